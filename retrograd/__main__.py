@@ -1,0 +1,5 @@
+"""``python -m retrograd``."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""The face of the compiler: transforms, control, inspection."""

@@ -1,0 +1,113 @@
+"""vmap: a function over lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.builder import Builder
+from ..ops.batching import lanes
+from ..ops.shape import move_axis
+from ..passes.batch import batch_into
+from ..tracer.array import shadow_of
+from ..tracer.record import Recorded
+from ..tracer.tree import children, prefix_leaves
+from ..tracer.where import user_site
+from .compiled import Compiled, Derived, results_of
+from .signature import Call
+
+
+class Batched(Compiled):
+    """``vmap``."""
+
+    concrete = False
+
+    def __init__(self, function: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
+        super().__init__(function, "vmap")
+        self.in_axes, self.out_axes = in_axes, out_axes
+
+    def axes(self, call: Call) -> list[int | None]:
+        """The axis of lanes of each traced leaf, non-negative."""
+        args_spec, kwargs_spec = children(call.spec)
+        prefix = tuple(self.in_axes) if isinstance(self.in_axes, list) else self.in_axes
+        spread = prefix_leaves(prefix, args_spec, "in_axes") if args_spec.num_leaves else []
+        spread += [0] * kwargs_spec.num_leaves
+        found: list[int | None] = []
+        for i, x in zip(call.traced, call.values(), strict=True):
+            axis, ndim = spread[i], np.ndim(shadow_of(x))
+            if axis is not None and not (isinstance(axis, int) and -ndim <= axis < ndim):
+                raise ShapeError(
+                    f"in_axes gives axis {axis!r} for an argument with {ndim} axes", where=user_site()[0],
+                    remedy="in_axes=None shares an argument among the lanes",
+                )  # fmt: skip
+            found.append(None if axis is None else axis % ndim)
+        return found
+
+    def size(self, call: Call) -> int:
+        """The number of lanes."""
+        shapes = [np.shape(shadow_of(x)) for x in call.values()]
+        sizes = {shape[axis] for shape, axis in zip(shapes, self.axes(call), strict=True) if axis is not None}
+        if len(sizes) != 1:
+            what = f"have different lengths {sorted(sizes)}" if sizes else "are all shared"
+            raise ShapeError(f"the mapped axes {what}", where=user_site()[0], remedy="map equal lengths")
+        return int(sizes.pop())
+
+    def examples(self, call: Call) -> list[Any]:
+        self.size(call)
+        return [
+            x if axis is None else _first_lane(shadow_of(x), axis)
+            for x, axis in zip(call.values(), self.axes(call), strict=True)
+        ]
+
+    def derive(self, recorded: Recorded, call: Call) -> Derived:
+        axes, size = self.axes(call), self.size(call)
+        b = Builder()
+        inputs = []
+        for value, axis in zip(recorded.graph.inputs, [*axes, *(None for _ in recorded.captures)], strict=True):
+            if axis is None:
+                inputs.append(b.input(value.aval, value.hint))
+            else:
+                shape = list(value.aval.shape)
+                shape.insert(axis, size)
+                inputs.append(move_axis(b.input(value.aval.with_shape(tuple(shape)), value.hint), axis, 0))
+        flags = [axis is not None for axis in axes] + [False] * len(recorded.captures)
+        outs, on = batch_into(b, recorded.graph, size, inputs, flags)
+        out_axes = self._out_axes(recorded)
+        results = []
+        for out, flag, axis in zip(outs, on, out_axes, strict=True):
+            if axis is None and flag:
+                raise ShapeError("out_axes=None for an output that differs between lanes", where=user_site()[0])
+            results.append(
+                out if axis is None else move_axis(lanes(size, out, flag), 0, axis % (out.ndim + (not flag)))
+            )
+        graph = b.graph(f"{recorded.graph.name}_vmap", results)
+        return Derived(graph, results_of(recorded), {"traced": recorded.graph})
+
+    def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
+        spread = prefix_leaves(self.out_axes, recorded.out_spec, "out_axes")
+        return [axis for i, axis in enumerate(spread) if i not in recorded.statics]
+
+
+def _first_lane(x: Any, axis: int) -> Any:
+    if x.shape[axis]:
+        return np.moveaxis(x, axis, 0)[0]
+    return np.zeros(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)[()]
+
+
+def vmap(function: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+    """Map a function over an axis of its arguments, in one array program.
+
+    ``in_axes``: the axis of each argument, None for one shared by all lanes; a tree may give the axes of the
+    leaves. ``out_axes``: where the lanes stand in the results. Raises ShapeError, TreeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
+    array([3., 3.])
+    """
+    if function is None:
+        return partial(vmap, in_axes=in_axes, out_axes=out_axes)
+    return Batched(function, in_axes, out_axes)

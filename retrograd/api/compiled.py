@@ -1,0 +1,216 @@
+"""Compiled: the callable object that every transform returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError
+from ..ir.evaluate import evaluate
+from ..ir.graph import Graph
+from ..passes.inline import inline_into
+from ..passes.pipeline import pipeline
+from ..runtime.cache import Cache, CacheInfo
+from ..runtime.executable import Executable
+from ..tracer.array import shadow_of
+from ..tracer.record import Recorded, enclosing, insert, record
+from ..tracer.trace import CURRENT
+from ..tracer.tree import Spec, unflatten
+from ..tracer.where import user_site
+from .signature import Call, take_apart
+
+STAGES = ("traced", "linearized", "adjoint", "optimised")
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """What a transform makes of a recorded function: a graph, and how its results become the user's.
+
+    ``stages`` holds earlier graphs by name, for inspection; ``assemble`` takes the list of results.
+    """
+
+    graph: Graph
+    assemble: Callable[[Sequence[Any]], Any]
+    stages: dict[str, Graph]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One compiled signature."""
+
+    call: Callable[..., Any]
+    executable: Executable
+    derived: Derived
+
+
+class Compiled:
+    """A function under a transform, compiled once for each structure, shapes, dtypes and static values.
+
+    Call it like the plain function. ``graph``, ``source`` and ``dot`` show what is computed for given example
+    arguments; ``executable`` gives the compiled code; ``cache_info`` counts.
+    """
+
+    def __init__(self, function: Callable[..., Any], label: str) -> None:
+        if not callable(function):
+            raise OptionError(
+                f"{label} wants a function, got {type(function).__name__}", where=user_site()[0],
+                remedy=f"write {label}(f), and call the result with the arguments",
+            )  # fmt: skip
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self.label = label
+        self._cache: Cache[Entry] = Cache()
+        self._flat: dict[Any, Entry] = {}
+        self._calls = 0
+        self._methods: dict[int, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.label} of {getattr(self.function, '__qualname__', self.function)!s}>"
+
+    def derive(self, recorded: Recorded, call: Call) -> Derived:
+        """The transform itself, on graphs; subclasses override it."""
+        return Derived(recorded.graph, results_of(recorded), {"traced": recorded.graph})
+
+    def prepare(self, call: Call) -> Call:
+        """Check the arguments before anything is recorded."""
+        return call
+
+    def examples(self, call: Call) -> list[Any]:
+        """The values to record with."""
+        return call.values()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if CURRENT.get() is not None:
+            return self._inside(args, kwargs)
+        self._calls += 1
+        if not kwargs:
+            key: list[Any] = []
+            for a in args:
+                kind = type(a)
+                if kind is np.ndarray:
+                    key.append(a.shape)
+                    key.append(a.dtype)
+                else:
+                    key.append(kind)
+                    if kind is not float and kind is not np.float64:
+                        break
+            else:
+                flat = tuple(key)
+                entry = self._flat.get(flat)
+                if entry is None:
+                    entry = self._flat[flat] = self._entry(take_apart(self.function, args, kwargs))
+                return entry.call(args)
+        call = take_apart(self.function, args, kwargs)
+        return self._entry(call).call(call.values())
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A compiled method is bound like a function; each instance keeps its own compilations."""
+        if instance is None:
+            return self
+        bound = self._methods.get(id(instance))
+        if bound is None:
+            bound = self._methods[id(instance)] = self.rebind(self.function.__get__(instance, owner))
+        return bound
+
+    def rebind(self, function: Callable[..., Any]) -> Compiled:
+        """The same transform of another function."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        Compiled.__init__(other, function, self.label)
+        return other
+
+    def _record(self, call: Call) -> tuple[Recorded, Derived]:
+        def run(tracers: Sequence[Any]) -> Any:
+            args, kwargs = call.rebuild(tracers)
+            return self.function(*args, **kwargs)
+
+        call = self.prepare(call)
+        name = getattr(self.function, "__name__", "function")
+        recorded = record(run, name, self.examples(call), call.hints, self.concrete)
+        return recorded, self.derive(recorded, call)
+
+    concrete = True
+
+    def _entry(self, call: Call) -> Entry:
+        return self._cache.get(call.key(), lambda: self._make(call))
+
+    def _make(self, call: Call) -> Entry:
+        recorded, derived = self._record(call)
+        executable = Executable(pipeline(derived.graph))
+        captures = tuple(c.payload for c in recorded.captures)
+        run, assemble = executable.function, derived.assemble
+        single = executable.single
+
+        def invoke(leaves: Sequence[Any]) -> Any:
+            try:
+                result = run(*leaves, *captures)
+            except Exception as fault:
+                executable.annotate(fault)
+                raise
+            return assemble((result,) if single else result)
+
+        return Entry(invoke, executable, derived)
+
+    def _inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called while another function is traced: the graph goes into that trace."""
+        trace = enclosing()
+        assert trace is not None
+        call = take_apart(self.function, args, kwargs)
+        recorded, derived = self._record(call)
+        operands = [*call.values(), *recorded.captures]
+        shadows = [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
+        results = evaluate(derived.graph, shadows)
+        return derived.assemble(insert(trace, derived.graph, operands, results, inline_into))
+
+    def executable(self, *args: Any, **kwargs: Any) -> Executable:
+        """The compiled code for these arguments; its ``function`` takes the flat leaves and the captures."""
+        return self._entry(take_apart(self.function, args, kwargs)).executable
+
+    def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
+        """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""
+        entry = self._entry(take_apart(self.function, args, kwargs))
+        stages = {**entry.derived.stages, "optimised": entry.executable.graph}
+        if stage not in stages:
+            raise OptionError(f"there is no stage {stage!r} of {self!r}", remedy=f"choose from {sorted(stages)}")
+        return stages[stage]
+
+    def source(self, *args: Any, **kwargs: Any) -> str:
+        """The generated module for these arguments: it runs on NumPy alone."""
+        return self.executable(*args, **kwargs).module.source
+
+    def dot(self, *args: Any, **kwargs: Any) -> str:
+        """The graph for these arguments as DOT text."""
+        from ..ir.dot import to_dot  # networkx is heavy
+
+        return to_dot(self.graph(*args, **kwargs))
+
+    def cache_info(self) -> CacheInfo:
+        """Calls that found their signature compiled, that did not, and signatures kept."""
+        misses = len(self._cache.entries)
+        return CacheInfo(max(self._calls - misses, 0), misses, misses)
+
+
+def results_of(recorded: Recorded) -> Callable[[Sequence[Any]], Any]:
+    """Results in the structure that the function returned, static ones included."""
+    return assembler(recorded.out_spec, recorded.statics)
+
+
+def assembler(spec: Spec, statics: dict[int, Any]) -> Callable[[Sequence[Any]], Any]:
+    """From a flat list of results to the tree ``spec`` with ``statics`` at their places."""
+    if spec.is_leaf() and not statics:
+        return _only
+    n = spec.num_leaves
+
+    def assemble(results: Sequence[Any]) -> Any:
+        rest = iter(results)
+        return unflatten(spec, [statics[i] if i in statics else next(rest) for i in range(n)])
+
+    return assemble
+
+
+def _only(results: Sequence[Any]) -> Any:
+    return results[0]

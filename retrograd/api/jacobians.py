@@ -1,0 +1,124 @@
+"""jacfwd, jacrev and hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import aval_of
+from ..tracer.array import shadow_of
+from ..tracer.tree import flatten, unflatten
+from .batching import vmap
+from .compiled import Compiled
+from .gradients import grad
+from .points import jvp, vjp
+from .signature import Argnums, take_apart, wanted
+
+
+def _restricted(
+    function: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], list[Any], Callable[[list[Any]], Any]]:
+    """The function of its differentiated leaves alone, these leaves, and how gradients become a tree."""
+    call = take_apart(function, args, kwargs)
+    chosen = wanted(call, function, argnums)
+    at = [k for k, on in enumerate(chosen.active) if on]
+    values = call.values()
+
+    def of_leaves(*leaves: Any) -> Any:
+        full = list(values)
+        for k, leaf in zip(at, leaves, strict=True):
+            full[k] = leaf
+        new_args, new_kwargs = call.rebuild(full)
+        return function(*new_args, **new_kwargs)
+
+    return of_leaves, [values[k] for k in at], chosen.tree
+
+
+def _basis(x: Any) -> Any:
+    """All unit arrays of the shape of ``x``, along a leading axis."""
+    aval = aval_of(shadow_of(x))
+    return np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
+
+
+def _zeros(x: Any) -> Any:
+    aval = aval_of(shadow_of(x))
+    return np.zeros(aval.shape, aval.dtype)[()]
+
+
+def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+    """The Jacobian, column by column in forward mode: good where there are few inputs.
+
+    For an output of shape ``s`` and an argument of shape ``t`` it has shape ``s + t``; trees give trees of the
+    output's structure whose leaves have the structure of the argument.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    if function is None:
+        return partial(jacfwd, argnums=argnums)
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        f, leaves, tree = _restricted(function, argnums, args, kwargs)
+        columns: list[list[Any]] = []
+        spec = flatten(None)[1]
+        for i, x in enumerate(leaves):
+            rest = [_zeros(y) for y in leaves]
+
+            def push(v: Any, i: int = i, rest: list[Any] = rest) -> Any:
+                return jvp(f, leaves, [*rest[:i], v, *rest[i + 1 :]])[1]
+
+            outs, spec = flatten(vmap(push)(_basis(x)))
+            columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *np.shape(shadow_of(x)))) for o in outs])
+        return unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
+
+    jacobian.__name__ = f"{getattr(function, '__name__', 'function')}_jacfwd"
+    return Compiled(jacobian, "jacfwd")
+
+
+def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+    """The Jacobian, row by row in reverse mode: good where there are few outputs. Shapes as in ``jacfwd``.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    if function is None:
+        return partial(jacrev, argnums=argnums)
+
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        f, leaves, tree = _restricted(function, argnums, args, kwargs)
+        out, pullback = vjp(f, *leaves)
+        outs, spec = flatten(out)
+        blocks = []
+        for i, y in enumerate(outs):
+            rest = [_zeros(o) for o in outs]
+
+            def pull(ct: Any, i: int = i, rest: list[Any] = rest) -> Any:
+                return pullback(unflatten(spec, [*rest[:i], ct, *rest[i + 1 :]]))
+
+            rows = vmap(pull)(_basis(y))
+            shape = np.shape(shadow_of(y))
+            blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
+        return unflatten(spec, blocks)
+
+    jacobian.__name__ = f"{getattr(function, '__name__', 'function')}_jacrev"
+    return Compiled(jacobian, "jacrev")
+
+
+def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+    """The matrix of second derivatives of a function with one output element, forward over reverse.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    if function is None:
+        return partial(hessian, argnums=argnums)
+    gradient = grad(function, argnums)
+    return jacfwd(gradient, argnums)

@@ -1,0 +1,41 @@
+"""jit and trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.graph import Graph
+from .compiled import Compiled
+
+
+def jit(function: Callable[..., Any] | None = None) -> Any:
+    """Compile a plain NumPy function.
+
+    Arrays and floats among the arguments are traced; Python ints, bools, strings and other hashable objects are
+    static: another value compiles again. Containers (dict, list, tuple, namedtuple, dataclass, None) may nest.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.jit
+    ... def norm(x):
+    ...     return np.sqrt(np.sum(x * x))
+    >>> float(norm(np.array([3.0, 4.0])))
+    5.0
+    """
+    if function is None:
+        return jit
+    return Compiled(function, "jit")
+
+
+def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
+    """``trace(f)(*examples)`` is the graph of ``f`` as recorded, before any pass.
+
+    >>> import numpy as np, retrograd as rg
+    >>> print(rg.trace(lambda x: np.sin(x) * 2.0)(np.ones(3)))  # doctest: +ELLIPSIS
+    graph ...
+    """
+
+    def traced(*args: Any, **kwargs: Any) -> Graph:
+        return Compiled(function, "trace").graph(*args, stage="traced", **kwargs)
+
+    return traced

@@ -1,0 +1,87 @@
+"""The command line: ``python -m retrograd show module:function --arg 'f64[3,2]' --emit source``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .api.gradients import grad
+from .api.jit import jit
+from .errors import OptionError, RetrogradError
+from .ir.parser import parse_type
+from .ir.types import Aval
+
+EMITS: dict[str, Callable[[Callable[..., Any], Sequence[Any]], str]] = {
+    "ir": lambda f, args: str(jit(f).graph(*args)),
+    "grad-ir": lambda f, args: str(_gradient(f, args).graph(*args)),
+    "source": lambda f, args: str(_gradient(f, args).source(*args)),
+    "dot": lambda f, args: str(jit(f).dot(*args)),
+    "grad-dot": lambda f, args: str(_gradient(f, args).dot(*args)),
+}
+
+
+def _gradient(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """The gradient in all floating-point arguments."""
+    return grad(function, tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc"))
+
+
+def example(aval: Aval) -> Any:
+    """An array or number of this type; floating-point ones are random, from a fixed seed."""
+    rng = np.random.default_rng(0)
+    made = rng.standard_normal(aval.shape) if aval.inexact else rng.integers(0, 3, aval.shape)
+    if aval.kind == "array":
+        return np.asarray(made).astype(aval.dtype)
+    value = aval.dtype.type(np.asarray(made).item())
+    return value.item() if aval.kind == "python" else value
+
+
+def load(target: str) -> Callable[..., Any]:
+    """The function that ``module:function`` or ``file.py:function`` names."""
+    module_name, _, attribute = target.rpartition(":")
+    if not module_name:
+        raise OptionError(f"{target!r} names no function", remedy="write module:function, or path/file.py:function")
+    try:
+        if module_name.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, "")
+            module = importlib.import_module(module_name)
+        found = getattr(module, attribute)
+    except (ImportError, FileNotFoundError, AttributeError) as fault:
+        raise OptionError(f"cannot load {target!r}: {fault}", remedy="check the module path and the name") from None
+    plain: Callable[..., Any] = getattr(found, "function", found)  # a compiled function wraps a plain one
+    return plain
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="retrograd", description="Look at what retrograd makes of a function.")
+    commands = top.add_subparsers(dest="command", required=True)
+    show = commands.add_parser("show", help="print a graph, generated source or DOT")
+    show.add_argument("target", help="module:function or path/file.py:function")
+    show.add_argument("--arg", action="append", default=[], metavar="TYPE", help="type of an argument: f64[3,2], float")
+    show.add_argument("--emit", choices=sorted(EMITS), default="source")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 0, or 2 with the error on stderr."""
+    options = parser().parse_args(argv)
+    try:
+        args = [example(parse_type(text)) for text in options.arg]
+        print(EMITS[options.emit](load(options.target), args), end="")
+    except RetrogradError as fault:
+        print(fault, file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,1 @@
+"""From a graph and its plan to source text; one folder per target."""

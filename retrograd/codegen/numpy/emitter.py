@@ -1,0 +1,198 @@
+"""Graph and plan to lines of NumPy: three-address statements with the user's names and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.plan import Plan
+from ...ir.primitive import literal
+from ...ir.types import Where
+from ..names import Names
+
+NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
+
+
+class Line(NamedTuple):
+    """A line of source: its nesting, its text, the user's line that it comes from."""
+
+    depth: int
+    text: str
+    where: Where | None
+
+
+class Emitter:
+    """Writes one function. Structural primitives call ``line``, ``block``, ``fresh`` and ``inline``."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.names = Names()
+        self.name: dict[Value, str] = {}
+        self.lines: list[Line] = []
+        self.depth = 1
+        self.where: Where | None = None
+
+    def function(self) -> tuple[list[str], list[str]]:
+        """Emit the body; the parameter names and the expressions to return."""
+        graph = self.plan.order
+        parameters = [self._assign(v) for v in graph.inputs]
+        results = self._graph(self.plan)
+        self.where = None
+        return parameters, results
+
+    def line(self, text: str) -> None:
+        """Add a statement."""
+        self.lines.append(Line(self.depth, text, self.where))
+
+    def fresh(self, hint: str | None = None) -> str:
+        """A name that is used nowhere else."""
+        return self.names.fresh(hint)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Statements inside are nested below ``header``."""
+        self.line(header)
+        self.depth += 1
+        start = len(self.lines)
+        yield
+        if len(self.lines) == start:
+            self.line("pass")
+        self.depth -= 1
+
+    def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
+        """Emit a body here; the names of its results.
+
+        The first ``bound`` arguments are names; the others are expressions, each assigned where it is used.
+        """
+        used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
+        for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
+            if i < bound:
+                self.name[value] = argument
+            elif value in used:
+                self.line(f"{self._assign(value)} = {argument}")
+        outer, self.plan = self.plan, self.plan.bodies[body]
+        results = self._graph(self.plan)
+        self.plan = outer
+        return results
+
+    def dtype(self, dtype: np.dtype[Any]) -> str:
+        """Source of a dtype."""
+        return literal(dtype)
+
+    def _assign(self, value: Value) -> str:
+        self.name[value] = self.names.fresh(value.hint)
+        return self.name[value]
+
+    def _graph(self, plan: Plan) -> list[str]:
+        graph = plan.order
+        made = graph.producer
+        for i, node in enumerate(graph.nodes):
+            self.where = node.where
+            if node.prim.name != "const" or self._needs_name(node, graph, made):
+                self._node(node, made)
+            self._free(plan.dies[i])
+        return [self._ref(v, made) for v in graph.outputs]
+
+    def _node(self, node: Node, made: dict[Value, Node]) -> None:
+        prim = node.prim
+        operands = [self._operand(node, i, made) for i in range(len(node.inputs))]
+        if prim.emit is not None:
+            outs = [self._assign(v) for v in node.outputs]
+            prim.emit(self, node, operands, outs)
+        elif prim.statement:
+            self._write(node, operands, made)
+        else:
+            text = self._expression(node, operands)
+            self.line(f"{self._assign(node.out)} = {text}")
+
+    def _expression(self, node: Node, operands: list[str]) -> str:
+        prim, out = node.prim, node.out
+        holder = self.plan.into.get(out)
+        if holder is not None:
+            call = f"{prim.ufunc}({', '.join(operands)})" if prim.ufunc else prim.render(node, operands)
+            return f"{call[:-1]}, out={self.name[holder]})"
+        if prim.name == "power" and operands[0].startswith("-"):
+            operands = [f"({operands[0]})", *operands[1:]]
+        text = prim.render(node, operands, prim.op)
+        return f"{text}.copy()" if out in self.plan.copies else text
+
+    def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
+        prim, out = node.prim, node.out
+        base = node.inputs[prim.writes or 0]
+        if out in self.plan.into:
+            self.name[out] = self.name[base]
+        else:
+            source = made.get(base)
+            fresh = source is not None and source.prim.name == "const"
+            text = source.prim.render(source, []) if source is not None and fresh else f"{operands[0]}.copy()"
+            self.line(f"{self._assign(out)} = {text}")
+        operands[prim.writes or 0] = self.name[out]
+        self.line(prim.render(node, operands, prim.statement))
+
+    def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
+        """Whether a constant array is needed as an array somewhere, and not only as a number."""
+        if const.attrs["aval"].kind != "array":
+            return False
+        if const.out in graph.outputs:
+            return True
+        return not all(self._literal_here(user, k, made) for user, k in _uses(graph, const.out))
+
+    def _free(self, values: Sequence[Value]) -> None:
+        names = dict.fromkeys(self.name[v] for v in values if v in self.name)
+        if names:
+            self.line(f"del {', '.join(names)}")
+
+    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
+        if value in self.name:
+            return self.name[value]
+        node = made[value]
+        return node.prim.render(node, [])
+
+    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+        value = node.inputs[i]
+        source = made.get(value)
+        if source is None or source.prim.name != "const":
+            return self.name[value]
+        if i == node.prim.writes and node.prim.statement:
+            return ""
+        if not self._literal_here(node, i, made):
+            return self._ref(value, made)
+        text = literal(source.attrs["value"])
+        dtype = value.aval.dtype
+        if dtype in NATIVE or any(
+            v.aval.dtype == dtype and v.aval.kind != "python" and not _is_const(v, made) for v in node.inputs
+        ):
+            return text
+        return f"{literal(dtype)}({text})"
+
+    def _literal_here(self, node: Node, i: int, made: dict[Value, Node]) -> bool:
+        """Whether a constant operand can be written as a plain number, NumPy broadcasting it."""
+        prim, value = node.prim, node.inputs[i]
+        source = made[value]
+        if isinstance(source.attrs["value"], tuple):
+            return False
+        if prim.statement:
+            return i == prim.writes or i in prim.loose
+        if not (prim.ufunc and prim.name != "matmul") and i not in prim.loose:
+            return False
+        if value.aval.kind != "array":
+            return True
+        first = next(k for k, v in enumerate(node.inputs) if _is_const(v, made))
+        others = [v.aval.shape for v in node.inputs if not _is_const(v, made)]
+        return i != first or np.broadcast_shapes(*others) == node.out.aval.shape
+
+
+def _is_const(value: Value, made: dict[Value, Node]) -> bool:
+    node = made.get(value)
+    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
+
+
+def _uses(graph: Graph, value: Value) -> Iterator[tuple[Node, int]]:
+    for node in dict.fromkeys(graph.uses.get(value, ())):
+        for i, v in enumerate(node.inputs):
+            if v is value:
+                yield node, i

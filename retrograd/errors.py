@@ -1,0 +1,172 @@
+"""Every exception of retrograd.
+
+    RetrogradError                        RG0000
+    ├── UserError                         RG0100  the program or the call must change
+    │   ├── UnsupportedError              RG0101  a NumPy function or form that is not traced
+    │   ├── NonDifferentiableError        RG0102  an integer, string or object where a derivative is wanted
+    │   ├── NonScalarOutputError          RG0103  grad of a function whose output has several elements
+    │   ├── ArgnumsError                  RG0104  argnums that the call does not have
+    │   ├── ShapeError                    RG0105  shapes or dtypes that do not fit
+    │   ├── TreeError                     RG0106  containers whose structures differ
+    │   ├── OptionError                   RG0107  an option with a wrong value or of a wrong type
+    │   ├── GradientCheckError            RG0108  check_grads found a wrong derivative
+    │   ├── CarryError                    RG0109  a loop whose carry changes shape, dtype or structure
+    │   ├── CapturedWriteError            RG0110  a traced value written into an array made outside the trace
+    │   └── ReadOnlyError                 RG0111  a write into a read-only array
+    ├── TracerError                       RG0200  a traced value used where it cannot be
+    │   ├── LeakedTracerError             RG0201  used after its trace has ended
+    │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
+    │   ├── TracerConversionError         RG0203  handed to code that needs a plain array or number
+    │   └── ControlFlowError              RG0204  a Python branch on a value that is not known yet
+    └── InternalError                     RG0900  a fault of retrograd: please report it
+        ├── GraphError                    RG0901  a graph that breaks the rules of the IR
+        └── ParseError                    RG0902  text that is not a graph
+
+    IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
+
+User faults and faults of ours are two families. Each class has a stable code; a message says what
+happened, where in the user's program, and what to do instead.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RetrogradError(Exception):
+    """The root: what happened, the user's line when it is known, and the remedy."""
+
+    code: ClassVar[str] = "RG0000"
+
+    def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        lines = [f"[{self.code}] {what}"]
+        if where is not None:
+            lines.append(f"  at {where}")
+        if remedy:
+            lines.append(f"  remedy: {remedy}")
+        super().__init__("\n".join(lines))
+
+
+class UserError(RetrogradError):
+    """The user's program or call must change."""
+
+    code = "RG0100"
+
+
+class UnsupportedError(UserError, TypeError):
+    """A NumPy function, or a form of it, that is not traced."""
+
+    code = "RG0101"
+
+
+class NonDifferentiableError(UserError, TypeError):
+    """An integer, bool, string or object at a differentiated position."""
+
+    code = "RG0102"
+
+
+class NonScalarOutputError(UserError, TypeError):
+    """The output of a function under ``grad`` must have exactly one element."""
+
+    code = "RG0103"
+
+
+class ArgnumsError(UserError, ValueError):
+    """``argnums`` names an argument that the call does not have."""
+
+    code = "RG0104"
+
+
+class ShapeError(UserError, ValueError):
+    """Shapes or dtypes that do not fit together."""
+
+    code = "RG0105"
+
+
+class TreeError(UserError, ValueError):
+    """Containers (dicts, lists, dataclasses, ...) whose structures differ."""
+
+    code = "RG0106"
+
+
+class OptionError(UserError, ValueError):
+    """An option with a wrong value."""
+
+    code = "RG0107"
+
+
+class GradientCheckError(UserError, AssertionError):
+    """``check_grads`` found a derivative that disagrees with finite differences."""
+
+    code = "RG0108"
+
+
+class CarryError(UserError, TypeError):
+    """The carry of a loop changes its shape, dtype or structure."""
+
+    code = "RG0109"
+
+
+class CapturedWriteError(UserError, TypeError):
+    """A traced value is written into an array that was made outside the traced function."""
+
+    code = "RG0110"
+
+
+class ReadOnlyError(UserError, ValueError):
+    """A write into a read-only array."""
+
+    code = "RG0111"
+
+
+class TracerError(RetrogradError):
+    """A traced value is used where it cannot be."""
+
+    code = "RG0200"
+
+
+class LeakedTracerError(TracerError):
+    """A traced value outlived its trace."""
+
+    code = "RG0201"
+
+
+class RecordMismatchError(TracerError):
+    """One operation mixes values of unrelated traces."""
+
+    code = "RG0202"
+
+
+class TracerConversionError(TracerError, TypeError):
+    """A traced value reached code that needs a plain array or number."""
+
+    code = "RG0203"
+
+
+class ControlFlowError(TracerError, TypeError):
+    """A Python branch, loop bound or index depends on a value that is not known while tracing."""
+
+    code = "RG0204"
+
+
+class InternalError(RetrogradError):
+    """A fault of retrograd itself."""
+
+    code = "RG0900"
+
+
+class GraphError(InternalError):
+    """A graph breaks the rules of the IR; the excerpt shows where."""
+
+    code = "RG0901"
+
+
+class ParseError(InternalError, ValueError):
+    """A text is not a graph."""
+
+    code = "RG0902"
+
+
+class IndependentOutputWarning(UserWarning):
+    """The differentiated output does not depend on the argument: the gradient is zero."""

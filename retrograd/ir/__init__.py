@@ -1,0 +1,10 @@
+"""The intermediate representation: types, graphs, primitives, text, checks, interpretation."""
+
+from .evaluate import evaluate
+from .graph import Graph, Node, Value
+from .parser import parse
+from .printer import to_text
+from .types import Aval
+from .verify import verify
+
+__all__ = ["Aval", "Graph", "Node", "Value", "evaluate", "parse", "to_text", "verify"]

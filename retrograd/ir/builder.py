@@ -1,0 +1,159 @@
+"""The only maker of nodes: equal pure nodes become one, so common subexpressions never arise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError
+from .graph import Graph, Node, Value
+from .primitive import REGISTRY, Operand, Primitive
+from .types import Aval, Where
+
+
+class Symbol(Operand):
+    """A value of a graph under construction, with operators: derivative rules are written in symbols."""
+
+    __slots__ = ("builder", "value")
+
+    def __init__(self, builder: Builder, value: Value) -> None:
+        self.builder = builder
+        self.value = value
+
+    @property
+    def aval(self) -> Aval:
+        return self.value.aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.aval.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.aval.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.aval.dtype
+
+    @property
+    def size(self) -> int:
+        return self.value.aval.size
+
+    def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        b = self.builder
+        like = next(x for x in reversed(operands) if isinstance(x, Symbol)).aval  # in where(c, 1, y) that is y
+        values = [x.value if isinstance(x, Symbol) else b.constant(x, like).value for x in operands]
+        outs = b.emit(prim, values, attrs)
+        return outs if prim.multi else outs[0]
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.value!r})"
+
+
+class Builder:
+    """Makes the nodes of one graph.
+
+    ``where`` and ``replica`` are stamped on every node made; a pass sets them from the node at hand.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.made: dict[Value, Node] = {}
+        self.where: Where | None = None
+        self.replica = 0
+        self._known: dict[Any, Node] = {}
+
+    def input(self, aval: Aval, hint: str | None = None) -> Symbol:
+        """A new input of the graph."""
+        value = Value(aval, hint)
+        self.inputs.append(value)
+        return Symbol(self, value)
+
+    def inputs_like(self, values: Iterable[Value]) -> list[Symbol]:
+        """New inputs with the avals and names of ``values``."""
+        return [self.input(v.aval, v.hint) for v in values]
+
+    def emit(
+        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = ()
+    ) -> list[Symbol]:
+        """Add a node, or find the equal one; the symbols of its outputs."""
+        inputs = tuple(inputs)
+        key = None
+        if not prim.effect:
+            key = (prim, inputs, self.replica, attrs_key(attrs) if attrs else ())
+            if (node := self._known.get(key)) is not None:
+                return [Symbol(self, v) for v in node.outputs]
+        avals = prim.avals([v.aval for v in inputs], attrs)
+        outputs = tuple(
+            [Value(a, h) for a, h in zip(avals, hints, strict=True)] if hints else [Value(a) for a in avals]
+        )
+        node = Node(prim, inputs, attrs, outputs, self.where, self.replica)
+        self.nodes.append(node)
+        if key is not None:
+            self._known[key] = node
+        for out in outputs:
+            self.made[out] = node
+        return [Symbol(self, v) for v in outputs]
+
+    def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
+        """Rebuild a node of another graph here, with its line, its replica tag and its names."""
+        self.where, self.replica = node.where, node.replica
+        attrs = {**node.attrs, **changed} if changed else node.attrs
+        symbols = self.emit(node.prim, inputs, attrs, [v.hint for v in node.outputs])
+        self.replica = 0
+        return symbols
+
+    def constant(self, value: Any, like: Aval | None = None) -> Symbol:
+        """A constant node: ``value`` filled into the shape and dtype of ``like``, or a small array."""
+        if isinstance(value, np.ndarray):
+            aval = Aval(value.shape, value.dtype)
+            return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
+        if like is None:
+            raise InternalError("a constant number needs an aval to be filled into")
+        value = like.dtype.type(value).item()
+        return self.emit(REGISTRY["const"], (), {"aval": like, "value": value})[0]
+
+    def zeros(self, aval: Aval) -> Symbol:
+        """The zero of an aval, also of a list of steps."""
+        if aval.steps is not None:
+            return self.emit(REGISTRY["zero_stack"], (), {"aval": aval})[0]
+        return self.constant(0, aval)
+
+    def coerce(self, x: Symbol, aval: Aval) -> Symbol:
+        """``x`` with the dtype and kind of ``aval``; the shapes must be equal."""
+        if x.aval == aval:
+            return x
+        if x.shape != aval.shape or x.aval.steps != aval.steps:
+            raise InternalError(f"cannot coerce {x.aval} to {aval}")
+        return self.emit(REGISTRY["cast"], (x.value,), {"aval": aval})[0]
+
+    def graph(self, name: str, outputs: Iterable[Symbol]) -> Graph:
+        """The finished graph."""
+        return Graph(name, tuple(self.inputs), tuple(self.nodes), tuple(s.value for s in outputs))
+
+
+def _nested(items: Any) -> Any:
+    return tuple(map(_nested, items)) if isinstance(items, list) else items
+
+
+def attrs_key(attrs: Mapping[str, Any]) -> Any:
+    """A hashable key of attributes in which ``0.0`` and ``-0.0``, 1 and True stay apart."""
+    return tuple([(name, attr_key(attrs[name])) for name in attrs])
+
+
+def attr_key(value: Any) -> Any:
+    """A hashable key of one attribute."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple([attr_key(v) for v in value])
+    if kind is slice:
+        return ("slice", value.start, value.stop, value.step)
+    if kind is float or kind is complex:
+        return (kind, repr(value))
+    if kind is Graph:
+        return (kind, id(value))
+    return (kind, value)

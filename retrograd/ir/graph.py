@@ -1,0 +1,101 @@
+"""The one graph class: a straight tuple of nodes in SSA form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .types import Aval, Where
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from .primitive import Primitive
+
+
+class Value:
+    """One value of a graph: compared by identity."""
+
+    __slots__ = ("aval", "hint")
+
+    def __init__(self, aval: Aval, hint: str | None = None) -> None:
+        self.aval = aval
+        self.hint = hint
+
+    def __repr__(self) -> str:
+        return f"Value({self.hint or '?'}: {self.aval})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One operation. ``replica`` keeps a recomputation apart from its original."""
+
+    prim: Primitive
+    inputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+    outputs: tuple[Value, ...]
+    where: Where | None = None
+    replica: int = 0
+
+    @property
+    def out(self) -> Value:
+        """The only output."""
+        (out,) = self.outputs
+        return out
+
+    @property
+    def graphs(self) -> Iterator[tuple[str, Graph]]:
+        """The graphs among the attributes."""
+        return ((name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A function: inputs, nodes in execution order, outputs. Immutable; passes rebuild."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+
+    @cached_property
+    def uses(self) -> dict[Value, list[Node]]:
+        """For each value, the nodes that read it, once for each operand position."""
+        uses: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                uses.setdefault(value, []).append(node)
+        return uses
+
+    @cached_property
+    def producer(self) -> dict[Value, Node]:
+        """For each computed value, the node that makes it."""
+        return {out: node for node in self.nodes for out in node.outputs}
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        return tuple(v.aval for v in self.inputs)
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        return tuple(v.aval for v in self.outputs)
+
+    def __str__(self) -> str:
+        from .printer import to_text  # noqa: PLC0415 - the printer needs this module
+
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """The graph as ``networkx.MultiDiGraph``: vertices are inputs, nodes and outputs; edges are values.
+
+        Vertices are ``"in0"``, ``"n0"``, ``"out0"``, ...; they carry ``label`` and nodes also ``prim``,
+        ``where``; edges carry ``operand`` (the position) and ``aval`` (as text).
+        """
+        from .dot import to_networkx  # networkx is heavy, and dot needs this module
+
+        return to_networkx(self)

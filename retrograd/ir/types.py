@@ -1,0 +1,120 @@
+"""What a value is: its shape, its dtype and whether NumPy sees an array, a NumPy scalar or a Python number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+Kind = Literal["array", "scalar", "python"]
+
+DTYPE_NAMES: dict[np.dtype[Any], str] = {
+    np.dtype(code): name
+    for code, name in {
+        "?": "b8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32",
+        "u8": "u64", "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128",
+    }.items()
+}  # fmt: skip
+DTYPES: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+PYTHON_NAMES: dict[str, str] = {"?": "bool", "l": "int", "q": "int", "d": "float", "D": "complex"}
+PYTHON_DTYPES: dict[str, np.dtype[Any]] = {
+    "bool": np.dtype(bool),
+    "int": np.dtype(np.int64),
+    "float": np.dtype(np.float64),
+    "complex": np.dtype(np.complex128),
+}
+
+
+class Where(NamedTuple):
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def short(self) -> str:
+        """The last part of the path and the line, as printed beside nodes and statements."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """The abstract value: everything known before running.
+
+    ``kind`` tells an array (also a 0-d one) from a NumPy scalar and from a Python number: they round and
+    print differently. ``steps`` is None for those; ``(n,)`` makes the value a list of n of them, ``(n, m)``
+    a list of lists, and a length of -1 is known only at run time: so are residuals of loops held.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    kind: Kind = "array"
+    steps: tuple[int, ...] | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the data; a list whose length is unknown counts as one step."""
+        return self.size * self.dtype.itemsize * math.prod(abs(n) for n in self.steps or ())
+
+    @property
+    def inexact(self) -> bool:
+        """Whether a derivative with respect to it makes sense: real or complex floating point."""
+        return self.dtype.kind in "fc"
+
+    def stacked(self, length: int) -> Aval:
+        """A list of ``length`` such values."""
+        return replace(self, steps=(length, *(self.steps or ())))
+
+    def unstacked(self) -> Aval:
+        """One step of a list."""
+        if not self.steps:
+            raise ValueError(f"{self} is no list of steps")
+        return replace(self, steps=self.steps[1:] or None)
+
+    def with_shape(self, shape: tuple[int, ...]) -> Aval:
+        """The array of another shape with the same dtype."""
+        return Aval(shape, self.dtype)
+
+    def __str__(self) -> str:
+        if self.kind == "python":
+            name = PYTHON_NAMES[self.dtype.char]
+        elif self.kind == "scalar":
+            name = DTYPE_NAMES[self.dtype]
+        else:
+            name = f"{DTYPE_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+        return name + "".join("*?" if n < 0 else f"*{n}" for n in self.steps or ())
+
+
+def aval_of(value: object) -> Aval:
+    """The aval of a concrete array, NumPy scalar or Python number; TypeError for anything else."""
+    if isinstance(value, np.ndarray):
+        aval = Aval(value.shape, value.dtype)
+    elif isinstance(value, np.generic):
+        aval = Aval((), value.dtype, "scalar")
+    elif isinstance(value, (bool, int, float, complex)):
+        aval = Aval((), PYTHON_DTYPES[next(n for n in PYTHON_DTYPES if isinstance(value, eval_type(n)))], "python")
+    elif isinstance(value, list) and value:
+        return aval_of(value[0]).stacked(len(value))
+    else:
+        raise TypeError(f"{type(value).__name__} is no array or number")
+    if aval.dtype not in DTYPE_NAMES:
+        raise TypeError(f"arrays of dtype {aval.dtype} cannot be traced")
+    return aval
+
+
+def eval_type(name: str) -> type:
+    """The Python type of a Python-number kind."""
+    return {"bool": bool, "int": int, "float": float, "complex": complex}[name]

@@ -1,0 +1,72 @@
+"""verify: Graph → Graph, or an error that shows the ten lines around the fault."""
+
+from __future__ import annotations
+
+from ..errors import GraphError
+from .graph import Graph, Node, Value
+from .primitive import REGISTRY
+from .printer import node_lines, value_names
+
+CONTEXT = 5
+
+
+def verify(graph: Graph) -> Graph:
+    """Check every rule of the IR: definitions before uses, avals as the primitives infer them.
+
+    Returns the graph itself, so that a pass ends in ``return verify(...)``. Raises ``GraphError``.
+    """
+    defined: set[Value] = set()
+    for value in graph.inputs:
+        if value in defined:
+            raise _fault(graph, -1, f"input {value!r} occurs twice")
+        defined.add(value)
+    for i, node in enumerate(graph.nodes):
+        if problem := _problem(node, defined):
+            raise _fault(graph, i, problem)
+        defined.update(node.outputs)
+        for _, body in node.graphs:
+            verify(body)
+    for value in graph.outputs:
+        if value not in defined:
+            raise _fault(graph, len(graph.nodes), f"output {value!r} is not defined")
+    return graph
+
+
+def _problem(node: Node, defined: set[Value]) -> str:
+    if REGISTRY.get(node.prim.name) is not node.prim:
+        return f"primitive {node.prim.name} is not the registered one"
+    for value in node.inputs:
+        if value not in defined:
+            return f"operand {value!r} is used before it is defined"
+    if any(value in defined for value in node.outputs):
+        return "a result is defined twice"
+    try:
+        expected = node.prim.avals([v.aval for v in node.inputs], node.attrs)
+    except Exception as fault:  # noqa: BLE001 - a shape rule may fail in any way on a malformed node
+        return f"{node.prim.name} rejects its operands: {fault}"
+    found = tuple(v.aval for v in node.outputs)
+    if expected != found:
+        return f"results are {', '.join(map(str, found))} but should be {', '.join(map(str, expected))}"
+    return ""
+
+
+def _fault(graph: Graph, at: int, problem: str) -> GraphError:
+    return GraphError(f"graph {graph.name}: {problem}\n{excerpt(graph, at)}", where=_where(graph, at))
+
+
+def _where(graph: Graph, at: int) -> object:
+    return graph.nodes[at].where if 0 <= at < len(graph.nodes) else None
+
+
+def excerpt(graph: Graph, at: int) -> str:
+    """The ten lines around node ``at``, with a caret below it."""
+    names = value_names(graph)
+    lines = []
+    for i in range(max(at - CONTEXT, 0), min(at + CONTEXT, len(graph.nodes))):
+        line = node_lines(graph.nodes[i], names)[0]
+        lines.append(f"  {line}")
+        if i == at:
+            lines.append("  " + "^" * len(line))
+    if at >= len(graph.nodes):
+        lines += ["  return " + ", ".join(names.get(v, "%undefined") for v in graph.outputs), "  ^^^^^^"]
+    return "\n".join(lines)

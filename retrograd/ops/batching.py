@@ -1,0 +1,43 @@
+"""Batch rules: what a primitive does when some operands carry a leading axis of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ir.primitive import REGISTRY, Primitive
+from ..ir.types import Aval
+
+Flags = Sequence[bool]
+
+
+def lanes(size: int, x: Symbol, flag: bool) -> Symbol:
+    """``x`` with a leading axis of lanes, made by broadcasting where it has none."""
+    if flag:
+        return x
+    broadcast: Symbol = REGISTRY["broadcast"](x, aval=Aval((size, *x.shape), x.dtype))
+    return broadcast
+
+
+def elementwise(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
+    """Every operand gets the leading axis; attributes stay."""
+    return prim(*(lanes(size, x, flag) for x, flag in zip(args, flags, strict=True)), **attrs)
+
+
+def shifted_axis(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
+    """Like ``elementwise``, with the non-negative ``axis`` (an int or a tuple) one further."""
+    axis = attrs.pop("axis")
+    axis = tuple(a + 1 for a in axis) if isinstance(axis, tuple) else axis + 1
+    return elementwise(prim, size, args, flags, axis=axis, **attrs)
+
+
+def shifted_index(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
+    """Like ``elementwise``, with a full slice put before the basic ``index``."""
+    index = (slice(None), *attrs.pop("index"))
+    return elementwise(prim, size, args, flags, index=index, **attrs)
+
+
+def typed(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval, **attrs: Any) -> Any:
+    """The result's aval gets the leading axis."""
+    return elementwise(prim, size, args, flags, aval=Aval((size, *aval.shape), aval.dtype), **attrs)

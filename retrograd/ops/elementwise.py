@@ -1,0 +1,208 @@
+"""Operations that act on each element alone. Operands have equal shapes: broadcasting is a node of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Node
+from ..ir.primitive import Primitive, Pull, Push, literal, primitive, pull, push
+from ..ir.types import Aval
+from .batching import elementwise
+
+BOOL = np.dtype(bool)
+
+
+def same_shape(*avals: Aval) -> tuple[int, ...]:
+    """The common shape; ValueError where the shapes differ."""
+    shape = avals[0].shape
+    for aval in avals:
+        if aval.shape != shape or aval.steps is not None:
+            raise ValueError(f"shapes {', '.join(str(a) for a in avals)} differ")
+    return shape
+
+
+def result(shape: tuple[int, ...], dtype: Any, avals: tuple[Aval, ...], weak: bool) -> Aval:
+    """NumPy's kind of a result: 0-d operands give a scalar, Python numbers under an operator a Python number."""
+    if shape:
+        return Aval(shape, dtype)
+    return Aval(shape, dtype, "python" if weak and all(a.kind == "python" for a in avals) else "scalar")
+
+
+def arithmetic(*avals: Aval) -> Aval:
+    """The shape rule of ``+``: one dtype in and out."""
+    if any(a.dtype != avals[0].dtype for a in avals):
+        raise ValueError(f"dtypes of {', '.join(str(a) for a in avals)} differ")
+    return result(same_shape(*avals), avals[0].dtype, avals, weak=True)
+
+
+def function(*avals: Aval) -> Aval:
+    """The shape rule of ``np.sin``: a Python number gives a NumPy scalar."""
+    aval = arithmetic(*avals)
+    return Aval((), aval.dtype, "scalar") if aval.kind == "python" else aval
+
+
+def predicate(*avals: Aval) -> Aval:
+    """The shape rule of ``<``."""
+    return result(same_shape(*avals), BOOL, avals, weak=True)
+
+
+def unary(name: str, ufunc: str, diff: Pull | Push | None = None, *, op: str = "", **fields: Any) -> Primitive:
+    """A NumPy ufunc of one operand."""
+    shape = fields.pop("shape", arithmetic if op else function)
+    return primitive(
+        name, shape, op or ufunc + "({0})", op=op, ufunc=ufunc, diff=(diff,), batch=elementwise, cheap=True, **fields
+    )
+
+
+def binary(
+    name: str, ufunc: str, x: Pull | Push | None = None, y: Pull | Push | None = None, *, op: str = "", **fields: Any
+) -> Primitive:
+    """A NumPy ufunc of two operands."""
+    shape = fields.pop("shape", arithmetic if op else function)
+    code = op or ufunc + "({0}, {1})"
+    return primitive(name, shape, code, op=op, ufunc=ufunc, diff=(x, y), batch=elementwise, cheap=True, **fields)
+
+
+def literal_value(x: Symbol) -> Any:
+    """The number that a constant is filled with, or None."""
+    node = x.builder.made.get(x.value)
+    if node is None or node.prim is not const or isinstance(node.attrs["value"], tuple):
+        return None
+    return node.attrs["value"]
+
+
+def _add_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
+    tx, ty = tans
+    tangent = tx if ty is None else ty if tx is None else tx + ty
+    return b.copy_node(node, [x.value for x in args]), [tangent]
+
+
+def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
+    tx, ty = tans
+    tangent = tx if ty is None else -ty if tx is None else tx - ty
+    return b.copy_node(node, [x.value for x in args]), [tangent]
+
+
+def _power_base(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    n = literal_value(y)
+    if n is None:
+        flat = eq(y, 0)
+        return t * (y * x ** (where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
+    if n == 0:
+        return t * 0
+    return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * x ** (n - 1))
+
+
+def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    return t * (out * log(where(eq(x, 0), 1, x)))  # at x = 0 the limit for y > 0
+
+
+def _greater_share(x: Symbol, y: Symbol) -> Any:
+    """1 where x > y, 0.5 at ties, else 0."""
+    if literal_value(y) == 0:
+        return heaviside(x, 0.5)
+    return where(eq(x, y), 0.5, cast(gt(x, y), aval=Aval(x.shape, x.dtype)))
+
+
+def _const_shape(aval: Aval, value: Any) -> Aval:
+    return aval
+
+
+def _const_code(node: Node) -> str:
+    aval, value = node.attrs["aval"], node.attrs["value"]
+    text = literal(value)
+    if aval.kind != "array":
+        return text if aval.kind == "python" else f"{literal(aval.dtype)}({text})"
+    if isinstance(value, tuple):
+        return f"np.array({text}, {literal(aval.dtype)})"
+    shape = aval.shape[0] if aval.ndim == 1 else aval.shape
+    dtype = "" if aval.dtype == np.float64 else f", {literal(aval.dtype)}"
+    if value == 0 and not str(value).startswith("-"):
+        return f"np.zeros({shape}{dtype})"
+    return f"np.ones({shape}{dtype})" if value == 1 else f"np.full({shape}, {text}, {literal(aval.dtype)})"
+
+
+const: Primitive = primitive("const", _const_shape, _const_code, typed=True, cheap=True)
+
+
+def _cast_code(node: Node) -> str:
+    before, after = node.inputs[0].aval, node.out.aval
+    if after.kind == "python":
+        return {"f": "float({0})", "c": "complex({0})", "b": "bool({0})"}.get(after.dtype.kind, "int({0})")
+    if after.kind == "scalar":
+        return literal(after.dtype) + ("({0})" if before.kind != "array" else "({0}[()])")
+    return ("{0}.astype(" if before.kind == "array" else "np.asarray({0}, ") + f"{literal(after.dtype)})"
+
+
+def _cast_shape(x: Aval, aval: Aval) -> Aval:
+    return aval
+
+
+def _cast_batch(prim: Primitive, size: int, args: Any, flags: Any, aval: Aval) -> Any:
+    return cast(args[0], aval=Aval((size, *aval.shape), aval.dtype))
+
+
+cast: Primitive = primitive(
+    "cast", _cast_shape, _cast_code, typed=True, cheap=True, batch=_cast_batch,
+    diff=(pull(lambda ct, x, aval: cast(ct, aval=x.aval)),),
+)  # fmt: skip
+
+add = binary("add", "np.add", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: ct), op="{0} + {1}", jvp=_add_jvp)
+sub = binary("sub", "np.subtract", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: -ct), op="{0} - {1}", jvp=_sub_jvp)
+mul = binary("mul", "np.multiply", pull(lambda ct, x, y: ct * y), pull(lambda ct, x, y: x * ct), op="{0} * {1}")
+div = binary(
+    "div", "np.divide", pull(lambda ct, x, y: ct / y), push(lambda t, out, x, y: -(t * (out / y))), op="{0} / {1}"
+)
+neg = unary("neg", "np.negative", pull(lambda ct, x: -ct), op="-{0}")
+power = binary("power", "np.power", push(_power_base), push(_power_exponent), op="{0} ** {1}")
+square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * (x * 2)))
+exp = unary("exp", "np.exp", push(lambda t, out, x: t * out))
+log: Primitive = unary("log", "np.log", push(lambda t, out, x: t / x))
+sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
+cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))
+tanh = unary("tanh", "np.tanh", push(lambda t, out, x: t * (1 - square(out))))
+sqrt = unary("sqrt", "np.sqrt", push(lambda t, out, x: t / (out * 2)))
+sign: Primitive = unary("sign", "np.sign")
+abs_ = unary("abs", "np.abs", push(lambda t, out, x: t * sign(x)))
+heaviside: Primitive = binary("heaviside", "np.heaviside")
+maximum = binary(
+    "maximum", "np.maximum",
+    push(lambda t, out, x, y: t * _greater_share(x, y)), push(lambda t, out, x, y: t * (1 - _greater_share(x, y))),
+)  # fmt: skip
+minimum = binary(
+    "minimum", "np.minimum",
+    push(lambda t, out, x, y: t * (1 - _greater_share(x, y))), push(lambda t, out, x, y: t * _greater_share(x, y)),
+)  # fmt: skip
+
+lt = binary("lt", "np.less", op="{0} < {1}", shape=predicate)
+le = binary("le", "np.less_equal", op="{0} <= {1}", shape=predicate)
+gt: Primitive = binary("gt", "np.greater", op="{0} > {1}", shape=predicate)
+ge = binary("ge", "np.greater_equal", op="{0} >= {1}", shape=predicate)
+eq: Primitive = binary("eq", "np.equal", op="{0} == {1}", shape=predicate)
+ne = binary("ne", "np.not_equal", op="{0} != {1}", shape=predicate)
+
+
+def _logical(*avals: Aval) -> Aval:
+    aval = predicate(*avals)
+    return Aval((), BOOL, "scalar") if aval.kind == "python" else aval
+
+
+logical_and = binary("logical_and", "np.logical_and", shape=_logical)
+logical_or = binary("logical_or", "np.logical_or", shape=_logical)
+logical_not = unary("logical_not", "np.logical_not", shape=_logical)
+
+
+def _where_shape(c: Aval, x: Aval, y: Aval) -> Aval:
+    same_shape(c, x, y)
+    if c.dtype != BOOL or x.dtype != y.dtype:
+        raise ValueError(f"where wants a bool and two equal dtypes, not {c}, {x}, {y}")
+    return Aval(x.shape, x.dtype)
+
+
+where: Primitive = primitive(
+    "where", _where_shape, "np.where({0}, {1}, {2})", loose=(0, 1, 2), batch=elementwise, cheap=True, joint=True,
+    diff=(None, pull(lambda ct, c, x, y: where(c, ct, 0)), pull(lambda ct, c, x, y: where(c, 0, ct))),
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Contractions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Primitive, primitive, pull
+from ..ir.types import Aval
+from .batching import Flags, lanes
+from .reduce import sum_
+from .shape import broadcast_to, reshape_to, swap
+
+
+def _matmul_shape(a: Aval, b: Aval) -> Aval:
+    """Vectors with vectors or matrices; else equal leading axes."""
+    if a.dtype != b.dtype:
+        raise ValueError(f"dtypes of {a} and {b} differ")
+    if not (a.ndim and b.ndim) or a.shape[-1] != b.shape[0 if b.ndim == 1 else -2]:
+        raise ValueError(f"{a} @ {b} does not fit")
+    if a.ndim == 1 or b.ndim == 1:
+        if max(a.ndim, b.ndim) > 2:
+            raise ValueError(f"{a} @ {b}: a vector meets a vector or a matrix only")
+        shape = (*a.shape[:-1], *b.shape[1:]) if b.ndim == 2 else a.shape[:-1]
+        return Aval(shape, a.dtype, "array" if shape else "scalar")
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ValueError(f"leading axes of {a} and {b} differ")
+    return Aval((*a.shape[:-1], b.shape[-1]), a.dtype)
+
+
+def outer(x: Symbol, y: Symbol) -> Symbol:
+    """The matrix of products of two vectors."""
+    shape = (x.size, y.size)
+    product: Symbol = broadcast_to(reshape_to(x, (x.size, 1)), shape) * broadcast_to(reshape_to(y, (1, y.size)), shape)
+    return product
+
+
+def _pull_a(ct: Symbol, a: Any, b: Symbol) -> Any:
+    if a.ndim == 1 and b.ndim == 1:
+        return broadcast_to(ct, b.shape) * b
+    if b.ndim == 1:
+        return outer(ct, b)
+    return b @ ct if a.ndim == 1 else ct @ swap(b)
+
+
+def _pull_b(ct: Symbol, a: Symbol, b: Any) -> Any:
+    if a.ndim == 1 and b.ndim == 1:
+        return broadcast_to(ct, a.shape) * a
+    if a.ndim == 1:
+        return outer(a, ct)
+    return ct @ a if b.ndim == 1 else swap(a) @ ct
+
+
+def _matmul_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    a, b = args
+    vector_a, vector_b = (x.ndim - flag == 1 for x, flag in zip(args, flags, strict=True))
+    if flags[0] and not flags[1] and b.ndim <= 2:  # a stack times one matrix is one larger matrix product
+        flat = reshape_to(a, (-1 if not a.size else a.size // a.shape[-1], a.shape[-1])) if a.ndim > 2 else a
+        out = flat @ b
+        return reshape_to(out, (*a.shape[:-1], *b.shape[1:])) if a.ndim > 2 else out
+    if vector_a and vector_b:
+        a, b = (broadcast_to(x, (size, x.shape[-1])) for x in (a, b))
+        return sum_(a * b, axis=(1,), keepdims=False)
+    if vector_a:
+        a = reshape_to(a, (*a.shape[:-1], 1, a.shape[-1]))
+    if vector_b:
+        b = reshape_to(b, (*b.shape, 1))
+    out = lanes(size, a, flags[0]) @ lanes(size, b, flags[1])
+    kept = out.shape[:-1] if vector_b else (size, *out.shape[2:]) if vector_a else out.shape
+    return reshape_to(out, kept)
+
+
+matmul = primitive(
+    "matmul", _matmul_shape, "{0} @ {1}", op="{0} @ {1}", ufunc="np.matmul",
+    diff=(pull(_pull_a), pull(_pull_b)), batch=_matmul_batch,
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Operations that move elements without changing them: broadcast, reshape, permute, concatenate, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ir.primitive import REGISTRY, Primitive, primitive, pull
+from ..ir.types import Aval
+from .batching import Flags, elementwise, lanes
+from .reduce import sum_
+
+
+def _broadcast_shape(x: Aval, aval: Aval) -> Aval:
+    if np.broadcast_shapes(x.shape, aval.shape) != aval.shape or x.dtype != aval.dtype:
+        raise ValueError(f"{x} does not broadcast to {aval}")
+    return aval
+
+
+def _unbroadcast(ct: Symbol, x: Symbol, aval: Aval) -> Symbol:
+    """The sum over the axes that broadcasting made or stretched."""
+    new = len(aval.shape) - x.ndim
+    stretched = tuple(i + new for i, n in enumerate(x.shape) if n == 1 and aval.shape[i + new] != 1)
+    ct = sum_(ct, axis=(*range(new), *stretched), keepdims=False)
+    return reshape_to(ct, x.shape)
+
+
+def _broadcast_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Symbol:
+    (x,) = args
+    padded = (size, *(1,) * (len(aval.shape) - x.ndim + 1), *x.shape[1:])
+    return broadcast_to(reshape_to(x, padded), (size, *aval.shape))
+
+
+broadcast: Primitive = primitive(
+    "broadcast", _broadcast_shape, "np.broadcast_to({0}, {shape})", typed=True, alias=0, cheap=True,
+    diff=(pull(_unbroadcast),), batch=_broadcast_batch,
+)  # fmt: skip
+
+
+def broadcast_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
+    """``x`` stretched to ``shape``; itself if it has that shape."""
+    return x if x.shape == shape else broadcast(x, aval=Aval(shape, x.dtype))
+
+
+def _reshape_shape(x: Aval, aval: Aval) -> Aval:
+    if math.prod(aval.shape) != x.size or x.dtype != aval.dtype:
+        raise ValueError(f"{x} does not reshape to {aval}")
+    return aval
+
+
+def _reshape_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Symbol:
+    return reshape_to(args[0], (size, *aval.shape))
+
+
+reshape: Primitive = primitive(
+    "reshape", _reshape_shape, "np.reshape({0}, {shape})", typed=True, alias=0, cheap=True,
+    diff=(pull(lambda ct, x, aval: reshape_to(ct, x.shape)),), batch=_reshape_batch,
+)  # fmt: skip
+
+
+def reshape_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
+    """``x`` with another shape of the same size; itself if it has that shape."""
+    return x if x.shape == shape else reshape(x, aval=Aval(shape, x.dtype))
+
+
+def _permute_shape(x: Aval, axes: tuple[int, ...]) -> Aval:
+    if sorted(axes) != list(range(x.ndim)):
+        raise ValueError(f"{axes} is no permutation of the axes of {x}")
+    return Aval(tuple(x.shape[a] for a in axes), x.dtype)
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes ``axes``."""
+    return tuple(int(i) for i in np.argsort(axes))
+
+
+def _permute_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, axes: tuple[int, ...]) -> Any:
+    return permute(args[0], axes=(0, *(a + 1 for a in axes)))
+
+
+permute: Primitive = primitive(
+    "permute", _permute_shape, "np.transpose({0}, {axes})", alias=0, cheap=True,
+    diff=(pull(lambda ct, x, axes: permute(ct, axes=inverse(axes))),), batch=_permute_batch,
+)  # fmt: skip
+
+
+def swap(x: Symbol) -> Symbol:
+    """The last two axes exchanged."""
+    n = x.ndim
+    swapped: Symbol = permute(x, axes=(*range(n - 2), n - 1, n - 2))
+    return swapped
+
+
+def move_axis(x: Symbol, source: int, target: int) -> Symbol:
+    """One axis moved, the others in their order."""
+    if source == target:
+        return x
+    axes = [a for a in range(x.ndim) if a != source]
+    axes.insert(target, source)
+    moved: Symbol = permute(x, axes=tuple(axes))
+    return moved
+
+
+def _concatenate_shape(*avals: Aval, axis: int) -> Aval:
+    first = avals[0]
+    for aval in avals:
+        if aval.shape[:axis] + aval.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+            raise ValueError(f"{', '.join(map(str, avals))} do not concatenate along axis {axis}")
+        if aval.dtype != first.dtype:
+            raise ValueError(f"dtypes of {', '.join(map(str, avals))} differ")
+    length = sum(aval.shape[axis] for aval in avals)
+    return Aval((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
+
+
+def _concatenate_transpose(b: Any, node: Any, operands: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    (ct,), axis, out, at = cts, node.attrs["axis"], [], 0
+    for x in operands:
+        n = x.aval.shape[axis]
+        index = (*(slice(None),) * axis, slice(at, at + n))
+        out.append(None if ct is None else REGISTRY["getitem"](ct, index=index))
+        at += n
+    return out
+
+
+def _concatenate_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, axis: int) -> Any:
+    return concatenate(*(lanes(size, x, f) for x, f in zip(args, flags, strict=True)), axis=axis + 1)
+
+
+concatenate = primitive(
+    "concatenate", _concatenate_shape, "np.concatenate(({args},), axis={axis})", joint=True, takes_out=True,
+    diff=(pull(lambda ct, *xs, axis: None),), transpose=_concatenate_transpose, batch=_concatenate_batch,
+)  # fmt: skip
+
+
+def _iota_shape(aval: Aval) -> Aval:
+    if aval.ndim != 1:
+        raise ValueError(f"iota counts along one axis, not {aval}")
+    return aval
+
+
+iota = primitive("iota", _iota_shape, "np.arange({size}, dtype={dtype})", typed=True, cheap=True, batch=elementwise)
+
+copy = primitive("copy", lambda x: x, "{0}.copy()", diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True)

@@ -1,0 +1,77 @@
+"""absorb: Graph → Graph for the emitter: broadcasts and casts vanish where NumPy does them by itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.primitive import Primitive
+from .prune import prune
+
+
+def absorb(graph: Graph) -> Graph:
+    """Operands of ufuncs lose explicit broadcasts and casts; the avals of results stay as they are.
+
+    The outcome is for planning and emission: it is no longer in the form that other passes take.
+    """
+    made = graph.producer
+    nodes = []
+    for node in graph.nodes:
+        loose = range(len(node.inputs)) if node.prim.ufunc and node.prim.name != "matmul" else node.prim.loose
+        inputs = list(node.inputs)
+        for i in loose:
+            inputs[i] = _without_broadcast(node, inputs, i, made)
+            inputs[i] = _without_cast(node, inputs, i, made)
+        bodies = {name: absorb(body) for name, body in node.graphs}
+        if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            attrs = {**node.attrs, **bodies}
+            nodes.append(Node(node.prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))
+        else:
+            nodes.append(node)
+    return prune(Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs))
+
+
+def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
+    """The shape that an operand brings: constants are written as plain numbers."""
+    node = made.get(value)
+    filled = node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
+    return () if filled else value.aval.shape
+
+
+def _without_broadcast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
+    source = made.get(inputs[i])
+    if source is None or source.prim.name != "broadcast":
+        return inputs[i]
+    if node.prim.writes is not None:
+        return source.inputs[0]
+    others = [_shape(v, made) for k, v in enumerate(inputs) if k != i]
+    if np.broadcast_shapes(source.inputs[0].aval.shape, *others) != node.out.aval.shape:
+        return inputs[i]
+    return source.inputs[0]
+
+
+def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
+    source = made.get(inputs[i])
+    if source is None or source.prim.name != "cast" or not node.prim.ufunc:
+        return inputs[i]
+    before = source.inputs[0]
+    if before.aval.kind == "python" or before.aval.dtype == inputs[i].aval.dtype:
+        return inputs[i]
+    dtypes = [v.aval.dtype for v in inputs]
+    strong = [made[v].prim.name != "const" if v in made else True for v in inputs]
+    tried = tuple(before.aval.dtype if k == i else d for k, d in enumerate(dtypes) if strong[k])
+    if all(strong) and _loop(node.prim, tried) == (*dtypes, node.out.aval.dtype):
+        return before
+    return inputs[i]
+
+
+@lru_cache(maxsize=4096)
+def _loop(prim: Primitive, dtypes: tuple[Any, ...]) -> Any:
+    try:
+        ufunc = getattr(np, prim.ufunc.removeprefix("np."))
+        return ufunc.resolve_dtypes((*dtypes, None))
+    except TypeError:
+        return None

@@ -1,0 +1,54 @@
+"""differentiate: graphs of gradients, out of linearize, transpose and inline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph
+from ..ir.types import Aval
+from .inline import inline_into
+from .linearize import Linearized
+from .transpose import transpose_into
+
+
+def value_and_grad(graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True) -> Graph:
+    """f(x...) → y, aux... becomes x... → y, aux..., x̄...: one cotangent per active input, of ȳ = 1.
+
+    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar.
+    """
+    b = Builder()
+    args = b.inputs_like(graph.inputs)
+    results = inline_into(b, lin.forward, args)
+    outs, residuals = results[: len(graph.outputs)], results[len(graph.outputs) :]
+    b.where = None
+    seeds = [
+        b.constant(1, o.aval) if i == 0 else None
+        for i, (o, on) in enumerate(zip(outs, lin.out_active, strict=True))
+        if on
+    ]
+    wanted = [a for a, on in zip(args, active, strict=True) if on]
+    found = transpose_into(b, lin.linear, [*residuals, *[None] * len(wanted)], seeds)
+    b.where = None
+    grads = [_filled(b, ct, a.aval) for ct, a in zip(found, wanted, strict=True)]
+    return b.graph(f"{graph.name}_grad", [*outs, *grads] if keep else grads)
+
+
+def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
+    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``."""
+    b = Builder()
+    residuals = b.inputs_like(lin.linear.inputs[: len(lin.residuals)])
+    outputs = lin.forward.outputs[: len(lin.out_active)]
+    cts = [b.input(v.aval, "ct") if on else None for v, on in zip(outputs, seeded, strict=True)]
+    tangents = lin.linear.inputs[len(residuals) :]
+    seeds = [ct for ct, on in zip(cts, lin.out_active, strict=True) if on]
+    found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], seeds)
+    b.where = None
+    grads = [_filled(b, ct, v.aval) for ct, v in zip(found, tangents, strict=True)]
+    return b.graph(lin.linear.name.removesuffix("_linear") + "_pullback", grads)
+
+
+def _filled(b: Builder, ct: Symbol | None, aval: Aval) -> Symbol:
+    target = replace(aval, kind="scalar") if aval.kind == "python" else aval
+    return b.zeros(target) if ct is None else b.coerce(ct, target)

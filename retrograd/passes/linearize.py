@@ -1,0 +1,78 @@
+"""linearize: f(x...) → y... becomes forward(x...) → y..., residuals... and linear(residuals..., ẋ...) → ẏ...."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.builder import Builder
+from ..ir.graph import Graph, Node, Value
+from ..ir.primitive import TRANSFORMS
+from .jvp import jvp_into
+from .prune import prune
+
+
+@dataclass(frozen=True, eq=False)
+class Linearized:
+    """A function split at a point into what depends on the point and what is linear in the tangents.
+
+    ``forward`` returns the outputs and then the ``residuals``, which are values of it (inputs included);
+    ``linear`` takes residuals and tangents of active inputs, and returns the tangents of active outputs.
+    """
+
+    forward: Graph
+    linear: Graph
+    residuals: tuple[Value, ...]
+    out_active: tuple[bool, ...]
+
+
+@TRANSFORMS.register("linearize")
+def linearize(graph: Graph, active: Sequence[bool]) -> Linearized:
+    """Linearize with respect to the active inputs.
+
+    The nodes of the jvp are divided by one question: does it depend on a tangent? What the linear side
+    reads from the other side is a residual; constants are copied instead.
+    """
+    b = Builder()
+    args = b.inputs_like(graph.inputs)
+    dots = [
+        b.input(v.aval, v.hint and f"{v.hint}_dot") if on else None for v, on in zip(graph.inputs, active, strict=True)
+    ]
+    outs, douts = jvp_into(b, graph, args, dots, split=True)
+    tangents = [d.value for d in dots if d is not None]
+    targets = [d.value for d in douts if d is not None]
+
+    depends: set[Value] = set(tangents)
+    known: list[Node] = []
+    linear: list[Node] = []
+    for node in b.nodes:
+        if any(v in depends for v in node.inputs):
+            depends.update(node.outputs)
+            linear.append(node)
+        else:
+            known.append(node)
+    linear = list(prune(Graph("linear", (), tuple(linear), tuple(targets))).nodes)
+    residuals, constants = _read_from_outside(linear, targets, depends, b.made)
+    forward = Graph(graph.name, tuple(s.value for s in args), tuple(known), (*(s.value for s in outs), *residuals))
+    return Linearized(
+        prune(forward),
+        Graph(f"{graph.name}_linear", (*residuals, *tangents), (*constants, *linear), tuple(targets)),
+        tuple(residuals),
+        tuple(d is not None for d in douts),
+    )
+
+
+def _read_from_outside(
+    linear: list[Node], targets: list[Value], depends: set[Value], made: dict[Value, Node]
+) -> tuple[list[Value], list[Node]]:
+    residuals: dict[Value, None] = {}
+    constants: dict[Node, None] = {}
+    for value in (*(v for node in linear for v in node.inputs), *targets):
+        if value in depends:
+            continue
+        node = made.get(value)
+        if node is not None and not node.inputs and not node.prim.effect:
+            constants[node] = None
+        else:
+            residuals[value] = None
+    return list(residuals), list(constants)

@@ -1,0 +1,41 @@
+"""own_outputs: Graph → Graph whose results share storage with no argument, no capture and no other result."""
+
+from __future__ import annotations
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph, Node, Value
+from ..ops.shape import copy
+from .inline import inline_into
+
+
+def own_outputs(graph: Graph) -> Graph:
+    """Copy results that are inputs, views of them, views of each other, or that a loop may have passed through."""
+    made = graph.producer
+    seen: set[Value] = set()
+    shared = []
+    for value in graph.outputs:
+        root = value
+        while root in made and (alias := made[root].prim.alias) is not None and value.aval.kind == "array":
+            root = made[root].inputs[alias]
+        node = made.get(root)
+        fresh = node is not None and (not node.prim.multi or node.outputs.index(root) in _fresh(node))
+        shared.append(value.aval.kind == "array" and value.aval.steps is None and (not fresh or root in seen))
+        seen.add(root)
+    if not any(shared):
+        return graph
+    b = Builder()
+    inputs = b.inputs_like(graph.inputs)
+    outs = inline_into(b, graph, inputs)
+    b.where = None
+    owned = [_copied(b, o) if s else o for o, s in zip(outs, shared, strict=True)]
+    return b.graph(graph.name, owned)
+
+
+def _copied(b: Builder, x: Symbol) -> Symbol:
+    """A copy of its own, also where another result asked for one of the same value."""
+    b.replica += 1
+    return b.emit(copy, (x.value,), {})[0]
+
+
+def _fresh(node: Node) -> set[int]:
+    return set(node.prim.fresh(node)) if node.prim.fresh else set()

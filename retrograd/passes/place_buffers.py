@@ -1,0 +1,163 @@
+"""place_buffers: Graph → Plan: which results are written into the storage of dead values, and when values die."""
+
+from __future__ import annotations
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.plan import Plan
+
+REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
+POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
+
+
+def place_buffers(graph: Graph) -> Plan:
+    """Lay a graph out in memory without changing its order."""
+    return _Placer(graph).plan()
+
+
+class _Placer:
+    """``owned`` are roots of storage that this graph made and that nothing outside can see."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.made = graph.producer
+        self.parent: dict[Value, Value] = {}
+        self.into: dict[Value, Value] = {}
+        self.copies: set[Value] = set()
+        self.owned: set[Value] = set()
+        self.members: dict[Value, list[Value]] = {}
+        self.pool: dict[object, list[Value]] = {}
+        self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
+        for i, node in enumerate(graph.nodes):
+            for value in node.outputs:
+                self.last[value] = i
+            for value in node.inputs:
+                self.last[value] = i
+        for value in graph.outputs:
+            self.last[value] = len(graph.nodes)
+
+    def root(self, value: Value) -> Value:
+        while value in self.parent and value not in self.copies:
+            value = self.parent[value]
+        return value
+
+    def live(self, root: Value, after: int) -> list[Value]:
+        """The values in this storage that are read after node ``after``."""
+        rest = [v for v in self.members.get(root, ()) if self.last[v] > after and self.root(v) is root]
+        self.members[root] = rest
+        return rest
+
+    def plan(self) -> Plan:
+        for value in self.graph.inputs:
+            self.members[value] = [value]
+        for i, node in enumerate(self.graph.nodes):
+            self._place(i, node)
+            self._retire(i, node)
+        return self._finished()
+
+    def _place(self, i: int, node: Node) -> None:
+        prim = node.prim
+        if prim.multi:
+            self.members.update((out, [out]) for out in node.outputs)
+            self.owned.update(node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ()))
+            return
+        out = node.out
+        if prim.alias is not None and node.out.aval.kind == "array":
+            self.parent[out] = node.inputs[prim.alias]
+            self.members.setdefault(self.root(out), []).append(out)
+        elif prim.writes is not None and self._writable(i, node):
+            self._share(out, node.inputs[prim.writes])
+        elif (holder := self._reusable(i, node)) is not None:
+            self._share(out, holder)
+        else:
+            self.members[out] = [out]
+            if prim.name != "const":
+                self.owned.add(out)
+
+    def _share(self, out: Value, holder: Value) -> None:
+        self.into[out] = holder
+        self.parent[out] = holder
+        self.members.setdefault(self.root(holder), []).append(out)
+
+    def _writable(self, i: int, node: Node) -> bool:
+        """Whether a write may happen in place; small views that are read later become copies for it."""
+        base = node.inputs[node.prim.writes or 0]
+        root = self.root(base)
+        if root not in self.owned or self.last[base] > i:
+            return False
+        if node.prim.name == "scatter_add" and any(self.root(v) is root for v in node.inputs if v is not base):
+            return False
+        views = self.live(root, i)
+        if sum(v.aval.nbytes for v in views) >= base.aval.nbytes:
+            return False
+        if any(v in self.into or self.parent.get(v) is None for v in views):
+            return False
+        self.copies.update(views)
+        for view in views:
+            self.members[view] = [view]
+            self.owned.add(view)
+        return True
+
+    def _reusable(self, i: int, node: Node) -> Value | None:
+        aval, prim = node.out.aval, node.prim
+        if aval.kind != "array" or not (prim.ufunc or prim.takes_out) or aval.nbytes < REUSE:
+            return None
+        if prim.ufunc and prim.name != "matmul":
+            for value in node.inputs:
+                root = self.root(value)
+                same = value.aval == aval and root in self.owned and self.last[value] <= i
+                if same and not self._stretched(value) and not self.live(root, i):
+                    return value
+        free = self.pool.get((aval.shape, aval.dtype))
+        return free.pop() if free else None
+
+    def _stretched(self, value: Value) -> bool:
+        """Whether some elements of a view share memory."""
+        while value in self.parent and value not in self.copies:
+            node = self.made.get(value)
+            if node is not None and node.prim.name == "broadcast":
+                return True
+            value = self.parent[value]
+        return False
+
+    def _retire(self, i: int, node: Node) -> None:
+        """Storage whose last reader was this node goes to the pool, named by the value that made it."""
+        for root in dict.fromkeys(map(self.root, node.inputs)):
+            if root in self.owned and root.aval.nbytes >= POOL and not self.live(root, i):
+                self.pool.setdefault((root.aval.shape, root.aval.dtype), []).append(root)
+
+    def _finished(self) -> Plan:
+        order, n = self.graph.nodes, len(self.graph.nodes)
+        groups: dict[Value, list[Value]] = {}
+        for value in self.last:
+            groups.setdefault(self.root(value), []).append(value)
+        number = {v: k for k, group in enumerate(groups.values()) for v in group}
+        inputs = set(self.graph.inputs)
+        dies: list[tuple[Value, ...]] = [()] * n
+        freed: dict[int, int] = {}
+        births: dict[int, int] = {}
+        for i, node in enumerate(order):
+            for out in node.outputs:
+                root = self.root(out)
+                if root is out and node.prim.name != "const":
+                    births[i] = births.get(i, 0) + _bytes(out)
+        for root, group in groups.items():
+            end = max(self.last[v] for v in group)
+            if root in inputs or end >= n or end < 0 or (root in self.made and self.made[root].prim.name == "const"):
+                continue
+            freed[end] = freed.get(end, 0) + _bytes(root)
+            if root.aval.nbytes >= POOL:
+                dies[end] = (*dies[end], *group)
+        live = peak = scratch = 0
+        for i, node in enumerate(order):
+            work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if node.prim.scratch else 0
+            live += births.get(i, 0)
+            peak, scratch = max(peak, live + work), max(scratch, work)
+            live -= freed.get(i, 0)
+        bodies = {body: place_buffers(body) for node in order for _, body in node.graphs}
+        return Plan(
+            self.graph, number, self.into, frozenset(self.copies), self.last, tuple(dies), scratch, peak, bodies
+        )
+
+
+def _bytes(value: Value) -> int:
+    return value.aval.nbytes if value.aval.steps is None else 0

@@ -1,0 +1,41 @@
+"""prune: Graph → Graph without the nodes that no output needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.primitive import TRANSFORMS
+
+
+@TRANSFORMS.register("prune")
+def prune(graph: Graph) -> Graph:
+    """Drop dead nodes, and dead results of structural nodes."""
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        used = [v in live for v in node.outputs]
+        if any(used) or node.prim.effect:
+            kept.append(node if all(used) or node.prim.dce is None else _narrowed(node, used))
+            live.update(kept[-1].inputs)
+    if len(kept) == len(graph.nodes) and all(a is b for a, b in zip(reversed(kept), graph.nodes, strict=True)):
+        return graph
+    return Graph(graph.name, graph.inputs, tuple(reversed(kept)), graph.outputs)
+
+
+def _narrowed(node: Node, used: list[bool]) -> Node:
+    """A structural node with only the results that are used, and the operands that those need."""
+    assert node.prim.dce is not None
+    attrs, ins, outs = node.prim.dce(node, used)
+    inputs, outputs = tuple(node.inputs[i] for i in ins), tuple(node.outputs[i] for i in outs)
+    return Node(node.prim, inputs, attrs, outputs, node.where, node.replica)
+
+
+@TRANSFORMS.register("live_inputs")
+def live_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
+    """Which inputs the used outputs need."""
+    live: set[Value] = {v for v, on in zip(graph.outputs, used, strict=True) if on}
+    for node in reversed(graph.nodes):
+        if node.prim.effect or any(v in live for v in node.outputs):
+            live.update(node.inputs)
+    return [v in live for v in graph.inputs]

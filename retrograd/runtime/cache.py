@@ -1,0 +1,44 @@
+"""A cache in which each key is made once, also when threads ask for it together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """How often a signature was known, how often it was compiled, and how many are kept."""
+
+    hits: int
+    misses: int
+    size: int
+
+
+class Cache(Generic[T]):
+    """Values by key; ``get`` makes a missing one under a lock of its own."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Hashable, T] = {}
+        self.calls = 0
+        self._lock = threading.Lock()
+        self._locks: dict[Hashable, threading.Lock] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, made now if it is new. An exception leaves the key new."""
+        found = self.entries.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            found = self.entries.get(key)
+            if found is None:
+                found = self.entries[key] = make()
+        with self._lock:
+            self._locks.pop(key, None)
+        return found

@@ -1,0 +1,77 @@
+"""An executable: generated source, compiled, visible to tracebacks and debuggers."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codegen.check import BUILTINS, check_source
+from ..codegen.numpy.module import Module, emit_module
+from ..ir.graph import Graph
+from ..ir.plan import Plan
+from ..passes.absorb import absorb
+from ..passes.place_buffers import place_buffers
+
+_number = itertools.count(1)
+
+
+class Executable:
+    """A compiled graph.
+
+    ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a
+    tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source.
+    """
+
+    def __init__(self, graph: Graph, notes: Sequence[str] = ()) -> None:
+        self.graph = graph
+        self.plan: Plan = place_buffers(absorb(graph))
+        self.module: Module = emit_module(self.plan, tuple(notes))
+        self.filename = f"<generated {self.module.function} {next(_number)}>"
+        self.function: Callable[..., Any] = self._compiled()
+        self.single = len(graph.outputs) == 1
+
+    def _compiled(self) -> Callable[..., Any]:
+        source = self.module.source
+        code = compile(check_source(source), self.filename, "exec")
+        scope: dict[str, Any] = {
+            "__name__": "retrograd.generated",
+            "np": np,
+            "__builtins__": {**BUILTINS, "__import__": _numpy},
+        }
+        exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
+        linecache.cache[self.filename] = (len(source), None, source.splitlines(True), self.filename)
+        weakref.finalize(self, linecache.cache.pop, self.filename, None)
+        function: Callable[..., Any] = scope[self.module.function]
+        return function
+
+    def __call__(self, *args: Any) -> Any:
+        """All results, as a tuple; an exception gets a note with the user's line."""
+        try:
+            result = self.function(*args)
+        except Exception as fault:
+            self.annotate(fault)
+            raise
+        return (result,) if self.single else result
+
+    def annotate(self, fault: BaseException) -> None:
+        """Tell which line of the user's program the failing line of generated code stands for."""
+        step = fault.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code.co_filename == self.filename:
+                where = self.module.lines.get(step.tb_lineno)
+                if where is not None:
+                    fault.add_note(f"in compiled code that stands for {where}")
+            step = step.tb_next
+
+
+def _numpy(name: str, *_: Any) -> types.ModuleType:
+    """The only import that generated source contains."""
+    if name != "numpy":
+        raise ImportError(f"generated source imports {name}")
+    return np

@@ -1,0 +1,235 @@
+"""Tracer: what a traced function sees in place of an array or a number."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ControlFlowError, InternalError, TracerConversionError
+from ..ir.builder import Symbol
+from ..ir.evaluate import run_node
+from ..ir.primitive import Primitive
+from ..ir.types import Aval, Where, aval_of
+from ..ops.shape import broadcast_to
+from .mutation import read
+from .trace import Storage, Trace, owner
+from .where import user_site
+
+NUMBERS = (bool, int, float, complex, np.generic)
+
+
+class Tracer:
+    """A traced array, NumPy scalar or Python number.
+
+    ``shadow`` is the example value that NumPy computed; ``storage``, ``parent`` and ``view`` tell where its
+    contents live (see ``mutation``); ``where`` is the user's line that made it.
+    """
+
+    __slots__ = ("__weakref__", "parent", "shadow", "storage", "symbol", "trace", "version", "view", "where")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]  # like ndarray: == is elementwise
+
+    def __init__(
+        self, trace: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
+        view: tuple[Primitive, dict[str, Any]] | None = None, where: Where | None = None,
+    ) -> None:  # fmt: skip
+        self.trace, self.shadow, self.storage, self.parent, self.view = trace, shadow, storage, parent, view
+        self.where = where
+        self.symbol: Symbol | None = None
+        self.version = -1
+
+    if TYPE_CHECKING:  # `protocol` and `ufuncs` install methods and operators
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __pow__(self, other: Any) -> Any: ...
+
+    @property
+    def const(self) -> bool:
+        """Whether only plain numbers went into it, so that the example value is its value."""
+        return self.storage.symbol is None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.shadow)
+
+    @property
+    def ndim(self) -> int:
+        return np.ndim(self.shadow)
+
+    @property
+    def size(self) -> int:
+        return int(np.size(self.shadow))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return aval_of(self.shadow).dtype
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return np.transpose(self)
+
+    def __len__(self) -> int:
+        return len(self.shadow)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<traced {aval_of(self.shadow)}, example {np.array2string(np.asarray(self.shadow), threshold=8)}>"
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+        if self.const:
+            return np.array(self.shadow)
+        raise TracerConversionError(
+            "a traced value reached code that needs a plain array (it was written into an array made outside "
+            "the traced function, or handed to a library that does not dispatch to NumPy)",
+            where=user_site()[0],
+            remedy="make the array inside the traced function, or use the NumPy function of the same purpose",
+        )
+
+    def _decide(self, what: str, convert: Callable[[Any], Any]) -> Any:
+        if self.const:
+            return convert(self.shadow)
+        raise ControlFlowError(
+            f"{what} a traced value decides what Python does next, but it is known only when the compiled "
+            "function runs", where=user_site()[0],
+            remedy="use np.where or np.maximum to choose, or make the value a plain Python number",
+        )  # fmt: skip
+
+    def __bool__(self) -> bool:
+        return bool(self._decide("the truth of", bool))
+
+    def __index__(self) -> int:
+        return int(self._decide("the integer", operator.index))
+
+    def __int__(self) -> int:
+        return int(self._decide("the integer", int))
+
+    def __float__(self) -> float:
+        if self.const:
+            return float(self.shadow)
+        raise TracerConversionError(
+            "float() of a traced value: it is not known yet", where=user_site()[0],
+            remedy="leave the value as it is, or use np.float64-valued NumPy functions instead of math",
+        )  # fmt: skip
+
+    def __complex__(self) -> complex:
+        return complex(self.__float__())
+
+
+def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:
+    """A tracer with memory of its own."""
+    return Tracer(trace, shadow, Storage(symbol), where=where)
+
+
+def shadow_of(x: Any) -> Any:
+    """The example value of an operand."""
+    return x.shadow if isinstance(x, Tracer) else x
+
+
+def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
+    """The tracers among operands."""
+    return [x for x in operands if isinstance(x, Tracer)]
+
+
+def symbol_in(trace: Trace, x: Any) -> Symbol:
+    """An operand as a symbol of ``trace``: its own tracer, one of an enclosing trace, an array or a number."""
+    if isinstance(x, Tracer):
+        if x.trace is trace:
+            return read(x)
+        if x.const:
+            return trace.lift(x.shadow) if isinstance(x.shadow, np.ndarray) else trace.constant(x.shadow)
+        assert trace.parent is not None
+        return trace.capture_symbol(symbol_in(trace.parent, x), x.shadow)
+    if isinstance(x, np.ndarray):
+        return trace.capture(x)
+    return trace.constant(x)
+
+
+def same_memory(a: Any, b: Any) -> bool:
+    """Whether two example values are views of one array."""
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and _base(a) is _base(b)
+
+
+def _base(a: np.ndarray[Any, Any]) -> Any:
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
+    """Run a primitive on the example values and record it."""
+    trace = owner(tracers_in(operands))
+    where, hint = user_site(2)
+    const = all(x.const for x in operands if isinstance(x, Tracer)) and not _arrays(operands)
+    if const:
+        scratch = Trace("constants", None)
+        symbols = [scratch.builder.input(aval_of(shadow_of(x))) for x in operands]
+        out = prim(*symbols, **attrs)
+        shadow = run_node(scratch.builder.made[out.value], [shadow_of(x) for x in operands])[0]
+        return _wrapped(trace, prim, operands, attrs, None, shadow, where)
+    trace.builder.where = where
+    symbols = [symbol_in(trace, x) for x in operands]
+    out = prim(*symbols, **attrs)
+    shadow = run_node(trace.builder.made[out.value], [shadow_of(x) for x in operands])[0]
+    _name(out, hint)
+    check_aval(prim, out, shadow)
+    return _wrapped(trace, prim, operands, attrs, out, shadow, where)
+
+
+def _arrays(operands: Sequence[Any]) -> bool:
+    return any(isinstance(x, np.ndarray) for x in operands)
+
+
+def _name(symbol: Symbol, hint: str | None) -> None:
+    if symbol.value.hint is None:
+        symbol.value.hint = hint
+
+
+def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:
+    """The shape rule must say what NumPy did."""
+    found = aval_of(shadow)
+    if found != out.aval:
+        raise InternalError(f"{prim.name} is declared to give {out.aval}, but NumPy gave {found}", where=user_site()[0])
+
+
+def _wrapped(
+    trace: Trace, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any], out: Symbol | None, shadow: Any,
+    where: Where | None,
+) -> Tracer:  # fmt: skip
+    if prim.alias is not None:
+        base = operands[prim.alias]
+        if isinstance(base, Tracer) and base.trace is trace and same_memory(shadow, base.shadow):
+            view = Tracer(trace, shadow, base.storage, base, (prim, attrs), where)
+            view.symbol, view.version = out, base.storage.version
+            return view
+    return wrap(trace, out, shadow, where)
+
+
+def cast_to(x: Any, aval: Aval, trace: Trace) -> Symbol:
+    """An operand as a symbol with the dtype of ``aval``, stretched to its shape."""
+    b = trace.builder
+    if isinstance(x, NUMBERS):
+        return b.constant(x, aval)
+    if isinstance(x, Tracer) and x.const and not isinstance(x.shadow, np.ndarray):
+        return b.constant(x.shadow, aval)
+    symbol = symbol_in(trace, x)
+    kind = aval.kind if symbol.aval.kind != "array" and not aval.shape else "scalar" if not symbol.shape else "array"
+    if symbol.dtype != aval.dtype:
+        symbol = b.coerce(symbol, Aval(symbol.shape, aval.dtype, kind))
+    return symbol if symbol.shape == aval.shape else broadcast_to(symbol, aval.shape)

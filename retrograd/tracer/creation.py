@@ -1,0 +1,169 @@
+"""Creation functions inside a trace: ``np.zeros(3)`` called by the user's code gives a traced, mutable array.
+
+NumPy never hands such calls over. So while a trace is active in some thread, the class of the module ``numpy``
+is a subclass of ModuleType in which the intercepted names are properties. The getter looks at its caller:
+only code that is neither NumPy's, SciPy's nor ours, at an instruction that loads that very name, in a context
+with an active trace, gets the substitute; everyone else gets NumPy's own function.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .array import Tracer, shadow_of, wrap
+from .trace import CURRENT, Trace
+from .where import OURS, user_site
+
+LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
+NUMBERS = (bool, int, float, complex, np.generic)
+
+_loads: dict[int, tuple[CodeType, dict[int, str]]] = {}
+
+
+def active_trace() -> Trace:
+    """The trace that creation calls belong to."""
+    trace = CURRENT.get()
+    assert trace is not None
+    return trace
+
+
+def fresh(value: Any) -> Tracer:
+    """A traced array whose contents are plain numbers so far."""
+    return wrap(active_trace(), None, value, user_site(2)[0])
+
+
+def _numbers_only(name: str) -> Callable[..., Any]:
+    original = getattr(np, name)
+
+    def create(*args: Any, **options: Any) -> Any:
+        return fresh(original(*map(shadow_of, args), **options))
+
+    return create
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """``np.full``, whose value may be traced."""
+    shadow = shadow_of(fill_value)
+    made = fresh(np.full(shape, shadow, dtype, "F" if order == "F" else "C"))
+    if isinstance(fill_value, Tracer) and not fill_value.const:
+        made[...] = fill_value
+    return made
+
+
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """``np.empty``, filled with zeros so that a trace never depends on stale memory."""
+    return fresh(np.zeros(shape, dtype, order))
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    """``np.array`` of numbers, arrays and tracers in nested lists."""
+    if isinstance(obj, Tracer):
+        made = np.copy(obj) if copy or not isinstance(obj.shadow, np.ndarray) else obj
+    elif _holds_tracers(obj):
+        made = np.stack([x if isinstance(x, Tracer) else array(x) for x in obj])
+    elif isinstance(obj, np.ndarray) and not copy:
+        return np.asarray(obj, dtype)
+    else:
+        return fresh(np.array(obj, dtype, order=order, ndmin=ndmin))
+    if dtype is not None and made.dtype != np.dtype(dtype):
+        made = made.astype(dtype)
+    return np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> Any:
+    """``np.asarray``: an array, traced or not, is returned as it is."""
+    return array(a, dtype, copy=False)
+
+
+def _holds_tracers(obj: Any) -> bool:
+    return isinstance(obj, (list, tuple)) and any(isinstance(x, Tracer) or _holds_tracers(x) for x in obj)
+
+
+SUBSTITUTES: dict[str, Callable[..., Any]] = {
+    "array": array,
+    "asarray": asarray,
+    "asanyarray": asarray,
+    "full": full,
+    "empty": empty,
+    **{
+        name: _numbers_only(name)
+        for name in ("zeros", "ones", "arange", "linspace", "eye", "identity", "tri", "logspace")
+    },
+}
+
+
+def _called_by_user(frame: FrameType, name: str) -> bool:
+    """Whether this frame is the user's and its present instruction loads ``name``.
+
+    Compiled extensions have no frames: their callers look like the user's code, but are at another
+    instruction. A tracer handed to them could crash the process.
+    """
+    if frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        return False
+    code = frame.f_code
+    if id(code) not in _loads:
+        loads = {i.offset: i.argval for i in dis.get_instructions(code) if i.opname in LOADS}
+        _loads[id(code)] = (code, loads)
+    return _loads[id(code)][1].get(frame.f_lasti) == name
+
+
+def _intercepted(name: str, substitute: Callable[..., Any]) -> property:
+    def getter(module: ModuleType) -> Any:
+        if CURRENT.get() is not None and _called_by_user(sys._getframe(1), name):
+            return substitute
+        return module.__dict__[name]
+
+    def setter(module: ModuleType, value: Any) -> None:
+        module.__dict__[name] = value
+
+    return property(getter, setter)
+
+
+class TracingModule(ModuleType):
+    """The class of the module ``numpy`` while some trace is active."""
+
+    __slots__ = ()
+
+
+for _name, _substitute in SUBSTITUTES.items():
+    setattr(TracingModule, _name, _intercepted(_name, _substitute))
+
+
+class Swap:
+    """Swaps the module's class on the first of several overlapping traces, and back after the last."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module, self._lock, self._count = module, threading.Lock(), 0
+
+    def enter(self) -> None:
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                self._module.__class__ = TracingModule
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                self._module.__class__ = ModuleType
+
+
+SWAP = Swap(np)

@@ -1,0 +1,98 @@
+"""Reads and writes of traced memory: NumPy's view semantics on values that never change.
+
+A tracer that owns its memory names a storage; a view has a parent and the primitive that made it. Reading a
+view whose storage was written since applies its primitive again; writing climbs to the storage.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import CapturedWriteError, ReadOnlyError
+from ..ir.builder import Symbol
+from ..ops.index import getitem, setitem
+from ..ops.shape import inverse, permute, reshape, reshape_to
+from .trace import Trace, unsupported
+from .where import user_site
+
+if TYPE_CHECKING:
+    from .array import Tracer
+
+
+def read(t: Tracer) -> Symbol:
+    """The present value of a tracer, in its own trace."""
+    storage = t.storage
+    if t.parent is None:
+        return storage.symbol if storage.symbol is not None else _lifted(t)
+    if t.version != storage.version or t.symbol is None:
+        if storage.symbol is None:
+            return _lifted(t)
+        assert t.view is not None
+        prim, attrs = t.view
+        t.symbol, t.version = prim(read(t.parent), **attrs), storage.version
+    return t.symbol
+
+
+def _lifted(t: Tracer) -> Symbol:
+    if isinstance(t.shadow, np.ndarray):
+        return t.trace.lift(t.shadow, t.storage if t.parent is None else None)
+    return t.trace.constant(t.shadow)
+
+
+def write(t: Tracer, symbol: Symbol) -> None:
+    """Replace the contents of a tracer."""
+    t.storage.version += 1
+    t.symbol, t.version = symbol, t.storage.version
+    while t.parent is not None:
+        symbol = _climb(t, symbol)
+        t = t.parent
+        t.symbol, t.version = symbol, t.storage.version
+    t.storage.symbol = symbol
+
+
+def _climb(t: Tracer, symbol: Symbol) -> Symbol:
+    """The parent's contents after the view ``t`` received ``symbol``."""
+    assert t.view is not None
+    assert t.parent is not None
+    prim, attrs = t.view
+    if prim is getitem:
+        whole: Symbol = setitem(_before_write(t.parent), symbol, index=attrs["index"])
+        return whole
+    if prim is reshape:
+        return reshape_to(symbol, t.parent.shadow.shape)
+    if prim is permute:
+        back: Symbol = permute(symbol, axes=inverse(attrs["axes"]))
+        return back
+    raise unsupported(f"writing through a view made by {prim.name}", "write into the array itself")
+
+
+def _before_write(t: Tracer) -> Symbol:
+    """The parent's value while ``storage.version`` already counts the write in progress."""
+    t.storage.version -= 1
+    try:
+        return read(t)
+    finally:
+        t.storage.version += 1
+
+
+def check_writable(t: Tracer, trace: Trace) -> None:
+    """Named errors for writes that NumPy would refuse or that would leave the trace."""
+    where = user_site()[0]
+    if not t.shadow.flags.writeable:
+        raise ReadOnlyError("the array is read-only", where=where, remedy="write into a copy: x = x.copy()")
+    if t.trace is not trace:
+        raise CapturedWriteError(
+            f"a value of {trace} is written into an array of {t.trace}", where=where,
+            remedy="return the value, or make the array inside the function that writes into it",
+        )  # fmt: skip
+
+
+def make_traced(t: Tracer) -> None:
+    """Before a traced value is written into memory that so far held plain numbers: record its contents."""
+    root: Any = t
+    while root.parent is not None:
+        root = root.parent
+    if root.storage.symbol is None:
+        root.storage.symbol = _lifted(root)

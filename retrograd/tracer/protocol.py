@@ -1,0 +1,125 @@
+"""NumPy's two protocols, and the methods of ndarray, on Tracer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import indexing
+from .array import Tracer, shadow_of, wrap
+from .functions import FUNCTIONS, as_array, reshape, transpose
+from .trace import owner, unsupported
+from .tree import flatten, map_leaves
+from .ufuncs import astype, call_ufunc, copy, install_operators
+from .where import user_site
+
+REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.maximum: np.max, np.minimum: np.min}
+
+
+def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """``__array_ufunc__``: calls and reductions."""
+    if method == "__call__":
+        out, mask = options.pop("out", None), options.pop("where", True)
+        if ufunc is np.matmul:
+            return FUNCTIONS[np.matmul](*inputs)
+        return call_ufunc(ufunc, inputs, out, mask, options)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        axis = options.pop("axis", 0)
+        return FUNCTIONS[REDUCTIONS[ufunc]](inputs[0], axis, **options)
+    raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "use the NumPy function of the same purpose")
+
+
+def array_function(
+    self: Tracer, function: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """``__array_function__``: by the table of handlers; on plain numbers any function runs."""
+    handler = FUNCTIONS.get(function)
+    if handler is not None:
+        return handler(*args, **kwargs)
+    leaves, _ = flatten((args, dict(kwargs)))
+    tracers = [x for x in leaves if isinstance(x, Tracer)]
+    if all(t.const for t in tracers):
+        plain, options = map_leaves(shadow_of, (args, dict(kwargs)))
+        trace, where = owner(tracers), user_site()[0]
+        return map_leaves(lambda x: _constant(trace, x, where), function(*plain, **options))
+    name = f"{function.__module__}.{function.__name__}"
+    raise unsupported(f"{name} of a traced value", "write it with other NumPy functions")
+
+
+def _constant(trace: Any, x: Any, where: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return wrap(trace, None, np.array(x), where)
+    return x
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    handler = FUNCTIONS[function]
+
+    def method(self: Tracer, *args: Any, **options: Any) -> Any:
+        return handler(self, *args, **options)
+
+    method.__name__ = function.__name__
+    return method
+
+
+def _reshape(self: Tracer, *dims: Any, order: str = "C") -> Any:
+    return reshape(self, dims[0] if len(dims) == 1 else dims, order)
+
+
+def _transpose(self: Tracer, *axes: Any) -> Any:
+    if not axes or axes == (None,):
+        return transpose(self)
+    return transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _flatten(self: Tracer, order: str = "C") -> Any:
+    return copy(reshape(self, (-1,), order))
+
+
+def _item(self: Tracer, *index: Any) -> Any:
+    if not index and self.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    if index:
+        return self[index[0] if len(index) == 1 else index]
+    return reshape(self, (1,))[0] if self.ndim else self
+
+
+def _fill(self: Tracer, value: Any) -> None:
+    indexing.put(self, ..., value)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "__array_ufunc__": array_ufunc,
+    "__array_function__": array_function,
+    "__getitem__": indexing.get,
+    "__setitem__": indexing.put,
+    "__matmul__": FUNCTIONS[np.matmul],
+    "__rmatmul__": lambda self, other: FUNCTIONS[np.matmul](other, self),
+    "__copy__": copy,
+    "__deepcopy__": lambda self, memo: copy(self),
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "flatten": _flatten,
+    "item": _item,
+    "fill": _fill,
+    "copy": lambda self, order="C": copy(as_array(self)),
+    "astype": lambda self, dtype, **_: astype(self, dtype),
+    **{
+        f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
+        for f in (
+            np.sum, np.mean, np.max, np.min, np.argmax, np.argmin, np.dot, np.ravel, np.squeeze, np.swapaxes,
+        )
+    },
+}  # fmt: skip
+
+
+def install() -> None:
+    """Give Tracer its operators, protocols and methods; each lives in the file of its subject."""
+    install_operators(Tracer)
+    for name, method in METHODS.items():
+        setattr(Tracer, name, method)
+
+
+install()

@@ -1,0 +1,100 @@
+"""record: run a Python function on tracers, and return what it computed as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import LeakedTracerError, UnsupportedError
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph
+from ..ir.types import aval_of
+from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap
+from .creation import SWAP
+from .trace import CURRENT, Capture, Trace
+from .tree import Spec, flatten
+from .where import user_site
+
+Inline = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A recorded function: ``graph`` takes the traced leaves, then what was captured.
+
+    ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
+    no arrays, by position (the graph does not hold them).
+    """
+
+    graph: Graph
+    out_spec: Spec
+    captures: tuple[Capture, ...]
+    shadows: tuple[Any, ...]
+    statics: dict[int, Any]
+
+
+def record(
+    function: Callable[[Sequence[Any]], Any], name: str, examples: Sequence[Any], hints: Sequence[str],
+    concrete: bool = True,
+) -> Recorded:  # fmt: skip
+    """Run ``function`` on one tracer per example; examples are copied first, and never changed."""
+    parent = CURRENT.get()
+    trace = Trace(name, parent, concrete)
+    with trace.recording(SWAP.enter, SWAP.leave):
+        inputs = []
+        tracers = []
+        for example, hint in zip(examples, hints, strict=True):
+            shadow = shadow_of(example)
+            shadow = np.array(shadow) if isinstance(shadow, np.ndarray) else shadow
+            inputs.append(trace.builder.input(aval_of(shadow), hint or None))
+            tracers.append(wrap(trace, inputs[-1], shadow, None))
+        leaves, out_spec = flatten(function(tracers))
+        outputs: list[Symbol] = []
+        shadows: list[Any] = []
+        statics: dict[int, Any] = {}
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)):
+                outputs.append(_output(trace, leaf))
+                shadows.append(shadow_of(leaf))
+            else:
+                statics[i] = leaf
+    graph = trace.finish(inputs, outputs)
+    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics)
+
+
+def _output(trace: Trace, leaf: Any) -> Symbol:
+    if isinstance(leaf, Tracer) and not leaf.const:
+        if not leaf.trace.active:
+            raise LeakedTracerError(f"{trace} returns a value of {leaf.trace}, which has ended", where=leaf.where)
+        return symbol_in(trace, leaf)
+    if isinstance(leaf, np.ndarray) and leaf.dtype == object:
+        raise UnsupportedError(
+            "the function returns an array of objects", where=user_site()[0], remedy="return numeric arrays"
+        )
+    return symbol_in(trace, leaf)
+
+
+def enclosing() -> Trace | None:
+    """The trace that is recording in this context, if any."""
+    return CURRENT.get()
+
+
+def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], inline: Inline) -> list[Any]:
+    """Put a graph into ``trace``, applied to operands and captures; its results as tracers."""
+    where = user_site()[0]
+    if all(_settled(x) for x in operands):
+        return [wrap(trace, None, shadow, where) for shadow in shadows]
+    payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
+    symbols = [x if isinstance(x, Symbol) else symbol_in(trace, x) for x in payloads]
+    outs = inline(trace.builder, graph, symbols)
+    return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
+
+
+def _settled(x: Any) -> bool:
+    """Whether an operand is a plain number, so that what is computed from it is known."""
+    if isinstance(x, Tracer):
+        return x.const
+    return not isinstance(x, Capture) and not isinstance(x, np.ndarray)

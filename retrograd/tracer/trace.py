@@ -1,0 +1,153 @@
+"""A trace: one recording of a function, with the example values that NumPy ran on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import LeakedTracerError, RecordMismatchError, UnsupportedError
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph
+from ..ir.types import Aval, aval_of
+from .where import user_site
+
+if TYPE_CHECKING:
+    from .array import Tracer
+
+SMALL = 16  # elements up to which an array made inside the trace becomes a constant node
+
+CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
+_number = itertools.count(1)
+
+
+class Storage:
+    """The memory behind tracers that share it: its current value in the graph, and how often it was written.
+
+    ``symbol`` is None while only plain numbers were written in: then the example value is the value.
+    """
+
+    __slots__ = ("symbol", "version")
+
+    def __init__(self, symbol: Symbol | None) -> None:
+        self.symbol = symbol
+        self.version = 0
+
+
+@dataclass(eq=False)
+class Capture:
+    """A value from outside: an array of the user's, or a symbol of the enclosing trace with its example value."""
+
+    payload: Any
+    symbol: Symbol
+    shadow: Any
+
+
+class Trace:
+    """One recording. ``parent`` is the enclosing one; ``concrete`` is False where example values may not decide."""
+
+    def __init__(self, name: str, parent: Trace | None, concrete: bool = True) -> None:
+        self.name = name
+        self.number = next(_number)
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.concrete = concrete
+        self.active = True
+        self.builder = Builder()
+        self.captures: dict[Any, Capture] = {}
+        self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
+
+    def __str__(self) -> str:
+        return f"trace {self.number} of {self.name}"
+
+    def descends_from(self, other: Trace) -> bool:
+        trace: Trace | None = self
+        while trace is not None:
+            if trace is other:
+                return True
+            trace = trace.parent
+        return False
+
+    def constant(self, value: Any) -> Symbol:
+        """A number or NumPy scalar as a constant of its own type."""
+        return self.builder.constant(value, aval_of(value))
+
+    def capture(self, array: np.ndarray[Any, Any]) -> Symbol:
+        """An array from outside, by reference: a trailing input."""
+        found = self.captures.get(id(array))
+        if found is None:
+            found = self.captures[id(array)] = Capture(array, self.builder.input(aval_of(array)), array)
+        return found.symbol
+
+    def capture_symbol(self, symbol: Symbol, shadow: Any) -> Symbol:
+        """A value of the enclosing trace: a trailing input."""
+        found = self.captures.get(symbol.value)
+        if found is None:
+            hint = symbol.value.hint
+            found = self.captures[symbol.value] = Capture(symbol, self.builder.input(symbol.aval, hint), shadow)
+        return found.symbol
+
+    def lift(self, array: np.ndarray[Any, Any], storage: Storage | None = None) -> Symbol:
+        """The present contents of an array made inside the trace, as a constant."""
+        flat = array.reshape(-1)
+        if flat.size == 0 or (flat.view(f"V{flat.itemsize}")[:1] == flat.view(f"V{flat.itemsize}")).all():
+            fill = flat[0].item() if flat.size else 0
+            return self.builder.constant(fill, Aval(array.shape, array.dtype))
+        if flat.size <= SMALL:
+            return self.builder.constant(array)
+        if storage is None:
+            return self.capture(array.copy())
+        known = self._lifted.get(id(storage))
+        if known is None or known[1] != storage.version:
+            known = self._lifted[id(storage)] = (storage, storage.version, self.capture(array.copy()))
+        return known[2]
+
+    @contextmanager
+    def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
+        """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it."""
+        token = CURRENT.set(self)
+        enter()
+        try:
+            yield self
+        finally:
+            leave()
+            CURRENT.reset(token)
+            self.active = False
+
+    def finish(self, inputs: Sequence[Symbol], outputs: Sequence[Symbol]) -> Graph:
+        """The recorded graph: its inputs, then what was captured."""
+        captured = [c.symbol.value for c in self.captures.values()]
+        ordered = (*(s.value for s in inputs), *captured)
+        return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
+
+
+def owner(tracers: Sequence[Tracer]) -> Trace:
+    """The innermost trace among operands; named errors for leaked and unrelated ones."""
+    deepest = tracers[0].trace
+    for t in tracers:
+        if not t.trace.active and not t.const:
+            raise LeakedTracerError(
+                f"a value of {t.trace} is used after that trace has ended; it was made at {t.where or 'its start'}",
+                where=user_site()[0],
+                remedy="return it from the traced function instead of keeping it in a variable outside",
+            )
+        if t.trace.depth > deepest.depth:
+            deepest = t.trace
+    for t in tracers:
+        if not deepest.descends_from(t.trace) and not t.const:
+            raise RecordMismatchError(
+                f"one operation mixes values of {deepest} and of {t.trace}",
+                where=user_site()[0],
+                remedy="pass the value as an argument of the function that uses it",
+            )
+    return deepest
+
+
+def unsupported(what: str, remedy: str) -> UnsupportedError:
+    """The error for what is not traced, at the user's line."""
+    return UnsupportedError(what, where=user_site()[0], remedy=remedy)

@@ -1,0 +1,86 @@
+"""Trees of containers: the only file that knows optree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import optree
+
+from ..errors import TreeError
+
+NAMESPACE = "retrograd"
+Spec = optree.PyTreeSpec
+
+
+def flatten(tree: Any) -> tuple[list[Any], Spec]:
+    """Leaves and structure. Dicts, lists, tuples, namedtuples, None and dataclasses are containers."""
+    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
+    if not new:
+        return leaves, spec
+    for cls in new:
+        _register_dataclass(cls)
+    return flatten(tree)
+
+
+def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
+    """The inverse of ``flatten``."""
+    return optree.tree_unflatten(spec, leaves)
+
+
+def children(spec: Spec) -> list[Spec]:
+    """The structures of the direct children."""
+    return spec.children()
+
+
+def leaf_paths(spec: Spec) -> list[str]:
+    """A name for each leaf: keys, attributes and positions on its way, joined by underscores."""
+    return ["_".join(str(p) for p in path) for path in spec.paths()]
+
+
+def map_leaves(function: Callable[..., Any], tree: Any) -> Any:
+    """The tree with ``function`` applied to each leaf."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, map(function, leaves))
+
+
+def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
+    """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
+    leaves, found = flatten(tree)
+    if found != spec:
+        raise TreeError(f"{what} has the structure {found}, expected {spec}", remedy="pass the same containers")
+    return leaves
+
+
+def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
+    """One value of ``prefix`` (a tree, or one value for a whole subtree) per leaf of ``spec``."""
+    dummy = optree.tree_unflatten(spec, [0] * spec.num_leaves)
+    try:
+        spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, is_leaf=lambda x: x is None, namespace=NAMESPACE)
+    except ValueError as fault:
+        raise TreeError(f"{what} does not fit the structure {spec}: {fault}") from None
+    return list(spread)
+
+
+def register_container(
+    cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_func: Callable[[Any, Any], Any]
+) -> None:
+    """Make a class a container: ``flatten_func(x) -> (children, data)``, ``unflatten_func(data, children)``."""
+    optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)
+
+
+def _register_dataclass(cls: type) -> None:
+    names = tuple(f.name for f in dataclasses.fields(cls))
+
+    def take_apart(x: Any) -> tuple[list[Any], None, tuple[str, ...]]:
+        return [getattr(x, n) for n in names], None, names
+
+    def put_together(_: Any, values: Iterable[Any]) -> Any:
+        made: Any = object.__new__(cls)
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(made, name, value)
+        return made
+
+    optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)

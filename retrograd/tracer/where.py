@@ -1,0 +1,56 @@
+"""The user's line behind an operation, and the name of the variable that takes its result."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import CodeType, FrameType
+
+from ..ir.types import Where
+
+OURS = ("retrograd", "numpy", "scipy")
+STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
+
+_sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
+_tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is neither ours nor NumPy's."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
+    """The user's line that led here, and the variable that its result is stored in, if any."""
+    frame = user_frame(sys._getframe(depth))
+    if frame is None:
+        return None, None
+    key = (id(frame.f_code), frame.f_lasti)
+    site = _sites.get(key)
+    if site is None:
+        site = _sites[key] = _describe(frame)
+    return site
+
+
+def _describe(frame: FrameType) -> tuple[Where, str | None]:
+    code = frame.f_code
+    if id(code) not in _tables:  # the table keeps the code alive, so that its id stays its own
+        _tables[id(code)] = (code, _stores(code))
+    positions = list(code.co_positions())
+    line = positions[frame.f_lasti // 2][0] or frame.f_lineno
+    return Where(code.co_filename, line), _tables[id(code)][1].get(frame.f_lasti)
+
+
+def _stores(code: CodeType) -> dict[int, str]:
+    """For each instruction whose result is stored at once, the variable's name."""
+    found: dict[int, str] = {}
+    before: list[int] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in STORES:
+            found.update((offset, instruction.argval) for offset in before)
+        before = [instruction.offset]
+    return found
