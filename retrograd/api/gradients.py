@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.linearize import linearize
+from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children
@@ -33,14 +34,15 @@ class Gradient(Compiled):
         chosen = wanted(call, self.function, self.argnums)
         self._check_output(recorded)
         active = [*chosen.active, *(False for _ in recorded.captures)]
-        lin = linearize(recorded.graph, active)
+        simple = simplify(recorded.graph)
+        lin = linearize(simple, active)
         if not lin.out_active[0]:
             warnings.warn(
                 f"the output of {self.function!r} does not depend on argument {self.argnums}: the gradient is zero",
                 IndependentOutputWarning, stacklevel=4,
             )  # fmt: skip
         keep = self.value or self.has_aux
-        graph = value_and_grad_graph(recorded.graph, active, lin, keep)
+        graph = value_and_grad_graph(simple, active, lin, keep)
         n = len(recorded.graph.outputs) if keep else 0
         results = assembler(recorded.out_spec, recorded.statics)
 

@@ -24,18 +24,26 @@ def same_shape(*avals: Aval) -> tuple[int, ...]:
     return shape
 
 
-def result(shape: tuple[int, ...], dtype: Any, avals: tuple[Aval, ...], weak: bool) -> Aval:
-    """NumPy's kind of a result: 0-d operands give a scalar, Python numbers under an operator a Python number."""
+def same_dtype(*avals: Aval) -> np.dtype[Any]:
+    """The common dtype; ValueError where the dtypes differ."""
+    dtype = avals[0].dtype
+    for aval in avals:
+        if aval.dtype is not dtype and aval.dtype != dtype:
+            raise ValueError(f"dtypes of {', '.join(str(a) for a in avals)} differ")
+    return dtype
+
+
+def result(shape: tuple[int, ...], dtype: np.dtype[Any], avals: tuple[Aval, ...]) -> Aval:
+    """NumPy's kind of an operator's result: 0-d operands give a scalar, Python numbers a Python number."""
     if shape:
-        return Aval(shape, dtype)
-    return Aval(shape, dtype, "python" if weak and all(a.kind == "python" for a in avals) else "scalar")
+        first = avals[0]
+        return first if first.kind == "array" and first.dtype is dtype else Aval(shape, dtype)
+    return Aval(shape, dtype, "python" if all(a.kind == "python" for a in avals) else "scalar")
 
 
 def arithmetic(*avals: Aval) -> Aval:
     """The shape rule of ``+``: one dtype in and out."""
-    if any(a.dtype != avals[0].dtype for a in avals):
-        raise ValueError(f"dtypes of {', '.join(str(a) for a in avals)} differ")
-    return result(same_shape(*avals), avals[0].dtype, avals, weak=True)
+    return result(same_shape(*avals), same_dtype(*avals), avals)
 
 
 def function(*avals: Aval) -> Aval:
@@ -46,7 +54,7 @@ def function(*avals: Aval) -> Aval:
 
 def predicate(*avals: Aval) -> Aval:
     """The shape rule of ``<``."""
-    return result(same_shape(*avals), BOOL, avals, weak=True)
+    return result(same_shape(*avals), BOOL, avals)
 
 
 def unary(name: str, ufunc: str, diff: Pull | Push | None = None, *, op: str = "", **fields: Any) -> Primitive:

@@ -172,7 +172,7 @@ scatter: Primitive = primitive(
 )  # fmt: skip
 
 scatter_add: Primitive = primitive(
-    "scatter_add", _write_shape, statement="np.add.at({0}, ({index},), {1})", writes=0, loose=(1,), joint=True,
+    "scatter_add", _write_shape, statement="np.add.at({0}, np.s_[{index}], {1})", writes=0, loose=(1,), joint=True,
     batch=_scatter_batch,
     diff=(
         pull(lambda ct, x, v, *arrays, index: ct),

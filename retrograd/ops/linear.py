@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,7 +57,7 @@ def _matmul_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Fla
     a, b = args
     vector_a, vector_b = (x.ndim - flag == 1 for x, flag in zip(args, flags, strict=True))
     if flags[0] and not flags[1] and b.ndim <= 2:  # a stack times one matrix is one larger matrix product
-        flat = reshape_to(a, (-1 if not a.size else a.size // a.shape[-1], a.shape[-1])) if a.ndim > 2 else a
+        flat = reshape_to(a, (math.prod(a.shape[:-1]), a.shape[-1])) if a.ndim > 2 else a
         out = flat @ b
         return reshape_to(out, (*a.shape[:-1], *b.shape[1:])) if a.ndim > 2 else out
     if vector_a and vector_b:

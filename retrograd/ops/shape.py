@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Symbol
+from ..ir.graph import Node
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull
 from ..ir.types import Aval
 from .batching import Flags, elementwise, lanes
@@ -52,12 +53,18 @@ def _reshape_shape(x: Aval, aval: Aval) -> Aval:
     return aval
 
 
+def _reshape_code(node: Node) -> str:
+    """NumPy reshapes a scalar to () by doing nothing, but the result is an array."""
+    whole = node.out.aval.shape == () and node.inputs[0].aval.kind != "array"
+    return "np.asarray({0})" if whole else "np.reshape({0}, {shape})"
+
+
 def _reshape_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Symbol:
     return reshape_to(args[0], (size, *aval.shape))
 
 
 reshape: Primitive = primitive(
-    "reshape", _reshape_shape, "np.reshape({0}, {shape})", typed=True, alias=0, cheap=True,
+    "reshape", _reshape_shape, _reshape_code, typed=True, alias=0, cheap=True,
     diff=(pull(lambda ct, x, aval: reshape_to(ct, x.shape)),), batch=_reshape_batch,
 )  # fmt: skip
 

@@ -17,8 +17,11 @@ Watch = Callable[[str, Graph, float], None]
 DEFAULT: tuple[Pass, ...] = (prune, simplify, own_outputs)
 
 
-def pipeline(graph: Graph, passes: Sequence[Pass] = DEFAULT, watch: Watch | None = None, check: bool = True) -> Graph:
-    """The graph after all passes. ``watch(name, graph, seconds)`` sees the outcome of each."""
+def pipeline(graph: Graph, passes: Sequence[Pass] = DEFAULT, watch: Watch | None = None, check: bool = False) -> Graph:
+    """The graph after all passes, verified: with ``check`` after each of them, else at the end.
+
+    ``watch(name, graph, seconds)`` sees the outcome of each.
+    """
     for step in passes:
         start = time.perf_counter()
         graph = step(graph)
@@ -26,4 +29,4 @@ def pipeline(graph: Graph, passes: Sequence[Pass] = DEFAULT, watch: Watch | None
             verify(graph)
         if watch is not None:
             watch(step.__name__, graph, time.perf_counter() - start)
-    return graph
+    return verify(graph)

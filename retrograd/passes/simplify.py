@@ -11,8 +11,9 @@ from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Operand, Primitive
+from ..ir.types import Aval
 from ..ops.elementwise import add, cast, const, div, eq, ge, gt, le, logical_not, lt, mul, ne, neg, sub, where
-from ..ops.index import getitem, setitem
+from ..ops.index import additem, getitem, setitem
 from ..ops.shape import broadcast, permute, reshape
 from .inline import inline_into
 from .prune import prune
@@ -57,9 +58,12 @@ class Rule:
         return result
 
     def _operands(self, b: Builder, pattern: Match, inputs: Sequence[Value], found: dict[str, Any]) -> bool:
-        return len(inputs) == len(pattern.operands) and all(
-            self._value(b, p, v, found) for p, v in zip(pattern.operands, inputs, strict=True)
-        )
+        if len(inputs) != len(pattern.operands):
+            return False
+        for wanted, value in zip(pattern.operands, inputs, strict=True):  # noqa: SIM110 - this is the hot loop
+            if not self._value(b, wanted, value, found):
+                return False
+        return True
 
     def _value(self, b: Builder, pattern: Any, value: Value, found: dict[str, Any]) -> bool:
         if isinstance(pattern, Match):
@@ -73,7 +77,7 @@ class Rule:
         if isinstance(pattern, Hole):
             return found.setdefault(pattern.name, value) is value
         number = constant_of(b, value)
-        return number is not None and attr_key(complex(number)) == attr_key(complex(pattern))
+        return number is not None and number == pattern and attr_key(complex(number)) == attr_key(complex(pattern))
 
     def _attrs(self, pattern: Match, attrs: Mapping[str, Any], found: dict[str, Any]) -> bool:
         for name, wanted in pattern.attrs.items():
@@ -111,6 +115,12 @@ def _widened(x: Symbol, a: Any, c: Any) -> Symbol | None:
     return x if exact else None
 
 
+def _padded(x: Symbol, a: Aval, c: Aval) -> Symbol | None:
+    """Broadcasting pads with leading axes of length 1 by itself."""
+    pads = a.shape == (1,) * (a.ndim - x.ndim) + x.shape
+    return broadcast(x, aval=c) if pads else None
+
+
 # Bit for bit the same, for -0.0, nan and inf too: always on.
 EXACT = [
     Rule(lambda x: neg(neg(x)), lambda x: x),
@@ -133,11 +143,15 @@ EXACT = [
     Rule(lambda x, a, c: reshape(reshape(x, aval=a), aval=c), lambda x, a, c: reshape(x, aval=c)),
     Rule(lambda x, a: reshape(x, aval=a), lambda x, a: x if x.aval == a else None),
     Rule(lambda x, a, c: broadcast(broadcast(x, aval=a), aval=c), lambda x, a, c: broadcast(x, aval=c)),
+    Rule(lambda x, a, c: broadcast(reshape(x, aval=a), aval=c), _padded),
     Rule(lambda x, a: broadcast(x, aval=a), lambda x, a: x if x.aval == a else None),
     Rule(lambda x, a: cast(x, aval=a), lambda x, a: x if x.aval == a else None),
     Rule(lambda x, a, c: cast(cast(x, aval=a), aval=c), _widened),
     Rule(lambda x, i: getitem(x, index=i), _whole),
     Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
 ]
 
 MOVES = {prim.name for prim in (broadcast, reshape, permute, cast)}

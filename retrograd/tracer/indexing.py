@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.builder import attr_key
 from ..ir.primitive import Arg
 from ..ir.types import Aval
 from ..ops.elementwise import where
@@ -99,6 +100,8 @@ def put(x: Tracer, index: Any, value: Any) -> None:
     parts, arrays = normal(index, x.ndim)
     trace = owner([x, *tracers_in([value, *arrays])])
     check_writable(x, trace)
+    if _is_own_view(value, x, parts):
+        return
     part = x.shadow[_shadows(index)]
     trace.builder.where = user_site(2)[0]
     values = [v for v in (value, *arrays) if isinstance(v, Tracer) and not v.const]
@@ -117,6 +120,14 @@ def put(x: Tracer, index: Any, value: Any) -> None:
         write(x, scatter(read(x), v, *(symbol_in(trace, a) for a in arrays), index=shift(parts, 2)))
     else:
         write(x, setitem(read(x), v, index=parts))
+
+
+def _is_own_view(value: Any, x: Tracer, parts: tuple[Any, ...]) -> bool:
+    """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
+    if not isinstance(value, Tracer) or value.parent is not x or value.view is None:
+        return False
+    prim, attrs = value.view
+    return prim is getitem and attr_key(attrs["index"]) == attr_key(parts)
 
 
 def _put_where(x: Tracer, mask: Tracer, value: Any) -> None:

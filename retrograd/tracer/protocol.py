@@ -9,7 +9,9 @@ import numpy as np
 
 from . import indexing
 from .array import Tracer, shadow_of, wrap
-from .functions import FUNCTIONS, as_array, reshape, transpose
+from .functions import FUNCTIONS
+from .functions.shapes import reshape, transpose
+from .functions.table import as_array
 from .trace import owner, unsupported
 from .tree import flatten, map_leaves
 from .ufuncs import astype, call_ufunc, copy, install_operators

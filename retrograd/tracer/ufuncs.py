@@ -202,11 +202,12 @@ def _assign(target: Tracer, value: Any) -> Tracer:
     """``target[...] = value`` with NumPy's cast; the target itself."""
     trace = owner([target, *tracers_in([value])])
     check_writable(target, trace)
-    np.copyto(target.shadow, shadow_of(value), casting="same_kind")
     if target.const and (not isinstance(value, Tracer) or value.const):
+        np.copyto(target.shadow, shadow_of(value), casting="same_kind")
         target.storage.version += 1
         return target
-    make_traced(target)
+    make_traced(target)  # records the old contents, so before the example value changes
+    np.copyto(target.shadow, shadow_of(value), casting="same_kind")
     write(target, cast_to(value, Aval(target.shape, target.dtype), trace))
     return target
 

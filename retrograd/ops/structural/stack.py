@@ -11,7 +11,7 @@ from ...ir.types import Aval
 
 def _zero_code(node: Node) -> str:
     aval = node.out.aval
-    text = f"np.zeros({aval.shape}, {literal(aval.dtype)})" if aval.shape else f"{literal(aval.dtype)}(0)"
+    text = f"np.zeros({aval.shape}, {literal(aval.dtype)})" if aval.kind == "array" else f"{literal(aval.dtype)}(0)"
     for n in reversed(aval.steps or ()):
         text = f"[{text}] * {n}"
     return text
