@@ -1,17 +1,23 @@
 """retrograd: a graph compiler for derivatives of plain NumPy programs."""
 
 from . import errors, ir, ops, passes
+from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.batching import vmap
 from .api.check import check_grads
 from .api.control import scan
+from .api.custom import custom_jvp, custom_vjp
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
 from .api.points import jvp, linear_transpose, linearize, vjp
+from .api.primitive import primitive
+from .api.stops import no_grad, stop_gradient
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
+from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
 __all__ = [
-    "check_grads", "errors", "grad", "hessian", "ir", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
-    "ops", "passes", "register_container", "scan", "trace", "value_and_grad", "vjp", "vmap",
+    "adjoint", "check_grads", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad", "hessian", "hvp", "ir",
+    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "no_grad", "ops", "passes",
+    "primitive", "pull", "push", "register_container", "scan", "stop_gradient", "trace", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -17,7 +17,8 @@
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
     │   ├── TracerConversionError         RG0203  handed to code that needs a plain array or number
-    │   └── ControlFlowError              RG0204  a Python branch on a value that is not known yet
+    │   ├── ControlFlowError              RG0204  a Python branch on a value that is not known yet
+    │   └── CapturedTracerError           RG0205  a derivative of the user's own closes over a traced value
     └── InternalError                     RG0900  a fault of retrograd: please report it
         ├── GraphError                    RG0901  a graph that breaks the rules of the IR
         └── ParseError                    RG0902  text that is not a graph
@@ -148,6 +149,12 @@ class ControlFlowError(TracerError, TypeError):
     """A Python branch, loop bound or index depends on a value that is not known while tracing."""
 
     code = "RG0204"
+
+
+class CapturedTracerError(TracerError):
+    """A function with a derivative of its own closes over a traced value, which would get no derivative."""
+
+    code = "RG0205"
 
 
 class InternalError(RetrogradError):

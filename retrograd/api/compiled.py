@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
+from ..ir.builder import Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
+from ..ops.structural.call import make_call
 from ..passes.inline import inline_into
 from ..passes.pipeline import pipeline
 from ..runtime.cache import Cache, CacheInfo
@@ -23,7 +25,7 @@ from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .signature import Call, take_apart
 
-STAGES = ("traced", "linearized", "adjoint", "optimised")
+INLINE = 16  # nodes up to which a compiled function called in a trace is copied into it
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,7 @@ class Compiled:
         self._cache: Cache[Entry] = Cache()
         self._flat: dict[Any, Entry] = {}
         self._calls = 0
+        self._inner: dict[Any, tuple[Recorded, Derived]] = {}
         self._methods: dict[int, Any] = {}
 
     def __repr__(self) -> str:
@@ -123,6 +126,10 @@ class Compiled:
         Compiled.__init__(other, function, self.label)
         return other
 
+    def recorded(self, call: Call) -> Recorded:
+        """The function recorded for a call, without the transform."""
+        return self._record(call)[0]
+
     def _record(self, call: Call) -> tuple[Recorded, Derived]:
         def run(tracers: Sequence[Any]) -> Any:
             args, kwargs = call.rebuild(tracers)
@@ -160,11 +167,22 @@ class Compiled:
         trace = enclosing()
         assert trace is not None
         call = take_apart(self.function, args, kwargs)
-        recorded, derived = self._record(call)
+        recorded, derived = self._recorded_once(call)
         operands = [*call.values(), *recorded.captures]
         shadows = [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
         results = evaluate(derived.graph, shadows)
-        return derived.assemble(insert(trace, derived.graph, operands, results, inline_into))
+        place = make_call if len(derived.graph.nodes) > INLINE else inline_into
+        return derived.assemble(insert(trace, derived.graph, operands, results, place))
+
+    def _recorded_once(self, call: Call) -> tuple[Recorded, Derived]:
+        """The recording for a call inside a trace, kept unless it closes over traced values."""
+        key = call.key()
+        if key not in self._inner:
+            made = self._record(call)
+            if any(isinstance(c.payload, Symbol) for c in made[0].captures):
+                return made
+            self._inner[key] = made
+        return self._inner[key]
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The compiled code for these arguments; its ``function`` takes the flat leaves and the captures."""

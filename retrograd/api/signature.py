@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..tracer.array import Tracer
+from ..tracer.trace import traceable
 from ..tracer.tree import Spec, children, flatten, leaf_paths, unflatten
 from ..tracer.where import user_site
 
@@ -52,10 +53,12 @@ class Call:
 
 def is_traced(x: Any) -> bool:
     """Whether a leaf becomes an input of the graph; Python ints, bools and other objects are static."""
-    return isinstance(x, (Tracer, *TRACED)) and not (isinstance(x, np.ndarray) and x.dtype.kind not in "biufc")
+    return isinstance(x, (Tracer, *TRACED))
 
 
 def _leaf_key(x: Any, traced: bool) -> Hashable:
+    if isinstance(x, Tracer):
+        return _leaf_key(x.shadow, traced)
     if isinstance(x, np.ndarray) and traced:
         return (x.shape, x.dtype)
     if traced:
@@ -74,6 +77,7 @@ def _leaf_key(x: Any, traced: bool) -> Hashable:
 def take_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """Flatten a call."""
     leaves, spec = flatten((args, kwargs))
+    leaves = [_plain(x) if isinstance(x, np.ndarray) else x for x in leaves]
     traced = tuple(i for i, x in enumerate(leaves) if is_traced(x))
     names = parameter_names(function)
     hints: list[str] = []
@@ -82,6 +86,14 @@ def take_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         hints += [f"{name}_{p}" if p else name for p in leaf_paths(sub)]
     hints += leaf_paths(children(spec)[1])
     return Call(leaves, spec, traced, tuple(hints[i] for i in traced))
+
+
+def _plain(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A memory map as an array; UnsupportedError for other classes, whose rules would be lost, and for objects."""
+    if type(x) is np.ndarray and x.dtype.kind in "biufc":
+        return x
+    traceable(x)
+    return x.view(np.ndarray)
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
@@ -108,6 +120,10 @@ class Wanted:
 
 def wanted(call: Call, function: Callable[..., Any], argnums: Argnums) -> Wanted:
     """Resolve ``argnums`` for a call; ArgnumsError, NonDifferentiableError."""
+    if isinstance(argnums, (tuple, list)) and not argnums:
+        raise ArgnumsError(
+            "no argument is differentiated", where=user_site()[0], remedy="name one or more arguments in argnums"
+        )
     many = isinstance(argnums, (tuple, list))
     chosen: Sequence[int | str] = list(argnums) if many else [argnums]  # type: ignore[list-item, arg-type]  # by `many`
     spans = _spans(call, function, chosen)
@@ -124,7 +140,7 @@ def wanted(call: Call, function: Callable[..., Any], argnums: Argnums) -> Wanted
     order = {k: n for n, k in enumerate(k for k, on in enumerate(active) if on)}
     places = tuple(order[traced[i]] if _differentiable(call.leaves[i]) else -1 for i in picked)
     if not order:
-        raise _not_differentiable([call.leaves[i] for i in picked], chosen)
+        raise _not_differentiable(tuple(call.leaves[i] for i in picked), chosen)
     spec = flatten(tuple(unflatten(s, [0] * s.num_leaves) for s in specs))[1] if many else specs[0]
     return Wanted(tuple(active), spec, places)
 
@@ -134,7 +150,10 @@ def _differentiable(x: Any) -> bool:
 
 
 def _not_differentiable(x: Any, chosen: Sequence[Any]) -> NonDifferentiableError:
-    what = f"an array of {x.dtype}" if hasattr(x, "dtype") else f"a value of type {type(x).__name__}"
+    if isinstance(x, tuple):
+        what = "a container without floating-point numbers"
+    else:
+        what = f"an array of {x.dtype}" if hasattr(x, "dtype") else f"a value of type {type(x).__name__}"
     return NonDifferentiableError(
         f"argument {', '.join(map(repr, chosen))} is {what}, which has no derivative", where=user_site()[0],
         remedy="pass floating-point numbers (1.0 instead of 1, x.astype(float)), or choose other argnums",
@@ -154,20 +173,22 @@ def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]
         keywords[name] = (at, spec)
         at += spec.num_leaves
     names = parameter_names(function)
-    spans = []
+    spans: dict[int | str, tuple[int, Spec]] = {}
     for arg in chosen:
         if isinstance(arg, str) and arg in keywords:
-            spans.append(keywords[arg])
+            spans[arg] = keywords[arg]
             continue
         k = names.index(arg) if isinstance(arg, str) and arg in names else arg
-        if isinstance(k, bool) or not isinstance(k, int) or not -len(positional) <= k < len(positional):
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(positional) <= k < len(positional):
             raise ArgnumsError(
                 f"argnums {arg!r} does not name an argument of this call, which has {len(positional)} positional "
                 f"ones and the keywords {sorted(keywords)}", where=user_site()[0],
                 remedy="give positions from 0, or the names of parameters that the call passes",
             )  # fmt: skip
-        k %= len(positional)
-        spans.append((starts[k], positional[k]))
-    if len({start for start, _ in spans}) != len(spans):
-        raise ArgnumsError(f"argnums {tuple(chosen)} name an argument twice", where=user_site()[0])
-    return spans
+        k = int(k) % len(positional)
+        spans[k] = (starts[k], positional[k])
+    if len(spans) != len(chosen):
+        raise ArgnumsError(
+            f"argnums {tuple(chosen)} name an argument twice", where=user_site()[0], remedy="name each argument once"
+        )
+    return list(spans.values())

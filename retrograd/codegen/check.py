@@ -45,7 +45,24 @@ FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.UnaryOp: ("operand",),
     ast.Compare: ("left", "comparators"),
 }
-METHODS = frozenset({"append", "astype", "at", "copy", "reduce", "reverse", "accumulate", "add", "maximum", "minimum"})
+METHODS = frozenset(
+    {
+        "T",
+        "append",
+        "astype",
+        "at",
+        "copy",
+        "real",
+        "reduce",
+        "reshape",
+        "reverse",
+        "transpose",
+        "accumulate",
+        "add",
+        "maximum",
+        "minimum",
+    }
+)
 FUNCTIONS = frozenset(
     ["array", "asarray", "arange", "empty", "full", "inf", "nan", "ones", "zeros", "broadcast_to", "reshape"]
 )

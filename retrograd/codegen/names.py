@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Iterable
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | {"np", "scipy"}
@@ -18,8 +19,8 @@ def harmless(name: str | None) -> bool:
 class Names:
     """Hands out distinct names."""
 
-    def __init__(self) -> None:
-        self.used: set[str] = set()
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.used = set(taken)
         self.counts: dict[str, int] = {}
 
     def fresh(self, hint: str | None, default: str = "v") -> str:

@@ -73,6 +73,10 @@ class Builder:
         self.inputs.append(value)
         return Symbol(self, value)
 
+    def symbol(self, value: Value) -> Symbol:
+        """A value of this graph, with operators."""
+        return Symbol(self, value)
+
     def inputs_like(self, values: Iterable[Value]) -> list[Symbol]:
         """New inputs with the avals and names of ``values``."""
         return [self.input(v.aval, v.hint) for v in values]
@@ -111,6 +115,8 @@ class Builder:
         """A constant node: ``value`` filled into the shape and dtype of ``like``, or a small array."""
         if isinstance(value, np.ndarray):
             aval = Aval(value.shape, value.dtype)
+            if not value.size:
+                return self.constant(0, aval)
             return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
         if like is None:
             raise InternalError("a constant number needs an aval to be filled into")

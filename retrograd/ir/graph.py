@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .types import Aval, Where
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from .primitive import Primitive
+
+
+T = TypeVar("T")
 
 
 class Value:
@@ -73,6 +76,20 @@ class Graph:
     def producer(self) -> dict[Value, Node]:
         """For each computed value, the node that makes it."""
         return {out: node for node in self.nodes for out in node.outputs}
+
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` derives from this graph, made at the first request for ``key``.
+
+        Calls of one body so share its derivatives, and these are emitted once.
+        """
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
+        return found
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from types import EllipsisType
 from typing import Any
 
 from ..errors import ParseError
@@ -17,8 +18,9 @@ NODE = re.compile(
     r"(?:(?P<outs>%[^=]*?) = )?(?P<prim>[a-z_A-Z][\w.]*)(?:~(?P<replica>\d+))?(?P<ins>(?: %[\w.]+,?)*)"
     r"(?: (?P<attrs>\{.*\}))?(?: : (?P<types>[^#{}]+?))?(?:  # (?P<file>[^#]*):(?P<line>\d+))?$"
 )
-TYPE = re.compile(r"(?P<base>[a-z]+\d*)(?P<dims>\[[\d,]*\])?(?P<steps>(?:\*(?:\d+|\?))*)$")
-NAME = re.compile(r"%(?P<hint>[A-Za-z_]\w*)(?:\.\d+)?$|%\d+$")
+TYPE = re.compile(r"(?P<base>[a-z]+\d*)(?P<dims>\[(?:\d+(?:,\d+)*)?\])?(?P<steps>(?:\*(?:\d+|\?))*)$")
+NAME = re.compile(r"%(?P<hint>[^\W\d]\w*)(?:\.\d+)?$|%\d+$")
+BODY = re.compile(r"[a-z_]\w* = graph ")
 
 
 def parse(text: str) -> Graph:
@@ -76,6 +78,8 @@ class _Reader:
             raise self.error("expected 'graph name(%x: f64[3], ...) {'")
         env: dict[str, Value] = {}
         items = re.findall(r"(%[\w.]+): ([^%]+?)(?:, |$)", match["inputs"])
+        if ", ".join(f"{name}: {kind}" for name, kind in items) != match["inputs"]:
+            raise self.error("malformed inputs")
         inputs = [self.define(env, *item) for item in items]
         nodes = []
         while not self.peek().startswith("return"):
@@ -96,12 +100,12 @@ class _Reader:
         inputs = tuple(self.use(env, name.strip(" ,")) for name in match["ins"].split())
         types = [t for t in (match["types"] or "").split(", ") if t]
         names = [n for n in (match["outs"] or "").split(", ") if n]
-        if len(types) != len(names):
+        if len(types) != len(names) or (prim.typed and len(types) != 1):
             raise self.error(f"{len(names)} results but {len(types)} types")
         attrs = self.attrs(match["attrs"])
         if prim.typed:
             attrs = {"aval": self.type(types[0]), **attrs}
-        while " = graph " in self.peek() and not self.peek().startswith("%"):
+        while BODY.match(self.peek()):
             name, _, header = self.next().partition(" = ")
             attrs[name] = self.graph(header)
         outputs = tuple(self.define(env, n, t) for n, t in zip(names, types, strict=True))
@@ -131,17 +135,23 @@ class _Reader:
         if text is None:
             return {}
         try:
-            call = ast.parse(f"dict({text[1:-1]})", mode="eval").body
-            assert isinstance(call, ast.Call)
-            return {k.arg: attr_value(k.value) for k in call.keywords if k.arg}
-        except (SyntaxError, ValueError) as fault:
+            return attr_values(ast.parse(f"dict({text[1:-1]})", mode="eval").body)
+        except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as fault:
             raise self.error(f"malformed attributes ({fault})") from None
+
+
+def attr_values(call: ast.expr) -> dict[str, Any]:
+    """The attributes that stand as keywords of a call; ValueError for anything else."""
+    match call:
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=items):
+            return {name: attr_value(item.value) for item in items if (name := item.arg)}
+    raise ValueError(f"{ast.unparse(call)} is no list of attributes")
 
 
 def attr_value(node: ast.expr) -> Any:
     """The value of an attribute's text; ValueError for anything but the literals that the printer writes."""
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=bool() | int() | float() | complex() | str() | None | EllipsisType() as value):
             return value
         case ast.Name(id=name) if name in DTYPES:
             return DTYPES[name]

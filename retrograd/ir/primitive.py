@@ -123,6 +123,7 @@ class Primitive:
     jvp: Rule | None = None
     transpose: Rule | None = None
     dce: Rule | None = None
+    lower: Rule | None = None  # (b, node, args) -> results: what it becomes once all differentiation is done
     run: Rule | None = None
     emit: Rule | None = None
 
@@ -141,8 +142,6 @@ class Primitive:
 
     def avals(self, in_avals: Sequence[Aval], attrs: Mapping[str, Any]) -> tuple[Aval, ...]:
         """The avals of all results."""
-        if self.typed:
-            return (attrs["aval"],)
         out = self.shape(*in_avals, **attrs)
         return out if self.multi else (out,)
 

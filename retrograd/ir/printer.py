@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from .graph import Graph, Node, Value
 from .primitive import Arg, literal, subscript
 from .types import DTYPE_NAMES, Aval
+
+UNNAMABLE = re.compile(r"[^\w.<>-]")
+IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 def to_text(graph: Graph) -> str:
@@ -20,7 +24,7 @@ def graph_lines(graph: Graph) -> list[str]:
     """The lines of the text form, without the final newline."""
     names = value_names(graph)
     header = ", ".join(f"{names[v]}: {v.aval}" for v in graph.inputs)
-    lines = [f"graph {graph.name}({header}) {{"]
+    lines = [f"graph {UNNAMABLE.sub('?', graph.name) or '_'}({header}) {{"]
     for node in graph.nodes:
         lines.extend("  " + line for line in node_lines(node, names))
     returned = ", ".join(names[v] for v in graph.outputs)
@@ -49,12 +53,12 @@ def node_lines(node: Node, names: dict[Value, str]) -> list[str]:
 
 
 def value_names(graph: Graph) -> dict[Value, str]:
-    """``%name`` from the hint, with ``.1``, ``.2`` on later ones, or a running number."""
+    """``%name`` from the hint if it is an identifier, with ``.1``, ``.2`` on later ones, or a running number."""
     names: dict[Value, str] = {}
     seen: dict[str, int] = {}
     number = 0
     for value in (*graph.inputs, *(v for node in graph.nodes for v in node.outputs)):
-        if value.hint is None:
+        if value.hint is None or not IDENTIFIER.fullmatch(value.hint):
             names[value] = f"%{number}"
             number += 1
         else:

@@ -38,8 +38,9 @@ class Where(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The last part of the path and the line, as printed beside nodes and statements."""
-        return f"{self.file.rpartition('/')[2]}:{self.line}"
+        """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
+        name = self.file.rpartition("/")[2]
+        return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name) + f":{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,8 @@ def _greater_share(x: Symbol, y: Symbol) -> Any:
 
 
 def _const_shape(aval: Aval, value: Any) -> Aval:
+    if isinstance(value, tuple) and np.shape(value) != aval.shape:
+        raise ValueError(f"an array of shape {np.shape(value)} is no {aval}")
     return aval
 
 
@@ -138,14 +140,17 @@ const: Primitive = primitive("const", _const_shape, _const_code, typed=True, che
 
 def _cast_code(node: Node) -> str:
     before, after = node.inputs[0].aval, node.out.aval
+    x = "{0}.real" if before.dtype.kind == "c" and after.dtype.kind in "fiu" else "{0}"  # NumPy drops it with a warning
     if after.kind == "python":
-        return {"f": "float({0})", "c": "complex({0})", "b": "bool({0})"}.get(after.dtype.kind, "int({0})")
+        return {"f": "float", "c": "complex", "b": "bool"}.get(after.dtype.kind, "int") + f"({x})"
     if after.kind == "scalar":
-        return literal(after.dtype) + ("({0})" if before.kind != "array" else "({0}[()])")
-    return ("{0}.astype(" if before.kind == "array" else "np.asarray({0}, ") + f"{literal(after.dtype)})"
+        return literal(after.dtype) + (f"({x})" if before.kind != "array" else f"({x}[()])")
+    return (f"{x}.astype(" if before.kind == "array" else f"np.asarray({x}, ") + f"{literal(after.dtype)})"
 
 
 def _cast_shape(x: Aval, aval: Aval) -> Aval:
+    if x.shape != aval.shape or x.steps != aval.steps:
+        raise ValueError(f"{x} cannot be cast to {aval}")
     return aval
 
 

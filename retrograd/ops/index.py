@@ -20,8 +20,7 @@ Index = tuple[Any, ...]
 
 def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
     """The aval of ``x[index]``, by NumPy's own rules on an array without memory."""
-    stretched = tuple(max(n, 1) if arrays else n for n in x.shape)
-    probe = np.broadcast_to(np.empty((), x.dtype), stretched)
+    probe = np.broadcast_to(np.empty((), x.dtype), x.shape)
     found = iter(arrays)
     got: Any = probe[tuple(np.zeros(next(found).shape, np.intp) if isinstance(i, Arg) else i for i in index)]
     return Aval(got.shape, x.dtype, "array" if isinstance(got, np.ndarray) else "scalar")

@@ -48,9 +48,7 @@ def reduction(name: str, ufunc: str, diff: Any, **fields: Any) -> Primitive:
 def _extremum_push(t: Symbol, out: Symbol, x: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol:
     """The tangents at the extrema; ties share equally."""
     hit = cast(eq(x, expand(out, x, axis)), aval=Aval(x.shape, x.dtype))
-    count = sum_(hit, axis=axis, keepdims=True)
-    share = hit / expand(count, x, axis)
-    tangent: Symbol = sum_(t * share, axis=axis, keepdims=keepdims)
+    tangent: Symbol = sum_(t * hit, axis=axis, keepdims=keepdims) / sum_(hit, axis=axis, keepdims=keepdims)
     return tangent
 
 

@@ -54,9 +54,10 @@ def _reshape_shape(x: Aval, aval: Aval) -> Aval:
 
 
 def _reshape_code(node: Node) -> str:
-    """NumPy reshapes a scalar to () by doing nothing, but the result is an array."""
-    whole = node.out.aval.shape == () and node.inputs[0].aval.kind != "array"
-    return "np.asarray({0})" if whole else "np.reshape({0}, {shape})"
+    """The method, which is faster than the function; a number has none, and stays one when reshaped to ()."""
+    if node.inputs[0].aval.kind == "array":
+        return "{0}.reshape({shape})"
+    return "np.reshape({0}, {shape})" if node.out.aval.shape else "np.asarray({0})"
 
 
 def _reshape_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Symbol:
@@ -89,8 +90,15 @@ def _permute_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Fl
     return permute(args[0], axes=(0, *(a + 1 for a in axes)))
 
 
+def _permute_code(node: Node) -> str:
+    axes = node.attrs["axes"]
+    if node.inputs[0].aval.kind != "array":
+        return "np.asarray({0})"
+    return "{0}.T" if axes == tuple(range(len(axes)))[::-1] else "{0}.transpose({axes})"
+
+
 permute: Primitive = primitive(
-    "permute", _permute_shape, "np.transpose({0}, {axes})", alias=0, cheap=True,
+    "permute", _permute_shape, _permute_code, alias=0, cheap=True,
     diff=(pull(lambda ct, x, axes: permute(ct, axes=inverse(axes))),), batch=_permute_batch,
 )  # fmt: skip
 
@@ -152,3 +160,8 @@ def _iota_shape(aval: Aval) -> Aval:
 iota = primitive("iota", _iota_shape, "np.arange({size}, dtype={dtype})", typed=True, cheap=True, batch=elementwise)
 
 copy = primitive("copy", lambda x: x, "{0}.copy()", diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True)
+
+stop_gradient: Primitive = primitive(
+    "stop_gradient", lambda x: x, "{0}", alias=0, diff=(None,), batch=elementwise, cheap=True,
+    lower=lambda b, node, args: args,
+)  # fmt: skip

@@ -17,6 +17,17 @@ def absorb(graph: Graph) -> Graph:
 
     The outcome is for planning and emission: it is no longer in the form that other passes take.
     """
+    return _absorb(graph, {})
+
+
+def _absorb(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    """A body that is called in several places is treated once and stays one."""
+    if graph not in done:
+        done[graph] = _absorbed(graph, done)
+    return done[graph]
+
+
+def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
     made = graph.producer
     nodes = []
     for node in graph.nodes:
@@ -25,7 +36,7 @@ def absorb(graph: Graph) -> Graph:
         for i in loose:
             inputs[i] = _without_broadcast(node, inputs, i, made)
             inputs[i] = _without_cast(node, inputs, i, made)
-        bodies = {name: absorb(body) for name, body in node.graphs}
+        bodies = {name: _absorb(body, done) for name, body in node.graphs}
         if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
             attrs = {**node.attrs, **bodies}
             nodes.append(Node(node.prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ..ir.graph import Graph
 from ..ir.verify import verify
+from .lower import lower
 from .own_outputs import own_outputs
 from .prune import prune
 from .simplify import simplify
@@ -14,7 +15,7 @@ from .simplify import simplify
 Pass = Callable[[Graph], Graph]
 Watch = Callable[[str, Graph, float], None]
 
-DEFAULT: tuple[Pass, ...] = (prune, simplify, own_outputs)
+DEFAULT: tuple[Pass, ...] = (prune, lower, simplify, own_outputs)
 
 
 def pipeline(graph: Graph, passes: Sequence[Pass] = DEFAULT, watch: Watch | None = None, check: bool = False) -> Graph:

@@ -57,8 +57,11 @@ class _Placer:
     def _place(self, i: int, node: Node) -> None:
         prim = node.prim
         if prim.multi:
+            fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
             self.members.update((out, [out]) for out in node.outputs)
-            self.owned.update(node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ()))
+            self.owned |= fresh
+            if len(fresh) < len(node.outputs):  # the others may be operands that passed through
+                self.owned.difference_update(map(self.root, node.inputs))
             return
         out = node.out
         if prim.alias is not None and node.out.aval.kind == "array":

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
@@ -14,6 +16,7 @@ from ..ir.primitive import Operand, Primitive
 from ..ir.types import Aval
 from ..ops.elementwise import add, cast, const, div, eq, ge, gt, le, logical_not, lt, mul, ne, neg, sub, where
 from ..ops.index import additem, getitem, setitem
+from ..ops.reduce import sum_
 from ..ops.shape import broadcast, permute, reshape
 from .inline import inline_into
 from .prune import prune
@@ -101,6 +104,15 @@ def constant_of(b: Builder, value: Value) -> Any:
     return node.attrs["value"]
 
 
+def _real(x: Symbol) -> Symbol | None:
+    """x itself, but for complex numbers: their product with 1 has the terms 0·inf and 0 - 0."""
+    return None if x.dtype.kind == "c" else x
+
+
+def _negated(x: Symbol) -> Symbol | None:
+    return None if x.dtype.kind == "c" else neg(x)
+
+
 def _composed(x: Symbol, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
     return permute(x, axes=tuple(p[i] for i in q))
 
@@ -121,26 +133,33 @@ def _padded(x: Symbol, a: Aval, c: Aval) -> Symbol | None:
     return broadcast(x, aval=c) if pads else None
 
 
+def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:
+    """A sum that keeps the axes that a reshape would put back."""
+    kept = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    return sum_(x, axis=axis, keepdims=True) if a.shape == kept else None
+
+
 # Bit for bit the same, for -0.0, nan and inf too: always on.
 EXACT = [
     Rule(lambda x: neg(neg(x)), lambda x: x),
-    Rule(lambda x: x * 1, lambda x: x),
-    Rule(lambda x: 1 * x, lambda x: x),
-    Rule(lambda x: x / 1, lambda x: x),
-    Rule(lambda x: x * -1, lambda x: -x),
-    Rule(lambda x: -1 * x, lambda x: -x),
+    Rule(lambda x: x * 1, _real),
+    Rule(lambda x: 1 * x, _real),
+    Rule(lambda x: x / 1, _real),
+    Rule(lambda x: x * -1, _negated),
+    Rule(lambda x: -1 * x, _negated),
     Rule(lambda x: x - 0, lambda x: x),
-    Rule(lambda x: x + -0.0, lambda x: x),
-    Rule(lambda x: -0.0 + x, lambda x: x),
+    Rule(lambda x: x + -0.0, _real),
+    Rule(lambda x: -0.0 + x, _real),
     Rule(lambda x, y: x + -y, lambda x, y: x - y),
     Rule(lambda x, y: -x + y, lambda x, y: y - x),
     Rule(lambda x, y: x - -y, lambda x, y: x + y),
-    Rule(lambda x: x**1, lambda x: x),
+    Rule(lambda x: x**1, _real),
     Rule(lambda c, x: where(c, x, x), lambda c, x: x),
     Rule(lambda c, x, y: where(logical_not(c), x, y), lambda c, x, y: where(c, y, x)),
     Rule(lambda x, p, q: permute(permute(x, axes=p), axes=q), _composed),
     Rule(lambda x, p: permute(x, axes=p), lambda x, p: x if p == tuple(range(len(p))) else None),
     Rule(lambda x, a, c: reshape(reshape(x, aval=a), aval=c), lambda x, a, c: reshape(x, aval=c)),
+    Rule(lambda x, i, a: reshape(sum_(x, axis=i, keepdims=False), aval=a), _keeping),
     Rule(lambda x, a: reshape(x, aval=a), lambda x, a: x if x.aval == a else None),
     Rule(lambda x, a, c: broadcast(broadcast(x, aval=a), aval=c), lambda x, a, c: broadcast(x, aval=c)),
     Rule(lambda x, a, c: broadcast(reshape(x, aval=a), aval=c), _padded),
@@ -154,8 +173,8 @@ EXACT = [
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
 ]
 
-MOVES = {prim.name for prim in (broadcast, reshape, permute, cast)}
-FOLDED = {prim.name for prim in (add, sub, mul, div, neg, lt, le, gt, ge, eq, ne)}
+MOVES = {prim.name for prim in (broadcast, reshape, permute)}
+FOLDED = {prim.name for prim in (add, sub, mul, div, neg, lt, le, gt, ge, eq, ne, cast)}
 
 
 class Simplifier(Builder):
@@ -167,6 +186,7 @@ class Simplifier(Builder):
         for rule in rules:
             self.rules.setdefault(rule.pattern.prim, []).append(rule)
         self.fired = Counter() if fired is None else fired
+        self.bodies: dict[Graph, Graph] = {}
 
     def emit(
         self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = ()
@@ -175,7 +195,8 @@ class Simplifier(Builder):
             result = rule.apply(self, inputs, attrs)
             if result is not None:
                 self.fired[rule.name] += 1
-                return [result]
+                (aval,) = prim.avals([v.aval for v in inputs], attrs)
+                return [self.coerce(result, aval)]
         if (prim.name in FOLDED or prim.name in MOVES) and (folded := self._fold(prim, inputs, attrs)) is not None:
             self.fired["fold"] += 1
             return [folded]
@@ -183,28 +204,39 @@ class Simplifier(Builder):
         return super().emit(prim, inputs, {**attrs, **graphs} if graphs else attrs, hints)
 
     def _body(self, graph: Graph) -> Graph:
-        inner = Simplifier((), self.fired)
-        inner.rules = self.rules
-        return _rebuilt(inner, graph)
+        """A nested graph in normal form; one that is called in several places stays one."""
+        if graph not in self.bodies:
+            inner = Simplifier((), self.fired)
+            inner.rules, inner.bodies = self.rules, self.bodies
+            self.bodies[graph] = _rebuilt(inner, graph)
+        return self.bodies[graph]
 
     def _fold(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
-        """An operation on numbers filled into constants: exact, as each element is computed alone."""
+        """An operation on numbers filled into constants: exact, as each element is computed alone.
+
+        What would warn or fail is left as it is, to do so when it runs.
+        """
         numbers = [constant_of(self, v) for v in inputs]
-        if any(n is None for n in numbers) or any(v.aval.kind == "python" for v in inputs):
+        if any(n is None for n in numbers):
             return None
         aval = prim.avals([v.aval for v in inputs], attrs)[0]
+        if any(a.kind == "python" for a in (aval, *(v.aval for v in inputs))):
+            return None
         if prim.name in MOVES:
             return self.constant(numbers[0], aval)
         node = Node(prim, tuple(inputs), attrs, (Value(aval),))
-        (value,) = run_node(node, [v.aval.dtype.type(n) for v, n in zip(inputs, numbers, strict=True)])
-        return self.constant(value, aval)
+        filled = [np.full((), n, v.aval.dtype) for v, n in zip(inputs, numbers, strict=True)]
+        args = [x if v.aval.kind == "array" else x[()] for x, v in zip(filled, inputs, strict=True)]
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                (value,) = run_node(node, args)
+        except (ArithmeticError, ValueError):
+            return None
+        return self.constant(np.asarray(value)[()], aval)
 
 
 def _rebuilt(b: Simplifier, graph: Graph) -> Graph:
-    """A rule may turn a NumPy scalar into a Python number; results keep their avals."""
-    inputs = b.inputs_like(graph.inputs)
-    outputs = [b.coerce(o, v.aval) for o, v in zip(inline_into(b, graph, inputs), graph.outputs, strict=True)]
-    return prune(b.graph(graph.name, outputs))
+    return prune(b.graph(graph.name, inline_into(b, graph, b.inputs_like(graph.inputs))))
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = (), fired: Counter[str] | None = None) -> Graph:

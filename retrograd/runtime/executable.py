@@ -6,7 +6,7 @@ import itertools
 import linecache
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ class Executable:
     tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source.
     """
 
-    def __init__(self, graph: Graph, notes: Sequence[str] = ()) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.plan: Plan = place_buffers(absorb(graph))
-        self.module: Module = emit_module(self.plan, tuple(notes))
+        self.module: Module = emit_module(self.plan)
         self.filename = f"<generated {self.module.function} {next(_number)}>"
         self.function: Callable[..., Any] = self._compiled()
         self.single = len(graph.outputs) == 1

@@ -13,9 +13,9 @@ from ..ir.builder import Symbol
 from ..ir.evaluate import run_node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
-from ..ops.shape import broadcast_to
+from ..ops.shape import broadcast_to, stop_gradient
 from .mutation import read
-from .trace import Storage, Trace, owner
+from .trace import STOPPED, Storage, Trace, owner
 from .where import user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -24,19 +24,19 @@ NUMBERS = (bool, int, float, complex, np.generic)
 class Tracer:
     """A traced array, NumPy scalar or Python number.
 
-    ``shadow`` is the example value that NumPy computed; ``storage``, ``parent`` and ``view`` tell where its
-    contents live (see ``mutation``); ``where`` is the user's line that made it.
+    ``home`` is its trace; ``shadow`` the example value that NumPy computed; ``storage``, ``parent`` and ``op`` tell
+    where its contents live (see ``mutation``); ``where`` is the user's line that made it.
     """
 
-    __slots__ = ("__weakref__", "parent", "shadow", "storage", "symbol", "trace", "version", "view", "where")
+    __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "where")
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # like ndarray: == is elementwise
 
     def __init__(
-        self, trace: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
-        view: tuple[Primitive, dict[str, Any]] | None = None, where: Where | None = None,
+        self, home: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
+        op: tuple[Primitive, dict[str, Any]] | None = None, where: Where | None = None,
     ) -> None:  # fmt: skip
-        self.trace, self.shadow, self.storage, self.parent, self.view = trace, shadow, storage, parent, view
+        self.home, self.shadow, self.storage, self.parent, self.op = home, shadow, storage, parent, op
         self.where = where
         self.symbol: Symbol | None = None
         self.version = -1
@@ -115,10 +115,10 @@ class Tracer:
         return bool(self._decide("the truth of", bool))
 
     def __index__(self) -> int:
-        return int(self._decide("the integer", operator.index))
+        return int(self._decide("the integer value of", operator.index))
 
     def __int__(self) -> int:
-        return int(self._decide("the integer", int))
+        return int(self._decide("the integer value of", int))
 
     def __float__(self) -> float:
         if self.const:
@@ -129,7 +129,20 @@ class Tracer:
         )  # fmt: skip
 
     def __complex__(self) -> complex:
-        return complex(self.__float__())
+        return complex(self.shadow) if self.const else complex(self.__float__())
+
+    def __format__(self, spec: str) -> str:
+        if self.const or not spec:
+            return format(self.shadow if self.const else repr(self), spec)
+        raise TracerConversionError(
+            f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
+            where=user_site()[0], remedy="print the value itself, which shows its example, or return it",
+        )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        raise TracerConversionError(
+            "a traced value cannot be pickled", where=user_site()[0], remedy="return it, and pickle the result"
+        )
 
 
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:
@@ -150,7 +163,7 @@ def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
 def symbol_in(trace: Trace, x: Any) -> Symbol:
     """An operand as a symbol of ``trace``: its own tracer, one of an enclosing trace, an array or a number."""
     if isinstance(x, Tracer):
-        if x.trace is trace:
+        if x.home is trace:
             return read(x)
         if x.const:
             return trace.lift(x.shadow) if isinstance(x.shadow, np.ndarray) else trace.constant(x.shadow)
@@ -189,6 +202,8 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
     shadow = run_node(trace.builder.made[out.value], [shadow_of(x) for x in operands])[0]
     _name(out, hint)
     check_aval(prim, out, shadow)
+    if STOPPED.get():
+        out = stop_gradient(out)
     return _wrapped(trace, prim, operands, attrs, out, shadow, where)
 
 
@@ -214,7 +229,7 @@ def _wrapped(
 ) -> Tracer:  # fmt: skip
     if prim.alias is not None:
         base = operands[prim.alias]
-        if isinstance(base, Tracer) and base.trace is trace and same_memory(shadow, base.shadow):
+        if isinstance(base, Tracer) and base.home is trace and same_memory(shadow, base.shadow):
             view = Tracer(trace, shadow, base.storage, base, (prim, attrs), where)
             view.symbol, view.version = out, base.storage.version
             return view

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .array import Tracer, shadow_of, wrap
-from .trace import CURRENT, Trace
+from .trace import CURRENT, Trace, traceable, unsupported
 from .where import OURS, user_site
 
 LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
@@ -34,8 +34,13 @@ def active_trace() -> Trace:
     return trace
 
 
-def fresh(value: Any) -> Tracer:
-    """A traced array whose contents are plain numbers so far."""
+def fresh(value: Any) -> Any:
+    """A traced array whose contents are plain numbers so far; an array of strings or dates stays as it is."""
+    if isinstance(value, tuple):  # np.linspace(..., retstep=True)
+        return tuple(map(fresh, value))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUMm":
+        return value
+    traceable(value)
     return wrap(active_trace(), None, value, user_site(2)[0])
 
 
@@ -43,7 +48,9 @@ def _numbers_only(name: str) -> Callable[..., Any]:
     original = getattr(np, name)
 
     def create(*args: Any, **options: Any) -> Any:
-        return fresh(original(*map(shadow_of, args), **options))
+        if holds_tracers((*args, *options.values()), const=False):
+            raise unsupported(f"np.{name} of a traced value", "make the array of plain numbers, then scale or shift it")
+        return fresh(original(*map(shadow_of, args), **{key: shadow_of(x) for key, x in options.items()}))
 
     return create
 
@@ -77,13 +84,13 @@ def array(
     """``np.array`` of numbers, arrays and tracers in nested lists."""
     if isinstance(obj, Tracer):
         made = np.copy(obj) if copy or not isinstance(obj.shadow, np.ndarray) else obj
-    elif _holds_tracers(obj):
+    elif holds_tracers(obj):
         made = np.stack([x if isinstance(x, Tracer) else array(x) for x in obj])
     elif isinstance(obj, np.ndarray) and not copy:
         return np.asarray(obj, dtype)
     else:
         return fresh(np.array(obj, dtype, order=order, ndmin=ndmin))
-    if dtype is not None and made.dtype != np.dtype(dtype):
+    if dtype is not None and made.dtype != traceable(np.empty(0, dtype)).dtype:
         made = made.astype(dtype)
     return np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
@@ -93,8 +100,11 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> Any
     return array(a, dtype, copy=False)
 
 
-def _holds_tracers(obj: Any) -> bool:
-    return isinstance(obj, (list, tuple)) and any(isinstance(x, Tracer) or _holds_tracers(x) for x in obj)
+def holds_tracers(obj: Any, const: bool = True) -> bool:
+    """Whether nested lists hold tracers; unless ``const``, only those whose value is not known count."""
+    if not isinstance(obj, (list, tuple)):
+        return False
+    return any(const or not x.const if isinstance(x, Tracer) else holds_tracers(x, const) for x in obj)
 
 
 SUBSTITUTES: dict[str, Callable[..., Any]] = {
@@ -152,18 +162,20 @@ class Swap:
 
     def __init__(self, module: ModuleType) -> None:
         self._module, self._lock, self._count = module, threading.Lock(), 0
+        self._original: type[ModuleType] = ModuleType
 
     def enter(self) -> None:
         with self._lock:
             self._count += 1
             if self._count == 1:
+                self._original = type(self._module)
                 self._module.__class__ = TracingModule
 
     def leave(self) -> None:
         with self._lock:
             self._count -= 1
             if self._count == 0:
-                self._module.__class__ = ModuleType
+                self._module.__class__ = self._original
 
 
 SWAP = Swap(np)

@@ -124,9 +124,9 @@ def put(x: Tracer, index: Any, value: Any) -> None:
 
 def _is_own_view(value: Any, x: Tracer, parts: tuple[Any, ...]) -> bool:
     """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
-    if not isinstance(value, Tracer) or value.parent is not x or value.view is None:
+    if not isinstance(value, Tracer) or value.parent is not x or value.op is None:
         return False
-    prim, attrs = value.view
+    prim, attrs = value.op
     return prim is getitem and attr_key(attrs["index"]) == attr_key(parts)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
+from ..ir.primitive import Primitive
 from ..ops.index import getitem, setitem
 from ..ops.shape import inverse, permute, reshape, reshape_to
-from .trace import Trace, unsupported
+from .trace import CURRENT, Trace, unsupported
 from .where import user_site
 
 if TYPE_CHECKING:
@@ -29,16 +30,24 @@ def read(t: Tracer) -> Symbol:
     if t.version != storage.version or t.symbol is None:
         if storage.symbol is None:
             return _lifted(t)
-        assert t.view is not None
-        prim, attrs = t.view
+        prim, attrs = _op_of(t)
         t.symbol, t.version = prim(read(t.parent), **attrs), storage.version
     return t.symbol
 
 
+def _op_of(t: Tracer) -> tuple[Primitive, dict[str, Any]]:
+    if t.op is None:
+        raise unsupported(
+            "traced values were written into an array of which another NumPy function made a view",
+            "make the view by indexing, reshape or transpose, or copy it",
+        )
+    return t.op
+
+
 def _lifted(t: Tracer) -> Symbol:
     if isinstance(t.shadow, np.ndarray):
-        return t.trace.lift(t.shadow, t.storage if t.parent is None else None)
-    return t.trace.constant(t.shadow)
+        return t.home.lift(t.shadow, t.storage if t.parent is None else None)
+    return t.home.constant(t.shadow)
 
 
 def write(t: Tracer, symbol: Symbol) -> None:
@@ -54,9 +63,8 @@ def write(t: Tracer, symbol: Symbol) -> None:
 
 def _climb(t: Tracer, symbol: Symbol) -> Symbol:
     """The parent's contents after the view ``t`` received ``symbol``."""
-    assert t.view is not None
     assert t.parent is not None
-    prim, attrs = t.view
+    prim, attrs = _op_of(t)
     if prim is getitem:
         whole: Symbol = setitem(_before_write(t.parent), symbol, index=attrs["index"])
         return whole
@@ -82,9 +90,11 @@ def check_writable(t: Tracer, trace: Trace) -> None:
     where = user_site()[0]
     if not t.shadow.flags.writeable:
         raise ReadOnlyError("the array is read-only", where=where, remedy="write into a copy: x = x.copy()")
-    if t.trace is not trace:
+    current = CURRENT.get()
+    trace = trace if current is None else current
+    if t.home is not trace:
         raise CapturedWriteError(
-            f"a value of {trace} is written into an array of {t.trace}", where=where,
+            f"{trace} writes into an array of {t.home}", where=where,
             remedy="return the value, or make the array inside the function that writes into it",
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import indexing
-from .array import Tracer, shadow_of, wrap
+from .array import Tracer, same_memory, shadow_of, wrap
 from .functions import FUNCTIONS
 from .functions.shapes import reshape, transpose
 from .functions.table import as_array
@@ -18,14 +18,13 @@ from .ufuncs import astype, call_ufunc, copy, install_operators
 from .where import user_site
 
 REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.maximum: np.max, np.minimum: np.min}
+MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal)
 
 
 def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """``__array_ufunc__``: calls and reductions."""
     if method == "__call__":
         out, mask = options.pop("out", None), options.pop("where", True)
-        if ufunc is np.matmul:
-            return FUNCTIONS[np.matmul](*inputs)
         return call_ufunc(ufunc, inputs, out, mask, options)
     if method == "reduce" and ufunc in REDUCTIONS:
         axis = options.pop("axis", 0)
@@ -44,16 +43,26 @@ def array_function(
     tracers = [x for x in leaves if isinstance(x, Tracer)]
     if all(t.const for t in tracers):
         plain, options = map_leaves(shadow_of, (args, dict(kwargs)))
-        trace, where = owner(tracers), user_site()[0]
-        return map_leaves(lambda x: _constant(trace, x, where), function(*plain, **options))
+        found = function(*plain, **options)
+        if function in MUTATORS or options.get("out") is not None:
+            for t in tracers:
+                t.storage.version += 1
+        return map_leaves(lambda x: _constant(tracers, x), found)
     name = f"{function.__module__}.{function.__name__}"
     raise unsupported(f"{name} of a traced value", "write it with other NumPy functions")
 
 
-def _constant(trace: Any, x: Any, where: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        return wrap(trace, None, np.array(x), where)
-    return x
+def _constant(tracers: list[Tracer], x: Any) -> Any:
+    """A result as a tracer: one of the operands, a view of one (readable while that holds plain numbers), or new."""
+    if not isinstance(x, np.ndarray):
+        return x
+    where = user_site()[0]
+    for t in tracers:
+        if t.shadow is x:
+            return t
+        if same_memory(t.shadow, x):
+            return Tracer(t.home, x, t.storage, t, None, where)
+    return wrap(owner(tracers), None, x, where)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -92,13 +101,39 @@ def _fill(self: Tracer, value: Any) -> None:
     indexing.put(self, ..., value)
 
 
+def _astype(
+    self: Tracer, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+    if not np.can_cast(self.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype} to {np.dtype(dtype)} according to the rule {casting!r}")
+    return self if not copy and self.dtype == dtype else astype(self, dtype)
+
+
+def _missing_method(name: str) -> Callable[..., Any]:
+    def method(self: Tracer, *args: Any, **options: Any) -> Any:
+        if self.const:
+            found = getattr(self.shadow, name)(*args, **options)
+            self.storage.version += 1
+            return map_leaves(lambda x: _constant([self], x), found)
+        raise unsupported(f"the method {name}() of a traced value", "use a NumPy function that is traced")
+
+    return method
+
+
+def _missing_attribute(name: str) -> property:
+    def get(self: Tracer) -> Any:
+        if self.const:
+            return getattr(self.shadow, name)
+        raise unsupported(f"the attribute {name} of a traced value", "use a NumPy function that is traced")
+
+    return property(get)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "__array_ufunc__": array_ufunc,
     "__array_function__": array_function,
     "__getitem__": indexing.get,
     "__setitem__": indexing.put,
-    "__matmul__": FUNCTIONS[np.matmul],
-    "__rmatmul__": lambda self, other: FUNCTIONS[np.matmul](other, self),
     "__copy__": copy,
     "__deepcopy__": lambda self, memo: copy(self),
     "reshape": _reshape,
@@ -107,7 +142,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "item": _item,
     "fill": _fill,
     "copy": lambda self, order="C": copy(as_array(self)),
-    "astype": lambda self, dtype, **_: astype(self, dtype),
+    "astype": _astype,
     **{
         f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
         for f in (
@@ -122,6 +157,9 @@ def install() -> None:
     install_operators(Tracer)
     for name, method in METHODS.items():
         setattr(Tracer, name, method)
+    for name, attribute in vars(np.ndarray).items():
+        if not name.startswith("_") and not hasattr(Tracer, name):
+            setattr(Tracer, name, _missing_method(name) if callable(attribute) else _missing_attribute(name))
 
 
 install()

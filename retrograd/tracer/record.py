@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LeakedTracerError, UnsupportedError
+from ..errors import LeakedTracerError, RetrogradError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
-from ..ir.types import aval_of
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap
 from .creation import SWAP
-from .trace import CURRENT, Capture, Trace
+from .trace import CURRENT, Capture, Trace, owner, traceable
 from .tree import Spec, flatten
 from .where import user_site
 
-Inline = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
+Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +46,13 @@ def record(
         inputs = []
         tracers = []
         for example, hint in zip(examples, hints, strict=True):
+            if isinstance(example, Tracer):
+                owner([example])
             shadow = shadow_of(example)
-            shadow = np.array(shadow) if isinstance(shadow, np.ndarray) else shadow
-            inputs.append(trace.builder.input(aval_of(shadow), hint or None))
+            inputs.append(trace.builder.input(traceable(shadow), hint or None))
+            shadow = np.array(shadow, order="C") if isinstance(shadow, np.ndarray) else shadow
             tracers.append(wrap(trace, inputs[-1], shadow, None))
-        leaves, out_spec = flatten(function(tracers))
+        leaves, out_spec = flatten(_run(function, tracers))
         outputs: list[Symbol] = []
         shadows: list[Any] = []
         statics: dict[int, Any] = {}
@@ -65,10 +66,24 @@ def record(
     return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics)
 
 
+def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:
+    """Call the user's function; where NumPy hid an error of ours behind one of its own, ours is raised."""
+    try:
+        return function(tracers)
+    except (TypeError, ValueError) as fault:
+        ours = fault.__cause__
+        if isinstance(fault, RetrogradError) or not isinstance(ours, RetrogradError):
+            raise
+        raise ours.with_traceback(fault.__traceback__) from None
+
+
 def _output(trace: Trace, leaf: Any) -> Symbol:
     if isinstance(leaf, Tracer) and not leaf.const:
-        if not leaf.trace.active:
-            raise LeakedTracerError(f"{trace} returns a value of {leaf.trace}, which has ended", where=leaf.where)
+        if not leaf.home.active:
+            raise LeakedTracerError(
+                f"{trace} returns a value of {leaf.home}, which has ended", where=leaf.where,
+                remedy="return it from the function that made it",
+            )  # fmt: skip
         return symbol_in(trace, leaf)
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         raise UnsupportedError(
@@ -82,14 +97,14 @@ def enclosing() -> Trace | None:
     return CURRENT.get()
 
 
-def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], inline: Inline) -> list[Any]:
+def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
     """Put a graph into ``trace``, applied to operands and captures; its results as tracers."""
     where = user_site()[0]
     if all(_settled(x) for x in operands):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
     symbols = [x if isinstance(x, Symbol) else symbol_in(trace, x) for x in payloads]
-    outs = inline(trace.builder, graph, symbols)
+    outs = place(trace.builder, graph, symbols)
     return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
 
 

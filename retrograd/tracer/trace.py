@@ -15,6 +15,7 @@ from ..errors import LeakedTracerError, RecordMismatchError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
+from ..ops.shape import iota
 from .where import user_site
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SMALL = 16  # elements up to which an array made inside the trace becomes a constant node
 
 CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
+STOPPED: ContextVar[bool] = ContextVar("retrograd_no_grad", default=False)
 _number = itertools.count(1)
 
 
@@ -81,7 +83,7 @@ class Trace:
         """An array from outside, by reference: a trailing input."""
         found = self.captures.get(id(array))
         if found is None:
-            found = self.captures[id(array)] = Capture(array, self.builder.input(aval_of(array)), array)
+            found = self.captures[id(array)] = Capture(array, self.builder.input(traceable(array)), array)
         return found.symbol
 
     def capture_symbol(self, symbol: Symbol, shadow: Any) -> Symbol:
@@ -100,12 +102,20 @@ class Trace:
             return self.builder.constant(fill, Aval(array.shape, array.dtype))
         if flat.size <= SMALL:
             return self.builder.constant(array)
+        if array.ndim == 1 and array.dtype == np.int64 and (np.diff(array) == array[1] - array[0]).all():
+            return self._counted(int(array[0]), int(array[1] - array[0]), array.size)
         if storage is None:
             return self.capture(array.copy())
         known = self._lifted.get(id(storage))
         if known is None or known[1] != storage.version:
             known = self._lifted[id(storage)] = (storage, storage.version, self.capture(array.copy()))
         return known[2]
+
+    def _counted(self, start: int, step: int, size: int) -> Symbol:
+        """What ``np.arange`` of integers gives, as nodes: its contents need not travel with the graph."""
+        count: Symbol = self.builder.emit(iota, (), {"aval": Aval((size,), np.dtype(np.int64))})[0]
+        count = count if step == 1 else count * step
+        return count if start == 0 else count + start
 
     @contextmanager
     def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
@@ -126,25 +136,42 @@ class Trace:
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
 
 
+def traceable(value: Any) -> Aval:
+    """The aval of a value that is about to be traced; UnsupportedError for what NumPy's rules do not cover."""
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+        raise unsupported(f"arrays of the class {type(value).__name__} are not traced", "pass np.asarray(x)")
+    try:
+        return aval_of(value)
+    except TypeError as fault:
+        raise unsupported(str(fault), "convert it first: x.astype(float)") from None
+
+
 def owner(tracers: Sequence[Tracer]) -> Trace:
     """The innermost trace among operands; named errors for leaked and unrelated ones."""
-    deepest = tracers[0].trace
+    deepest = tracers[0].home
     for t in tracers:
-        if not t.trace.active and not t.const:
+        if not t.home.active and not t.const:
             raise LeakedTracerError(
-                f"a value of {t.trace} is used after that trace has ended; it was made at {t.where or 'its start'}",
+                f"a value of {t.home} is used after that trace has ended; it was made at {t.where or 'its start'}",
                 where=user_site()[0],
                 remedy="return it from the traced function instead of keeping it in a variable outside",
             )
-        if t.trace.depth > deepest.depth:
-            deepest = t.trace
+        if t.home.depth > deepest.depth:
+            deepest = t.home
     for t in tracers:
-        if not deepest.descends_from(t.trace) and not t.const:
+        if not deepest.descends_from(t.home) and not t.const:
             raise RecordMismatchError(
-                f"one operation mixes values of {deepest} and of {t.trace}",
+                f"one operation mixes values of {deepest} and of {t.home}",
                 where=user_site()[0],
                 remedy="pass the value as an argument of the function that uses it",
             )
+    current = CURRENT.get()
+    if deepest.active and (current is None or not current.descends_from(deepest)):
+        raise RecordMismatchError(
+            f"a value of {deepest} is used in another thread",
+            where=user_site()[0],
+            remedy="compute with traced values in the thread that traces",
+        )
     return deepest
 
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CapturedWriteError
 from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
 from ..ops.elementwise import cast, square, where
+from ..ops.shape import stop_gradient
 from .array import NUMBERS, Tracer, apply, cast_to, check_aval, shadow_of, symbol_in, tracers_in, wrap
+from .creation import array, holds_tracers
 from .mutation import check_writable, make_traced, write
-from .trace import owner, unsupported
+from .trace import STOPPED, owner, traceable, unsupported
 from .where import user_site
 
 Ufunc = Callable[..., Any]
@@ -51,7 +54,7 @@ def as_operand(x: Any) -> Any:
     """A tracer, an array or a number; lists become arrays as NumPy would make them."""
     if isinstance(x, (Tracer, np.ndarray, *NUMBERS)):
         return x
-    return np.asarray(x)
+    return array(x) if holds_tracers(x) else np.asarray(x)
 
 
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any]) -> Any:
@@ -81,6 +84,8 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
     if result.value.hint is None:
         result.value.hint = hint
     check_aval(prim, result, shadow)
+    if STOPPED.get():
+        result = stop_gradient(result)
     return wrap(trace, result, shadow, where_)
 
 
@@ -113,6 +118,13 @@ OPERATORS: dict[str, tuple[str, Ufunc, Callable[..., Any]]] = {
 }
 
 
+THROUGH_UFUNCS: dict[str, Ufunc] = {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift,
+    "rshift": np.right_shift, "floordiv": np.floor_divide, "mod": np.remainder, "divmod": np.divmod,
+    "matmul": np.matmul,
+}  # fmt: skip
+
+
 def install_operators(cls: Any) -> None:
     """Give Tracer its operators, reflected ones and in-place ones."""
     for name, (prim_name, ufunc, run) in OPERATORS.items():
@@ -137,11 +149,24 @@ def install_operators(cls: Any) -> None:
     cls.__rpow__ = lambda self, other: _raise_to(other, self)
     cls.__ipow__ = lambda self, n: _assign(self, _raise_to(self, n)) if isinstance(self.shadow, np.ndarray) else self**n
     cls.__neg__ = lambda self: elementwise(REGISTRY["neg"], np.negative, [self], operator.neg)
-    cls.__pos__ = np.positive
+    cls.__pos__ = lambda self: np.positive(self)
     cls.__abs__ = lambda self: elementwise(REGISTRY["abs"], np.abs, [self], _abs)
-    cls.__invert__ = np.invert
-    cls.__and__ = np.bitwise_and
-    cls.__or__ = np.bitwise_or
+    cls.__invert__ = lambda self: np.invert(self)
+    for name, ufunc in THROUGH_UFUNCS.items():
+
+        def call(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
+            return ufunc(self, other)
+
+        def called(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
+            return ufunc(other, self)
+
+        def into(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
+            return ufunc(self, other, out=self) if isinstance(self.shadow, np.ndarray) else ufunc(self, other)
+
+        setattr(cls, f"__{name}__", call)
+        setattr(cls, f"__r{name}__", called)
+        if name != "divmod":
+            setattr(cls, f"__i{name}__", into)
 
 
 def _abs(x: Any) -> Any:
@@ -165,19 +190,34 @@ def _bitwise(name: str) -> Callable[..., Any]:
     return call
 
 
-COMPOSED: dict[Ufunc, Callable[..., Any]] = {
+COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `functions.products` adds matmul
     np.positive: lambda x: copy(x) if isinstance(x, Tracer) else np.positive(x),
     np.bitwise_and: _bitwise("logical_and"),
     np.bitwise_or: _bitwise("logical_or"),
+    np.bitwise_xor: _bitwise("not_equal"),
     np.invert: _bitwise("logical_not"),
 }
+
+
+def _of_constants(ufunc: Any, inputs: Sequence[Any]) -> Any:
+    """Plain numbers only: any ufunc runs."""
+    where_ = user_site(2)[0]
+    found = ufunc(*map(shadow_of, inputs))
+    if not any(isinstance(x, Tracer) for x in inputs):
+        return found
+    trace = owner(tracers_in(inputs))
+    if isinstance(found, tuple):
+        return tuple(wrap(trace, None, x, where_) for x in found)
+    return wrap(trace, None, found, where_)
 
 
 def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, where_mask: Any, options: dict[str, Any]) -> Any:
     """``ufunc(*inputs, out=, where=)`` with a tracer among its arguments."""
     if options:
         raise unsupported(f"np.{ufunc.__name__} with {', '.join(options)}", "cast with astype before or after")
-    if ufunc in COMPOSED:
+    if all(x.const if isinstance(x, Tracer) else not isinstance(x, np.ndarray) for x in inputs):
+        result = _of_constants(ufunc, inputs)
+    elif ufunc in COMPOSED:
         result = COMPOSED[ufunc](*inputs)
     elif ufunc in UFUNCS:
         result = elementwise(UFUNCS[ufunc], ufunc, inputs, ufunc)
@@ -187,12 +227,14 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, where_mask: Any, opt
         if where_mask is not True:
             raise unsupported(f"np.{ufunc.__name__} with where= but without out=", "pass out=, or use np.where")
         return result
+    if len(out) > 1:
+        raise unsupported(f"np.{ufunc.__name__} with several arrays as out=", "drop out=")
     (target,) = out
     if not isinstance(target, Tracer):
-        raise unsupported(
-            f"writing the result of np.{ufunc.__name__} into an array made outside the traced function",
-            "make the array inside the traced function, or drop out=",
-        )
+        raise CapturedWriteError(
+            f"the result of np.{ufunc.__name__} is written into an array made outside the traced function",
+            where=user_site()[0], remedy="make the array inside the traced function, or drop out=",
+        )  # fmt: skip
     if where_mask is not True:
         result = apply(where, [where_mask, result, target])
     return _assign(target, result)
@@ -217,6 +259,7 @@ def astype(x: Any, dtype: Any) -> Any:
     if not isinstance(x, Tracer):
         return np.asarray(x).astype(dtype)
     target = np.dtype(dtype)
+    traceable(np.empty(0, target))
     if target == x.dtype and not isinstance(x.shadow, (int, float, complex)):
         return copy(x)
     return apply(cast, [x], aval=Aval(x.shape, target, "array" if isinstance(x.shadow, np.ndarray) else "scalar"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,24 +26,58 @@ class Line(NamedTuple):
     where: Where | None
 
 
-class Emitter:
-    """Writes one function. Structural primitives call ``line``, ``block``, ``fresh`` and ``inline``."""
+@dataclass(frozen=True)
+class Function:
+    """One function of a generated module."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    name: str
+    parameters: list[str]
+    lines: list[Line]
+    results: list[str]
+
+
+class Scope:
+    """A module under construction: its functions, called ones first, and the names at its top."""
+
+    def __init__(self) -> None:
         self.names = Names()
+        self.functions: list[Function] = []
+        self._by_graph: dict[Graph, str] = {}
+
+    def add(self, plan: Plan, hint: str) -> Function:
+        """Emit the function of a plan, after those that it calls."""
+        name = self.names.fresh(hint, "function")
+        emitter = Emitter(plan, self)
+        parameters = [emitter.assign(v) for v in plan.order.inputs]
+        results = emitter.graph(plan)
+        self.functions.append(Function(name, parameters, emitter.lines, results))
+        return self.functions[-1]
+
+    def function_of(self, body: Graph, plan: Plan) -> str:
+        """The name of the function that computes ``body``; each body is emitted once."""
+        if body not in self._by_graph:
+            self._by_graph[body] = self.add(plan, body.name).name
+        return self._by_graph[body]
+
+
+class Emitter:
+    """Writes one function. Structural primitives call ``line``, ``block``, ``fresh``, ``inline`` and ``function``.
+
+    Names are local: other functions of the module may use them again, except for names of functions.
+    """
+
+    def __init__(self, plan: Plan, scope: Scope) -> None:
+        self.plan = plan
+        self.scope = scope
+        self.names = Names(scope.names.used)
         self.name: dict[Value, str] = {}
         self.lines: list[Line] = []
         self.depth = 1
         self.where: Where | None = None
 
-    def function(self) -> tuple[list[str], list[str]]:
-        """Emit the body; the parameter names and the expressions to return."""
-        graph = self.plan.order
-        parameters = [self._assign(v) for v in graph.inputs]
-        results = self._graph(self.plan)
-        self.where = None
-        return parameters, results
+    def function(self, body: Graph) -> str:
+        """The name of the module's function that computes ``body``."""
+        return self.scope.function_of(body, self.plan.bodies[body])
 
     def line(self, text: str) -> None:
         """Add a statement."""
@@ -73,21 +108,24 @@ class Emitter:
             if i < bound:
                 self.name[value] = argument
             elif value in used:
-                self.line(f"{self._assign(value)} = {argument}")
-        outer, self.plan = self.plan, self.plan.bodies[body]
-        results = self._graph(self.plan)
-        self.plan = outer
+                self.line(f"{self.assign(value)} = {argument}")
+        outer, where = self.plan, self.where
+        self.plan = self.plan.bodies[body]
+        results = self.graph(self.plan)
+        self.plan, self.where = outer, where
         return results
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """Source of a dtype."""
         return literal(dtype)
 
-    def _assign(self, value: Value) -> str:
+    def assign(self, value: Value) -> str:
+        """A new name for a value."""
         self.name[value] = self.names.fresh(value.hint)
         return self.name[value]
 
-    def _graph(self, plan: Plan) -> list[str]:
+    def graph(self, plan: Plan) -> list[str]:
+        """Emit all nodes; the expressions of the results."""
         graph = plan.order
         made = graph.producer
         for i, node in enumerate(graph.nodes):
@@ -101,13 +139,13 @@ class Emitter:
         prim = node.prim
         operands = [self._operand(node, i, made) for i in range(len(node.inputs))]
         if prim.emit is not None:
-            outs = [self._assign(v) for v in node.outputs]
+            outs = [self.assign(v) for v in node.outputs]
             prim.emit(self, node, operands, outs)
         elif prim.statement:
             self._write(node, operands, made)
         else:
             text = self._expression(node, operands)
-            self.line(f"{self._assign(node.out)} = {text}")
+            self.line(f"{self.assign(node.out)} = {text}")
 
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
@@ -129,7 +167,7 @@ class Emitter:
             source = made.get(base)
             fresh = source is not None and source.prim.name == "const"
             text = source.prim.render(source, []) if source is not None and fresh else f"{operands[0]}.copy()"
-            self.line(f"{self._assign(out)} = {text}")
+            self.line(f"{self.assign(out)} = {text}")
         operands[prim.writes or 0] = self.name[out]
         self.line(prim.render(node, operands, prim.statement))
 

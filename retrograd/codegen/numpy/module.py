@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import jinja2
+import numpy as np
 
 from ...ir.graph import Graph
 from ...ir.plan import Plan
+from ...ir.primitive import literal
 from ...ir.types import Where
-from ..names import harmless
-from .emitter import Emitter, Line
+from .emitter import Function, Line, Scope
 
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
@@ -35,21 +38,37 @@ def _template() -> jinja2.Template:
     return environment.get_template("module.py.j2")
 
 
-def emit_module(plan: Plan, notes: tuple[str, ...] = ()) -> Module:
-    """The source of a graph under a plan."""
+def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
+    """The source of a graph under a plan.
+
+    ``constants`` are contents of inputs, by position: they stand in the module, as defaults of the parameters.
+    """
     graph = plan.order
-    emitter = Emitter(plan)
-    name = graph.name if harmless(graph.name) else "function"
-    emitter.names.used.add(name)
-    parameters, results = emitter.function()
-    lines = [*emitter.lines, Line(1, _return(results), None)]
+    scope = Scope()
+    main = scope.add(plan, graph.name)
+    defaults = {k: scope.names.fresh(f"constant_{k}") for k in constants or {}}
+    lines = [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     text = _template().render(
-        title=_signature(graph, name, parameters), version=VERSION, notes=notes, name=name, parameters=parameters,
+        title=_signature(graph, main), version=VERSION,
+        constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
         lines=[_comment(line, column) for line in lines],
     )  # fmt: skip
     offset = text.count("\n") - len(lines) + 1
-    return Module(text, name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
+    return Module(text, main.name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
+
+
+def _definition(function: Function, defaults: Mapping[int, str]) -> Iterator[Line]:
+    parameters = [f"{p}={defaults[k]}" if k in defaults else p for k, p in enumerate(function.parameters)]
+    yield from [Line(0, "", None)] * 2
+    yield Line(0, f"def {function.name}({', '.join(parameters)}):", None)
+    yield from function.lines
+    yield Line(1, _return(function.results), None)
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
+    values = ", ".join(literal(v) for v in array.reshape(-1).tolist())
+    return f"np.array([{values}], {literal(array.dtype)}).reshape({array.shape})"
 
 
 def _comment(line: Line, column: int) -> str:
@@ -66,9 +85,9 @@ def _printable(text: str) -> str:
 def _return(results: list[str]) -> str:
     if len(results) == 1:
         return f"return {results[0]}"
-    return f"return ({', '.join(results)}{',' if len(results) == 1 else ''})"
+    return f"return ({', '.join(results)})"
 
 
-def _signature(graph: Graph, name: str, parameters: list[str]) -> str:
-    takes = ", ".join(f"{p}: {v.aval}" for p, v in zip(parameters, graph.inputs, strict=True))
-    return f"{name}({takes}) -> {', '.join(str(v.aval) for v in graph.outputs) or 'nothing'}"
+def _signature(graph: Graph, function: Function) -> str:
+    takes = ", ".join(f"{p}: {v.aval}" for p, v in zip(function.parameters, graph.inputs, strict=True))
+    return f"{function.name}({takes}) -> {', '.join(str(v.aval) for v in graph.outputs) or 'nothing'}"

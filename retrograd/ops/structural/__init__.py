@@ -1,5 +1,5 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import scan, stack
+from . import call, custom, scan, stack
 
-__all__ = ["scan", "stack"]
+__all__ = ["call", "custom", "scan", "stack"]

@@ -14,6 +14,7 @@ from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.types import Aval
 from ..batching import lanes
 from ..shape import move_axis
+from .flags import instantiated, picked, spread
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,6 @@ def make_scan(
     return parts.results(outs)
 
 
-def _instantiated(b: Builder, x: Symbol | None, aval: Aval) -> Symbol:
-    return b.zeros(aval) if x is None else b.coerce(x, aval)
-
-
 def _active(node: Node, tans: Sequence[Any]) -> tuple[list[bool], Any]:
     """Which body inputs have tangents, as a fixpoint over the carries, and the linearized body."""
     parts = layout(node)
@@ -141,21 +138,12 @@ def _active(node: Node, tans: Sequence[Any]) -> tuple[list[bool], Any]:
 
 def _scan_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
     active, lin = _active(node, tans)
-    full = [_instantiated(b, t, x.aval) if on else None for t, x, on in zip(tans, args, active, strict=True)]
+    full = [instantiated(b, t, x.aval) if on else None for t, x, on in zip(tans, args, active, strict=True)]
     return (_jvp_split if split else _jvp_fused)(b, node, args, full, active, lin)
 
 
 def _outputs_active(parts: Layout, active: list[bool], out_active: Sequence[bool]) -> list[bool]:
     return [*active[parts.consts : parts.consts + parts.carry], *out_active[parts.carry :]]
-
-
-def _picked(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [item for item, flag in zip(items, flags, strict=True) if flag]
-
-
-def _spread(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    rest = iter(items)
-    return [next(rest) if flag else None for flag in flags]
 
 
 def _jvp_fused(
@@ -168,9 +156,9 @@ def _jvp_fused(
     groups, dots = [], []
     for values, flags in zip(parts.operands(body.inputs), parts.operands(active), strict=True):
         groups += inner.inputs_like(values)
-        dots += _spread(inner.inputs_like(_picked(values, flags)), flags)
+        dots += spread(inner.inputs_like(picked(values, flags)), flags)
     outs, douts = TRANSFORMS.jvp(inner, body, groups, dots, False)
-    douts = [_instantiated(inner, d, o.aval) if f else None for d, o, f in zip(douts, outs, on, strict=True)]
+    douts = [instantiated(inner, d, o.aval) if f else None for d, o, f in zip(douts, outs, on, strict=True)]
     results: list[Symbol] = []
     for o, d in zip(parts.results(outs), parts.results(douts), strict=True):
         results += [*o, *(x for x in d if x is not None)]
@@ -185,7 +173,7 @@ def _jvp_fused(
     tangent: list[Any] = []
     for got, flags in zip(made, parts.results(on), strict=True):
         primal += got[: len(flags)]
-        tangent += _spread(got[len(flags) :], flags)
+        tangent += spread(got[len(flags) :], flags)
     return primal, tangent
 
 
@@ -209,20 +197,20 @@ def _jvp_split(
     inner = Builder()
     known = dict(zip(as_const, inner.inputs_like(as_const), strict=True))
     c_dot, k_dot, x_dot = (
-        _picked(v, f) for v, f in zip(parts.operands(forward.inputs), parts.operands(active), strict=True)
+        picked(v, f) for v, f in zip(parts.operands(forward.inputs), parts.operands(active), strict=True)
     )
     dots = inner.inputs_like(c_dot) + inner.inputs_like(k_dot)
     known |= dict(zip((*as_xs, *stacked), inner.inputs_like((*as_xs, *stacked)), strict=True))
     dots += inner.inputs_like(x_dot)
     got = TRANSFORMS.inline(inner, lin.linear, [*(known[r] for r in lin.residuals), *dots])
-    douts = _spread(got, lin.out_active)
-    results = [_instantiated(inner, d, o.aval) for d, o, f in zip(douts, outs, on, strict=True) if f]
+    douts = spread(got, lin.out_active)
+    results = [instantiated(inner, d, o.aval) for d, o, f in zip(douts, outs, on, strict=True) if f]
     c_tan, k_tan, x_tan = ([t for t in group if t is not None] for group in parts.operands(tans))
     _, y_on, _ = parts.results(on)
     narrow = Layout(len(as_const) + len(c_dot), len(k_dot), sum(y_on))
     operands = [*(operand[r] for r in as_const), *c_tan, *k_tan, *(operand[r] for r in as_xs), *saved, *x_tan]
     k, a, s = make_scan(b, inner.graph(f"{body.name}_linear", results), narrow, operands, length, reverse)
-    return [*carry, *arrays, *own], _spread([*k, *a, *s], on)
+    return [*carry, *arrays, *own], spread([*k, *a, *s], on)
 
 
 def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
@@ -233,33 +221,33 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     _, _, xs = parts.operands(operands)
     c_in, k_in, x_in = parts.operands(body.inputs)
     ct_k, ct_ys, ct_stacks = parts.results(cts)
-    ct_k = [_instantiated(b, ct, x.aval) for ct, x in zip(ct_k, k_in, strict=True)]
+    ct_k = [instantiated(b, ct, x.aval) for ct, x in zip(ct_k, k_in, strict=True)]
     step_cts = [*ct_ys, *ct_stacks]
     has_ct = [ct is not None for ct in step_cts]
 
     inner = Builder()
-    known_c = _spread(inner.inputs_like(v for v, f in zip(c_in, c_lin, strict=True) if not f), [not f for f in c_lin])
+    known_c = spread(inner.inputs_like(v for v, f in zip(c_in, c_lin, strict=True) if not f), [not f for f in c_lin])
     k_ct = inner.inputs_like(k_in)
-    sums = inner.inputs_like(_picked(c_in, c_lin))
-    known_x = _spread(inner.inputs_like(v for v, f in zip(x_in, x_lin, strict=True) if not f), [not f for f in x_lin])
+    sums = inner.inputs_like(picked(c_in, c_lin))
+    known_x = spread(inner.inputs_like(v for v, f in zip(x_in, x_lin, strict=True) if not f), [not f for f in x_lin])
     step_outs = body.outputs[parts.carry :]
     y_ct = [inner.input(step_of(ct.aval)) if ct is not None else None for ct in step_cts]
     y_ct = [None if s is None else inner.coerce(s, o.aval) for s, o in zip(y_ct, step_outs, strict=True)]
     found = TRANSFORMS.transpose(inner, body, [*known_c, *[None] * parts.carry, *known_x], [*k_ct, *y_ct])
     n = sum(c_lin)
     into_c, into_k, into_x = found[:n], found[n : n + parts.carry], found[n + parts.carry :]
-    new_k = [_instantiated(inner, ct, v.aval) for ct, v in zip(into_k, k_in, strict=True)]
+    new_k = [instantiated(inner, ct, v.aval) for ct, v in zip(into_k, k_in, strict=True)]
     new_c = [s if ct is None else inner.coerce(s + ct, s.aval) for s, ct in zip(sums, into_c, strict=True)]
-    lin_x = _picked(list(zip(x_in, xs, strict=True)), x_lin)
-    new_x = [_instantiated(inner, ct, v.aval) for ct, (v, _) in zip(into_x, lin_x, strict=True)]
+    lin_x = picked(list(zip(x_in, xs, strict=True)), x_lin)
+    new_x = [instantiated(inner, ct, v.aval) for ct, (v, _) in zip(into_x, lin_x, strict=True)]
     is_list = [x.aval.steps is not None for _, x in lin_x]
-    results = [*new_k, *new_c, *_picked(new_x, [not f for f in is_list]), *_picked(new_x, is_list)]
+    results = [*new_k, *new_c, *picked(new_x, [not f for f in is_list]), *picked(new_x, is_list)]
 
     back = Layout(parts.consts - n, parts.carry + n, len(is_list) - sum(is_list))
-    zeros = [b.zeros(v.aval) for v in _picked(c_in, c_lin)]
+    zeros = [b.zeros(v.aval) for v in picked(c_in, c_lin)]
     known = [x for x in operands if isinstance(x, Symbol)]
     known_consts, known_xs = known[: back.consts], [x for x in xs if isinstance(x, Symbol)]
-    given = [*known_consts, *ct_k, *zeros, *known_xs, *_picked(step_cts, has_ct)]
+    given = [*known_consts, *ct_k, *zeros, *known_xs, *picked(step_cts, has_ct)]
     graph = inner.graph(f"{body.name}_adjoint", results)
     k, arrays, lists = make_scan(b, graph, back, given, length, not node.attrs["reverse"])
     into_arrays, into_lists = iter(arrays), iter(lists)
@@ -322,7 +310,7 @@ def _scan_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], 
     k_keep, y_keep, _ = parts.results(keep)
     c_live, _, x_live = parts.operands(live)
     in_keep = [*c_live, *k_keep, *x_live]
-    small = Graph(body.name, tuple(_picked(body.inputs, in_keep)), body.nodes, tuple(_picked(body.outputs, keep)))
+    small = Graph(body.name, tuple(picked(body.inputs, in_keep)), body.nodes, tuple(picked(body.outputs, keep)))
     counts = {"consts": sum(c_live), "carry": sum(k_keep), "arrays": sum(y_keep)}
     attrs = {**node.attrs, "body": TRANSFORMS.prune(small), **counts}
     return attrs, [i for i, f in enumerate(in_keep) if f], [i for i, f in enumerate(keep) if f]

@@ -9,13 +9,13 @@ import numpy as np
 from ...ops import linear
 from ..array import apply, shadow_of
 from ..trace import unsupported
-from ..ufuncs import as_operand, astype
+from ..ufuncs import COMPOSED, as_operand, astype
 from .shapes import broadcast_to, reshape
 from .table import implements, only_default, shadow_dtype
 
 
-@implements(np.matmul)
 def matmul(a: Any, b: Any) -> Any:
+    """``np.matmul``: a ufunc, but not an elementwise one."""
     a, b = as_operand(a), as_operand(b)
     result = np.result_type(shadow_dtype(a), shadow_dtype(b))
     a, b = (x if shadow_dtype(x) == result else astype(x, result) for x in (a, b))
@@ -25,6 +25,9 @@ def matmul(a: Any, b: Any) -> Any:
     if max(m, n) > 2 or min(m, n) == 2:
         return _stacked_matmul(a, b, m, n)
     return apply(linear.matmul, [a, b])
+
+
+COMPOSED[np.matmul] = matmul
 
 
 def _stacked_matmul(a: Any, b: Any, m: int, n: int) -> Any:

@@ -1,0 +1,140 @@
+"""adjoint, cotangent_space, hvp and jacobian: derivatives as functions of points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import NonDifferentiableError, OptionError
+from ..ir.types import aval_of
+from ..tracer.array import shadow_of
+from ..tracer.tree import Spec, flatten, flatten_like, unflatten
+from ..tracer.where import user_site
+from .compiled import Compiled
+from .gradients import grad
+from .jacobians import jacfwd, jacrev
+from .points import as_member, jvp, vjp
+from .signature import Argnums, take_apart, wanted
+
+
+def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]:
+    """``adjoint(f)(*primals)(ct)``: the adjoint of ``f`` as a function of points and cotangents.
+
+    For one primal it returns one cotangent, for several a tuple. It composes against the direction of ``f``:
+    ``adjoint(g∘f)(x) = adjoint(f)(x) ∘ adjoint(g)(f(x))``. A cotangent of another space is a ShapeError or TreeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.adjoint(np.sin)(np.array([0.0, np.pi]))(np.array([1.0, 1.0]))
+    array([ 1., -1.])
+    """
+
+    def at(*primals: Any) -> Callable[[Any], Any]:
+        _, pullback = vjp(function, *primals)
+
+        def pull(ct: Any) -> Any:
+            cts = pullback(ct)
+            return cts[0] if len(primals) == 1 else cts
+
+        return pull
+
+    return at
+
+
+class CotangentSpace:
+    """The cotangents at a point: trees with its structure, shapes and dtypes."""
+
+    def __init__(self, point: Any) -> None:
+        self._leaves, self._spec = flatten(point)
+        self._avals = [aval_of(shadow_of(x)) for x in self._leaves]
+        for x, aval in zip(self._leaves, self._avals, strict=True):
+            if not aval.inexact:
+                raise NonDifferentiableError(
+                    f"{x!r} is no floating-point value: it has no cotangents", where=user_site()[0]
+                )
+
+    @property
+    def spec(self) -> Spec:
+        """The structure of the point."""
+        return self._spec
+
+    @property
+    def dimension(self) -> int:
+        """The number of basis vectors."""
+        return sum(aval.size for aval in self._avals)
+
+    def zero(self) -> Any:
+        """The zero cotangent."""
+        return unflatten(self._spec, [np.zeros(a.shape, a.dtype)[()] for a in self._avals])
+
+    def basis(self) -> Iterator[Any]:
+        """The unit cotangents, in the order of the leaves and their elements."""
+        for k, aval in enumerate(self._avals):
+            for i in range(aval.size):
+                unit = np.zeros(aval.size, aval.dtype)
+                unit[i] = 1
+                leaves = [np.zeros(a.shape, a.dtype)[()] for a in self._avals]
+                leaves[k] = unit.reshape(aval.shape)[()]
+                yield unflatten(self._spec, leaves)
+
+    def check(self, ct: Any) -> Any:
+        """``ct`` with the dtypes of the space; ShapeError or TreeError if it is no member."""
+        leaves = flatten_like(self._spec, ct, "the cotangent")
+        members = [as_member(x, a, "the cotangent") for x, a in zip(leaves, self._avals, strict=True)]
+        return unflatten(self._spec, members)
+
+
+def cotangent_space(point: Any) -> CotangentSpace:
+    """The space of cotangents at a point: ``.zero()``, ``.basis()``, ``.check(ct)``, ``.dimension``.
+
+    >>> import retrograd as rg
+    >>> space = rg.cotangent_space({"x": 1.0, "y": 2.0})
+    >>> [{name: float(v) for name, v in unit.items()} for unit in space.basis()]
+    [{'x': 1.0, 'y': 0.0}, {'x': 0.0, 'y': 1.0}]
+    """
+    return CotangentSpace(point)
+
+
+def hvp(function: Callable[..., Any]) -> Any:
+    """``hvp(f)(x, v)``: the Hessian of ``f`` at ``x`` times ``v``, without the matrix. ``x`` and ``v`` are equal trees.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([ 6., 12.])
+    """
+
+    def product(x: Any, v: Any) -> Any:
+        return jvp(grad(function), (x,), (v,))[1]
+
+    product.__name__ = f"{getattr(function, '__name__', 'function')}_hvp"
+    return Compiled(product, "hvp")
+
+
+def jacobian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, mode: str = "auto") -> Any:
+    """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, which counts.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
+    array([[3., 2., 0.],
+           [4., 0., 2.]])
+    """
+    if function is None:
+        return partial(jacobian, argnums=argnums, mode=mode)
+    if mode not in ("auto", "fwd", "rev"):
+        raise OptionError(f"mode={mode!r}", where=user_site()[0], remedy="use 'auto', 'fwd' or 'rev'")
+    forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)
+    if mode != "auto":
+        return forward if mode == "fwd" else reverse
+    plain = Compiled(function, "jacobian")
+
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        call = take_apart(function, args, kwargs)
+        chosen = wanted(call, function, argnums)
+        columns = sum(np.size(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
+        rows = sum(aval.size for aval in plain.recorded(call).graph.out_avals)
+        return (forward if columns <= rows else reverse)(*args, **kwargs)
+
+    matrix.__name__ = f"{getattr(function, '__name__', 'function')}_jacobian"
+    return Compiled(matrix, "jacobian")

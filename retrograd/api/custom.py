@@ -1,0 +1,283 @@
+"""custom_vjp and custom_jvp: derivatives that the user writes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import CapturedTracerError, OptionError, TreeError
+from ..ir.builder import Builder, Symbol
+from ..ir.evaluate import evaluate
+from ..ir.graph import Graph
+from ..ir.primitive import Primitive
+from ..ir.types import aval_of
+from ..ops.structural import custom as primitives
+from ..passes.inline import inline_into
+from ..tracer.array import shadow_of, symbol_in, wrap
+from ..tracer.record import Recorded, enclosing, record
+from ..tracer.trace import Capture, Trace
+from ..tracer.tree import Spec, flatten, flatten_like, unflatten
+from ..tracer.where import user_site
+from .compiled import Compiled, results_of
+from .signature import Call, take_apart
+
+
+class Custom:
+    """A function with a derivative of its own: call it like the function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._compiled = Compiled(self, type(self).__name__)
+
+    def _inside(self, trace: Trace, call: Call) -> Any:
+        raise NotImplementedError
+
+    def __call__(self, *args: Any) -> Any:
+        trace = enclosing()
+        if trace is None:
+            return self._compiled(*args)
+        return self._inside(trace, take_apart(self.function, args, {}))
+
+    def _record(self, call: Call, function: Callable[..., Any], what: str) -> Recorded:
+        def run(tracers: Sequence[Any]) -> Any:
+            return function(*call.rebuild(tracers)[0])
+
+        recorded = record(run, what, call.values(), call.hints, concrete=False)
+        _only_arrays(recorded.captures)
+        return recorded
+
+
+def _only_arrays(captures: Sequence[Capture]) -> None:
+    """A traced value that is closed over would silently get no derivative."""
+    for c in captures:
+        if isinstance(c.payload, Symbol):
+            raise CapturedTracerError(
+                f"a function with a derivative of its own closes over a traced value ({c.payload.aval})",
+                where=user_site()[0], remedy="pass it as an argument",
+            )  # fmt: skip
+
+
+def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, captures: Sequence[Capture]) -> list[Any]:
+    """Put the node into the trace, applied to the call's leaves and the captures."""
+    body = attrs["body"]
+    operands = [symbol_in(trace, x) for x in call.values()]
+    operands += [symbol_in(trace, c.payload) for c in captures]
+    where = trace.builder.where = user_site()[0]
+    coerced = [trace.builder.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
+    outs = trace.builder.emit(prim, coerced, attrs)
+    shadows = evaluate(body, [*map(shadow_of, call.values()), *(c.shadow for c in captures)])
+    return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
+
+
+def _closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
+    """Graphs recorded apart, over the union of what they captured; captures follow the first ``n`` inputs."""
+    union = {id(c.payload): c for _, _, captures in graphs for c in captures}
+    closed = []
+    for graph, n, captures in graphs:
+        b = Builder()
+        inputs = b.inputs_like(graph.inputs[:n])
+        extra = {key: b.input(c.symbol.aval, c.symbol.value.hint) for key, c in union.items()}
+        outs = inline_into(b, graph, [*inputs, *(extra[id(c.payload)] for c in captures)])
+        closed.append(b.graph(graph.name, outs))
+    return closed, list(union.values())
+
+
+class CustomJvp(Custom):
+    """See ``custom_jvp``."""
+
+    _rule: Callable[..., Any] | None = None
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set ``rule(primals, tangents) -> (out, tangent)``; usable as a decorator."""
+        self._rule = rule
+        return rule
+
+    def _inside(self, trace: Trace, call: Call) -> Any:
+        rule = self._rule
+        if rule is None:
+            raise OptionError("custom_jvp has no rule yet", where=user_site()[0], remedy="call f.defjvp(rule)")
+        body = self._record(call, self.function, "body")
+        inexact = [aval_of(shadow_of(x)).inexact for x in call.values()]
+        n = len(inexact)
+
+        def run(leaves: Sequence[Any]) -> Any:
+            rest = iter(leaves[n:])
+            dots = [next(rest) if on else None for on in inexact]
+            result = rule(call.rebuild(leaves[:n])[0], call.rebuild(dots)[0])
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TreeError("a jvp rule returns the pair (out, tangent)", where=user_site()[0])
+            out, tangent = (flatten_like(body.out_spec, part, "the rule's result") for part in result)
+            keep = [i for i, a in enumerate(body.graph.out_avals) if a.inexact]
+            return [*out, *(tangent[i] for i in keep)]
+
+        examples = [
+            *call.values(),
+            *(np.zeros_like(shadow_of(x))[()] for x, on in zip(call.values(), inexact, strict=True) if on),
+        ]
+        names = [*call.hints, *(f"{h}_dot" for h, on in zip(call.hints, inexact, strict=True) if on)]
+        ruled = record(run, "rule", examples, names, concrete=False)
+        _only_arrays(ruled.captures)
+        (body_graph, rule_graph), captures = _closed(
+            [(body.graph, n, body.captures), (_typed(ruled.graph, body.graph), len(examples), ruled.captures)]
+        )
+        rule_graph = _captures_before_tangents(rule_graph, n, len(examples), len(captures), inexact)
+        outs = _emit(trace, primitives.custom_jvp, {"body": body_graph, "rule": rule_graph}, call, captures)
+        return results_of(body)(outs)
+
+
+def _typed(graph: Graph, body: Graph) -> Graph:
+    """A rule's graph whose results have the avals of the body's, and those again for the tangents."""
+    b = Builder()
+    outs = inline_into(b, graph, b.inputs_like(graph.inputs))
+    avals = [*body.out_avals, *(a for a in body.out_avals if a.inexact)]
+    return b.graph(graph.name, [b.coerce(o, a) for o, a in zip(outs, avals, strict=True)])
+
+
+def _captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:
+    """From inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
+    b = Builder()
+    inputs = graph.inputs
+    xs = b.inputs_like(inputs[:n])
+    cs = b.inputs_like(inputs[m : m + captures])
+    dots = b.inputs_like(inputs[n:m])
+    for v in inputs[m : m + captures]:
+        if v.aval.inexact:
+            b.input(v.aval)
+    return b.graph(graph.name, inline_into(b, graph, [*xs, *dots, *cs]))
+
+
+def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
+    """A function whose forward derivative is given by ``f.defjvp(rule)``.
+
+    ``rule(primals, tangents) -> (out, tangent)`` takes tuples; the tangent must be linear in the tangents. Reverse
+    mode follows by transposition. Values that the rule closes over get no tangent through it.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log(1.0 + np.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), t / (1.0 + np.exp(-x))
+    >>> float(rg.grad(log1pexp)(0.0))
+    0.5
+    """
+    return CustomJvp(function)
+
+
+class CustomVjp(Custom):
+    """See ``custom_vjp``."""
+
+    _fwd: Callable[..., Any] | None = None
+    _bwd: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Set ``fwd(*args) -> (out, residuals)`` and ``bwd(residuals, ct) -> tuple``, one entry per argument."""
+        self._fwd, self._bwd = fwd, bwd
+
+    def _inside(self, trace: Trace, call: Call) -> Any:
+        fwd, bwd = self._fwd, self._bwd
+        if fwd is None or bwd is None:
+            raise OptionError("custom_vjp has no rule yet", where=user_site()[0], remedy="call f.defvjp(fwd, bwd)")
+        body = self._record(call, self.function, "body")
+        n = len(call.values())
+        specs: list[Spec] = []
+
+        def run_forward(*args: Any) -> Any:
+            result = fwd(*args)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TreeError("fwd returns the pair (out, residuals)", where=user_site()[0])
+            residuals, spec = flatten(result[1])
+            specs.append(spec)
+            return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *residuals]
+
+        forward = self._record(call, run_forward, "forward")
+        outs = len(body.graph.outputs)
+        residuals = forward.shadows[outs:]
+        inexact = [i for i, a in enumerate(body.graph.out_avals) if a.inexact]
+        seeds = [np.ones_like(body.shadows[i])[()] for i in inexact]
+
+        def run_backward(leaves: Sequence[Any]) -> Any:
+            cts: list[Any] = [None] * outs
+            for i, ct in zip(inexact, leaves[len(residuals) :], strict=True):
+                cts[i] = ct
+            found = bwd(unflatten(specs[-1], leaves[: len(residuals)]), unflatten(body.out_spec, cts))
+            return _cotangents(call, found)
+
+        hints = [*("r" for _ in residuals), *("ct" for _ in seeds)]
+        backward = record(run_backward, "backward", [*residuals, *seeds], hints, concrete=False)
+        _only_arrays(backward.captures)
+        own = len(residuals) + len(seeds)
+        (body_graph, forward_graph, backward_graph), captures = _closed(
+            [
+                (body.graph, n, body.captures),
+                (forward.graph, n, forward.captures),
+                (backward.graph, own, backward.captures),
+            ]
+        )
+        attrs = {
+            "body": body_graph,
+            "forward": _prefixed(forward_graph, body_graph, n),
+            "backward": _shaped(backward_graph, body_graph, n, len(residuals), inexact),
+        }
+        return results_of(body)(_emit(trace, primitives.custom_vjp, attrs, call, captures))
+
+
+def _cotangents(call: Call, found: Any) -> list[Any]:
+    """One cotangent for each floating-point leaf of the arguments; None stands for zero."""
+    args = call.rebuild(call.values())[0]
+    if not isinstance(found, tuple) or len(found) != len(args):
+        raise TreeError(f"bwd returns a tuple of {len(args)} cotangents, one per argument", where=user_site()[0])
+    flat = []
+    for ct, arg in zip(found, args, strict=True):
+        leaves, spec = flatten(arg)
+        parts = [None] * len(leaves) if ct is None else flatten_like(spec, ct, "a cotangent of bwd")
+        for part, leaf in zip(parts, leaves, strict=True):
+            if aval_of(shadow_of(leaf)).inexact:
+                flat.append(np.zeros_like(shadow_of(leaf))[()] if part is None else part)
+    return flat
+
+
+def _prefixed(forward: Graph, body: Graph, n: int) -> Graph:
+    """(x..., c...) → y..., r..., c...: results with the body's avals, and what was captured as residuals too."""
+    b = Builder()
+    inputs = b.inputs_like(forward.inputs)
+    outs = inline_into(b, forward, inputs)
+    k = len(body.outputs)
+    typed = [b.coerce(o, a) for o, a in zip(outs[:k], body.out_avals, strict=True)]
+    return b.graph("forward", [*typed, *outs[k:], *inputs[n:]])
+
+
+def _shaped(backward: Graph, body: Graph, n: int, residuals: int, inexact: Sequence[int]) -> Graph:
+    """(r..., c..., ȳ...) → x̄..., c̄...: cotangents with the body's avals, those of captures zero."""
+    b = Builder()
+    rs = b.inputs_like(backward.inputs[:residuals])
+    cs = b.inputs_like(body.inputs[n:])
+    cts = [b.input(body.out_avals[i], "ct") for i in inexact]
+    given = [b.coerce(ct, v.aval) for ct, v in zip(cts, backward.inputs[residuals:], strict=False)]  # captures follow
+    outs = inline_into(b, backward, [*rs, *given, *cs])
+    wanted = [v.aval for v in body.inputs[:n] if v.aval.inexact]
+    zeros = [b.zeros(v.aval) for v in body.inputs[n:] if v.aval.inexact]
+    return b.graph("backward", [*(b.coerce(o, a) for o, a in zip(outs, wanted, strict=True)), *zeros])
+
+
+def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
+    """A function whose pullback is given by ``f.defvjp(fwd, bwd)``.
+
+    ``fwd(*args) -> (out, residuals)``; ``bwd(residuals, ct) -> tuple`` with one cotangent per argument, None for
+    zero. Forward mode works where ``bwd`` is linear in ``ct``, by transposing it.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.custom_vjp
+    ... def clipped(x):
+    ...     return x * 1.0
+    >>> clipped.defvjp(lambda x: (x * 1.0, ()), lambda residuals, ct: (np.minimum(ct, 1.0),))
+    >>> float(rg.grad(lambda x: 5.0 * clipped(x))(2.0))
+    1.0
+    """
+    return CustomVjp(function)
