@@ -4,6 +4,7 @@ from . import errors, ir, ops, passes
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.batching import vmap
 from .api.check import check_grads
+from .api.config import config
 from .api.control import scan
 from .api.custom import custom_jvp, custom_vjp
 from .api.gradients import grad, value_and_grad
@@ -17,7 +18,8 @@ from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
 __all__ = [
-    "adjoint", "check_grads", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad", "hessian", "hvp", "ir",
-    "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "no_grad", "ops", "passes",
-    "primitive", "pull", "push", "register_container", "scan", "stop_gradient", "trace", "value_and_grad", "vjp", "vmap",
+    "adjoint", "check_grads", "config", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad",
+    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
+    "no_grad", "ops", "passes", "primitive", "pull", "push", "register_container", "scan", "stop_gradient",
+    "trace", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

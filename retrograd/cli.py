@@ -1,4 +1,4 @@
-"""The command line: ``python -m retrograd show module:function --arg 'f64[3,2]' --emit source``."""
+"""The command line: ``python -m retrograd show module:function …`` and ``opt FILE -p simplify,…``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,29 @@ import numpy as np
 from .api.gradients import grad
 from .api.jit import jit
 from .errors import OptionError, RetrogradError
-from .ir.parser import parse_type
+from .ir.graph import Graph
+from .ir.parser import parse, parse_type
 from .ir.types import Aval
+from .ir.verify import verify
+from .passes.absorb import absorb
+from .passes.jvp import jvp
+from .passes.linearize import linearize
+from .passes.lower import lower
+from .passes.own_outputs import own_outputs
+from .passes.prune import prune
+from .passes.simplify import simplify
+from .passes.transpose import transpose
 
+PASSES: dict[str, Callable[[Graph], Graph]] = {
+    "absorb": absorb,
+    "jvp": lambda g: jvp(g, [v.aval.inexact for v in g.inputs]),
+    "linearize": lambda g: linearize(g, [v.aval.inexact for v in g.inputs]).linear,
+    "lower": lower,
+    "own_outputs": own_outputs,
+    "prune": prune,
+    "simplify": simplify,
+    "transpose": lambda g: transpose(g, 0),
+}
 EMITS: dict[str, Callable[[Callable[..., Any], Sequence[Any]], str]] = {
     "ir": lambda f, args: str(jit(f).graph(*args)),
     "grad-ir": lambda f, args: str(_gradient(f, args).graph(*args)),
@@ -72,15 +92,37 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("target", help="module:function or path/file.py:function")
     show.add_argument("--arg", action="append", default=[], metavar="TYPE", help="type of an argument: f64[3,2], float")
     show.add_argument("--emit", choices=sorted(EMITS), default="source")
+    opt = commands.add_parser("opt", help="run passes over a graph in text")
+    opt.add_argument("file", help="a file with one graph; - for standard input")
+    opt.add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=f"of {', '.join(PASSES)}; by commas")
     return top
+
+
+def show(options: argparse.Namespace) -> str:
+    """The ``show`` command: a function's graph, source or DOT text."""
+    args = [example(parse_type(text)) for text in options.arg]
+    return EMITS[options.emit](load(options.target), args)
+
+
+def opt(options: argparse.Namespace) -> str:
+    """The ``opt`` command: the graph of a file after some passes; ``linearize`` gives the linear half."""
+    try:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+    except OSError as fault:
+        raise OptionError(f"cannot read {options.file!r}: {fault}") from None
+    graph = verify(parse(text))
+    for name in options.passes.split(","):
+        if name not in PASSES:
+            raise OptionError(f"there is no pass {name!r}", remedy=f"choose from {', '.join(PASSES)}")
+        graph = PASSES[name](graph)
+    return str(graph)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0, or 2 with the error on stderr."""
     options = parser().parse_args(argv)
     try:
-        args = [example(parse_type(text)) for text in options.arg]
-        print(EMITS[options.emit](load(options.target), args), end="")
+        print(show(options) if options.command == "show" else opt(options), end="")
     except RetrogradError as fault:
         print(fault, file=sys.stderr)
         return 2

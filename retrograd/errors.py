@@ -31,7 +31,7 @@ happened, where in the user's program, and what to do instead.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class RetrogradError(Exception):
@@ -47,6 +47,13 @@ class RetrogradError(Exception):
         if remedy:
             lines.append(f"  remedy: {remedy}")
         super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.what, self.where, self.remedy)
+
+
+def _again(cls: type[RetrogradError], what: str, where: object, remedy: str) -> RetrogradError:
+    return cls(what, where=where, remedy=remedy)
 
 
 class UserError(RetrogradError):

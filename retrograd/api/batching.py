@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,7 @@ class Batched(Compiled):
         found: list[int | None] = []
         for i, x in zip(call.traced, call.values(), strict=True):
             axis, ndim = spread[i], np.ndim(shadow_of(x))
-            if axis is not None and not (isinstance(axis, int) and -ndim <= axis < ndim):
+            if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"in_axes gives axis {axis!r} for an argument with {ndim} axes", where=user_site()[0],
                     remedy="in_axes=None shares an argument among the lanes",
@@ -63,6 +64,10 @@ class Batched(Compiled):
             for x, axis in zip(call.values(), self.axes(call), strict=True)
         ]
 
+    def _record(self, call: Call) -> tuple[Recorded, Derived]:
+        with nullcontext() if self.size(call) else np.errstate(all="ignore"):  # without lanes, the example is made up
+            return super()._record(call)
+
     def derive(self, recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
         b = Builder()
@@ -80,16 +85,27 @@ class Batched(Compiled):
         results = []
         for out, flag, axis in zip(outs, on, out_axes, strict=True):
             if axis is None and flag:
-                raise ShapeError("out_axes=None for an output that differs between lanes", where=user_site()[0])
-            results.append(
-                out if axis is None else move_axis(lanes(size, out, flag), 0, axis % (out.ndim + (not flag)))
-            )
+                raise ShapeError(
+                    "out_axes=None for an output that differs between lanes", where=user_site()[0],
+                    remedy="give the axis of the lanes in this output",
+                )  # fmt: skip
+            ndim = out.ndim + (not flag)
+            if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
+                raise ShapeError(
+                    f"out_axes gives axis {axis!r} for an output with {ndim} axes", where=user_site()[0],
+                    remedy=f"give an axis from {-ndim} to {ndim - 1}",
+                )  # fmt: skip
+            results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))
         graph = b.graph(f"{recorded.graph.name}_vmap", results)
-        return Derived(graph, results_of(recorded), {"traced": recorded.graph})
+        return Derived(graph, results_of(recorded), {"traced": lambda: recorded.graph})
 
     def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
         spread = prefix_leaves(self.out_axes, recorded.out_spec, "out_axes")
         return [axis for i, axis in enumerate(spread) if i not in recorded.statics]
+
+
+def _is_axis(axis: Any) -> bool:
+    return isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
 
 
 def _first_lane(x: Any, axis: int) -> Any:

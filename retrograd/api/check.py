@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import GradientCheckError, OptionError
+from ..errors import GradientCheckError, OptionError, TreeError
 from ..tracer.tree import flatten, unflatten
+from ..tracer.where import user_site
 from .points import jvp, vjp
 
 TOLERANCE = {"f": {8: 1e-6, 4: 2e-2, 2: 1e-1}, "c": {16: 1e-6, 8: 2e-2}}
@@ -28,8 +29,16 @@ def check_grads(
     >>> import numpy as np, retrograd as rg
     >>> rg.check_grads(np.sin, (np.array([0.1, 0.2]),))
     """
+    modes = (modes,) if isinstance(modes, str) else modes
     if unknown := set(modes) - {"fwd", "rev"}:
-        raise OptionError(f"modes {sorted(unknown)} are unknown", remedy="use 'fwd' and 'rev'")
+        raise OptionError(f"modes {sorted(unknown)} are unknown", where=user_site()[0], remedy="use 'fwd' and 'rev'")
+    if order not in range(1, 100):
+        raise OptionError(f"order={order!r}", where=user_site()[0], remedy="check derivatives of order 1, 2, ...")
+    if not isinstance(args, (tuple, list)):
+        raise TreeError(
+            f"check_grads takes a tuple of arguments, got {type(args).__name__}", where=user_site()[0],
+            remedy="write check_grads(f, (x,))",
+        )  # fmt: skip
     leaves = flatten(tuple(args))[0]
     kinds = [np.asarray(x).dtype for x in leaves]
     base = max((TOLERANCE[d.kind][d.itemsize] for d in kinds if d.kind in "fc"), default=1e-6)
@@ -43,8 +52,8 @@ def _check(
     if order == 0:
         return
     v = _random_like(args, rng)
-    slope = _difference(f, args, v)
     out, pullback = vjp(f, *args)
+    slope = _difference(f, args, v)
     u = _random_like(out, rng)
     if "fwd" in modes:
         _compare(jvp(f, args, v)[1], slope, atol, rtol, f"{path}fwd")
@@ -93,8 +102,9 @@ def _difference(f: Callable[..., Any], args: tuple[Any, ...], v: Any) -> Any:
 
 
 def _pairing(x: Any, y: Any) -> Any:
+    """The real part of the sum of products: derivatives are linear over the reals, not always over complex numbers."""
     pairs = zip(flatten(x)[0], flatten(y)[0], strict=True)
-    return sum(np.sum(np.asarray(a) * np.asarray(b)) for a, b in pairs if np.asarray(a).dtype.kind in "fc")
+    return sum(np.sum(np.asarray(a) * np.asarray(b)).real for a, b in pairs if np.asarray(a).dtype.kind in "fc")
 
 
 def _compare(found: Any, expected: Any, atol: float, rtol: float, what: str) -> None:
@@ -107,5 +117,6 @@ def _compare(found: Any, expected: Any, atol: float, rtol: float, what: str) -> 
             worst = np.unravel_index(int(np.nanargmax(np.where(np.isnan(excess), np.inf, excess))), excess.shape)
             raise GradientCheckError(
                 f"{what}: entry {tuple(map(int, worst))} of result {k} is {a[worst]}, differences give {b[worst]}",
+                where=user_site()[0],
                 remedy="check the derivative rule, or whether the function is smooth at this point",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,6 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ops.structural.call import make_call
 from ..passes.inline import inline_into
-from ..passes.pipeline import pipeline
 from ..runtime.cache import Cache, CacheInfo
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
@@ -23,6 +23,7 @@ from ..tracer.record import Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
+from .config import OVERRIDES, config
 from .signature import Call, take_apart
 
 INLINE = 16  # nodes up to which a compiled function called in a trace is copied into it
@@ -32,12 +33,12 @@ INLINE = 16  # nodes up to which a compiled function called in a trace is copied
 class Derived:
     """What a transform makes of a recorded function: a graph, and how its results become the user's.
 
-    ``stages`` holds earlier graphs by name, for inspection; ``assemble`` takes the list of results.
+    ``stages`` makes earlier graphs by name, for inspection; ``assemble`` takes the list of results.
     """
 
     graph: Graph
     assemble: Callable[[Sequence[Any]], Any]
-    stages: dict[str, Graph]
+    stages: dict[str, Callable[[], Graph]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +66,20 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.label = label
+        self._renew()
+
+    def _renew(self) -> None:
         self._cache: Cache[Entry] = Cache()
         self._flat: dict[Any, Entry] = {}
-        self._calls = 0
         self._inner: dict[Any, tuple[Recorded, Derived]] = {}
-        self._methods: dict[int, Any] = {}
+        self._methods: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.label} of {getattr(self.function, '__qualname__', self.function)!s}>"
 
     def derive(self, recorded: Recorded, call: Call) -> Derived:
         """The transform itself, on graphs; subclasses override it."""
-        return Derived(recorded.graph, results_of(recorded), {"traced": recorded.graph})
+        return Derived(recorded.graph, results_of(recorded), {"traced": lambda: recorded.graph})
 
     def prepare(self, call: Call) -> Call:
         """Check the arguments before anything is recorded."""
@@ -89,9 +92,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
             return self._inside(args, kwargs)
-        self._calls += 1
         if not kwargs:
-            key: list[Any] = []
+            key: list[Any] = [OVERRIDES.get() or config.base]
             for a in args:
                 kind = type(a)
                 if kind is np.ndarray:
@@ -106,25 +108,41 @@ class Compiled:
                 entry = self._flat.get(flat)
                 if entry is None:
                     entry = self._flat[flat] = self._entry(take_apart(self.function, args, kwargs))
+                else:
+                    self._cache.hits += 1
                 return entry.call(args)
         call = take_apart(self.function, args, kwargs)
         return self._entry(call).call(call.values())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A compiled method is bound like a function; each instance keeps its own compilations."""
-        if instance is None:
+        """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
+        if instance is None or not hasattr(self.function, "__get__"):
             return self
-        bound = self._methods.get(id(instance))
-        if bound is None:
-            bound = self._methods[id(instance)] = self.rebind(self.function.__get__(instance, owner))
+        bound = self.bind(instance, owner)
+        known = self._methods.get(id(instance))
+        if known is None:
+            bound._renew()
+            kept = {name: bound.__dict__[name] for name in ("_cache", "_flat", "_inner", "_methods")}
+            self._methods[id(instance)] = (self._keeper(instance), kept)
+        else:
+            bound.__dict__.update(known[1])
         return bound
 
-    def rebind(self, function: Callable[..., Any]) -> Compiled:
-        """The same transform of another function."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        Compiled.__init__(other, function, self.label)
-        return other
+    def _keeper(self, instance: Any) -> Any:
+        """What says how long an instance lives: its compilations go with it."""
+        try:
+            end = weakref.finalize(instance, self._methods.pop, id(instance), None)
+        except TypeError:  # no weak references to it: it is kept, so that its identity stays its own
+            return instance
+        end.atexit = False
+        return end
+
+    def bind(self, instance: Any, owner: type | None) -> Compiled:
+        """The same transform of the function as a method of ``instance``."""
+        bound = type(self).__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound.function = self.function.__get__(instance, owner)
+        return bound
 
     def recorded(self, call: Call) -> Recorded:
         """The function recorded for a call, without the transform."""
@@ -143,11 +161,11 @@ class Compiled:
     concrete = True
 
     def _entry(self, call: Call) -> Entry:
-        return self._cache.get(call.key(), lambda: self._make(call))
+        return self._cache.get((config.now(), call.key()), lambda: self._make(call))
 
     def _make(self, call: Call) -> Entry:
         recorded, derived = self._record(call)
-        executable = Executable(pipeline(derived.graph))
+        executable = Executable(config.optimised(derived.graph))
         captures = tuple(c.payload for c in recorded.captures)
         run, assemble = executable.function, derived.assemble
         single = executable.single
@@ -191,10 +209,13 @@ class Compiled:
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""
         entry = self._entry(take_apart(self.function, args, kwargs))
-        stages = {**entry.derived.stages, "optimised": entry.executable.graph}
+        stages: dict[str, Callable[[], Graph]] = {**entry.derived.stages, "optimised": lambda: entry.executable.graph}
         if stage not in stages:
-            raise OptionError(f"there is no stage {stage!r} of {self!r}", remedy=f"choose from {sorted(stages)}")
-        return stages[stage]
+            raise OptionError(
+                f"there is no stage {stage!r} of {self!r}", where=user_site()[0],
+                remedy=f"choose from {sorted(stages)}",
+            )  # fmt: skip
+        return stages[stage]()
 
     def source(self, *args: Any, **kwargs: Any) -> str:
         """The generated module for these arguments: it runs on NumPy alone."""
@@ -207,9 +228,28 @@ class Compiled:
         return to_dot(self.graph(*args, **kwargs))
 
     def cache_info(self) -> CacheInfo:
-        """Calls that found their signature compiled, that did not, and signatures kept."""
-        misses = len(self._cache.entries)
-        return CacheInfo(max(self._calls - misses, 0), misses, misses)
+        """Calls that found their signature compiled, that compiled it, and signatures kept."""
+        return self._cache.info()
+
+
+class Composed(Compiled):
+    """A transform whose ``build(f)`` is a function that calls ``f`` and other transforms of it."""
+
+    def __init__(
+        self, build: Callable[[Callable[..., Any]], Callable[..., Any]], function: Callable[..., Any], label: str
+    ) -> None:
+        super().__init__(function, label)
+        self.build, self.inner = build, function
+        self.function = build(function)
+        self.function.__name__ = f"{getattr(function, '__name__', 'function')}_{label}"
+
+    def __repr__(self) -> str:
+        return f"<{self.label} of {getattr(self.inner, '__qualname__', self.inner)!s}>"
+
+    def bind(self, instance: Any, owner: type | None) -> Compiled:
+        if not hasattr(self.inner, "__get__"):
+            return self
+        return Composed(self.build, self.inner.__get__(instance, owner), self.label)
 
 
 def results_of(recorded: Recorded) -> Callable[[Sequence[Any]], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..ops.structural.scan import scan as scan_primitive
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ..tracer.record import Recorded, enclosing, record
-from ..tracer.trace import Capture, Trace
+from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import children, flatten, leaf_paths, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled
@@ -39,6 +40,11 @@ def scan(
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
     """
+    if not callable(body):
+        raise OptionError(
+            f"scan wants a body, got {type(body).__name__}", where=user_site()[0],
+            remedy="write scan(body, init, xs) with body(carry, x) -> (carry, y)",
+        )  # fmt: skip
     trace = enclosing()
     if trace is None:
         run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse), "scan")
@@ -60,7 +66,8 @@ def scan(
     names = own if len(own) == 2 else ["carry", "x"]
     parts = zip(names, (carry_spec, xs_spec), strict=True)
     hints = [f"{a}_{p}" if p else a for a, spec in parts for p in leaf_paths(spec)]
-    recorded = record(run_body, name if name.isidentifier() else "body", [*shadows, *firsts], hints, concrete=False)
+    with nullcontext() if n else np.errstate(all="ignore"):  # without steps, the example is made up
+        recorded = record(run_body, name if name.isidentifier() else "body", [*shadows, *firsts], hints, concrete=False)
     y_spec = _checked(recorded, carry_spec, [aval_of(s) for s in shadows])
     return _emit(trace, recorded, carry, items, n, reverse, carry_spec, y_spec)
 
@@ -76,20 +83,24 @@ def _strong(x: Any) -> Any:
         return x if isinstance(x.shadow, (np.ndarray, np.generic)) else x.astype(x.dtype)
     if isinstance(x, (bool, int, float, complex)):
         return aval_of(x).dtype.type(x)
+    traceable(x)
     return x
 
 
 def _length(items: Sequence[Any], length: int | None) -> int:
     for x in items:
         if not np.ndim(shadow_of(x)):
-            raise ShapeError("xs of a scan need a first axis of steps", where=user_site()[0])
+            raise ShapeError(
+                "xs of a scan need a first axis of steps", where=user_site()[0],
+                remedy="stack the steps of each leaf in one array: np.array(xs)",
+            )  # fmt: skip
     lengths = {np.shape(shadow_of(x))[0] for x in items} | ({length} if length is not None else set())
     if len(lengths) != 1:
         what = f"lengths {sorted(lengths)} differ" if lengths else "neither xs nor length is given"
         raise ShapeError(f"scan: {what}", where=user_site()[0], remedy="give xs of one length, or length=n")
     (n,) = lengths
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise OptionError(f"length={n!r} is no number of steps", where=user_site()[0])
+        raise OptionError(f"length={n!r} is no number of steps", where=user_site()[0], remedy="give length=n, n >= 0")
     return int(n)
 
 
@@ -101,8 +112,9 @@ def _checked(recorded: Recorded, carry_spec: Any, before: list[Aval]) -> Any:
         raise CarryError(f"the body returns {spec}, not a pair (carry, y)", where=where, remedy="return carry, y")
     if children(spec)[0] != carry_spec:
         raise CarryError(
-            f"the carry has the structure {carry_spec}, but the body returns {children(spec)[0]}", where=where
-        )
+            f"the carry has the structure {carry_spec}, but the body returns {children(spec)[0]}", where=where,
+            remedy="return a carry with the containers of init",
+        )  # fmt: skip
     after = recorded.graph.out_avals[: len(before)]
     for a, b in zip(before, after, strict=True):
         if (a.shape, a.dtype) != (b.shape, b.dtype):

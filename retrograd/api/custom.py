@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Custom:
         functools.update_wrapper(self, function)
         self.function = function
         self._compiled = Compiled(self, type(self).__name__)
+        self._ruling: ContextVar[bool] = ContextVar("ruling", default=False)
 
     def _inside(self, trace: Trace, call: Call) -> Any:
         raise NotImplementedError
@@ -40,7 +42,13 @@ class Custom:
         trace = enclosing()
         if trace is None:
             return self._compiled(*args)
-        return self._inside(trace, take_apart(self.function, args, {}))
+        if self._ruling.get():  # a rule that calls the function means its plain body
+            return self.function(*args)
+        token = self._ruling.set(True)
+        try:
+            return self._inside(trace, take_apart(self.function, args, {}))
+        finally:
+            self._ruling.reset(token)
 
     def _record(self, call: Call, function: Callable[..., Any], what: str) -> Recorded:
         def run(tracers: Sequence[Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children
-from ..tracer.where import user_site
+from ..tracer.where import user_site, warn
 from .compiled import Compiled, Derived, assembler
 from .signature import Argnums, Call, wanted
 
@@ -37,11 +36,10 @@ class Gradient(Compiled):
         simple = simplify(recorded.graph)
         lin = linearize(simple, active)
         if not lin.out_active[0]:
-            warnings.warn(
-                f"the output of {self.function!r} does not depend on argument {self.argnums}: the gradient is zero",
-                IndependentOutputWarning, stacklevel=4,
-            )  # fmt: skip
-        keep = self.value or self.has_aux
+            what = f"the output of {self!r} does not depend on argument {self.argnums!r}: the gradient is zero"
+            warn(what, IndependentOutputWarning)
+        with_value = self.value
+        keep = with_value or self.has_aux
         graph = value_and_grad_graph(simple, active, lin, keep)
         n = len(recorded.graph.outputs) if keep else 0
         results = assembler(recorded.out_spec, recorded.statics)
@@ -51,19 +49,22 @@ class Gradient(Compiled):
             if not keep:
                 return grads
             value = results(found[:n])
-            if self.value:
+            if with_value:
                 return value, grads
             return grads, value[1]
 
         stages = {
-            "traced": recorded.graph, "linearized": lin.linear, "adjoint": transpose(lin.linear, len(lin.residuals))
+            "traced": lambda: recorded.graph, "linearized": lambda: lin.linear, "adjoint": lambda: transpose(lin.linear, len(lin.residuals))
         }  # fmt: skip
         return Derived(graph, assemble, stages)
 
     def _check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]
         if self.has_aux and not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
-            raise OptionError("with has_aux=True the function returns a pair (output, aux)", where=where)
+            raise OptionError(
+                f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}", where=where,
+                remedy="return output, aux",
+            )  # fmt: skip
         head = children(recorded.out_spec)[0] if self.has_aux else recorded.out_spec
         if not head.is_leaf() or 0 in recorded.statics:
             raise NonScalarOutputError(
@@ -77,7 +78,10 @@ class Gradient(Compiled):
                 remedy="reduce it with np.sum or np.mean, or use rg.vjp or rg.jacobian",
             )  # fmt: skip
         if aval.dtype.kind != "f":
-            raise NonDifferentiableError(f"the function returns {aval}, not a real number", where=where)
+            raise NonDifferentiableError(
+                f"the function returns {aval}, not a real number", where=where,
+                remedy="return a floating-point number; of a complex one, its real part or its modulus",
+            )  # fmt: skip
 
 
 def grad(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:

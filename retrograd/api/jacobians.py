@@ -12,7 +12,7 @@ from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
 from .batching import vmap
-from .compiled import Compiled
+from .compiled import Composed
 from .gradients import grad
 from .points import jvp, vjp
 from .signature import Argnums, take_apart, wanted
@@ -61,7 +61,10 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacfwd, argnums=argnums)
+    return Composed(partial(_columns, argnums), function, "jacfwd")
 
+
+def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         f, leaves, tree = _restricted(function, argnums, args, kwargs)
         columns: list[list[Any]] = []
@@ -76,8 +79,7 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
             columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *np.shape(shadow_of(x)))) for o in outs])
         return unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
 
-    jacobian.__name__ = f"{getattr(function, '__name__', 'function')}_jacfwd"
-    return Compiled(jacobian, "jacfwd")
+    return jacobian
 
 
 def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
@@ -89,7 +91,10 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacrev, argnums=argnums)
+    return Composed(partial(_rows, argnums), function, "jacrev")
 
+
+def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         f, leaves, tree = _restricted(function, argnums, args, kwargs)
         out, pullback = vjp(f, *leaves)
@@ -106,8 +111,7 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
             blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
         return unflatten(spec, blocks)
 
-    jacobian.__name__ = f"{getattr(function, '__name__', 'function')}_jacrev"
-    return Compiled(jacobian, "jacrev")
+    return jacobian
 
 
 def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:

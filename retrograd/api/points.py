@@ -10,20 +10,20 @@ import numpy as np
 from ..errors import InternalError, NonDifferentiableError, OptionError, ShapeError, TreeError
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
-from ..ir.types import Aval, aval_of
+from ..ir.types import Aval
 from ..passes.differentiate import pullback as pullback_graph
 from ..passes.inline import inline_into
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
-from ..passes.pipeline import pipeline
 from ..passes.transpose import transpose
 from ..runtime.executable import Executable
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import Recorded, enclosing, insert
-from ..tracer.trace import Capture
+from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, children, flatten, flatten_like
 from ..tracer.where import user_site
 from .compiled import Compiled, assembler, results_of
+from .config import config
 from .signature import Call, Wanted, take_apart, wanted
 
 
@@ -40,7 +40,7 @@ class GraphFunction:
             shadows = [x.shadow if isinstance(x, Capture) else shadow_of(x) for x in operands]
             return insert(trace, self.graph, operands, evaluate(self.graph, shadows), inline_into)
         if self._executable is None:
-            self._executable = Executable(pipeline(self.graph))
+            self._executable = Executable(config.optimised(self.graph))
         plain = [x.payload if isinstance(x, Capture) else x for x in operands]
         results: Sequence[Any] = self._executable(*plain)
         return results
@@ -60,7 +60,10 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     if not has_aux:
         return recorded.out_spec, len(recorded.graph.outputs)
     if not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
-        raise OptionError("with has_aux=True the function returns a pair (output, aux)", where=user_site()[0])
+        raise OptionError(
+            f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
+            where=user_site()[0], remedy="return output, aux",
+        )  # fmt: skip
     head = children(recorded.out_spec)[0]
     return head, sum(1 for i in range(head.num_leaves) if i not in recorded.statics)
 
@@ -68,11 +71,17 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
 def as_member(x: Any, aval: Aval, what: str) -> Any:
     """A tangent or cotangent for a value of this aval: its shape must be equal, its dtype is converted."""
     try:
-        found = aval_of(shadow_of(x))
+        found = traceable(shadow_of(x))
     except TypeError:
-        raise ShapeError(f"{what} is a {type(x).__name__}, not an array", where=user_site()[0]) from None
+        raise ShapeError(
+            f"{what}: a {type(x).__name__} is no array of numbers", where=user_site()[0],
+            remedy=f"pass an array of shape {aval.shape}",
+        ) from None  # fmt: skip
     if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):
-        raise ShapeError(f"{what} is {found}, but the value it belongs to is {aval}", where=user_site()[0])
+        raise ShapeError(
+            f"{what}: {found} is given, but the value it belongs to is {aval}", where=user_site()[0],
+            remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
+        )  # fmt: skip
     if isinstance(x, Tracer):
         return x if found.dtype == aval.dtype else x.astype(aval.dtype)
     if aval.kind == "array":
@@ -135,7 +144,10 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     [9.0, 6.0]
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TreeError("jvp takes a tuple of primals and a tuple of tangents", where=user_site()[0])
+        raise TreeError(
+            "jvp takes a tuple of primals and a tuple of tangents", where=user_site()[0],
+            remedy="write jvp(f, (x,), (x_dot,))",
+        )  # fmt: skip
     recorded, call, chosen = _recorded(function, tuple(primals), "jvp")
     active = [*chosen.active, *(False for _ in recorded.captures)]
     operands = [*call.values(), *recorded.captures]
@@ -203,7 +215,10 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     try:
         backward = GraphFunction(transpose(turned, len(captures)))
     except InternalError as fault:
-        raise NonDifferentiableError(f"the function is not linear: {fault.what}", where=fault.where) from None
+        raise NonDifferentiableError(
+            f"the function is not linear: {fault.what}", where=fault.where,
+            remedy="transpose its linearization: rg.linearize(f, x)[1]",
+        ) from None  # fmt: skip
     avals: list[Aval | None] = list(recorded.graph.out_avals)
 
     def transposed(ct: Any) -> tuple[Any, ...]:

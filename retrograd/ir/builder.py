@@ -81,6 +81,23 @@ class Builder:
         """New inputs with the avals and names of ``values``."""
         return [self.input(v.aval, v.hint) for v in values]
 
+    def share_inputs(self, graph: Graph) -> list[Symbol]:
+        """The very inputs of a graph as inputs here: nodes that a pass leaves alone can then be kept."""
+        self.inputs.extend(graph.inputs)
+        return [Symbol(self, v) for v in graph.inputs]
+
+    def keep(self, node: Node) -> tuple[Value, ...]:
+        """Take over a node whose operands are values of this builder; its results, or those of its equal here."""
+        if not node.prim.effect:
+            key = (node.prim, node.inputs, node.replica, attrs_key(node.attrs) if node.attrs else ())
+            known = self._known.setdefault(key, node)
+            if known is not node or node.outputs[0] in self.made:
+                return known.outputs
+        self.nodes.append(node)
+        for out in node.outputs:
+            self.made[out] = node
+        return node.outputs
+
     def emit(
         self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = ()
     ) -> list[Symbol]:
@@ -104,8 +121,14 @@ class Builder:
         return [Symbol(self, v) for v in outputs]
 
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
-        """Rebuild a node of another graph here, with its line, its replica tag and its names."""
-        self.where, self.replica = node.where, node.replica
+        """Rebuild a node of another graph here, with its line, its replica tag and its names.
+
+        With the operands that it has, the node itself is kept.
+        """
+        self.where = node.where
+        if not changed and all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return [Symbol(self, v) for v in self.keep(node)]
+        self.replica = node.replica
         attrs = {**node.attrs, **changed} if changed else node.attrs
         symbols = self.emit(node.prim, inputs, attrs, [v.hint for v in node.outputs])
         self.replica = 0

@@ -28,18 +28,19 @@ def run_node(node: Node, args: Sequence[Any]) -> tuple[Any, ...]:
     else:
         names = [f"_{i}" for i in range(len(args))]
         text = prim.render(node, names, prim.statement)
-        results = _compiled(text, len(args), prim.writes if prim.statement else None)(*args)
+        results = _compiled(text, len(args), prim.writes if prim.statement else None, prim.helper)(*args)
     return tuple(results) if prim.multi else (results,)
 
 
 @lru_cache(maxsize=16384)
-def _compiled(text: str, arity: int, writes: int | None) -> Callable[..., Any]:
+def _compiled(text: str, arity: int, writes: int | None, helper: str) -> Callable[..., Any]:
     parameters = ", ".join(f"_{i}" for i in range(arity))
     scope: dict[str, Any] = {"np": np, "__name__": __name__}
+    exec(helper, scope)  # noqa: S102 - the source comes from declarations of primitives
     if writes is None:
         source = f"def run({parameters}): return {text}"
     else:
         source = f"def run({parameters}):\n    _{writes} = _{writes}.copy()\n    {text}\n    return _{writes}"
-    exec(source, scope)  # noqa: S102 - the source comes from declarations of primitives
+    exec(source, scope)  # noqa: S102 - so does this
     run: Callable[..., Any] = scope["run"]
     return run

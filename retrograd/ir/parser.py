@@ -44,7 +44,7 @@ def parse_type(text: str) -> Aval:
         return Aval(shape, DTYPES[match["base"]], "array", steps or None)
     if match and match["base"] in DTYPES:
         return Aval((), DTYPES[match["base"]], "scalar", steps or None)
-    if match and match["base"] in PYTHON_DTYPES:
+    if match and match["dims"] is None and match["base"] in PYTHON_DTYPES:
         return Aval((), PYTHON_DTYPES[match["base"]], "python", steps or None)
     raise ParseError(f"{text!r} is no type", remedy="write for example f64[3,2], f32[], f64 or float")
 
@@ -144,7 +144,9 @@ def attr_values(call: ast.expr) -> dict[str, Any]:
     """The attributes that stand as keywords of a call; ValueError for anything else."""
     match call:
         case ast.Call(func=ast.Name(id="dict"), args=[], keywords=items):
-            return {name: attr_value(item.value) for item in items if (name := item.arg)}
+            found = {item.arg: attr_value(item.value) for item in items if item.arg}
+            if len(found) == len(items):
+                return found
     raise ValueError(f"{ast.unparse(call)} is no list of attributes")
 
 

@@ -103,7 +103,8 @@ class Primitive:
     name: str
     shape: Rule
     code: str | Callable[[Node], str] = ""
-    statement: str = ""  # instead of code: a statement that changes {0}, a fresh copy of operand `writes`
+    statement: str | Callable[[Node], str] = ""  # instead of code: it changes {0}, a fresh copy of operand `writes`
+    helper: str = ""  # source of a function that the code calls; it stands once in a module
     op: str = ""  # operator form of the code, where it rounds as the code does
     ufunc: str = ""  # the NumPy ufunc: it broadcasts, casts and takes out=
     takes_out: bool = False  # code with ", out=X" appended inside the last parenthesis is legal
@@ -145,7 +146,7 @@ class Primitive:
         out = self.shape(*in_avals, **attrs)
         return out if self.multi else (out,)
 
-    def render(self, node: Node, operands: Sequence[str], template: str = "") -> str:
+    def render(self, node: Node, operands: Sequence[str], template: str | Callable[[Node], str] = "") -> str:
         """The code with operand names and attribute literals filled in."""
         attrs = node.attrs
         fields = {name: literal(value) for name, value in attrs.items() if not isinstance(value, (Graph, Aval))}
@@ -154,8 +155,9 @@ class Primitive:
             fields |= {"shape": literal(aval.shape), "dtype": literal(aval.dtype), "size": str(aval.size)}
         if "index" in attrs:
             fields["index"] = subscript(attrs["index"], operands)
-        template = template or (self.code if isinstance(self.code, str) else self.code(node))
-        return template.format(*operands, args=", ".join(operands), **fields)
+        template = template or self.code
+        text = template if isinstance(template, str) else template(node)
+        return text.format(*operands, args=", ".join(operands), **fields)
 
 
 def literal(value: Any) -> str:
@@ -163,9 +165,7 @@ def literal(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
     if isinstance(value, complex):
-        if cmath.isfinite(value) and "-0" not in repr(value):
-            return repr(value)
-        return f"complex({literal(value.real)}, {literal(value.imag)})"
+        return _complex_literal(value)
     if isinstance(value, tuple):
         items = ", ".join(map(literal, value))
         return f"({items},)" if len(value) == 1 else f"({items})"
@@ -176,6 +176,17 @@ def literal(value: Any) -> str:
     if value is Ellipsis:
         return "..."
     return repr(value)
+
+
+def _complex_literal(value: complex) -> str:
+    """Source that gives back the very bits: ``1-2j`` adds to zeros, and ``-1j`` has the real part -0.0."""
+    negative_zero = [part == 0 and math.copysign(1, part) < 0 for part in (value.real, value.imag)]
+    if cmath.isfinite(value):
+        if not any(negative_zero) and (value.real or value.imag >= 0):
+            return repr(value)
+        if negative_zero[0] and value.imag < 0:
+            return f"-{-value!r}"
+    return f"complex({literal(value.real)}, {literal(value.imag)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def _problem(node: Node, defined: set[Value]) -> str:
     for value in node.inputs:
         if value not in defined:
             return f"operand {value!r} is used before it is defined"
-    if any(value in defined for value in node.outputs):
+    if any(value in defined for value in node.outputs) or len(set(node.outputs)) < len(node.outputs):
         return "a result is defined twice"
     try:
         expected = node.prim.avals([v.aval for v in node.inputs], node.attrs)

@@ -1,5 +1,47 @@
 """The primitives, one file per family; importing this package registers them all."""
 
-from . import elementwise, index, linear, reduce, shape, structural
+from . import (
+    bessel,
+    bits,
+    choice,
+    complex,
+    convolution,
+    cumulative,
+    diagonals,
+    elementwise,
+    extrema,
+    functions,
+    index,
+    linear,
+    masks,
+    quantile,
+    reduce,
+    rounding,
+    runs,
+    shape,
+    sort,
+    structural,
+)
 
-__all__ = ["elementwise", "index", "linear", "reduce", "shape", "structural"]
+__all__ = [
+    "bessel",
+    "bits",
+    "choice",
+    "complex",
+    "convolution",
+    "cumulative",
+    "diagonals",
+    "elementwise",
+    "extrema",
+    "functions",
+    "index",
+    "linear",
+    "masks",
+    "quantile",
+    "reduce",
+    "rounding",
+    "runs",
+    "shape",
+    "sort",
+    "structural",
+]

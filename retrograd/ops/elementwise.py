@@ -57,12 +57,17 @@ def predicate(*avals: Aval) -> Aval:
     return result(same_shape(*avals), BOOL, avals)
 
 
+def truth(*avals: Aval) -> Aval:
+    """The shape rule of ``np.logical_and``: a Python number gives a NumPy scalar."""
+    aval = predicate(*avals)
+    return Aval((), BOOL, "scalar") if aval.kind == "python" else aval
+
+
 def unary(name: str, ufunc: str, diff: Pull | Push | None = None, *, op: str = "", **fields: Any) -> Primitive:
     """A NumPy ufunc of one operand."""
     shape = fields.pop("shape", arithmetic if op else function)
-    return primitive(
-        name, shape, op or ufunc + "({0})", op=op, ufunc=ufunc, diff=(diff,), batch=elementwise, cheap=True, **fields
-    )
+    code = fields.pop("code", op or ufunc + "({0})")
+    return primitive(name, shape, code, op=op, ufunc=ufunc, diff=(diff,), batch=elementwise, cheap=True, **fields)
 
 
 def binary(
@@ -94,27 +99,6 @@ def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
     return b.copy_node(node, [x.value for x in args]), [tangent]
 
 
-def _power_base(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
-    n = literal_value(y)
-    if n is None:
-        flat = eq(y, 0)
-        return t * (y * x ** (where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
-    if n == 0:
-        return t * 0
-    return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * x ** (n - 1))
-
-
-def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
-    return t * (out * log(where(eq(x, 0), 1, x)))  # at x = 0 the limit for y > 0
-
-
-def _greater_share(x: Symbol, y: Symbol) -> Any:
-    """1 where x > y, 0.5 at ties, else 0."""
-    if literal_value(y) == 0:
-        return heaviside(x, 0.5)
-    return where(eq(x, y), 0.5, cast(gt(x, y), aval=Aval(x.shape, x.dtype)))
-
-
 def _const_shape(aval: Aval, value: Any) -> Aval:
     if isinstance(value, tuple) and np.shape(value) != aval.shape:
         raise ValueError(f"an array of shape {np.shape(value)} is no {aval}")
@@ -130,7 +114,7 @@ def _const_code(node: Node) -> str:
         return f"np.array({text}, {literal(aval.dtype)})"
     shape = aval.shape[0] if aval.ndim == 1 else aval.shape
     dtype = "" if aval.dtype == np.float64 else f", {literal(aval.dtype)}"
-    if value == 0 and not str(value).startswith("-"):
+    if text in {"0.0", "0", "0j", "False"}:
         return f"np.zeros({shape}{dtype})"
     return f"np.ones({shape}{dtype})" if value == 1 else f"np.full({shape}, {text}, {literal(aval.dtype)})"
 
@@ -163,6 +147,13 @@ cast: Primitive = primitive(
     diff=(pull(lambda ct, x, aval: cast(ct, aval=x.aval)),),
 )  # fmt: skip
 
+
+def to_dtype(x: Symbol, dtype: np.dtype[Any]) -> Symbol:
+    """``x`` cast, of the same kind."""
+    out: Symbol = x if x.dtype == dtype else cast(x, aval=Aval(x.shape, dtype, x.aval.kind))
+    return out
+
+
 add = binary("add", "np.add", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: ct), op="{0} + {1}", jvp=_add_jvp)
 sub = binary("sub", "np.subtract", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: -ct), op="{0} - {1}", jvp=_sub_jvp)
 mul = binary("mul", "np.multiply", pull(lambda ct, x, y: ct * y), pull(lambda ct, x, y: x * ct), op="{0} * {1}")
@@ -170,42 +161,18 @@ div = binary(
     "div", "np.divide", pull(lambda ct, x, y: ct / y), push(lambda t, out, x, y: -(t * (out / y))), op="{0} / {1}"
 )
 neg = unary("neg", "np.negative", pull(lambda ct, x: -ct), op="-{0}")
-power = binary("power", "np.power", push(_power_base), push(_power_exponent), op="{0} ** {1}")
 square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * (x * 2)))
-exp = unary("exp", "np.exp", push(lambda t, out, x: t * out))
-log: Primitive = unary("log", "np.log", push(lambda t, out, x: t / x))
-sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
-cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))
-tanh = unary("tanh", "np.tanh", push(lambda t, out, x: t * (1 - square(out))))
-sqrt = unary("sqrt", "np.sqrt", push(lambda t, out, x: t / (out * 2)))
-sign: Primitive = unary("sign", "np.sign")
-abs_ = unary("abs", "np.abs", push(lambda t, out, x: t * sign(x)))
-heaviside: Primitive = binary("heaviside", "np.heaviside")
-maximum = binary(
-    "maximum", "np.maximum",
-    push(lambda t, out, x, y: t * _greater_share(x, y)), push(lambda t, out, x, y: t * (1 - _greater_share(x, y))),
-)  # fmt: skip
-minimum = binary(
-    "minimum", "np.minimum",
-    push(lambda t, out, x, y: t * (1 - _greater_share(x, y))), push(lambda t, out, x, y: t * _greater_share(x, y)),
-)  # fmt: skip
 
-lt = binary("lt", "np.less", op="{0} < {1}", shape=predicate)
+lt: Primitive = binary("lt", "np.less", op="{0} < {1}", shape=predicate)
 le = binary("le", "np.less_equal", op="{0} <= {1}", shape=predicate)
 gt: Primitive = binary("gt", "np.greater", op="{0} > {1}", shape=predicate)
 ge = binary("ge", "np.greater_equal", op="{0} >= {1}", shape=predicate)
 eq: Primitive = binary("eq", "np.equal", op="{0} == {1}", shape=predicate)
 ne = binary("ne", "np.not_equal", op="{0} != {1}", shape=predicate)
-
-
-def _logical(*avals: Aval) -> Aval:
-    aval = predicate(*avals)
-    return Aval((), BOOL, "scalar") if aval.kind == "python" else aval
-
-
-logical_and = binary("logical_and", "np.logical_and", shape=_logical)
-logical_or = binary("logical_or", "np.logical_or", shape=_logical)
-logical_not = unary("logical_not", "np.logical_not", shape=_logical)
+logical_and = binary("logical_and", "np.logical_and", shape=truth)
+logical_or = binary("logical_or", "np.logical_or", shape=truth)
+logical_xor = binary("logical_xor", "np.logical_xor", shape=truth)
+logical_not = unary("logical_not", "np.logical_not", shape=truth)
 
 
 def _where_shape(c: Aval, x: Aval, y: Aval) -> Aval:

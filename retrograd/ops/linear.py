@@ -1,4 +1,4 @@
-"""Contractions."""
+"""Products of matrices and vectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull
 from ..ir.types import Aval
-from .batching import Flags, lanes
-from .reduce import sum_
+from .batching import Flags, elementwise, lanes
 from .shape import broadcast_to, reshape_to, swap
 
 
@@ -60,9 +59,10 @@ def _matmul_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Fla
         flat = reshape_to(a, (math.prod(a.shape[:-1]), a.shape[-1])) if a.ndim > 2 else a
         out = flat @ b
         return reshape_to(out, (*a.shape[:-1], *b.shape[1:])) if a.ndim > 2 else out
+    if not flags[0] and vector_b and a.ndim <= 2:
+        return b @ (a if vector_a else swap(a))
     if vector_a and vector_b:
-        a, b = (broadcast_to(x, (size, x.shape[-1])) for x in (a, b))
-        return sum_(a * b, axis=(1,), keepdims=False)
+        return _dots(a, b)
     if vector_a:
         a = reshape_to(a, (*a.shape[:-1], 1, a.shape[-1]))
     if vector_b:
@@ -72,7 +72,43 @@ def _matmul_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Fla
     return reshape_to(out, kept)
 
 
+def _dots(a: Symbol, b: Symbol) -> Any:
+    """The product of each row with a row; vecdot would conjugate complex ones."""
+    if a.dtype.kind != "c":
+        return vecdot(a, b)
+    out = reshape_to(a, (*a.shape[:-1], 1, a.shape[-1])) @ reshape_to(b, (*b.shape, 1))
+    return reshape_to(out, a.shape[:-1])
+
+
 matmul = primitive(
     "matmul", _matmul_shape, "{0} @ {1}", op="{0} @ {1}", ufunc="np.matmul",
     diff=(pull(_pull_a), pull(_pull_b)), batch=_matmul_batch,
+)  # fmt: skip
+
+
+def _vecdot_shape(a: Aval, b: Aval) -> Aval:
+    if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.kind == "c":
+        raise ValueError(f"{a} and {b} are no equal stacks of real vectors")
+    return Aval(a.shape[:-1], a.dtype, "array" if a.ndim > 1 else "scalar")
+
+
+def _each_times(ct: Symbol, x: Symbol) -> Any:
+    return broadcast_to(reshape_to(ct, (*ct.shape, 1)), x.shape) * x
+
+
+vecdot: Primitive = primitive(
+    "vecdot", _vecdot_shape, "np.vecdot({0}, {1})", takes_out=True, batch=elementwise,
+    diff=(pull(lambda ct, a, b: _each_times(ct, b)), pull(lambda ct, a, b: _each_times(ct, a))),
+)  # fmt: skip
+
+
+def _cross_shape(a: Aval, b: Aval) -> Aval:
+    if a.shape != b.shape or a.dtype != b.dtype or a.shape[-1:] != (3,):
+        raise ValueError(f"{a} and {b} are no equal stacks of vectors of length 3")
+    return Aval(a.shape, a.dtype)
+
+
+cross: Primitive = primitive(
+    "cross", _cross_shape, "np.cross({0}, {1})", batch=elementwise,
+    diff=(pull(lambda ct, a, b: cross(b, ct)), pull(lambda ct, a, b: cross(ct, a))),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull
 from ..ir.types import Aval
-from .batching import Flags, elementwise, lanes
+from .batching import Flags, elementwise, lanes, shifted_axis
 from .reduce import sum_
 
 
@@ -26,8 +26,8 @@ def _unbroadcast(ct: Symbol, x: Symbol, aval: Aval) -> Symbol:
     """The sum over the axes that broadcasting made or stretched."""
     new = len(aval.shape) - x.ndim
     stretched = tuple(i + new for i, n in enumerate(x.shape) if n == 1 and aval.shape[i + new] != 1)
-    ct = sum_(ct, axis=(*range(new), *stretched), keepdims=False)
-    return reshape_to(ct, x.shape)
+    axis = (*range(new), *stretched)
+    return reshape_to(sum_(ct, axis=axis, keepdims=False) if axis else ct, x.shape)
 
 
 def _broadcast_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Symbol:
@@ -149,6 +149,60 @@ concatenate = primitive(
     "concatenate", _concatenate_shape, "np.concatenate(({args},), axis={axis})", joint=True, takes_out=True,
     diff=(pull(lambda ct, *xs, axis: None),), transpose=_concatenate_transpose, batch=_concatenate_batch,
 )  # fmt: skip
+
+
+def _array_shape(*avals: Aval) -> Aval:
+    if any(aval.shape or aval.dtype != avals[0].dtype for aval in avals):
+        raise ValueError(f"{', '.join(map(str, avals))} are no numbers of one dtype")
+    return Aval((len(avals),), avals[0].dtype)
+
+
+def _array_transpose(b: Any, node: Any, operands: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    (ct,) = cts
+    return [None if ct is None else REGISTRY["getitem"](ct, index=(i,)) for i in range(len(operands))]
+
+
+def _array_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    columns = (reshape_to(lanes(size, x, f), (size, 1)) for x, f in zip(args, flags, strict=True))
+    return concatenate(*columns, axis=1)
+
+
+array = primitive(
+    "array", _array_shape, "np.array(({args},))", joint=True, diff=(pull(lambda ct, *xs: None),),
+    transpose=_array_transpose, batch=_array_batch,
+)  # fmt: skip
+
+
+def _roll_shape(x: Aval, shift: int, axis: int) -> Aval:
+    if not 0 < shift < x.shape[axis]:
+        raise ValueError(f"{x} is not rolled by {shift} along axis {axis}")
+    return Aval(x.shape, x.dtype)
+
+
+def _roll_code(node: Node) -> str:
+    axis = node.attrs["axis"]
+    lead, at = ":, " * axis, node.out.aval.shape[axis] - node.attrs["shift"]
+    return f"np.concatenate(({{0}}[{lead}{at}:], {{0}}[{lead}:{at}]), axis={axis})"
+
+
+roll: Primitive = primitive(
+    "roll", _roll_shape, _roll_code, batch=shifted_axis, takes_out=True,
+    diff=(pull(lambda ct, x, shift, axis: roll(ct, shift=x.shape[axis] - shift, axis=axis)),),
+)  # fmt: skip
+
+
+def _triangle_shape(x: Aval, k: int) -> Aval:
+    if x.ndim < 2:
+        raise ValueError(f"{x} is no matrix")
+    return Aval(x.shape, x.dtype)
+
+
+tril: Primitive = primitive(
+    "tril", _triangle_shape, "np.tril({0}, {k})", diff=(pull(lambda ct, x, k: tril(ct, k=k)),), batch=elementwise
+)
+triu: Primitive = primitive(
+    "triu", _triangle_shape, "np.triu({0}, {k})", diff=(pull(lambda ct, x, k: triu(ct, k=k)),), batch=elementwise
+)
 
 
 def _iota_shape(aval: Aval) -> Aval:

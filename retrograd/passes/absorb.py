@@ -11,6 +11,8 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Primitive
 from .prune import prune
 
+WEAK = {"i": int, "f": float, "c": complex}
+
 
 def absorb(graph: Graph) -> Graph:
     """Operands of ufuncs lose explicit broadcasts and casts; the avals of results stay as they are.
@@ -69,14 +71,15 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     if source is None or source.prim.name != "cast" or not node.prim.ufunc:
         return inputs[i]
     before = source.inputs[0]
-    if before.aval.kind == "python" or before.aval.dtype == inputs[i].aval.dtype:
-        return inputs[i]
+    weak = before.aval.kind == "python"
+    if weak and node.out.aval.kind != "array":
+        return inputs[i]  # between numbers, Python's operators are not NumPy's: they raise
     dtypes = [v.aval.dtype for v in inputs]
-    strong = [made[v].prim.name != "const" if v in made else True for v in inputs]
-    tried = tuple(before.aval.dtype if k == i else d for k, d in enumerate(dtypes) if strong[k])
-    if all(strong) and _loop(node.prim, tried) == (*dtypes, node.out.aval.dtype):
-        return before
-    return inputs[i]
+    if any(v in made and made[v].prim.name == "const" for v in inputs):
+        return inputs[i]
+    tried = [WEAK.get(before.aval.dtype.kind) if weak and k == i else d for k, d in enumerate(dtypes)]
+    tried[i] = tried[i] if weak else before.aval.dtype
+    return before if _loop(node.prim, tuple(tried)) == (*dtypes, node.out.aval.dtype) else inputs[i]
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ def value_and_grad(graph: Graph, active: Sequence[bool], lin: Linearized, keep: 
     Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar.
     """
     b = Builder()
-    args = b.inputs_like(graph.inputs)
+    args = b.share_inputs(lin.forward)
     results = inline_into(b, lin.forward, args)
     outs, residuals = results[: len(graph.outputs)], results[len(graph.outputs) :]
     b.where = None

@@ -14,7 +14,10 @@ def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol]) -> list[Symbol
     """The outputs of ``graph`` applied to ``args``, as symbols of ``b``."""
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
     for node in graph.nodes:
-        outs = b.copy_node(node, [env[v] for v in node.inputs])
+        ins = [env[v] for v in node.inputs]
+        if any(node.graphs):  # operands may have another kind than the inputs; elementwise operations mix kinds
+            ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
+        outs = b.copy_node(node, ins)
         for value, out in zip(node.outputs, outs, strict=True):
             env[value] = out.value
     return [Symbol(b, env[v]) for v in graph.outputs]

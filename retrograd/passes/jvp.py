@@ -52,14 +52,17 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
         ]
         return prim(*mixed, **node.attrs)  # type: ignore[no-any-return]  # symbols are untyped under operators
     total: Tangent = None
+    term: Any
     for i, t in enumerate(dots):
         rule = prim.derivative(i)
         if t is None or rule is None:
             continue
         if isinstance(rule, Pull):
-            term: Any = prim(*ins[:i], t, *ins[i + 1 :], **node.attrs)
+            term = prim(*ins[:i], t, *ins[i + 1 :], **node.attrs)
         else:
             term = rule.rule(t, out, *ins, **node.attrs)
+        if term is None:  # constant here, as x**0 is
+            continue
         total = term if total is None else total + term
     if prim.multi:
         raise InternalError(f"{prim.name} has several results and no jvp rule")

@@ -34,7 +34,7 @@ def linearize(graph: Graph, active: Sequence[bool]) -> Linearized:
     reads from the other side is a residual; constants are copied instead.
     """
     b = Builder()
-    args = b.inputs_like(graph.inputs)
+    args = b.share_inputs(graph)
     dots = [
         b.input(v.aval, v.hint and f"{v.hint}_dot") if on else None for v, on in zip(graph.inputs, active, strict=True)
     ]

@@ -9,17 +9,20 @@ from .inline import inline_into
 
 
 def own_outputs(graph: Graph) -> Graph:
-    """Copy results that are inputs, views of them, views of each other, or that a loop may have passed through."""
+    """Copy results that are inputs or views of them, views of each other, stretched, or passed through a loop."""
     made = graph.producer
     seen: set[Value] = set()
     shared = []
     for value in graph.outputs:
-        root = value
+        root, stretched = value, False
         while root in made and (alias := made[root].prim.alias) is not None and value.aval.kind == "array":
+            stretched |= made[root].prim.name == "broadcast"
             root = made[root].inputs[alias]
         node = made.get(root)
         fresh = node is not None and (not node.prim.multi or node.outputs.index(root) in _fresh(node))
-        shared.append(value.aval.kind == "array" and value.aval.steps is None and (not fresh or root in seen))
+        shared.append(
+            value.aval.kind == "array" and value.aval.steps is None and (not fresh or stretched or root in seen)
+        )
         seen.add(root)
     if not any(shared):
         return graph

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..ir.graph import Graph, Node, Value
 from ..ir.plan import Plan
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
+STRIDED = frozenset({"broadcast", "getitem", "permute"})  # results in such views would not be contiguous
 
 
 def place_buffers(graph: Graph) -> Plan:
@@ -85,7 +88,7 @@ class _Placer:
         """Whether a write may happen in place; small views that are read later become copies for it."""
         base = node.inputs[node.prim.writes or 0]
         root = self.root(base)
-        if root not in self.owned or self.last[base] > i:
+        if root not in self.owned or self.last[base] > i or self._view_by(base, {"broadcast"}):
             return False
         if node.prim.name == "scatter_add" and any(self.root(v) is root for v in node.inputs if v is not base):
             return False
@@ -108,16 +111,16 @@ class _Placer:
             for value in node.inputs:
                 root = self.root(value)
                 same = value.aval == aval and root in self.owned and self.last[value] <= i
-                if same and not self._stretched(value) and not self.live(root, i):
+                if same and not self._view_by(value, STRIDED) and not self.live(root, i):
                     return value
         free = self.pool.get((aval.shape, aval.dtype))
         return free.pop() if free else None
 
-    def _stretched(self, value: Value) -> bool:
-        """Whether some elements of a view share memory."""
+    def _view_by(self, value: Value, names: Container[str]) -> bool:
+        """Whether one of these primitives made the view of its storage that a value is."""
         while value in self.parent and value not in self.copies:
             node = self.made.get(value)
-            if node is not None and node.prim.name == "broadcast":
+            if node is not None and node.prim.name in names:
                 return True
             value = self.parent[value]
         return False

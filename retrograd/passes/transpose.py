@@ -76,6 +76,9 @@ def _transpose_node(
             if isinstance(operand, Linear) and ct is not None:
                 _accumulate(ct_of, value, ct)
         return
+    together = prim.joint or prim.jvp is not None
+    if not together and sum(isinstance(x, Linear) for x in operands) > 1:
+        raise InternalError(f"{prim.name} is not linear in its operands together", where=node.where)
     (ct,) = cts
     for i in reversed(range(len(operands))):  # the last first: a write is read before it is erased
         if not isinstance(operands[i], Linear):

@@ -24,7 +24,7 @@ class Cache(Generic[T]):
 
     def __init__(self) -> None:
         self.entries: dict[Hashable, T] = {}
-        self.calls = 0
+        self.hits = self.misses = 0
         self._lock = threading.Lock()
         self._locks: dict[Hashable, threading.Lock] = {}
 
@@ -32,13 +32,21 @@ class Cache(Generic[T]):
         """The value of a key, made now if it is new. An exception leaves the key new."""
         found = self.entries.get(key)
         if found is not None:
+            self.hits += 1
             return found
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             found = self.entries.get(key)
-            if found is None:
-                found = self.entries[key] = make()
+            if found is not None:
+                self.hits += 1
+                return found
+            found = self.entries[key] = make()
+            self.misses += 1
         with self._lock:
             self._locks.pop(key, None)
         return found
+
+    def info(self) -> CacheInfo:
+        """The counts so far."""
+        return CacheInfo(self.hits, self.misses, len(self.entries))

@@ -38,7 +38,8 @@ class Executable:
 
     def _compiled(self) -> Callable[..., Any]:
         source = self.module.source
-        code = compile(check_source(source), self.filename, "exec")
+        check_source(source)
+        code = compile(source, self.filename, "exec")
         scope: dict[str, Any] = {
             "__name__": "retrograd.generated",
             "np": np,

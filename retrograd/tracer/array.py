@@ -14,8 +14,8 @@ from ..ir.evaluate import run_node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
-from .mutation import read
-from .trace import STOPPED, Storage, Trace, owner
+from .mutation import make_traced, read
+from .trace import STOPPED, Storage, Trace, owner, unsupported
 from .where import user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -34,7 +34,7 @@ class Tracer:
 
     def __init__(
         self, home: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
-        op: tuple[Primitive, dict[str, Any]] | None = None, where: Where | None = None,
+        op: tuple[Primitive, Sequence[Symbol], dict[str, Any]] | None = None, where: Where | None = None,
     ) -> None:  # fmt: skip
         self.home, self.shadow, self.storage, self.parent, self.op = home, shadow, storage, parent, op
         self.where = where
@@ -124,12 +124,18 @@ class Tracer:
         if self.const:
             return float(self.shadow)
         raise TracerConversionError(
-            "float() of a traced value: it is not known yet", where=user_site()[0],
-            remedy="leave the value as it is, or use np.float64-valued NumPy functions instead of math",
+            "a traced value is made a plain number (by float, by math, or by writing it into an array made outside "
+            "the traced function), but it is known only when the compiled function runs", where=user_site()[0],
+            remedy="leave it as it is, use NumPy instead of math, and make arrays inside the traced function",
         )  # fmt: skip
 
     def __complex__(self) -> complex:
         return complex(self.shadow) if self.const else complex(self.__float__())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.const:
+            return round(self.shadow) if digits is None else round(self.shadow, digits)
+        raise unsupported("round() of a traced value", "write it with other NumPy functions")
 
     def __format__(self, spec: str) -> str:
         if self.const or not spec:
@@ -195,8 +201,10 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
         symbols = [scratch.builder.input(aval_of(shadow_of(x))) for x in operands]
         out = prim(*symbols, **attrs)
         shadow = run_node(scratch.builder.made[out.value], [shadow_of(x) for x in operands])[0]
-        return _wrapped(trace, prim, operands, attrs, None, shadow, where)
+        return _wrapped(trace, prim, operands, symbols, attrs, None, shadow, where)
     trace.builder.where = where
+    if prim.alias is not None and isinstance(base := operands[prim.alias], Tracer) and base.home is trace:
+        make_traced(base)  # which part of it the view shows may be traced
     symbols = [symbol_in(trace, x) for x in operands]
     out = prim(*symbols, **attrs)
     shadow = run_node(trace.builder.made[out.value], [shadow_of(x) for x in operands])[0]
@@ -204,7 +212,7 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
     check_aval(prim, out, shadow)
     if STOPPED.get():
         out = stop_gradient(out)
-    return _wrapped(trace, prim, operands, attrs, out, shadow, where)
+    return _wrapped(trace, prim, operands, symbols, attrs, out, shadow, where)
 
 
 def _arrays(operands: Sequence[Any]) -> bool:
@@ -224,13 +232,13 @@ def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:
 
 
 def _wrapped(
-    trace: Trace, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any], out: Symbol | None, shadow: Any,
-    where: Where | None,
+    trace: Trace, prim: Primitive, operands: Sequence[Any], symbols: Sequence[Symbol], attrs: dict[str, Any],
+    out: Symbol | None, shadow: Any, where: Where | None,
 ) -> Tracer:  # fmt: skip
     if prim.alias is not None:
         base = operands[prim.alias]
         if isinstance(base, Tracer) and base.home is trace and same_memory(shadow, base.shadow):
-            view = Tracer(trace, shadow, base.storage, base, (prim, attrs), where)
+            view = Tracer(trace, shadow, base.storage, base, (prim, symbols[1:], attrs), where)
             view.symbol, view.version = out, base.storage.version
             return view
     return wrap(trace, out, shadow, where)

@@ -107,7 +107,13 @@ def holds_tracers(obj: Any, const: bool = True) -> bool:
     return any(const or not x.const if isinstance(x, Tracer) else holds_tracers(x, const) for x in obj)
 
 
+def isscalar(element: Any) -> bool:
+    """``np.isscalar``, which NumPy does not hand over either."""
+    return bool(np.isscalar(shadow_of(element)))
+
+
 SUBSTITUTES: dict[str, Callable[..., Any]] = {
+    "isscalar": isscalar,
     "array": array,
     "asarray": asarray,
     "asanyarray": asarray,

@@ -6,142 +6,255 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ControlFlowError
 from ..ir.builder import attr_key
 from ..ir.primitive import Arg
 from ..ir.types import Aval
+from ..ops import index as ops
 from ..ops.elementwise import where
-from ..ops.index import gather, getitem, scatter, setitem
-from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in
+from ..ops.index import shifted
+from ..ops.masks import putmask
+from ..ops.shape import broadcast_to, reshape
+from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in, wrap
+from .creation import array, holds_tracers
 from .mutation import check_writable, make_traced, read, write
-from .trace import owner, unsupported
+from .trace import Trace, owner, unsupported
+from .ufuncs import as_operand, copy
 from .where import user_site
 
 
-def normal(index: Any, ndim: int) -> tuple[tuple[Any, ...], list[Any]]:
-    """An index as a tuple of ints, slices, None and ``Arg``, without ellipsis; and its arrays of integers.
+class Index:
+    """An index taken apart: ints, slices, None and ``Arg`` in ``parts``, the operands that these name, and facts.
 
-    Positions of ``Arg`` count from 0 here.
+    ``basic`` is the index of a view; ``unique`` says that no element is named twice. An index with a single bool
+    becomes one with None: ``empty`` is then the axis of the result that has no element.
     """
-    items = index if isinstance(index, tuple) else (index,)
-    parts: list[Any] = []
-    arrays: list[Any] = []
-    for given in items:
-        item = np.asarray(given or np.zeros(0, np.intp)) if isinstance(given, list) else given
-        if isinstance(item, (np.ndarray, Tracer)) and item.dtype == np.bool_ and item.ndim:
-            parts.extend(_mask(item, arrays))
-        elif isinstance(item, (np.ndarray, Tracer)) and (item.ndim or not _plain(item)):
-            parts.append(Arg(len(arrays)))
-            arrays.append(item)
-        elif item is None or item is Ellipsis:
-            parts.append(item)
-        elif isinstance(item, slice):
-            parts.append(slice(*(None if s is None else s.__index__() for s in (item.start, item.stop, item.step))))
-        elif isinstance(item, (bool, np.bool_)):
-            raise unsupported("indexing by a single bool", "index by None or by an array")
-        else:
-            parts.append(item.__index__())
-    return _without_ellipsis(parts, ndim, arrays), arrays
+
+    def __init__(self, given: Any, x: Tracer) -> None:
+        self.parts: tuple[Any, ...] = ()
+        self.operands: list[Any] = []
+        self.empty: int | None = None
+        self.by_bool = False
+        self.trace = owner([x, *tracers_in(given if isinstance(given, tuple) else (given,))])
+        parts: list[Any] = []
+        for item in given if isinstance(given, tuple) else (given,):
+            parts.extend(self._part(item, parts))
+        self.parts = self._without_ellipsis(parts, x.ndim)
+        self.basic = not any(isinstance(shadow_of(i), np.ndarray) for i in self.operands)
+        self.unique = not self.basic and self._unique(x.shape)
+        if self.by_bool and self.operands:
+            raise unsupported("indexing by a bool together with arrays", "index by None, or by arrays only")
+
+    def _part(self, item: Any, before: list[Any]) -> list[Any]:
+        if item is None or item is Ellipsis:
+            return [item]
+        if isinstance(item, slice):
+            return [slice(*map(_bound, (item.start, item.stop, item.step)))]
+        if isinstance(item, (list, range)):
+            item = array(item) if holds_tracers(item) else np.asarray(item if len(item) else np.zeros(0, np.intp))
+            item = item if isinstance(item, Tracer) else wrap(self.trace, None, item, None)
+        shadow = shadow_of(item)
+        if isinstance(shadow, (bool, np.bool_)) or getattr(shadow, "dtype", None) == np.bool_:
+            return self._mask(item, before)
+        if is_traced(item) or isinstance(shadow, np.ndarray):
+            self.operands.append(item)
+            return [Arg(len(self.operands) - 1)]
+        return [shadow.__index__()]
+
+    def _mask(self, item: Any, before: list[Any]) -> list[Any]:
+        if is_traced(item):
+            raise unsupported(
+                "reading by a traced mask gives a result whose shape depends on data",
+                "choose with np.where(mask, x, 0), or write x[mask] = value, which is traced",
+            )
+        if not np.ndim(shadow_of(item)):
+            self.empty = None if shadow_of(item) else sum(not isinstance(p, (int, Arg)) for p in before)
+            self.by_bool = True
+            return [None]
+        found = np.nonzero(shadow_of(item))
+        self.operands.extend(wrap(self.trace, None, places, None) for places in found)
+        return [Arg(len(self.operands) - len(found) + k) for k in range(len(found))]
+
+    def _without_ellipsis(self, parts: list[Any], ndim: int) -> tuple[Any, ...]:
+        at = [k for k, p in enumerate(parts) if p is Ellipsis]
+        if not at:
+            return tuple(parts)
+        full = ndim - sum(p is not None for p in parts) + 1
+        scalar = all(isinstance(p, (int, Arg)) or p is Ellipsis for p in parts)
+        if full == 0 and scalar and all(np.ndim(shadow_of(i)) == 0 for i in self.operands):
+            return tuple(parts)  # x[0, ...] is a 0-d array, x[0] a scalar: the ellipsis stays
+        return (*parts[: at[0]], *(slice(None),) * full, *parts[at[0] + 1 :])
+
+    def _unique(self, shape: tuple[int, ...]) -> bool:
+        """Whether that is known: of one element each, and of lists, masks and arrays made in the trace."""
+        if all(np.size(shadow_of(i)) <= 1 for i in self.operands):
+            return True
+        if any(not isinstance(i, Tracer) or not i.const for i in self.operands):
+            return False
+        axes = [sum(q is not None for q in self.parts[:k]) for k, p in enumerate(self.parts) if isinstance(p, Arg)]
+        places = [np.asarray(i.shadow) % shape[k] for i, k in zip(self.operands, axes, strict=True)]
+        flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), tuple(shape[k] for k in axes))
+        return np.unique(flat).size == flat.size
+
+    def known(self, value: Any) -> bool:
+        """Whether the operands and a value are plain numbers, and no arrays of the user's, which may change."""
+        return all(i.const if isinstance(i, Tracer) else not isinstance(i, np.ndarray) for i in (value, *self.operands))
+
+    def symbols(self, trace: Trace) -> list[Any]:
+        """The operands in ``trace``."""
+        return [symbol_in(trace, i) for i in self.operands]
 
 
-def _plain(item: Any) -> bool:
-    return not isinstance(item, Tracer) or item.const
+def is_traced(x: Any) -> bool:
+    """Whether the value of an operand is known only at run time."""
+    return isinstance(x, Tracer) and not x.const
 
 
-def _mask(item: Any, arrays: list[Any]) -> list[Any]:
-    if not _plain(item):
-        raise unsupported(
-            "indexing by a traced mask gives a result whose shape depends on data", "use np.where(mask, x, 0) instead"
-        )
-    found = np.nonzero(np.asarray(item))
-    parts = [Arg(len(arrays) + k) for k in range(len(found))]
-    arrays.extend(found)
-    return parts
+def _bound(x: Any) -> Any:
+    if is_traced(x):
+        raise ControlFlowError(
+            "a slice with a traced bound gives a result whose shape depends on data", where=user_site()[0],
+            remedy="make the bound a plain int; for a part of fixed length write x[start + np.arange(length)]",
+        )  # fmt: skip
+    return None if x is None else x.__index__()
 
 
-def _without_ellipsis(parts: list[Any], ndim: int, arrays: list[Any]) -> tuple[Any, ...]:
-    at = [k for k, p in enumerate(parts) if p is Ellipsis]
-    if not at:
-        return tuple(parts)
-    if len(at) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    full = ndim - sum(p is not None for p in parts) + 1
-    if not arrays and not any(isinstance(p, slice) or p is None for p in parts) and full == 0:
-        return tuple(parts)  # x[0, ...] is a 0-d array, x[0] a scalar: the ellipsis stays
-    return (*parts[: at[0]], *(slice(None),) * full, *parts[at[0] + 1 :])
-
-
-def shift(parts: tuple[Any, ...], by: int) -> tuple[Any, ...]:
-    """The index with its operands ``by`` positions further."""
-    return tuple(Arg(p.position + by) if isinstance(p, Arg) else p for p in parts)
+def _shadows(index: Any) -> Any:
+    """The index of the example values."""
+    if isinstance(index, tuple):
+        return tuple(map(_shadows, index))
+    if isinstance(index, list):
+        return [_shadows(i) for i in index]
+    return shadow_of(index)
 
 
 def get(x: Tracer, index: Any) -> Any:
     """``x[index]``."""
-    shadow_index = _shadows(index)
-    x.shadow[shadow_index]  # NumPy's own error for a bad index, on the user's line
-    parts, arrays = normal(index, x.ndim)
-    if arrays:
-        return apply(gather, [x, *arrays], index=shift(parts, 1))
-    return apply(getitem, [x], index=parts)
-
-
-def _shadows(index: Any) -> Any:
-    if isinstance(index, tuple):
-        return tuple(map(_shadows, index))
-    return shadow_of(index)
+    found = x.shadow[_shadows(index)]  # NumPy's own error for a bad index, on the user's line
+    at = Index(index, x)
+    if at.basic:
+        out = apply(ops.getitem, [x, *at.operands], index=shifted(at.parts, 1))
+        if at.by_bool:
+            out = copy(out if at.empty is None else out[(*(slice(None),) * at.empty, slice(0, 0))])
+        return out
+    parts = tuple(p for p in at.parts if p is not Ellipsis)
+    out = apply(ops.gather, [x, *at.operands], index=shifted(parts, 1), **ops.once(at.unique))
+    if isinstance(found, np.ndarray) and not found.ndim:
+        return apply(reshape, [out], aval=Aval((), out.dtype))
+    return out
 
 
 def put(x: Tracer, index: Any, value: Any) -> None:
     """``x[index] = value``, seen through every view of ``x``."""
-    if isinstance(index, Tracer) and index.dtype == np.bool_ and not index.const:
-        _put_where(x, index, value)
+    if not isinstance(x.shadow, np.ndarray):
+        raise TypeError(f"{type(x.shadow).__name__!r} object does not support item assignment")
+    items = index if isinstance(index, tuple) else (index,)
+    value = as_operand(value)
+    if any(is_traced(i) and i.dtype == np.bool_ for i in items):
+        _put_where(x, items, value)
         return
-    value = value if isinstance(value, (Tracer, np.ndarray, int, float, complex, np.generic)) else np.asarray(value)
-    parts, arrays = normal(index, x.ndim)
-    trace = owner([x, *tracers_in([value, *arrays])])
+    x.shadow[_shadows(index)]  # NumPy's own error for a bad index
+    at = Index(index, x)
+    trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
-    if _is_own_view(value, x, parts):
-        return
-    part = x.shadow[_shadows(index)]
-    trace.builder.where = user_site(2)[0]
-    values = [v for v in (value, *arrays) if isinstance(v, Tracer) and not v.const]
-    if x.const and not values:
+    if not _is_own_view(value, x, at) and at.empty is None:
+        _write(x, index, at, value, trace)
+
+
+def _write(x: Tracer, index: Any, at: Index, value: Any, trace: Trace) -> None:
+    trace.builder.where = user_site(3)[0]
+    if x.const and at.known(value):
         x.shadow[_shadows(index)] = shadow_of(value)
         x.storage.version += 1
         return
     make_traced(x)
-    aval = Aval(np.shape(part), x.dtype)
+    aval = Aval(np.shape(x.shadow[_shadows(index)]), x.dtype)
     source = shadow_of(value)
+    x.shadow[_shadows(index)] = source
     if np.ndim(source) > len(aval.shape):
         value = np.reshape(value, np.shape(source)[np.ndim(source) - len(aval.shape) :])
     v = cast_to(value, aval, trace)
-    x.shadow[_shadows(index)] = source
-    if arrays:
-        write(x, scatter(read(x), v, *(symbol_in(trace, a) for a in arrays), index=shift(parts, 2)))
+    if ops.whole(at.parts):
+        write(x, trace.builder.coerce(v, aval))
+    elif at.basic:
+        write(x, ops.setitem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
     else:
-        write(x, setitem(read(x), v, index=parts))
+        parts = tuple(p for p in at.parts if p is not Ellipsis)
+        new = ops.scatter(read(x), v, *at.symbols(trace), index=shifted(parts, 2), **ops.once(at.unique))
+        write(x, new)
 
 
-def _is_own_view(value: Any, x: Tracer, parts: tuple[Any, ...]) -> bool:
-    """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
-    if not isinstance(value, Tracer) or value.parent is not x or value.op is None:
-        return False
-    prim, attrs = value.op
-    return prim is getitem and attr_key(attrs["index"]) == attr_key(parts)
-
-
-def _put_where(x: Tracer, mask: Tracer, value: Any) -> None:
-    """``x[mask] = number`` for a traced mask of the shape of ``x``."""
-    if mask.shape != x.shape or np.ndim(shadow_of(value)):
-        raise unsupported(
-            "writing an array through a traced mask: how many elements it takes depends on data",
-            "use x = np.where(mask, value, x) with a value of the shape of x",
-        )
-    trace = owner([x, mask, *tracers_in([value])])
+def add_at(x: Tracer, index: Any, value: Any) -> bool:
+    """``np.add.at(x, index, value)``; without a value only whether it is known that no element is named twice."""
+    x.shadow[_shadows(index)]  # NumPy's own error for a bad index
+    at = Index(index, x)
+    if value is None or at.empty is not None:
+        return at.basic or at.unique
+    trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
     trace.builder.where = user_site(2)[0]
+    if x.const and at.known(value):
+        np.add.at(x.shadow, _shadows(index), shadow_of(value))
+        x.storage.version += 1
+        return True
     make_traced(x)
-    v = cast_to(value, Aval(x.shape, x.dtype), trace)
-    new = where(symbol_in(trace, mask), v, read(x))
-    x.shadow[mask.shadow] = shadow_of(value)
-    write(x, new)
+    v = cast_to(value, Aval(np.shape(x.shadow[_shadows(index)]), x.dtype), trace)
+    np.add.at(x.shadow, _shadows(index), shadow_of(value))
+    if at.basic:
+        write(x, ops.additem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
+    else:
+        parts = tuple(p for p in at.parts if p is not Ellipsis)
+        write(x, ops.scatter_add(read(x), v, *at.symbols(trace), index=shifted(parts, 2), **ops.once(at.unique)))
+    return True
+
+
+def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
+    """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
+    if not isinstance(value, Tracer) or value.parent is not x or value.op is None or not at.basic:
+        return False
+    prim, rest, attrs = value.op
+    same = [s.value for s in rest] == [s.value for s in at.symbols(value.home)]
+    return prim is ops.getitem and same and attr_key(attrs["index"]) == attr_key(shifted(at.parts, 1))
+
+
+def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
+    """``x[..., mask, ...] = value`` for a traced mask and a value that does not depend on how many it names."""
+    k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
+    mask, before, after = items[k], items[:k], items[k + 1 :]
+    x.shadow[_shadows(items)]  # NumPy's own error for a bad index
+    if not all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in (*before, *after)):
+        raise unsupported("writing through a traced mask together with arrays", "write np.where(mask, value, x[...])")
+    full = (slice(None),) * (x.ndim - mask.ndim - sum(isinstance(i, (int, slice)) for i in (*before, *after)))
+    after = after if Ellipsis in (*before, *after) else (*after, Ellipsis)
+    before, after = _expanded(before, full), _expanded(after, full)
+    part = get(x, (*before, *(slice(None),) * mask.ndim, *after, Ellipsis))
+    ndim = sum(not isinstance(i, int) for i in after)
+    shape = np.shape(shadow_of(value))
+    if len(shape) > ndim:
+        lead, rest = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
+        if lead[-1] != 1 or any(isinstance(i, int) for i in (*before, *after)):
+            raise unsupported(
+                "writing an array through a traced mask: how many elements it takes depends on data",
+                "write x[...] = np.where(mask, value, x) with a value of the shape of x",
+            )
+        value = np.reshape(value, (*lead[:-1], *(1,) * mask.ndim, *rest))
+    wide = np.reshape(mask, (*mask.shape, *(1,) * ndim))
+    trace = owner([x, mask, *tracers_in([value])])
+    check_writable(x, trace)
+    trace.builder.where = user_site(3)[0]
+    make_traced(x)
+    if not shape and mask.shape == part.shape:
+        new = putmask(read(part), symbol_in(trace, wide), cast_to(value, Aval((), x.dtype, "scalar"), trace))
+    else:
+        chosen = broadcast_to(symbol_in(trace, wide), part.shape)
+        new = where(chosen, cast_to(value, Aval(part.shape, x.dtype), trace), read(part))
+    np.copyto(part.shadow, shadow_of(value), where=wide.shadow, casting="unsafe")
+    write(part, new)
+
+
+def _expanded(items: tuple[Any, ...], full: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items with slices in place of an ellipsis."""
+    if Ellipsis not in items:
+        return items
+    k = items.index(Ellipsis)
+    return (*items[:k], *full, *items[k + 1 :])

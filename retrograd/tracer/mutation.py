@@ -6,6 +6,7 @@ view whose storage was written since applies its primitive again; writing climbs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
-from ..ops.index import getitem, setitem
+from ..ops.diagonals import diagonal, set_diagonal
+from ..ops.index import getitem, setitem, shifted, whole
 from ..ops.shape import inverse, permute, reshape, reshape_to
 from .trace import CURRENT, Trace, unsupported
 from .where import user_site
@@ -30,12 +32,12 @@ def read(t: Tracer) -> Symbol:
     if t.version != storage.version or t.symbol is None:
         if storage.symbol is None:
             return _lifted(t)
-        prim, attrs = _op_of(t)
-        t.symbol, t.version = prim(read(t.parent), **attrs), storage.version
+        prim, rest, attrs = _op_of(t)
+        t.symbol, t.version = prim(read(t.parent), *rest, **attrs), storage.version
     return t.symbol
 
 
-def _op_of(t: Tracer) -> tuple[Primitive, dict[str, Any]]:
+def _op_of(t: Tracer) -> tuple[Primitive, Sequence[Symbol], dict[str, Any]]:
     if t.op is None:
         raise unsupported(
             "traced values were written into an array of which another NumPy function made a view",
@@ -64,10 +66,14 @@ def write(t: Tracer, symbol: Symbol) -> None:
 def _climb(t: Tracer, symbol: Symbol) -> Symbol:
     """The parent's contents after the view ``t`` received ``symbol``."""
     assert t.parent is not None
-    prim, attrs = _op_of(t)
+    prim, rest, attrs = _op_of(t)
     if prim is getitem:
-        whole: Symbol = setitem(_before_write(t.parent), symbol, index=attrs["index"])
-        return whole
+        if whole(attrs["index"]):
+            return symbol
+        around: Symbol = setitem(_before_write(t.parent), symbol, *rest, index=shifted(attrs["index"], 1))
+        return around
+    if prim is diagonal:
+        return set_diagonal(_before_write(t.parent), symbol, attrs["offset"])
     if prim is reshape:
         return reshape_to(symbol, t.parent.shadow.shape)
     if prim is permute:

@@ -7,29 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.types import aval_of
+from ..ops.elementwise import cast
 from . import indexing
-from .array import Tracer, same_memory, shadow_of, wrap
-from .functions import FUNCTIONS
+from .array import Tracer, apply, same_memory, shadow_of, wrap
+from .functions import FUNCTIONS, REMEDIES
+from .functions.methods import ufunc_method
+from .functions.numbers import clip, round_
+from .functions.parts import conjugate, imaginary_part, real_part
+from .functions.picking import compress
 from .functions.shapes import reshape, transpose
+from .functions.sorting import partition_in_place, sort_in_place
 from .functions.table import as_array
+from .operators import install_operators
 from .trace import owner, unsupported
 from .tree import flatten, map_leaves
-from .ufuncs import astype, call_ufunc, copy, install_operators
+from .ufuncs import astype, call_ufunc, copy
 from .where import user_site
 
-REDUCTIONS: dict[Any, Any] = {np.add: np.sum, np.maximum: np.max, np.minimum: np.min}
 MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal)
 
 
 def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """``__array_ufunc__``: calls and reductions."""
+    """``__array_ufunc__``: calls, reductions and the like."""
     if method == "__call__":
         out, mask = options.pop("out", None), options.pop("where", True)
         return call_ufunc(ufunc, inputs, out, mask, options)
-    if method == "reduce" and ufunc in REDUCTIONS:
-        axis = options.pop("axis", 0)
-        return FUNCTIONS[REDUCTIONS[ufunc]](inputs[0], axis, **options)
-    raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "use the NumPy function of the same purpose")
+    return ufunc_method(ufunc, method, inputs, options)
 
 
 def array_function(
@@ -49,7 +53,7 @@ def array_function(
                 t.storage.version += 1
         return map_leaves(lambda x: _constant(tracers, x), found)
     name = f"{function.__module__}.{function.__name__}"
-    raise unsupported(f"{name} of a traced value", "write it with other NumPy functions")
+    raise unsupported(f"{name} of a traced value", REMEDIES.get(function, "write it with other NumPy functions"))
 
 
 def _constant(tracers: list[Tracer], x: Any) -> Any:
@@ -92,20 +96,24 @@ def _flatten(self: Tracer, order: str = "C") -> Any:
 def _item(self: Tracer, *index: Any) -> Any:
     if not index and self.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-    if index:
-        return self[index[0] if len(index) == 1 else index]
-    return reshape(self, (1,))[0] if self.ndim else self
+    where = index[0] if len(index) == 1 else index or 0
+    element = self[where] if isinstance(where, tuple) else reshape(self, (-1,))[where]
+    return apply(cast, [element], aval=aval_of(self.dtype.type(0).item()))
 
 
 def _fill(self: Tracer, value: Any) -> None:
     indexing.put(self, ..., value)
 
 
+def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+    return clip(self, min, max, out, **options)
+
+
 def _astype(
     self: Tracer, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> Any:
     if not np.can_cast(self.dtype, dtype, casting):
-        raise TypeError(f"Cannot cast array data from {self.dtype} to {np.dtype(dtype)} according to the rule {casting!r}")
+        raise TypeError(f"Cannot cast array data from {self.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
     return self if not copy and self.dtype == dtype else astype(self, dtype)
 
 
@@ -126,7 +134,10 @@ def _missing_attribute(name: str) -> property:
             return getattr(self.shadow, name)
         raise unsupported(f"the attribute {name} of a traced value", "use a NumPy function that is traced")
 
-    return property(get)
+    def put(self: Tracer, value: Any) -> None:
+        raise unsupported(f"setting the attribute {name} of a traced array", "write into the array by index")
+
+    return property(get, put)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -141,12 +152,22 @@ METHODS: dict[str, Callable[..., Any]] = {
     "flatten": _flatten,
     "item": _item,
     "fill": _fill,
-    "copy": lambda self, order="C": copy(as_array(self)),
+    "sort": sort_in_place,
+    "partition": partition_in_place,
+    "nonzero": lambda self: np.nonzero(self),
+    "copy": lambda self, order="C": copy(as_array(self), order),
     "astype": _astype,
+    "conj": conjugate,
+    "conjugate": conjugate,
+    "clip": _clip,
+    "compress": lambda self, condition, axis=None, out=None: compress(condition, self, axis, out),
+    "round": lambda self, decimals=0, out=None: round_(self, decimals, out),
     **{
         f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
         for f in (
-            np.sum, np.mean, np.max, np.min, np.argmax, np.argmin, np.dot, np.ravel, np.squeeze, np.swapaxes,
+            np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.cumsum,
+            np.cumprod, np.argsort, np.argpartition, np.searchsorted, np.dot, np.ravel, np.squeeze, np.swapaxes, np.take,
+            np.repeat, np.choose, np.diagonal, np.trace, np.put,
         )
     },
 }  # fmt: skip
@@ -157,6 +178,8 @@ def install() -> None:
     install_operators(Tracer)
     for name, method in METHODS.items():
         setattr(Tracer, name, method)
+    for name, part in (("real", real_part), ("imag", imaginary_part), ("mT", FUNCTIONS[np.matrix_transpose])):
+        setattr(Tracer, name, _missing_attribute(name).getter(part))
     for name, attribute in vars(np.ndarray).items():
         if not name.startswith("_") and not hasattr(Tracer, name):
             setattr(Tracer, name, _missing_method(name) if callable(attribute) else _missing_attribute(name))

@@ -9,6 +9,7 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
+from .where import user_site
 
 NAMESPACE = "retrograd"
 Spec = optree.PyTreeSpec
@@ -50,7 +51,10 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
     leaves, found = flatten(tree)
     if found != spec:
-        raise TreeError(f"{what} has the structure {found}, expected {spec}", remedy="pass the same containers")
+        raise TreeError(
+            f"{what}: the structure is {found}, expected {spec}", where=user_site()[0],
+            remedy="pass the same containers",
+        )  # fmt: skip
     return leaves
 
 
@@ -60,7 +64,10 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
     try:
         spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, is_leaf=lambda x: x is None, namespace=NAMESPACE)
     except ValueError as fault:
-        raise TreeError(f"{what} does not fit the structure {spec}: {fault}") from None
+        raise TreeError(
+            f"{what} does not fit the structure {spec}: {fault}", where=user_site()[0],
+            remedy="give one value for all, or a tree of values with this structure",
+        ) from None  # fmt: skip
     return list(spread)
 
 

@@ -1,10 +1,9 @@
-"""Elementwise operations: NumPy's ufuncs and Python's operators on tracers."""
+"""Elementwise operations: NumPy's ufuncs on tracers, with their options."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from ..errors import CapturedWriteError
 from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
-from ..ops.elementwise import cast, square, where
+from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
 from .array import NUMBERS, Tracer, apply, cast_to, check_aval, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
@@ -25,7 +24,8 @@ Ufunc = Callable[..., Any]
 
 def primitives() -> dict[Ufunc, Primitive]:
     """The primitive of each NumPy ufunc that has one."""
-    found = {}
+    same = {"degrees": "rad2deg", "radians": "deg2rad", "fabs": "abs"}
+    found: dict[Ufunc, Primitive] = {getattr(np, ufunc): REGISTRY[name] for ufunc, name in same.items()}
     for prim in REGISTRY.values():
         if prim.ufunc.startswith("np.") and prim.name != "matmul":
             found[getattr(np, prim.ufunc.removeprefix("np."))] = prim
@@ -34,11 +34,21 @@ def primitives() -> dict[Ufunc, Primitive]:
 
 UFUNCS = primitives()
 
+# What stands for operands that where= leaves out: there each of these has a finite value and a finite derivative.
+INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
+    [
+        np.divide, np.floor_divide, np.remainder, np.fmod, np.divmod, np.reciprocal, np.power, np.float_power, np.sqrt,
+        np.cbrt, np.log, np.log2, np.log10, np.log1p, np.arcsin, np.arccos, np.arctanh,
+    ],
+    0.5,
+)  # fmt: skip
+
 
 @lru_cache(maxsize=8192)
-def _loop(ufunc: Any, kinds: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
-    """NumPy's choice of dtypes for operands; Python numbers are weak."""
-    return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout)))
+def _loop(ufunc: Any, kinds: tuple[Any, ...], dtype: Any = None, casting: Any = "same_kind") -> tuple[Any, ...]:
+    """NumPy's choice of dtypes for operands and results; Python numbers are weak."""
+    wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
+    return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), signature=wanted, casting=casting))
 
 
 def _kind(shadow: Any) -> Any:
@@ -57,152 +67,95 @@ def as_operand(x: Any) -> Any:
     return array(x) if holds_tracers(x) else np.asarray(x)
 
 
-def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any]) -> Any:
-    """Record ``run(*operands)``, which is ``ufunc`` or an operator that means it."""
+def settled(operands: Sequence[Any]) -> bool:
+    """Whether operands are plain numbers, so that what is computed from them is known."""
+    return all(x.const if isinstance(x, Tracer) else not isinstance(x, np.ndarray) for x in operands)
+
+
+def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
+    """Record ``run(*operands)``, which is ``ufunc`` with ``dtype`` and ``casting``, or an operator that means it."""
     operands = [as_operand(x) for x in operands]
-    trace = owner(tracers_in(operands))
     shadows = [shadow_of(x) for x in operands]
     shadow = run(*shadows)
-    where_, hint = user_site(2)
-    if all(x.const if isinstance(x, Tracer) else not isinstance(x, np.ndarray) for x in operands):
-        return wrap(trace, None, shadow, where_)
+    if settled(operands):
+        return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
     out = aval_of(shadow)
-    if all(isinstance(s, (bool, int, float, complex)) for s in shadows):
-        common = (
-            aval_of(shadow).dtype if out.dtype.kind != "b" else np.result_type(*(aval_of(s).dtype for s in shadows))
-        )
-        dtypes: tuple[np.dtype[Any], ...] = (common,) * len(shadows)
+    dtypes: Sequence[np.dtype[Any]]
+    if out.kind == "python":
+        given = [aval_of(s).dtype for s in shadows]
+        dtypes = [np.result_type(*given, *([] if out.dtype.kind == "b" else [out.dtype]))] * len(shadows)
+    elif all(s.dtype.kind in "biufc" for s in shadows if isinstance(s, np.ndarray)):
+        dtypes = _loop(ufunc, tuple(map(_kind, shadows)), **options)
+    elif prim.name in ("eq", "ne"):  # numbers and strings differ, whatever they are
+        return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
     else:
-        dtypes = _loop(ufunc, tuple(map(_kind, shadows)))
-    trace.builder.where = where_
+        raise unsupported(f"np.{ufunc.__name__} of a traced value and objects", "convert them to numbers first")
+    return record(prim, operands, dtypes, shadow)
+
+
+def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shadow: Any, **attrs: Any) -> Tracer:
+    """Record an elementwise primitive whose result is known: operands are cast to ``dtypes`` and broadcast."""
+    trace = owner(tracers_in(operands))
+    trace.builder.where, hint = user_site(2)
+    out = aval_of(shadow)
     inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
-    symbols = [
-        cast_to(x, Aval(out.shape, d, inner), trace)
-        for x, d in zip(operands, dtypes, strict=False)  # the result's dtype follows
-    ]
-    result = prim(*symbols)
+    symbols = [cast_to(x, Aval(out.shape, d, inner), trace) for x, d in zip(operands, dtypes, strict=False)]
+    if inner == "scalar" and prim.avals([x.aval for x in symbols], attrs)[0].kind == "python":
+        symbols[0] = trace.builder.coerce(symbols[0], Aval((), symbols[0].dtype, inner))  # a ufunc of Python numbers
+    result = prim(*symbols, **attrs)
     if result.value.hint is None:
         result.value.hint = hint
     check_aval(prim, result, shadow)
     if STOPPED.get():
         result = stop_gradient(result)
-    return wrap(trace, result, shadow, where_)
+    return wrap(trace, result, shadow, trace.builder.where)
 
 
-def _raise_to(x: Any, n: Any) -> Any:
-    """``x ** n`` as ndarray does it: plain numbers 2, 1, 0.5, -1 have faster and better-rounded forms."""
-    base = shadow_of(x)
-    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind in "fc" and isinstance(n, (int, float)):
-        if n == 2:
-            return elementwise(square, np.square, [x], np.square)
-        if n == 1:
-            return np.positive(x)
-        if n == 0.5:
-            return np.sqrt(x)
-        if n == -1:
-            return np.divide(1.0, x)
-    return elementwise(REGISTRY["power"], np.power, [x, n], operator.pow)
-
-
-OPERATORS: dict[str, tuple[str, Ufunc, Callable[..., Any]]] = {
-    "add": ("add", np.add, operator.add),
-    "sub": ("sub", np.subtract, operator.sub),
-    "mul": ("mul", np.multiply, operator.mul),
-    "truediv": ("div", np.divide, operator.truediv),
-    "lt": ("lt", np.less, operator.lt),
-    "le": ("le", np.less_equal, operator.le),
-    "gt": ("gt", np.greater, operator.gt),
-    "ge": ("ge", np.greater_equal, operator.ge),
-    "eq": ("eq", np.equal, operator.eq),
-    "ne": ("ne", np.not_equal, operator.ne),
-}
-
-
-THROUGH_UFUNCS: dict[str, Ufunc] = {
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift,
-    "rshift": np.right_shift, "floordiv": np.floor_divide, "mod": np.remainder, "divmod": np.divmod,
-    "matmul": np.matmul,
-}  # fmt: skip
-
-
-def install_operators(cls: Any) -> None:
-    """Give Tracer its operators, reflected ones and in-place ones."""
-    for name, (prim_name, ufunc, run) in OPERATORS.items():
-        prim = REGISTRY[prim_name]
-
-        def forward(self: Any, other: Any, prim: Any = prim, ufunc: Any = ufunc, run: Any = run) -> Any:
-            return elementwise(prim, ufunc, [self, other], run)
-
-        def reflected(self: Any, other: Any, prim: Any = prim, ufunc: Any = ufunc, run: Any = run) -> Any:
-            return elementwise(prim, ufunc, [other, self], run)
-
-        def in_place(self: Any, other: Any, ufunc: Any = ufunc, forward: Any = forward) -> Any:
-            if not isinstance(self.shadow, np.ndarray):
-                return forward(self, other)
-            return ufunc(self, other, out=self)
-
-        setattr(cls, f"__{name}__", forward)
-        if name in ("add", "sub", "mul", "truediv"):
-            setattr(cls, f"__r{name}__", reflected)
-            setattr(cls, f"__i{name}__", in_place)
-    cls.__pow__ = _raise_to
-    cls.__rpow__ = lambda self, other: _raise_to(other, self)
-    cls.__ipow__ = lambda self, n: _assign(self, _raise_to(self, n)) if isinstance(self.shadow, np.ndarray) else self**n
-    cls.__neg__ = lambda self: elementwise(REGISTRY["neg"], np.negative, [self], operator.neg)
-    cls.__pos__ = lambda self: np.positive(self)
-    cls.__abs__ = lambda self: elementwise(REGISTRY["abs"], np.abs, [self], _abs)
-    cls.__invert__ = lambda self: np.invert(self)
-    for name, ufunc in THROUGH_UFUNCS.items():
-
-        def call(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
-            return ufunc(self, other)
-
-        def called(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
-            return ufunc(other, self)
-
-        def into(self: Any, other: Any, ufunc: Any = ufunc) -> Any:
-            return ufunc(self, other, out=self) if isinstance(self.shadow, np.ndarray) else ufunc(self, other)
-
-        setattr(cls, f"__{name}__", call)
-        setattr(cls, f"__r{name}__", called)
-        if name != "divmod":
-            setattr(cls, f"__i{name}__", into)
-
-
-def _abs(x: Any) -> Any:
-    return np.abs(x)
-
-
-def copy(x: Any) -> Tracer:
+def copy(x: Any, order: Any = "K") -> Tracer:
     """The same value in memory of its own."""
     trace = owner([x])
     where_, _ = user_site(2)
-    shadow = np.array(x.shadow) if isinstance(x.shadow, np.ndarray) else x.shadow
+    shadow = np.array(x.shadow, order=order) if isinstance(x.shadow, np.ndarray) else x.shadow
     return wrap(trace, None if x.const else symbol_in(trace, x), shadow, where_)
 
 
-def _bitwise(name: str) -> Callable[..., Any]:
-    def call(*operands: Any) -> Any:
-        if all(np.asarray(shadow_of(x)).dtype == np.bool_ for x in operands):
-            return getattr(np, name)(*operands)
-        raise unsupported("bitwise operations on traced integers", "compute them outside the traced function")
+def positive(x: Any, **options: Any) -> Any:
+    """``np.positive(x)``: a copy, or a NumPy scalar."""
+    dtype = np.positive(shadow_of(x), **options).dtype
+    if dtype != x.dtype:
+        return astype(x, dtype)
+    return copy(x) if x.ndim else apply(cast, [x], aval=Aval((), dtype, "scalar"))
+
+
+def _parts(ufunc: Any, first: str, second: str) -> Callable[..., Any]:
+    """A ufunc with two results, each by a primitive of its own."""
+
+    def call(x: Any, **options: Any) -> Any:
+        run = partial(ufunc, **options)
+        return tuple(
+            elementwise(REGISTRY[name], ufunc, [x], lambda v, k=k: run(v)[k], **options)
+            for k, name in enumerate((first, second))
+        )
 
     return call
 
 
+def _divmod(x: Any, y: Any, **options: Any) -> Any:
+    return np.floor_divide(x, y, **options), np.remainder(x, y, **options)
+
+
 COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `functions.products` adds matmul
-    np.positive: lambda x: copy(x) if isinstance(x, Tracer) else np.positive(x),
-    np.bitwise_and: _bitwise("logical_and"),
-    np.bitwise_or: _bitwise("logical_or"),
-    np.bitwise_xor: _bitwise("not_equal"),
-    np.invert: _bitwise("logical_not"),
+    np.positive: positive,
+    np.divmod: _divmod,
+    np.modf: _parts(np.modf, "fraction", "trunc"),
+    np.frexp: _parts(np.frexp, "mantissa", "exponent"),
 }
 
 
-def _of_constants(ufunc: Any, inputs: Sequence[Any]) -> Any:
+def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """Plain numbers only: any ufunc runs."""
     where_ = user_site(2)[0]
-    found = ufunc(*map(shadow_of, inputs))
+    found = ufunc(*map(shadow_of, inputs), **options)
     if not any(isinstance(x, Tracer) for x in inputs):
         return found
     trace = owner(tracers_in(inputs))
@@ -211,36 +164,57 @@ def _of_constants(ufunc: Any, inputs: Sequence[Any]) -> Any:
     return wrap(trace, None, found, where_)
 
 
-def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, where_mask: Any, options: dict[str, Any]) -> Any:
-    """``ufunc(*inputs, out=, where=)`` with a tracer among its arguments."""
-    if options:
-        raise unsupported(f"np.{ufunc.__name__} with {', '.join(options)}", "cast with astype before or after")
-    if all(x.const if isinstance(x, Tracer) else not isinstance(x, np.ndarray) for x in inputs):
-        result = _of_constants(ufunc, inputs)
+def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: dict[str, Any]) -> Any:
+    """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
+    options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
+    if unknown := [k for k in options if k not in ("dtype", "casting")]:
+        raise unsupported(f"np.{ufunc.__name__} with {', '.join(unknown)}", "cast with astype before or after")
+    if "dtype" in options:
+        options["dtype"] = np.dtype(options["dtype"])
+    if mask is not True:
+        inputs = _masked(ufunc, inputs, out, mask)
+    if settled(inputs):
+        result = _of_constants(ufunc, inputs, options)
     elif ufunc in COMPOSED:
-        result = COMPOSED[ufunc](*inputs)
+        result = COMPOSED[ufunc](*inputs, **options)
     elif ufunc in UFUNCS:
-        result = elementwise(UFUNCS[ufunc], ufunc, inputs, ufunc)
+        result = elementwise(UFUNCS[ufunc], ufunc, inputs, partial(ufunc, **options), **options)
     else:
         raise unsupported(f"np.{ufunc.__name__} of a traced value", "write it with other NumPy functions")
     if out is None:
-        if where_mask is not True:
-            raise unsupported(f"np.{ufunc.__name__} with where= but without out=", "pass out=, or use np.where")
         return result
-    if len(out) > 1:
-        raise unsupported(f"np.{ufunc.__name__} with several arrays as out=", "drop out=")
-    (target,) = out
+    if ufunc.nout == 1:
+        return _written(ufunc, out[0], result, mask)
+    return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
+
+
+def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[Any]:
+    """Operands with harmless numbers where ``mask`` is False: what is not used must not make the gradient nan."""
+    if out is None or any(o is None for o in out):
+        raise unsupported(f"np.{ufunc.__name__} with where= but without out=", "pass out=, or use np.where")
+    found = np.asarray(shadow_of(mask)).dtype
+    if found != np.bool_:
+        raise TypeError(f"Cannot cast array data from {found!r} to dtype('bool') according to the rule 'safe'")
+    if ufunc not in INSIDE:
+        return inputs
+    inputs = [as_operand(x) for x in inputs]
+    number = [isinstance(shadow_of(x), (int, float, complex)) for x in inputs]
+    return [
+        x if plain else np.where(mask, x, x.dtype.type(INSIDE[ufunc] if x.dtype.kind in "fc" else 1))
+        for x, plain in zip(inputs, number, strict=True)
+    ]
+
+
+def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
             f"the result of np.{ufunc.__name__} is written into an array made outside the traced function",
             where=user_site()[0], remedy="make the array inside the traced function, or drop out=",
         )  # fmt: skip
-    if where_mask is not True:
-        result = apply(where, [where_mask, result, target])
-    return _assign(target, result)
+    return assign(target, result if mask is True else np.where(mask, result, target))
 
 
-def _assign(target: Tracer, value: Any) -> Tracer:
+def assign(target: Tracer, value: Any) -> Tracer:
     """``target[...] = value`` with NumPy's cast; the target itself."""
     trace = owner([target, *tracers_in([value])])
     check_writable(target, trace)
@@ -262,4 +236,6 @@ def astype(x: Any, dtype: Any) -> Any:
     traceable(np.empty(0, target))
     if target == x.dtype and not isinstance(x.shadow, (int, float, complex)):
         return copy(x)
+    if x.dtype.kind == "c" and target.kind not in "cb":
+        np.asarray(x.shadow).astype(target)  # NumPy's own warning that the imaginary part is lost
     return apply(cast, [x], aval=Aval(x.shape, target, "array" if isinstance(x.shadow, np.ndarray) else "scalar"))

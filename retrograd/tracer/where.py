@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+import warnings
 from types import CodeType, FrameType
 
 from ..ir.types import Where
@@ -34,6 +35,17 @@ def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
     if site is None:
         site = _sites[key] = _describe(frame)
     return site
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning at the user's line."""
+    frame = user_frame(sys._getframe(1))
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
 
 
 def _describe(frame: FrameType) -> tuple[Where, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ import numpy as np
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
-from ...ir.primitive import literal
+from ...ir.primitive import REGISTRY, literal
 from ...ir.types import Where
 from ..names import Names
 
+HELPER = re.compile(r"^def (\w+)", re.MULTILINE)
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 
 
@@ -40,8 +42,9 @@ class Scope:
     """A module under construction: its functions, called ones first, and the names at its top."""
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = Names(HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())))
         self.functions: list[Function] = []
+        self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
 
     def add(self, plan: Plan, hint: str) -> Function:
@@ -137,6 +140,8 @@ class Emitter:
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
+        if prim.helper:
+            self.scope.helpers[prim.helper] = None
         operands = [self._operand(node, i, made) for i in range(len(node.inputs))]
         if prim.emit is not None:
             outs = [self.assign(v) for v in node.outputs]

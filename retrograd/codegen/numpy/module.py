@@ -47,7 +47,8 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     scope = Scope()
     main = scope.add(plan, graph.name)
     defaults = {k: scope.names.fresh(f"constant_{k}") for k in constants or {}}
-    lines = [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
+    lines = [Line(0, text, None) for helper in scope.helpers for text in ("", "", *helper.strip().splitlines())]
+    lines += [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     text = _template().render(
         title=_signature(graph, main), version=VERSION,

@@ -1,6 +1,54 @@
 """NumPy functions that are not ufuncs, one file per family; importing the package fills the table."""
 
-from . import arrays, products, reductions, selection, shapes
-from .table import FUNCTIONS
+from . import (
+    arrays,
+    contraction,
+    cumulative,
+    diagonals,
+    einsum,
+    interpolation,
+    joining,
+    methods,
+    nans,
+    numbers,
+    padding,
+    parts,
+    picking,
+    places,
+    polynomials,
+    products,
+    quantiles,
+    reductions,
+    selection,
+    shapes,
+    sorting,
+    writing,
+)
+from .table import FUNCTIONS, REMEDIES
 
-__all__ = ["FUNCTIONS", "arrays", "products", "reductions", "selection", "shapes"]
+__all__ = [
+    "FUNCTIONS",
+    "REMEDIES",
+    "arrays",
+    "contraction",
+    "cumulative",
+    "diagonals",
+    "einsum",
+    "interpolation",
+    "joining",
+    "methods",
+    "nans",
+    "numbers",
+    "padding",
+    "parts",
+    "picking",
+    "places",
+    "polynomials",
+    "products",
+    "quantiles",
+    "reductions",
+    "selection",
+    "shapes",
+    "sorting",
+    "writing",
+]

@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from ..array import shadow_of
+from ...ir.types import Aval
+from ...ops.elementwise import cast
+from ..array import apply, shadow_of
 from ..creation import full
 from ..ufuncs import copy
-from .table import Axis, as_array, implements
+from .table import Axis, implements
 
 
 @implements(np.copy)
 def copy_(a: Any, order: str = "K", subok: bool = False) -> Any:
-    return copy(as_array(a))
+    if isinstance(shadow_of(a), np.ndarray):
+        return copy(a, order)
+    return apply(cast, [a], aval=Aval((), a.dtype))
 
 
 @implements(np.zeros_like)

@@ -1,59 +1,200 @@
-"""Products of matrices and vectors."""
+"""Products of matrices and vectors; each is a contraction of labelled axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...ir.types import Aval
 from ...ops import linear
-from ..array import apply, shadow_of
+from ...ops import shape as shapes
+from ..array import apply
 from ..trace import unsupported
-from ..ufuncs import COMPOSED, as_operand, astype
-from .shapes import broadcast_to, reshape
-from .table import implements, only_default, shadow_dtype
+from ..ufuncs import COMPOSED
+from .contraction import common, contract, stretched
+from .shapes import broadcast_to, moveaxis, ravel, reshape
+from .table import implements, into, lifted
+
+
+def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> Any:
+    """A product of the last axes, which letters name; axes before them are those of stacks, and broadcast."""
+    m, n = a.ndim - len(core_a), b.ndim - len(core_b)
+    k, l = (x.shape[j + c.index("k")] if j >= 0 else -1 for x, j, c in ((a, m, core_a), (b, n, core_b)))
+    if min(m, n) < 0 or k != l:
+        ufunc(a.shadow, b.shadow)  # NumPy's own error
+    np.broadcast_shapes(a.shape[:m], b.shape[:n])
+    lead = [(j,) for j in range(max(m, n), 0, -1)]  # axes of stacks, by their place from the right
+    la, lb = (*lead[len(lead) - m :], *core_a), (*lead[len(lead) - n :], *core_b)
+    (a, la), (b, lb) = stretched([(a, la), (b, lb)])
+    return contract(a, la, b, lb, (*lead, *core))
 
 
 def matmul(a: Any, b: Any) -> Any:
     """``np.matmul``: a ufunc, but not an elementwise one."""
-    a, b = as_operand(a), as_operand(b)
-    result = np.result_type(shadow_dtype(a), shadow_dtype(b))
-    a, b = (x if shadow_dtype(x) == result else astype(x, result) for x in (a, b))
-    m, n = np.ndim(shadow_of(a)), np.ndim(shadow_of(b))
-    if not (m and n):
-        raise ValueError("matmul: Input operand does not have enough dimensions")
-    if max(m, n) > 2 or min(m, n) == 2:
-        return _stacked_matmul(a, b, m, n)
-    return apply(linear.matmul, [a, b])
+    a, b = common(*lifted(a, b))
+    core_a, core_b = "k" if a.ndim == 1 else "ik", "k" if b.ndim == 1 else "kj"
+    return _stacks(np.matmul, a, core_a, b, core_b, core_a[:-1] + core_b[1:])
+
+
+def vecdot(a: Any, b: Any) -> Any:
+    """``np.vecdot``: the first operand is conjugated."""
+    a, b = common(*lifted(a, b))
+    return _stacks(np.vecdot, _conjugate(a), "k", b, "k", "")
+
+
+def matvec(a: Any, b: Any) -> Any:
+    """``np.matvec``."""
+    a, b = common(*lifted(a, b))
+    return _stacks(getattr(np, "matvec", np.matmul), a, "ik", b, "k", "i")
+
+
+def vecmat(a: Any, b: Any) -> Any:
+    """``np.vecmat``: the first operand is conjugated."""
+    a, b = common(*lifted(a, b))
+    return _stacks(getattr(np, "vecmat", np.matmul), _conjugate(a), "k", b, "kj", "j")
+
+
+def _conjugate(x: Any) -> Any:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
 
 
 COMPOSED[np.matmul] = matmul
+for _name, _handler in (("vecdot", vecdot), ("matvec", matvec), ("vecmat", vecmat)):
+    if hasattr(np, _name):  # the last two came with NumPy 2.2
+        COMPOSED[getattr(np, _name)] = _handler
 
 
-def _stacked_matmul(a: Any, b: Any, m: int, n: int) -> Any:
-    np.matmul(shadow_of(a), shadow_of(b))  # NumPy's own error where the shapes do not fit
-    if m <= 2 and n <= 2:
-        return apply(linear.matmul, [a, b])
-    if m > 2 and n == 2:
-        flat = matmul(reshape(a, (-1, a.shape[-1])), b)
-        return reshape(flat, (*a.shape[:-1], b.shape[-1]))
-    if m == 1:
-        out = _stacked_matmul(reshape(a, (1, -1)), b, 2, n)
-        return reshape(out, (*out.shape[:-2], out.shape[-1]))
-    if n == 1:
-        out = matmul(a, reshape(b, (-1, 1)))
-        return reshape(out, out.shape[:-1])
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    return apply(linear.matmul, [a, b])
+@implements(np.linalg.matmul)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    return matmul(x1, x2)
+
+
+@implements(np.linalg.vecdot)
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    x1, x2 = lifted(x1, x2)
+    return vecdot(moveaxis(x1, axis, -1), moveaxis(x2, axis, -1))
 
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    only_default("dot", out=(out, None))
-    m, n = np.ndim(shadow_of(a)), np.ndim(shadow_of(b))
-    if m == 0 or n == 0:
+    a, b = common(*lifted(a, b))
+    if not (a.ndim and b.ndim):
+        return into(out, np.multiply(a, b))
+    last = b.ndim - (1 if b.ndim == 1 else 2)
+    if a.shape[-1] != b.shape[last]:
+        raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
+    return into(out, _tensor_product(a, [a.ndim - 1], b, [last]))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    a, b = common(*lifted(a, b))
+    if not (a.ndim and b.ndim):
         return np.multiply(a, b)
-    if n <= 2:
-        return matmul(a, b)
-    raise unsupported("np.dot with an operand of three or more axes", "use np.matmul or np.tensordot")
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
+    return _tensor_product(a, [a.ndim - 1], b, [b.ndim - 1])
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    a, b = common(*lifted(a, b))
+    return dot(ravel(_conjugate(a)), ravel(b))
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    a, b = common(*lifted(a, b))
+    return into(out, contract(ravel(a), ("i",), ravel(b), ("j",), ("i", "j")))
+
+
+@implements(np.linalg.outer)
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    x1, x2 = lifted(x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError("Input arrays must be one-dimensional")
+    return outer(x1, x2)
+
+
+@implements(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    a, b = common(*lifted(a, b))
+    if isinstance(axes, (int, np.integer)):
+        over_a, over_b = list(range(-int(axes), 0)), list(range(int(axes)))
+    else:
+        over_a, over_b = (list(np.atleast_1d(x)) for x in axes)
+    over_a, over_b = ([range(x.ndim)[int(k)] for k in over] for x, over in ((a, over_a), (b, over_b)))
+    if len(over_a) != len(over_b) or [a.shape[k] for k in over_a] != [b.shape[k] for k in over_b]:
+        raise ValueError("shape-mismatch for sum")
+    found = _tensor_product(a, over_a, b, over_b)
+    return found if found.ndim else apply(shapes.reshape, [found], aval=Aval((), found.dtype))
+
+
+def _tensor_product(a: Any, over_a: Sequence[int], b: Any, over_b: Sequence[int]) -> Any:
+    """The sum over pairs of axes; the other axes of ``a``, then those of ``b``."""
+    la: list[Any] = [("a", k) for k in range(a.ndim)]
+    lb: list[Any] = [("b", k) for k in range(b.ndim)]
+    for i, j in zip(over_a, over_b, strict=True):
+        lb[j] = la[i]
+    out = (*(l for l in la if l not in lb), *(l for l in lb if l not in la))
+    return contract(a, tuple(la), b, tuple(lb), out)
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    a, b = common(*lifted(a, b))
+    n = max(a.ndim, b.ndim)
+    a, b = (reshape(x, (1,) * (n - x.ndim) + x.shape) if n else x for x in (a, b))
+    la, lb = (tuple((name, k) for k in range(n)) for name in "ab")
+    product = contract(a, la, b, lb, tuple(l for pair in zip(la, lb, strict=True) for l in pair))
+    return reshape(product, tuple(p * q for p, q in zip(a.shape, b.shape, strict=True))) if n else product
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    a, b = common(*lifted(a, b))
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        np.cross(a.shadow, b.shadow)  # NumPy's own error
+        raise unsupported("np.cross of vectors of length 2", "append a zero to them")
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    a, b = (x if x.shape == shape else broadcast_to(x, shape) for x in (a, b))
+    return moveaxis(apply(linear.cross, [a, b]), -1, axisc)
+
+
+@implements(np.linalg.cross)
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    x1, x2 = lifted(x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
+    return cross(x1, x2, axis=axis)
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+    chain = common(*lifted(*arrays))
+    if len(chain) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if any(x.ndim != 2 for x in chain[1:-1]) or any(x.ndim not in (1, 2) for x in (chain[0], chain[-1])):
+        raise np.linalg.LinAlgError("arrays must be 2-dimensional; the first and the last may be vectors")
+    columns = 1 if chain[-1].ndim == 1 else chain[-1].shape[1]
+    lengths = (1 if chain[0].ndim == 1 else chain[0].shape[0], *(x.shape[-1] for x in chain[:-1]), columns)
+
+    @cache
+    def best(i: int, j: int) -> tuple[int, int]:
+        """The least number of multiplications for a part of the chain, and after which factor to divide it."""
+        if i == j:
+            return 0, i
+        return min(
+            (best(i, k)[0] + best(k + 1, j)[0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k) for k in range(i, j)
+        )
+
+    def product(i: int, j: int) -> Any:
+        k = best(i, j)[1]
+        return chain[i] if i == j else matmul(product(i, k), product(k + 1, j))
+
+    return into(out, product(0, len(chain) - 1))

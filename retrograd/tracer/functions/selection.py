@@ -1,38 +1,73 @@
-"""Choices between values: where, ..."""
+"""Choices between values: where, select, piecewise."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ops import elementwise as ops
-from ..array import Tracer, apply, shadow_of
-from ..trace import unsupported
-from ..ufuncs import as_operand, astype
-from .shapes import broadcast_to
-from .table import implements, shadow_dtype
+from ..array import Tracer, shadow_of, tracers_in, wrap
+from ..trace import owner, unsupported
+from ..ufuncs import as_operand, astype, record, settled
+from ..where import user_site
+from .table import as_array, implements, lifted, shadow_dtype
 
 
 @implements(np.where)
 def where(condition: Any, /, *choices: Any) -> Any:
-    if len(choices) != 2:
+    operands = [as_operand(x) for x in (condition, *choices)]
+    shadow = np.where(*map(shadow_of, operands))
+    if settled(operands):
+        trace, site = owner(tracers_in(operands)), user_site()[0]
+        return wrap(trace, None, shadow, site) if choices else tuple(wrap(trace, None, i, site) for i in shadow)
+    if not choices:
         raise unsupported("np.where with one argument: its shape depends on data", "give the two choices")
-    x, y = map(as_operand, choices)
-    condition = as_operand(condition)
-    shadow = np.where(shadow_of(condition), shadow_of(x), shadow_of(y))
-    if shadow_dtype(condition) != np.bool_:
-        condition = np.not_equal(condition, 0)
-    return apply(
-        ops.where, [_spread(condition, shadow.shape, None), *(_spread(v, shadow.shape, shadow.dtype) for v in (x, y))]
-    )
+    if shadow_dtype(operands[0]) != np.bool_:
+        operands[0] = np.not_equal(operands[0], 0)
+    return record(ops.where, operands, (np.dtype(bool), shadow.dtype, shadow.dtype), shadow)
 
 
-def _spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An operand with the dtype and shape of a result; numbers become arrays."""
-    if not isinstance(x, Tracer):
-        x = np.asarray(x, dtype)
-        return x if x.shape == shape else np.broadcast_to(x, shape)
-    if dtype is not None and x.dtype != dtype:
-        x = astype(x, dtype)
-    return x if x.shape == shape else broadcast_to(x, shape)
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    like = np.select([shadow_of(c) for c in condlist], [shadow_of(c) for c in choicelist], shadow_of(default))
+    chosen = _cast(default, like.dtype)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        chosen = np.where(condition, _cast(choice, like.dtype), chosen)
+    return chosen if np.shape(shadow_of(chosen)) == like.shape else np.copy(np.broadcast_to(chosen, like.shape))
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    x = as_operand(x)
+    return x if shadow_dtype(x) == dtype and not isinstance(x, (int, float, complex)) else astype(x, dtype)
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """A function of a traced piece sees all of ``x``, with some point of the piece in place of the other elements."""
+    (x,) = (as_array(v) for v in lifted(x)) if isinstance(x, Tracer) else (as_operand(x),)
+    conditions = _conditions(condlist, np.ndim(shadow_of(x)))
+    if len(conditions) == len(funclist) - 1:
+        rest = conditions[0]
+        for condition in conditions[1:]:
+            rest = np.logical_or(rest, condition)
+        conditions.append(np.logical_not(rest))
+    elif len(conditions) != len(funclist):
+        n = len(conditions)
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    y = np.zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        inside = np.asarray(shadow_of(x))[np.asarray(shadow_of(condition))]
+        if callable(function):
+            piece = np.where(condition, x, inside.flat[0]) if inside.size else x
+            function = function(piece, *args, **kw)  # noqa: PLW2901 - as NumPy does, a value from here on
+        y = np.where(condition, _cast(function, y.dtype), y)
+    return y
+
+
+def _conditions(condlist: Any, ndim: int) -> list[Any]:
+    """One condition per piece; a single one may stand without a list."""
+    shadow = [shadow_of(c) for c in condlist] if isinstance(condlist, (list, tuple)) else shadow_of(condlist)
+    single = np.isscalar(shadow) or (not isinstance(shadow[0], (list, np.ndarray)) and ndim != 0)
+    return [as_operand(c) for c in ([condlist] if single else condlist)]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...errors import CapturedWriteError
 from ...ir.types import Aval
 from ...ops.elementwise import cast
-from ..array import Tracer, apply, shadow_of
-from ..trace import unsupported
+from ..array import Tracer, apply, shadow_of, tracers_in, wrap
+from ..trace import Trace, owner, unsupported
+from ..ufuncs import as_operand, assign
+from ..where import user_site
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+REMEDIES: dict[Any, str] = {}  # of functions that are not traced
 Axis = Any
 
 
@@ -34,6 +39,12 @@ def axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, n))
 
 
+def axis_of(x: Any, axis: Any) -> int:
+    """One axis as a non-negative int."""
+    (k,) = axes_of(x, operator.index(axis))
+    return k
+
+
 def only_default(name: str, **given: Any) -> None:
     for option, (value, default) in given.items():
         if value is not default:
@@ -46,6 +57,38 @@ def truth(value: Any) -> bool:
 
 def shadow_dtype(x: Any) -> np.dtype[Any]:
     return np.asarray(shadow_of(x)).dtype
+
+
+def lifted(*operands: Any) -> list[Any]:
+    """Operands as tracers of arrays and NumPy scalars: lists, plain arrays and numbers enter the trace of the others.
+
+    A view of a plain array shows what its owner writes into it later, and is read-only.
+    """
+    found = [as_operand(x) for x in operands]
+    trace = owner(tracers_in(found))
+    return [as_array(x) if isinstance(x, Tracer) else _entered(trace, x) for x in found]
+
+
+def _entered(trace: Trace, x: Any) -> Tracer:
+    if not isinstance(x, np.ndarray):
+        return wrap(trace, None, np.asarray(x), None)
+    shadow = x.view()
+    shadow.flags.writeable = False
+    return wrap(trace, trace.capture(x), shadow, None)
+
+
+def into(out: Any, result: Any) -> Any:
+    """The result, written into the array ``out`` where one is given."""
+    if out is None:
+        return result
+    if not isinstance(out, Tracer):
+        raise CapturedWriteError(
+            "a traced value is written into an array made outside the traced function", where=user_site()[0],
+            remedy="make the array inside the traced function, or drop out=",
+        )  # fmt: skip
+    if out.shape != np.shape(shadow_of(result)):
+        raise ValueError(f"out has the shape {out.shape}, but the result has the shape {np.shape(shadow_of(result))}")
+    return assign(out, result)
 
 
 def as_array(x: Any) -> Any:

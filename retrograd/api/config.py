@@ -1,0 +1,112 @@
+"""config: what holds for everything that is compiled from now on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ..errors import InternalError, OptionError
+from ..ir.graph import Graph
+from ..ir.parser import parse
+from ..ir.printer import to_text
+from ..passes.lower import lower
+from ..passes.own_outputs import own_outputs
+from ..passes.patterns import Rule
+from ..passes.pipeline import pipeline
+from ..passes.prune import prune
+from ..passes.rules import FAST, REASSOCIATE
+from ..passes.simplify import simplify as simplify_pass
+
+
+class Settings(NamedTuple):
+    """All settings; part of the key of whatever is compiled."""
+
+    exact: bool = False
+    fast: bool = False
+    verify: int = 0
+
+
+OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
+
+
+class Config:
+    """Settings; assign them, or use ``with rg.config(exact=True):`` for a while.
+
+    ``exact``: only rewrites that keep every bit; values then equal plain NumPy's bit for bit.
+    ``fast``: also rewrites that may change overflow and nan, such as ``x - x`` to 0.
+    ``verify``: 0 checks each graph once, 1 after each pass, 2 also its text form, 3 also prints it.
+
+    >>> import retrograd as rg
+    >>> with rg.config(exact=True):
+    ...     rg.config.exact
+    True
+    >>> rg.config.exact
+    False
+    """
+
+    exact: bool
+    fast: bool
+    verify: int
+    base: Settings
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "base", Settings())
+
+    def now(self) -> Settings:
+        """The settings in force here."""
+        return OVERRIDES.get() or self.base
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Settings._fields:
+            raise AttributeError(f"rg.config has no setting {name!r}; it has {', '.join(Settings._fields)}")
+        return getattr(self.now(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, "base", _replaced(self.base, {name: value}))
+
+    @contextmanager
+    def __call__(self, **settings: Any) -> Iterator[Config]:
+        """Settings for the block, in this thread or task alone."""
+        token = OVERRIDES.set(_replaced(self.now(), settings))
+        try:
+            yield self
+        finally:
+            OVERRIDES.reset(token)
+
+    def rules(self) -> list[Rule]:
+        """The tables of rewrites that are on beside the exact one."""
+        return [*([] if self.exact else REASSOCIATE), *(FAST if self.fast else [])]
+
+    def optimised(self, graph: Graph) -> Graph:
+        """The graph after the passes that these settings choose."""
+        rules = self.rules()
+
+        def simplify(graph: Graph) -> Graph:
+            return simplify_pass(graph, rules)
+
+        passes = (prune, lower, simplify, own_outputs)
+        return pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1)
+
+    def watch(self, name: str, graph: Graph, seconds: float) -> None:
+        """What the pipeline's hook does at ``verify`` 2 and 3."""
+        text = to_text(graph)
+        if to_text(parse(text)) != text:
+            raise InternalError(f"the text of {graph.name} after {name} does not round trip")
+        if self.verify >= 3:
+            sys.stderr.write(f"--- {name}: {len(graph.nodes)} nodes, {1e3 * seconds:.2f} ms\n{text}")
+
+
+def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:
+    for name, value in changes.items():
+        if name not in Settings._fields:
+            raise OptionError(f"rg.config has no setting {name!r}", remedy=f"it has {', '.join(Settings._fields)}")
+        allowed = (0, 1, 2, 3) if name == "verify" else (False, True)
+        if type(value) is not type(allowed[0]) or value not in allowed:
+            raise OptionError(f"rg.config.{name} = {value!r}", remedy=f"choose from {allowed}")
+    return settings._replace(**changes)
+
+
+config = Config()

@@ -1,0 +1,58 @@
+"""Larger and smaller ones: maximum, minimum, clip, heaviside. Ties share the derivative equally."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Primitive, primitive, push
+from ..ir.types import Aval
+from .batching import elementwise
+from .bits import bitwise_or
+from .elementwise import binary, eq, function, gt, to_dtype, where
+from .masks import putmask
+
+
+def share(chosen: Symbol, tied: Symbol, dtype: Any) -> Any:
+    """Weights: 1 where chosen, 0.5 where tied, else 0. Ties are rare, so writing them is cheaper than a choice."""
+    weights = to_dtype(chosen, dtype)
+    if not chosen.shape:
+        return where(tied, 0.5, weights)
+    return putmask(weights, tied, chosen.builder.constant(0.5, Aval((), dtype, "scalar")))
+
+
+def _larger(t: Symbol, x: Symbol, y: Symbol) -> Any:
+    return t * share(gt(x, y), eq(x, y), x.dtype)
+
+
+def _taken(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    return t * share(eq(x, out), eq(x, y), x.dtype)  # also where y is nan
+
+
+maximum: Primitive = binary(
+    "maximum", "np.maximum", push(lambda t, out, x, y: _larger(t, x, y)), push(lambda t, out, x, y: _larger(t, y, x))
+)
+minimum: Primitive = binary(
+    "minimum", "np.minimum", push(lambda t, out, x, y: _larger(t, y, x)), push(lambda t, out, x, y: _larger(t, x, y))
+)
+fmax = binary("fmax", "np.fmax", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
+fmin = binary("fmin", "np.fmin", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
+heaviside = binary(
+    "heaviside", "np.heaviside", None,
+    push(lambda t, out, x, y: t * to_dtype(eq(x, 0), x.dtype)),
+)  # fmt: skip
+
+
+def _clip_shape(x: Aval, low: Any, high: Any) -> Aval:
+    return function(x)
+
+
+def _clip_push(t: Symbol, out: Symbol, x: Symbol, low: Any, high: Any) -> Any:
+    return t * share(eq(x, out), bitwise_or(eq(x, low), eq(x, high)), x.dtype)
+
+
+# between two numbers; arrays as bounds go through maximum and minimum
+clip: Primitive = primitive(
+    "clip", _clip_shape, "np.clip({0}, {low}, {high})", takes_out=True, batch=elementwise, cheap=True,
+    diff=(push(_clip_push),),
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""Powers, exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Primitive, pull, push
+from .elementwise import binary, eq, literal_value, square, to_dtype, unary, where
+from .extrema import maximum
+
+LN2 = math.log(2)
+LN10 = math.log(10)
+
+
+def off_zero(x: Symbol) -> Any:
+    """``x`` with 1 in place of 0, to divide by; cheaper than a choice between two."""
+    return x + to_dtype(eq(x, 0), x.dtype)
+
+
+def _power_base(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    n = literal_value(y)
+    if n is None:
+        flat = eq(y, 0)
+        return t * (y * x ** (where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
+    if n == 0:
+        return None
+    return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * x ** (n - 1))
+
+
+def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    return t * (out * log(off_zero(x)))  # at x = 0 the limit for y > 0
+
+
+power = binary("power", "np.power", push(_power_base), push(_power_exponent), op="{0} ** {1}")
+float_power = binary("float_power", "np.float_power", push(_power_base), push(_power_exponent))
+sqrt: Primitive = unary("sqrt", "np.sqrt", push(lambda t, out, x: t / (out * 2)))
+cbrt = unary("cbrt", "np.cbrt", push(lambda t, out, x: t / (square(out) * 3)))
+reciprocal = unary("reciprocal", "np.reciprocal", push(lambda t, out, x: -(t * square(out))))
+
+exp: Primitive = unary("exp", "np.exp", push(lambda t, out, x: t * out))
+exp2: Primitive = unary("exp2", "np.exp2", push(lambda t, out, x: t * (out * LN2)))
+expm1 = unary("expm1", "np.expm1", push(lambda t, out, x: t * exp(x)))  # out + 1 would be 0 for x < -40
+log: Primitive = unary("log", "np.log", push(lambda t, out, x: t / x))
+log2 = unary("log2", "np.log2", push(lambda t, out, x: t / (x * LN2)))
+log10 = unary("log10", "np.log10", push(lambda t, out, x: t / (x * LN10)))
+log1p = unary("log1p", "np.log1p", push(lambda t, out, x: t / (x + 1)))
+
+
+def _above(x: Symbol, out: Symbol) -> Any:
+    """``x - out``, which is never positive; -inf where both are -inf, so that such terms have weight 0."""
+    return x - maximum(out, float(np.finfo(out.dtype).min))
+
+
+logaddexp = binary(
+    "logaddexp", "np.logaddexp",
+    push(lambda t, out, x, y: t * exp(_above(x, out))), push(lambda t, out, x, y: t * exp(_above(y, out))),
+)  # fmt: skip
+logaddexp2 = binary(
+    "logaddexp2", "np.logaddexp2",
+    push(lambda t, out, x, y: t * exp2(_above(x, out))), push(lambda t, out, x, y: t * exp2(_above(y, out))),
+)  # fmt: skip
+
+sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
+cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))
+tan = unary("tan", "np.tan", push(lambda t, out, x: t * (square(out) + 1)))
+arcsin = unary("arcsin", "np.arcsin", push(lambda t, out, x: t / sqrt((1 - x) * (x + 1))))
+arccos = unary("arccos", "np.arccos", push(lambda t, out, x: -(t / sqrt((1 - x) * (x + 1)))))
+arctan = unary("arctan", "np.arctan", push(lambda t, out, x: t / (square(x) + 1)))
+
+
+def _arctan2_y(t: Symbol, out: Symbol, y: Symbol, x: Symbol) -> Any:
+    return t * (x / off_zero(square(y) + square(x)))  # 0 at the origin
+
+
+def _arctan2_x(t: Symbol, out: Symbol, y: Symbol, x: Symbol) -> Any:
+    return -(t * (y / off_zero(square(y) + square(x))))
+
+
+arctan2: Primitive = binary("arctan2", "np.arctan2", push(_arctan2_y), push(_arctan2_x))
+hypot = binary(
+    "hypot", "np.hypot",
+    push(lambda t, out, x, y: t * (x / off_zero(out))), push(lambda t, out, x, y: t * (y / off_zero(out))),
+)  # fmt: skip
+deg2rad: Primitive = unary("deg2rad", "np.deg2rad", pull(lambda ct, x: deg2rad(ct)))
+rad2deg: Primitive = unary("rad2deg", "np.rad2deg", pull(lambda ct, x: rad2deg(ct)))
+
+sinh: Primitive = unary("sinh", "np.sinh", push(lambda t, out, x: t * cosh(x)))
+cosh: Primitive = unary("cosh", "np.cosh", push(lambda t, out, x: t * sinh(x)))
+tanh = unary("tanh", "np.tanh", push(lambda t, out, x: t * (1 - square(out))))
+arcsinh = unary("arcsinh", "np.arcsinh", push(lambda t, out, x: t / sqrt(square(x) + 1)))
+# one root of (x - 1)(x + 1) would take the wrong branch for complex x
+arccosh = unary("arccosh", "np.arccosh", push(lambda t, out, x: t / (sqrt(x - 1) * sqrt(x + 1))))
+arctanh = unary("arctanh", "np.arctanh", push(lambda t, out, x: t / ((1 - x) * (x + 1))))

@@ -1,0 +1,68 @@
+"""Reductions over runs of one axis: what ``np.add.reduceat`` does for increasing starts of which the first is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Arg, Primitive, Pull, Push, primitive, pull, push
+from ..ir.types import Aval
+from .batching import Flags, lanes
+from .elementwise import cast, eq
+from .index import gather
+from .shape import broadcast_to, iota, move_axis, reshape_to
+
+
+def _run_shape(x: Aval, starts: Aval, runs: Aval, axis: int) -> Aval:
+    if not 0 <= axis < x.ndim or starts.ndim != 1 or runs.shape != (x.shape[axis],):
+        raise ValueError(f"{starts} and {runs} are no starts and numbers of runs on axis {axis} of {x}")
+    return Aval((*x.shape[:axis], starts.size, *x.shape[axis + 1 :]), x.dtype)
+
+
+def _spread(r: Symbol, runs: Symbol, axis: int) -> Symbol:
+    """The result of its run, at each element."""
+    spread: Symbol = gather(r, runs, index=(*(slice(None),) * axis, Arg(1)))
+    return spread
+
+
+def _lanes_of_starts(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, axis: int) -> Any:
+    """Lanes are laid end to end along the axis; only the starts of a lane may differ from those of another."""
+    if not flags[1] and not flags[2]:
+        return prim(*args, axis=axis + 1)
+    x, starts, runs = (lanes(size, a, flag) for a, flag in zip(args, flags, strict=True))
+    shape = x.shape[1:]
+    x = move_axis(x, 0, axis)
+    x = reshape_to(x, (*shape[:axis], size * shape[axis], *shape[axis + 1 :]))
+    count = starts.shape[1]
+    out = prim(x, _end_to_end(starts, shape[axis]), _end_to_end(runs, count), axis=axis)
+    return move_axis(reshape_to(out, (*shape[:axis], size, count, *shape[axis + 1 :])), axis, 0)
+
+
+def _end_to_end(numbers: Symbol, step: int) -> Symbol:
+    """Numbers of all lanes in a row, those of lane k larger by k steps."""
+    size = numbers.shape[0]
+    lane = numbers.builder.emit(iota, (), {"aval": Aval((size,), np.dtype(np.int64))})[0]
+    shifted = numbers + broadcast_to(reshape_to(lane * step, (size, 1)), numbers.shape)
+    return reshape_to(shifted, (numbers.size,))
+
+
+def run_reduction(name: str, ufunc: str, diff: Pull | Push) -> Primitive:
+    """A ufunc's ``reduceat``; operands are the array, the starts, and for each place the number of its run."""
+    return primitive(
+        name, _run_shape, f"{ufunc}.reduceat({{0}}, {{1}}, axis={{axis}})", diff=(diff, None), batch=_lanes_of_starts
+    )
+
+
+def _extremum_push(t: Symbol, out: Symbol, x: Symbol, starts: Symbol, runs: Symbol, axis: int) -> Symbol:
+    hit = cast(eq(x, _spread(out, runs, axis)), aval=x.aval)
+    total, count = (run_sum(part, starts, runs, axis=axis) for part in (t * hit, hit))
+    tangent: Symbol = total / count
+    return tangent
+
+
+run_sum: Primitive = run_reduction("run_sum", "np.add", pull(lambda ct, x, starts, runs, axis: _spread(ct, runs, axis)))
+run_max = run_reduction("run_max", "np.maximum", push(_extremum_push))
+run_min = run_reduction("run_min", "np.minimum", push(_extremum_push))

@@ -1,0 +1,126 @@
+"""Rewrite patterns: ordinary functions of symbols, run on holes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..ir.builder import Builder, Symbol, attr_key
+from ..ir.graph import Node, Value
+from ..ir.primitive import Operand, Primitive
+from ..ops.elementwise import const
+
+
+class Hole(Operand):
+    """A variable of a pattern: it stands for any operand, or for any attribute."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        return Match(prim, tuple(operands), attrs)
+
+
+class Number(Hole):
+    """A variable that stands for a number filled into a constant."""
+
+    __slots__ = ()
+
+
+NUMBER = object()  # the default of a parameter that is a Number: ``lambda x, a=NUMBER: …``
+
+
+class Match(Hole):
+    """A pattern: an operation on patterns, holes and numbers."""
+
+    __slots__ = ("attrs", "operands", "prim")
+
+    def __init__(self, prim: Primitive, operands: tuple[Any, ...], attrs: Mapping[str, Any]) -> None:
+        self.prim, self.operands, self.attrs = prim, operands, attrs
+
+    def __str__(self) -> str:
+        return f"{self.prim.name}({', '.join(map(str, (*self.operands, *self.attrs.values())))})"
+
+
+class Rule:
+    """One rewrite; ``then`` may return None to refuse. Parameters that stand in attributes hold attributes."""
+
+    def __init__(self, when: Callable[..., Any], then: Callable[..., Any]) -> None:
+        parameters = inspect.signature(when).parameters
+        self.names = list(parameters)
+        holes = [Number(p.name) if p.default is NUMBER else Hole(p.name) for p in parameters.values()]
+        self.pattern: Match = when(*holes)
+        self.then = then
+        self.name = str(self.pattern)
+        self.wanted = [_producer(p) for p in self.pattern.operands]
+
+    def may_match(self, producers: Sequence[Node | None]) -> bool:
+        """Whether the operands come from primitives that the pattern names: most rules fail here, fast."""
+        if len(producers) != len(self.wanted):
+            return False
+        for prim, node in zip(self.wanted, producers, strict=True):
+            if prim is not None and (node is None or node.prim is not prim):
+                return False
+        return True
+
+    def apply(self, b: Builder, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
+        found: dict[str, Any] = {}
+        if not self._operands(b, self.pattern, inputs, found) or not self._attrs(self.pattern, attrs, found):
+            return None
+        args = [Symbol(b, found[n]) if isinstance(found[n], Value) else found[n] for n in self.names]
+        result: Symbol | None = self.then(*args)
+        return result
+
+    def _operands(self, b: Builder, pattern: Match, inputs: Sequence[Value], found: dict[str, Any]) -> bool:
+        if len(inputs) != len(pattern.operands):
+            return False
+        for wanted, value in zip(pattern.operands, inputs, strict=True):  # noqa: SIM110 - this is the hot loop
+            if not self._value(b, wanted, value, found):
+                return False
+        return True
+
+    def _value(self, b: Builder, pattern: Any, value: Value, found: dict[str, Any]) -> bool:
+        if isinstance(pattern, Match):
+            node = b.made.get(value)
+            return (
+                node is not None
+                and node.prim is pattern.prim
+                and self._attrs(pattern, node.attrs, found)
+                and self._operands(b, pattern, node.inputs, found)
+            )
+        if isinstance(pattern, Hole):
+            if isinstance(pattern, Number) and constant_of(b, value) is None:
+                return False
+            return found.setdefault(pattern.name, value) is value
+        number = constant_of(b, value)
+        return number is not None and number == pattern and attr_key(complex(number)) == attr_key(complex(pattern))
+
+    def _attrs(self, pattern: Match, attrs: Mapping[str, Any], found: dict[str, Any]) -> bool:
+        for name, wanted in pattern.attrs.items():
+            if isinstance(wanted, Hole):
+                if attr_key(found.setdefault(wanted.name, attrs[name])) != attr_key(attrs[name]):
+                    return False
+            elif attr_key(attrs[name]) != attr_key(wanted):
+                return False
+        return True
+
+
+def _producer(pattern: Any) -> Primitive | None:
+    """The primitive that an operand must come from."""
+    if isinstance(pattern, Match):
+        return pattern.prim
+    return const if isinstance(pattern, Number) or not isinstance(pattern, Hole) else None
+
+
+def constant_of(b: Builder, value: Value) -> Any:
+    """The number that a constant is filled with, or None."""
+    node = b.made.get(value)
+    if node is None or node.prim is not const or isinstance(node.attrs["value"], tuple):
+        return None
+    return node.attrs["value"]

@@ -1,0 +1,143 @@
+"""The tables of rewrites, in three classes.
+
+EXACT rules give the same bits, for -0.0, nan and inf too; they are always on. REASSOCIATE rules may change a
+rounding, by a few units in the last place of the largest term; they are on unless ``rg.config.exact``. FAST rules may
+change overflow and nan; they are off unless ``rg.config.fast``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ir.types import Aval
+from ..ops.elementwise import cast, div, literal_value, logical_not, mul, neg, where
+from ..ops.functions import exp, log
+from ..ops.index import additem, getitem, setitem
+from ..ops.reduce import sum_
+from ..ops.shape import broadcast, permute, reshape
+from .patterns import NUMBER, Rule
+
+
+def _real(x: Symbol) -> Symbol | None:
+    """x itself, but for complex numbers: their product with 1 has the terms 0·inf and 0 - 0."""
+    return None if x.dtype.kind == "c" else x
+
+
+def _negated(x: Symbol) -> Symbol | None:
+    return None if x.dtype.kind == "c" else neg(x)
+
+
+def _composed(x: Symbol, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
+    return permute(x, axes=tuple(p[i] for i in q))
+
+
+def _whole(x: Symbol, i: tuple[Any, ...]) -> Symbol | None:
+    return x if all(s == slice(None) for s in i) else None
+
+
+def _widened(x: Symbol, a: Any, c: Any) -> Symbol | None:
+    """x itself where it was cast to a wider type and back."""
+    exact = x.aval == c and x.dtype.kind == a.dtype.kind == "f" and x.dtype.itemsize < a.dtype.itemsize
+    return x if exact else None
+
+
+def _padded(x: Symbol, a: Aval, c: Aval) -> Symbol | None:
+    """Broadcasting pads with leading axes of length 1 by itself."""
+    pads = a.shape == (1,) * (a.ndim - x.ndim) + x.shape
+    return broadcast(x, aval=c) if pads else None
+
+
+def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:
+    """A sum that keeps the axes that a reshape would put back."""
+    kept = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    return sum_(x, axis=axis, keepdims=True) if a.shape == kept else None
+
+
+def _negated_constant(x: Symbol, y: Symbol) -> Symbol | None:
+    n = literal_value(y)
+    return x * -n if n is not None and x.dtype.kind == "f" else None
+
+
+def _reciprocal(x: Symbol, y: Symbol) -> Symbol | None:
+    """Division by a power of two is exactly multiplication by its reciprocal."""
+    n = literal_value(y)
+    if n is None or isinstance(n, complex) or x.dtype.kind != "f" or not 1e-4 < abs(n) < 1e4:
+        return None
+    return x * (1 / n) if math.frexp(n)[0] in (0.5, -0.5) else None
+
+
+def _scaled(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
+    """(x · a) · b as x · (a b), for numbers a and b whose product neither overflows nor vanishes."""
+    a, b = literal_value(y), literal_value(z)
+    if a is None or b is None or x.dtype.kind != "f":
+        return None
+    limits = np.finfo(x.dtype)
+    return x * (a * b) if float(limits.tiny) <= abs(a * b) <= float(limits.max) else None
+
+
+def _scaled_sum(x: Symbol, axis: tuple[int, ...], keepdims: bool, y: Symbol) -> Symbol | None:
+    """The sum of multiples as the multiple of the sum: one multiplication instead of many."""
+    a = literal_value(y)
+    return sum_(x, axis=axis, keepdims=keepdims) * a if a is not None and x.dtype.kind == "f" else None
+
+
+EXACT = [
+    Rule(lambda x: neg(neg(x)), lambda x: x),
+    Rule(lambda x: x * 1, _real),
+    Rule(lambda x: 1 * x, _real),
+    Rule(lambda x: x / 1, _real),
+    Rule(lambda x: x * -1, _negated),
+    Rule(lambda x: -1 * x, _negated),
+    Rule(lambda x: x - 0, lambda x: x),
+    Rule(lambda x: x + -0.0, _real),
+    Rule(lambda x: -0.0 + x, _real),
+    Rule(lambda x, y: neg(x) * y, lambda x, y: neg(x * y) if x.dtype.kind == "f" else None),
+    Rule(lambda x, y: x * neg(y), lambda x, y: neg(x * y) if x.dtype.kind == "f" else None),
+    Rule(lambda x, y: neg(x) / y, lambda x, y: neg(x / y) if x.dtype.kind == "f" else None),
+    Rule(lambda x, a=NUMBER: neg(x * a), _negated_constant),
+    Rule(lambda x, a=NUMBER: x / a, _reciprocal),
+    Rule(lambda x, y: x + -y, lambda x, y: x - y),
+    Rule(lambda x, y: -x + y, lambda x, y: y - x),
+    Rule(lambda x, y: x - -y, lambda x, y: x + y),
+    Rule(lambda x: x**1, _real),
+    Rule(lambda c, x: where(c, x, x), lambda c, x: x),
+    Rule(lambda c, x, y: where(logical_not(c), x, y), lambda c, x, y: where(c, y, x)),
+    Rule(lambda x, p, q: permute(permute(x, axes=p), axes=q), _composed),
+    Rule(lambda x, p: permute(x, axes=p), lambda x, p: x if p == tuple(range(len(p))) else None),
+    Rule(lambda x, a, c: reshape(reshape(x, aval=a), aval=c), lambda x, a, c: reshape(x, aval=c)),
+    Rule(lambda x, i, a: reshape(sum_(x, axis=i, keepdims=False), aval=a), _keeping),
+    Rule(lambda x, a: reshape(x, aval=a), lambda x, a: x if x.aval == a else None),
+    Rule(lambda x, a, c: broadcast(broadcast(x, aval=a), aval=c), lambda x, a, c: broadcast(x, aval=c)),
+    Rule(lambda x, a, c: broadcast(reshape(x, aval=a), aval=c), _padded),
+    Rule(lambda x, a: broadcast(x, aval=a), lambda x, a: x if x.aval == a else None),
+    Rule(lambda x, a: cast(x, aval=a), lambda x, a: x if x.aval == a else None),
+    Rule(lambda x, a, c: cast(cast(x, aval=a), aval=c), _widened),
+    Rule(lambda x, i: getitem(x, index=i), _whole),
+    Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
+]
+
+REASSOCIATE = [
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(x, a), b), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(a, x), b), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(x, a)), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(a, x)), _scaled),
+    Rule(lambda x, i, k: sum_(neg(x), axis=i, keepdims=k), lambda x, i, k: neg(sum_(x, axis=i, keepdims=k))),
+    Rule(lambda x, i, k, a=NUMBER: sum_(x * a, axis=i, keepdims=k), _scaled_sum),
+    Rule(lambda x, i, k, a=NUMBER: sum_(a * x, axis=i, keepdims=k), _scaled_sum),
+]
+
+FAST = [
+    Rule(lambda x: x - x, lambda x: x.builder.zeros(x.aval)),
+    Rule(lambda x: 0 * x, lambda x: x.builder.zeros(x.aval)),
+    Rule(lambda x: x * 0, lambda x: x.builder.zeros(x.aval)),
+    Rule(lambda x: div(x, x), lambda x: x.builder.constant(1, x.aval)),
+    Rule(lambda x: exp(log(x)), lambda x: x),
+    Rule(lambda x: log(exp(x)), lambda x: x),
+]

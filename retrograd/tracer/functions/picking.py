@@ -1,0 +1,93 @@
+"""Functions that pick elements by number or by condition: take, compress, extract, choose, ix_, meshgrid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops import choice
+from ..array import Tracer, apply, shadow_of
+from ..indexing import get, is_traced
+from ..trace import unsupported
+from ..ufuncs import as_operand, astype, copy
+from .places import at_places, plain
+from .shapes import broadcast_to, ravel, reshape
+from .table import Axis, axes_of, implements, into, lifted
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "raise") -> Any:
+    indices = as_operand(indices)
+    x = lifted(a, indices)[0]
+    x = ravel(x) if axis is None else x
+    (k,) = axes_of(x, 0 if axis is None else axis)
+    found = get(x, (*(slice(None),) * k, within(indices, x.shape[k], mode)))
+    return into(out, copy(found) if isinstance(found, Tracer) and found.parent is not None else found)
+
+
+def within(number: Any, n: int, mode: str) -> Any:
+    """Indices below ``n``: beyond, in mode "wrap" they begin again, in mode "clip" they stay at the ends."""
+    if mode == "raise":
+        return number
+    if mode not in {"wrap", "clip"}:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return np.remainder(number, n) if mode == "wrap" else np.minimum(np.maximum(number, 0), n - 1)
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
+    if is_traced(condition):
+        raise unsupported("compressing by a traced condition: the shape depends on data", "use np.where(condition, a, 0)")
+    (x,) = lifted(a)
+    x = ravel(x) if axis is None else x
+    (k,) = axes_of(x, 0 if axis is None else axis)
+    return into(out, at_places(x, np.compress(shadow_of(condition), np.arange(x.shape[k])), k))
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    return compress(np.ravel(plain(condition, "the condition of np.extract")), arr)
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    number, *found = lifted(a, *choices)
+    np.choose(number.shadow, [x.shadow for x in found], mode=mode)  # NumPy's own error
+    shape = np.broadcast_shapes(number.shape, *(x.shape for x in found))
+    dtype = np.result_type(*(x.dtype for x in found))
+    found = [x if x.dtype == dtype else astype(x, dtype) for x in found]
+    spread = [x if x.shape == shape else broadcast_to(x, shape) for x in (within(number, len(found), mode), *found)]
+    return into(out, apply(choice.choose, spread))
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[Any, ...]:
+    found = []
+    for k, given in enumerate(args):
+        item = as_operand(given)
+        if np.ndim(item) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if np.asarray(shadow_of(item)).dtype == np.bool_:
+            (item,) = np.nonzero(plain(item, "a mask"))
+        elif not np.size(item):
+            item = np.zeros(0, np.intp)
+        found.append(np.reshape(item, (1,) * k + (np.size(shadow_of(item)),) + (1,) * (len(args) - k - 1)))
+    return tuple(found)
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in {"xy", "ij"}:
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    axes = list(range(len(xi)))
+    if indexing == "xy" and len(xi) > 1:
+        axes[:2] = [1, 0]
+    lines = lifted(*xi)
+    found = [reshape(x, (1,) * k + (x.size,) + (1,) * (len(xi) - k - 1)) for k, x in zip(axes, lines, strict=True)]
+    if not sparse:
+        shape = np.broadcast_shapes(*(x.shape for x in found))
+        found = [broadcast_to(x, shape) for x in found]
+    if copy:
+        return tuple(x.copy() for x in found)
+    return found if sparse else tuple(found)  # as NumPy does

@@ -1,0 +1,124 @@
+"""Medians, percentiles and quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops import quantile as ops
+from ..array import Tracer, apply, shadow_of
+from ..trace import unsupported
+from .reductions import ABSENT, array_of, as_dtype
+from .shapes import ravel, reshape
+from .table import Axis, axes_of, implements, into, only_default, truth
+
+
+class Lines:
+    """An array with the axes of a reduction joined into one, and how the result gets its shape."""
+
+    def __init__(self, a: Any, axis: Axis) -> None:
+        x = as_dtype(a, np.dtype(float)) if a.dtype.kind in "iub" else a
+        axes = axes_of(x, axis)
+        self.kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        if len(axes) == x.ndim:
+            self.array, self.axis = x if x.ndim == 1 else ravel(x), 0
+        elif len(axes) == 1:
+            self.array, self.axis = x, axes[0]
+        else:
+            moved = np.moveaxis(x, axes, range(-len(axes), 0))
+            self.array = reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1))
+            self.axis = self.array.ndim - 1
+
+    def shaped(self, found: Any, levels: tuple[int, ...], keepdims: Any, out: Any) -> Any:
+        """A result with axes of levels in front, and kept axes if wanted."""
+        rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
+        return into(out, found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest)))
+
+
+@implements(np.median)
+def median(
+    a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:  # fmt: skip
+    lines = Lines(array_of(a), axis)
+    return lines.shaped(apply(ops.median, [lines.array], axis=lines.axis), (), keepdims, out)
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT
+) -> Any:  # fmt: skip
+    lines = Lines(array_of(a), axis)
+    return lines.shaped(apply(ops.nanmedian, [lines.array], axis=lines.axis), (), keepdims, out)
+
+
+def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
+    a, q, axis, out, method, keepdims, weights, interpolation = options
+    name = f"{'nan' if skip else ''}{'quantile' if scale == 1 else 'percentile'}"
+    only_default(name, weights=(weights, None), interpolation=(interpolation, None))
+    if method not in (ops.METHODS if not skip else ("linear",)):
+        raise unsupported(f"np.{name} with method={method!r}", "use method='linear'")
+    a = array_of(a, q)
+    if skip and a.size == 0:
+        return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
+    example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
+    lines = Lines(a, axis)
+    if isinstance(q, Tracer) and not q.const:
+        if skip or method != "linear":
+            raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
+        levels = np.divide(q, scale)
+        found = _at(lines, ravel(levels))
+        return lines.shaped(found if levels.ndim else found[0], levels.shape, keepdims, out)
+    levels = np.true_divide(shadow_of(q), a.dtype.type(scale) if a.dtype.kind == "f" else scale)
+    rows = np.asarray(levels, float).reshape(-1).tolist()
+    if not skip:
+        exact: Any = tuple(rows) if levels.ndim else rows[0]
+        found = apply(ops.quantile, [lines.array], axis=lines.axis, q=exact, method=method)
+    else:
+        array = as_dtype(lines.array, example.dtype)
+        each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
+        found = np.stack(each) if levels.ndim else each[0]
+    return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
+
+
+def _at(lines: Lines, levels: Any) -> Any:
+    """Between the neighbours of places that are known only when the compiled function runs."""
+    ordered = np.moveaxis(np.sort(lines.array, lines.axis), lines.axis, 0)
+    at = levels * (len(ordered) - 1)
+    low = np.floor(at).astype(np.int64)
+    high = np.minimum(low + 1, len(ordered) - 1)
+    part = reshape(at - low, (-1, *(1,) * (ordered.ndim - 1)))
+    before = ordered[low]
+    return before + (ordered[high] - before) * part
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
+) -> Any:  # fmt: skip
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=False)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
+) -> Any:  # fmt: skip
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=False)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = ABSENT, *, weights: Any = None, interpolation: Any = None,
+) -> Any:  # fmt: skip
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = ABSENT, *, weights: Any = None, interpolation: Any = None,
+) -> Any:  # fmt: skip
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=True)

@@ -1,0 +1,106 @@
+"""``python -m retrograd``: what it prints, and what it says of wrong arguments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import retrograd as rg
+from retrograd.cli import main
+
+PROGRAM = """
+import numpy as np
+import retrograd as rg
+
+def f(x, a):
+    return np.sum(np.sin(x) * a)
+
+g = rg.grad(f)
+"""
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    return f"{file}:f"
+
+
+def show(target: str, *options: str) -> int:
+    return main(["show", target, "--arg", "f64[3,2]", "--arg", "float", *options])
+
+
+def test_ir_parses_back(target, capsys):
+    assert show(target, "--emit", "ir") == 0
+    text = capsys.readouterr().out
+    assert str(rg.ir.parse(text)) == text
+    assert "sin %x" in text
+
+
+def test_grad_ir_is_the_graph_of_the_gradient(target, capsys):
+    assert show(target, "--emit", "grad-ir") == 0
+    assert capsys.readouterr().out.startswith("graph f_grad(%x: f64[3,2], %a: float)")
+
+
+def test_source_is_a_module(target, capsys):
+    assert show(target) == 0
+    scope: dict = {}
+    exec(capsys.readouterr().out, scope)
+    assert callable(scope["f_grad"])
+
+
+def test_dot_is_a_digraph(target, capsys):
+    assert show(target, "--emit", "dot") == 0
+    assert capsys.readouterr().out.startswith('digraph "f" {')
+
+
+def test_a_compiled_function_is_shown_as_the_plain_one(target, capsys):
+    assert show(target.removesuffix("f") + "g", "--emit", "ir") == 0
+    assert "graph f(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["show", "nothing"], "names no function"),
+        (["show", "no.such.module:f"], "cannot load"),
+        (["show", "math:nothing"], "cannot load"),
+        (["show", "math:sin", "--arg", "f65[3]"], "is no type"),
+        (["opt", "no/such/file.ir"], "cannot read"),
+    ],
+)
+def test_wrong_arguments_end_in_a_message_and_status_2(arguments, complaint, capsys):
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert complaint in said.err
+    assert not said.out
+
+
+def test_opt_runs_passes_on_text(tmp_path, capsys):
+    file = tmp_path / "graph.ir"
+    file.write_text(str(rg.trace(lambda x: -(0.0 - x) * 1.0)(2.0)), encoding="utf-8")
+    assert main(["opt", str(file), "-p", "simplify,prune"]) == 0
+    assert "const {value=1.0}" not in capsys.readouterr().out
+
+
+def test_opt_transposes_a_linear_graph(tmp_path, capsys):
+    file = tmp_path / "graph.ir"
+    file.write_text("graph f(%x: f64[3]) {\n  %0 = neg %x : f64[3]\n  return %0\n}\n", encoding="utf-8")
+    assert main(["opt", str(file), "-p", "transpose"]) == 0
+    assert "graph f_adjoint(%ct: f64[3])" in capsys.readouterr().out
+
+
+def test_opt_names_the_passes_it_knows(tmp_path, capsys):
+    file = tmp_path / "graph.ir"
+    file.write_text("graph f(%x: f64) {\n  return %x\n}\n", encoding="utf-8")
+    assert main(["opt", str(file), "-p", "nonsense"]) == 2
+    assert "simplify" in capsys.readouterr().err
+
+
+def test_the_module_runs(target):
+    command = [sys.executable, "-m", "retrograd", "show", target, "--arg", "f64[2]", "--arg", "float"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "def f_grad(x, a):" in done.stdout

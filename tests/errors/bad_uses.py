@@ -1,0 +1,947 @@
+"""Bad uses, as careless users write them: one function each, with `# <-` on the line that an error must name."""
+
+# ruff: noqa: B008, PLW0108 - they are written as users write them, and made in loops
+
+# ruff: noqa: B008, PLW0108 - they are written as users write them, and made in loops
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import retrograd as rg
+from retrograd import errors
+
+X = np.array([1.0, 2.0, 3.0])
+W = np.array([4.0, 5.0, 6.0])
+
+
+class BadUse(NamedTuple):
+    """A function that must fail, the class of its error, and the function that holds the line to be named."""
+
+    call: Callable[[], Any]
+    error: type[errors.RetrogradError]
+    culprit: Callable[..., Any]
+
+
+BAD_USES: dict[str, BadUse] = {}
+
+
+def add(name: str, call: Callable[[], Any], error: type[errors.RetrogradError]) -> None:
+    BAD_USES[name] = BadUse(call, error, call)
+
+
+def add_traced(name: str, function: Callable[[Any], Any], error: type[errors.RetrogradError]) -> None:
+    """The line is that of a lambda, or of the call where NumPy's own function is traced."""
+
+    def call() -> Any:
+        return rg.jit(lambda x: function(x))(X)  # <-
+
+    culprit = function if getattr(function, "__name__", "") == "<lambda>" else call
+    BAD_USES[name] = BadUse(call, error, culprit)
+
+
+def bad(error: type[errors.RetrogradError]) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    def register(call: Callable[[], Any]) -> Callable[[], Any]:
+        assert call.__name__ not in BAD_USES
+        BAD_USES[call.__name__] = BadUse(call, error, call)
+        return call
+
+    return register
+
+
+def square_sum(x):
+    return np.sum(x * x)
+
+
+# ------------------------------------------------------------------------------------------ what is not traced
+
+UNTRACED: dict[str, Callable[[Any], Any]] = {
+    "an array of objects": lambda x: np.array([x[0], None]),
+    "an array asked to hold objects": lambda x: np.array([x[0], x[1]], dtype=object),
+    "zeros of objects": lambda x: np.zeros(3, dtype=object),
+    "a list of objects": lambda x: np.asarray([None, 1.0]),
+    "long doubles": lambda x: x.astype(np.longdouble),
+    "long double zeros": lambda x: np.zeros(3, np.longdouble),
+    "an array in another byte order": lambda x: x + W.astype(">f8"),
+    "a masked array": lambda x: x + np.ma.array(W, mask=[True, False, False]),
+    "the strides": lambda x: x.strides,
+    "the memory": lambda x: x.data,
+    "the memory as ctypes": lambda x: x.ctypes,
+    "tobytes": lambda x: x.tobytes(),
+    "tofile": lambda x: x.tofile("nowhere"),
+    "a view of another dtype": lambda x: x.view(np.int64),
+    "an array of traced length": lambda x: np.zeros(np.argmax(x)),
+    "add.at into a plain array": lambda x: np.add.at(W.copy(), [0], x[0]),
+    "several arrays as out": lambda x: np.divmod(x, 2.0, out=(np.zeros(3), np.zeros(3))),
+}
+
+for _name, _function in UNTRACED.items():
+    add_traced(f"traced {_name}", _function, errors.UnsupportedError)
+
+
+@bad(errors.UnsupportedError)
+def an_array_of_objects_as_argument():
+    rg.jit(lambda x: x)(np.array([1.0, None]))  # <-
+
+
+@bad(errors.UnsupportedError)
+def an_array_of_strings_as_argument():
+    rg.jit(lambda x, names: x)(X, np.array(["a", "b"]))  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_masked_array_as_argument():
+    rg.jit(np.sum)(np.ma.array(X, mask=[True, False, False]))  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_masked_array_after_a_plain_one():
+    f = rg.jit(np.sum)
+    f(X)
+    f(np.ma.array(X, mask=[True, False, False]))  # <-
+
+
+@bad(errors.UnsupportedError)
+def an_unknown_subclass_as_argument():
+    class Quantity(np.ndarray):
+        pass
+
+    rg.jit(np.sum)(X.view(Quantity))  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_long_double_as_argument():
+    rg.grad(square_sum)(np.longdouble(2.0))  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_big_endian_array_as_argument():
+    rg.grad(square_sum)(X.astype(">f8"))  # <-
+
+
+@bad(errors.UnsupportedError)
+def an_array_of_records_as_argument():
+    rg.jit(lambda x: x)(np.zeros(2, [("a", float)]))  # <-
+
+
+@bad(errors.UnsupportedError)
+def dates_as_argument():
+    rg.jit(lambda x: x)(np.zeros(2, "M8[s]"))  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_traced_value_behind_a_split():
+    def f(x):
+        y = np.zeros(4)
+        left, _ = np.split(y, 2)
+        y[0] = x[0]
+        return left + 1.0  # <-
+
+    rg.jit(f)(X)
+
+
+@bad(errors.UnsupportedError)
+def a_write_through_a_diagonal():
+    def f(x):
+        y = np.zeros(4)
+        left, _ = np.split(y, 2)
+        left[0] = x[0]  # <-
+        return y
+
+    rg.jit(f)(X)
+
+
+# ---------------------------------------------------------------------- positions that cannot be differentiated
+
+for _what, _value in {
+    "an int": 3,
+    "an array of ints": np.arange(3),
+    "a bool": True,
+    "a NumPy bool": np.bool_(True),
+    "an array of bools": np.array([True]),
+    "a string": "x",
+    "bytes": b"x",
+    "None": None,
+    "an object": object(),
+    "a function": square_sum,
+    "a list of ints": [1, 2],
+    "an empty tuple": (),
+    "an empty dict": {},
+    "a NumPy int": np.int64(3),
+}.items():
+
+    def _differentiated(value: Any = _value) -> Any:
+        return rg.grad(square_sum)(value)  # <-
+
+    add(f"grad of {_what}", _differentiated, errors.NonDifferentiableError)
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_among_the_primals_of_vjp():
+    rg.vjp(lambda x, n: x * n, X, 2)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_among_the_primals_of_jvp():
+    rg.jvp(lambda x: x * 2, (2,), (1.0,))  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_under_linearize():
+    rg.linearize(lambda x: x * 2, 2)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_under_jacfwd():
+    rg.jacfwd(lambda x: x * 2)(2)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_under_jacrev():
+    rg.jacrev(lambda x: x * 2)(2)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_under_hessian():
+    rg.hessian(lambda x: x * 2)(2)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def an_int_under_check_grads():
+    rg.check_grads(square_sum, (np.arange(3),))  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def grad_of_an_argmax():
+    rg.grad(np.argmax)(X)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def grad_of_a_comparison():
+    rg.grad(lambda x: x > 1.0)(2.0)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def grad_of_a_count():
+    rg.grad(len)(X)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def grad_of_a_complex_output():
+    rg.grad(lambda x: x * 1j)(2.0)  # <-
+
+
+@bad(errors.NonDifferentiableError)
+def the_transpose_of_a_sine():
+    def f(x):
+        return np.sin(x)  # <-
+
+    rg.linear_transpose(f, X)
+
+
+@bad(errors.NonDifferentiableError)
+def the_transpose_of_a_square():
+    def f(x):
+        return x * x  # <-
+
+    rg.linear_transpose(f, X)
+
+
+# --------------------------------------------------------------------------------------------- outputs and aux
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_a_vector():
+    rg.grad(np.sin)(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_an_empty_array():
+    rg.grad(lambda x: x[:0])(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_a_pair():
+    rg.value_and_grad(lambda x: (np.sum(x), 1.0))(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_nothing():
+    rg.grad(lambda x: None)(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_a_string():
+    rg.grad(lambda x: "loss")(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def a_hessian_of_a_vector():
+    rg.hessian(np.sin)(X)  # <-
+
+
+@bad(errors.NonScalarOutputError)
+def grad_of_a_vector_with_aux():
+    rg.grad(lambda x: (x, 1.0), has_aux=True)(X)  # <-
+
+
+@bad(errors.OptionError)
+def aux_without_a_pair():
+    rg.grad(square_sum, has_aux=True)(X)  # <-
+
+
+@bad(errors.OptionError)
+def aux_in_a_list():
+    rg.value_and_grad(lambda x: [np.sum(x), 1.0], has_aux=True)(X)  # <-
+
+
+@bad(errors.OptionError)
+def aux_in_a_triple():
+    rg.vjp(lambda x: (x, x, x), X, has_aux=True)  # <-
+
+
+# ---------------------------------------------------------------------------------------------------- argnums
+
+for _argnums in (1, -2, "y", "0", None, 1.0, True, (0, 0), (0, "x"), (0, -1), (0, 5), (), [], {0}, "x "):
+
+    def _named(argnums: Any = _argnums) -> Any:
+        return rg.grad(square_sum, argnums)(X)  # <-
+
+    add(f"argnums {_argnums!r}", _named, errors.ArgnumsError)
+
+
+@bad(errors.ArgnumsError)
+def argnums_of_a_call_without_arguments():
+    rg.grad(square_sum)()  # <-
+
+
+@bad(errors.ArgnumsError)
+def a_position_that_is_passed_by_name():
+    rg.grad(square_sum)(x=X)  # <-
+
+
+@bad(errors.ArgnumsError)
+def a_default_that_the_call_leaves_out():
+    rg.grad(lambda x, scale=2.0: np.sum(x) * scale, "scale")(X)  # <-
+
+
+@bad(errors.ArgnumsError)
+def vjp_at_no_point():
+    rg.vjp(lambda: 1.0)  # <-
+
+
+# ----------------------------------------------------------------------------------------- shapes and structures
+
+for _what, _ct in {
+    "a number for an array": 1.0,
+    "another shape": np.ones(4),
+    "a longer shape": np.ones((1, 3)),
+    "a string": "ct",
+    "an array of objects": np.array([1.0, None, 2.0]),
+    "a complex array": 1j * X,
+    "a masked array": np.ma.array(X),
+}.items():
+
+    def _pulled(ct: Any = _ct) -> Any:
+        return rg.vjp(np.sin, X)[1](ct)  # <-
+
+    def _pushed(ct: Any = _ct) -> Any:
+        return rg.jvp(np.sin, (X,), (ct,))  # <-
+
+    def _transposed(ct: Any = _ct) -> Any:
+        return rg.linear_transpose(np.negative, X)(ct)  # <-
+
+    add(f"cotangent {_what}", _pulled, errors.ShapeError)
+    add(f"tangent {_what}", _pushed, errors.ShapeError)
+    add(f"transposed cotangent {_what}", _transposed, errors.ShapeError)
+
+for _what, _ct in {"a list": [1.0, 2.0, 3.0], "a tuple": (X,), "None": None, "a dict": {"x": X}}.items():
+
+    def _pulled_tree(ct: Any = _ct) -> Any:
+        return rg.vjp(np.sin, X)[1](ct)  # <-
+
+    add(f"cotangent {_what}", _pulled_tree, errors.TreeError)
+
+
+@bad(errors.TreeError)
+def a_tangent_too_many():
+    rg.jvp(np.sin, (X,), (X, X))  # <-
+
+
+@bad(errors.TreeError)
+def bare_primals():
+    rg.jvp(np.sin, X, X)  # <-
+
+
+@bad(errors.TreeError)
+def a_tangent_too_few_for_a_linearization():
+    rg.linearize(np.multiply, X, W)[1](X)  # <-
+
+
+@bad(errors.TreeError)
+def a_tangent_with_a_missing_key():
+    rg.jvp(lambda d: d["a"] * d["b"], ({"a": 1.0, "b": 2.0},), ({"a": 1.0},))  # <-
+
+
+@bad(errors.TreeError)
+def check_grads_of_a_bare_array():
+    rg.check_grads(square_sum, X)  # <-
+
+
+for _axis in (1, -2, "a", 0.0, True):
+
+    def _mapped(axis: Any = _axis) -> Any:
+        return rg.vmap(np.sin, in_axes=axis)(X)  # <-
+
+    add(f"in_axes {_axis!r}", _mapped, errors.ShapeError)
+
+for _axis in (2, -3, "a", 0.0, True, None):
+
+    def _stacked(axis: Any = _axis) -> Any:
+        return rg.vmap(np.sin, out_axes=axis)(np.ones((3, 2)))  # <-
+
+    add(f"out_axes {_axis!r}", _stacked, errors.ShapeError)
+
+
+@bad(errors.ShapeError)
+def lanes_of_different_numbers():
+    rg.vmap(np.add)(X, np.ones(4))  # <-
+
+
+@bad(errors.ShapeError)
+def no_lanes():
+    rg.vmap(np.sin, in_axes=None)(X)  # <-
+
+
+@bad(errors.ShapeError)
+def lanes_of_a_number():
+    rg.vmap(np.sin)(2.0)  # <-
+
+
+@bad(errors.TreeError)
+def more_axes_than_arguments():
+    rg.vmap(np.sin, in_axes=(0, 0))(X)  # <-
+
+
+@bad(errors.TreeError)
+def more_axes_than_outputs():
+    rg.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(X)  # <-
+
+
+# -------------------------------------------------------------------------------------------------------- scan
+
+for _what, _body in {
+    "another shape": lambda c, x: (np.ones(2) * c, x),
+    "another dtype": lambda c, x: (c * np.float32(1) > 0, x),
+    "another structure": lambda c, x: ((c, c), x),
+    "no pair": lambda c, x: c,
+    "a list": lambda c, x: [c, x],
+    "nothing": lambda c, x: None,
+    "a string": lambda c, x: ("c", x),
+    "a string beside the carry": lambda c, x: (c, "y"),
+}.items():
+
+    def _scanned(body: Any = _body) -> Any:
+        return rg.scan(body, 0.0, X)  # <-
+
+    add(f"scan body returns {_what}", _scanned, errors.CarryError)
+
+
+@bad(errors.CarryError)
+def a_narrow_carry():
+    rg.scan(lambda c, x: (c + x, c), np.float32(0), X)  # <-
+
+
+@bad(errors.ShapeError)
+def steps_of_different_numbers():
+    rg.scan(lambda c, x: (c, x), 0.0, (X, np.ones(4)))  # <-
+
+
+@bad(errors.ShapeError)
+def a_length_that_differs_from_the_steps():
+    rg.scan(lambda c, x: (c, x), 0.0, X, length=5)  # <-
+
+
+@bad(errors.ShapeError)
+def neither_steps_nor_length():
+    rg.scan(lambda c, x: (c, x), 0.0)  # <-
+
+
+@bad(errors.ShapeError)
+def a_list_of_numbers_as_steps():
+    rg.scan(lambda c, x: (c + x, c), 0.0, [1.0, 2.0])  # <-
+
+
+for _length in (-1, 2.0, "2", True):
+
+    def _counted(length: Any = _length) -> Any:
+        return rg.scan(lambda c, x: (c, c), 0.0, None, length)  # <-
+
+    add(f"length {_length!r}", _counted, errors.OptionError)
+
+
+@bad(errors.UnsupportedError)
+def a_string_as_carry():
+    rg.scan(lambda c, x: (c, x), "a", X)  # <-
+
+
+@bad(errors.OptionError)
+def a_body_that_is_no_function():
+    rg.scan(3, 0.0, X)  # <-
+
+
+@bad(errors.CapturedWriteError)
+def a_body_that_writes_into_an_outer_array():
+    def f(x):
+        seen = np.zeros(1)
+
+        def body(c, x):
+            seen[0] += 1.0  # <-
+            return c + x, c
+
+        return rg.scan(body, 0.0, x)[0], seen
+
+    rg.jit(f)(X)
+
+
+# ----------------------------------------------------------------------------------------------------- options
+
+for _transform in ("jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian"):
+    for _wrong in (3, "f", X, [square_sum], {}):
+
+        def _not_a_function(transform: Any = getattr(rg, _transform), wrong: Any = _wrong) -> Any:
+            return transform(wrong)  # <-
+
+        add(f"{_transform} of {type(_wrong).__name__}", _not_a_function, errors.OptionError)
+
+for _transform in ("vjp", "linearize", "linear_transpose"):
+
+    def _not_a_function_at(transform: Any = getattr(rg, _transform)) -> Any:
+        return transform(3, X)  # <-
+
+    add(f"{_transform} of 3", _not_a_function_at, errors.OptionError)
+
+
+@bad(errors.OptionError)
+def jvp_of_a_number():
+    rg.jvp(3, (X,), (X,))  # <-
+
+
+@bad(errors.OptionError)
+def trace_of_a_number():
+    rg.trace(3)(X)  # <-
+
+
+@bad(errors.OptionError)
+def check_grads_of_a_number():
+    rg.check_grads(3, (X,))  # <-
+
+
+@bad(errors.OptionError)
+def an_unknown_mode():
+    rg.check_grads(square_sum, (X,), modes=("forward",))  # <-
+
+
+@bad(errors.OptionError)
+def a_negative_order():
+    rg.check_grads(square_sum, (X,), order=-1)  # <-
+
+
+@bad(errors.OptionError)
+def an_order_in_words():
+    rg.check_grads(square_sum, (X,), order="second")  # <-
+
+
+@bad(errors.OptionError)
+def an_unknown_stage():
+    rg.grad(square_sum).graph(X, stage="fast")  # <-
+
+
+@bad(errors.OptionError)
+def a_stage_that_this_object_has_not():
+    rg.jit(square_sum).graph(X, stage="adjoint")  # <-
+
+
+for _what, _static in {"a set": {1}, "a bytearray": bytearray(b"a"), "a mapping view": {}.keys()}.items():
+
+    def _static_argument(static: Any = _static) -> Any:
+        return rg.jit(lambda x, s: x)(X, static)  # <-
+
+    add(f"static {_what}", _static_argument, errors.OptionError)
+
+
+@bad(errors.GradientCheckError)
+def a_derivative_that_is_wrong():
+    @rg.custom_jvp
+    def cube(x):
+        return x**3
+
+    cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 2.0 * primals[0] ** 2 * tangents[0]))
+    rg.check_grads(cube, (X,))  # <-
+
+
+@bad(errors.GradientCheckError)
+def a_function_that_is_not_smooth():
+    rg.check_grads(np.abs, (np.zeros(2),))  # <-
+
+
+# ---------------------------------------------------------------------------------------------------- read-only
+
+
+@bad(errors.ReadOnlyError)
+def a_write_into_a_broadcast():
+    def f(x):
+        y = np.broadcast_to(x, (2, 3))
+        y[0, 0] = 1.0  # <-
+        return y
+
+    rg.jit(f)(X)
+
+
+@bad(errors.ReadOnlyError)
+def a_sum_into_a_broadcast():
+    def f(x):
+        y = np.broadcast_to(x, (2, 3))
+        y += x  # <-
+        return y
+
+    rg.jit(f)(X)
+
+
+# ------------------------------------------------------------------------------------- arrays from outside
+
+
+@bad(errors.TracerConversionError)
+def a_write_of_a_number_into_an_outside_array():
+    def f(x):
+        out = W.copy()
+        out[0] = x[0]  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.TracerConversionError)
+def a_write_of_an_array_into_an_outside_array():
+    def f(x):
+        out = W.copy()
+        out[:] = x  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.TracerConversionError)
+def a_fill_of_an_outside_array():
+    def f(x):
+        out = W.copy()
+        out.fill(x[0])  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.CapturedWriteError)
+def a_sum_into_an_outside_array():
+    def f(x):
+        out = W.copy()
+        out += x  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.CapturedWriteError)
+def a_ufunc_into_an_outside_array():
+    def f(x):
+        out = W.copy()
+        np.sin(x, out=out)  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.CapturedWriteError)
+def a_product_into_an_outside_array():
+    def f(x):
+        out = np.eye(3) if False else W.copy()
+        np.matmul(np.eye(3), x, out=out)  # <-
+        return out
+
+    rg.jit(f)(X)
+
+
+@bad(errors.CapturedWriteError)
+def an_inner_value_in_an_outer_array():
+    def f(x):
+        y = np.zeros(3)
+
+        def inner(v):
+            y[0] = v  # <-
+            return v * v
+
+        return rg.grad(inner)(x[0]), y
+
+    rg.jit(f)(X)
+
+
+# ------------------------------------------------------------------------------- conversions to plain values
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "a format": lambda x: f"{x[0]:.3f}",
+    "the method of a plain array": lambda x: W.dot(x),
+    "random numbers": lambda x: np.random.default_rng(0).normal(x),
+    "legacy random numbers": lambda x: np.random.normal(x[0]),  # noqa: NPY002 - as users do
+    "vectorize": lambda x: np.vectorize(lambda v: v)(x),
+    "a masked array": lambda x: np.ma.array(x),
+    "pickle": pickle.dumps,
+}
+
+for _name, _function in CONVERSIONS.items():
+    add_traced(f"conversion by {_name}", _function, errors.TracerConversionError)
+
+
+# ----------------------------------------------------------------------------------------------- control flow
+
+DECISIONS: dict[str, Callable[[Any], Any]] = {
+    "if": lambda x: 1.0 if x[0] > 0 else 2.0,
+    "range": lambda x: range(np.argmax(x)),
+    "int()": lambda x: int(x[0]),
+    "a list index": lambda x: [1.0, 2.0, 3.0][np.argmax(x)],
+    "a repeated list": lambda x: [0.0] * np.argmax(x),
+    "a repeated string": lambda x: np.argmax(x) * "ab",
+    "max": max,
+}
+
+for _name, _function in DECISIONS.items():
+    add_traced(f"decision by {_name}", _function, errors.ControlFlowError)
+
+
+@bad(errors.ControlFlowError)
+def a_loop_until_it_converges():
+    def f(x):
+        while np.sum(x) > 1.0:  # <-
+            x = x * 0.5
+        return x
+
+    rg.jit(f)(X)
+
+
+@bad(errors.ControlFlowError)
+def an_assertion():
+    def f(x):
+        assert np.sum(x) > 0  # <-
+        return x
+
+    rg.jit(f)(X)
+
+
+@bad(errors.ControlFlowError)
+def a_branch_on_a_flag():
+    def f(x, flag):
+        return x if flag else -x  # <-
+
+    rg.jit(f)(X, np.bool_(True))
+
+
+@bad(errors.ControlFlowError)
+def a_branch_in_a_scan():
+    def body(c, x):
+        return (c + x if x > 0 else c), c  # <-
+
+    rg.scan(body, 0.0, X)
+
+
+@bad(errors.ControlFlowError)
+def a_branch_under_vmap():
+    def f(x):
+        return x if x > 0 else -x  # <-
+
+    rg.vmap(f)(X)
+
+
+# ------------------------------------------------------------------------------------------ leaks and mixtures
+
+
+def leaked(value: Callable[[Any], Any] = lambda x: x * 2.0) -> Any:
+    """A traced value that has outlived its trace."""
+    kept = []
+
+    def f(x):
+        kept.append(value(x))
+        return x
+
+    rg.jit(f)(X)
+    return kept[0]
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_in_plain_code():
+    t = leaked()
+    t + 1.0  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_under_a_function():
+    t = leaked()
+    np.sum(t)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_read_by_index():
+    t = leaked()
+    t[0]  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_written():
+    t = leaked()
+    t[0] = 1.0  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leaked_argument():
+    t = leaked(lambda x: x)
+    np.sin(t)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_in_another_trace():
+    t = leaked()
+
+    def f(x):
+        return x + t  # <-
+
+    rg.jit(f)(X)
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_returned_by_another_function():
+    t = leaked(lambda x: x + 1.0)  # the error names the line that made it: # <-
+    rg.jit(lambda x: t)(X)
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_as_argument_of_a_compiled_function():
+    t = leaked()
+    rg.jit(np.sin)(t)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_leak_under_vjp():
+    t = leaked()
+    rg.vjp(np.sin, t)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def an_inner_value_used_in_the_outer_trace():
+    def f(x):
+        kept = []
+
+        def inner(v):
+            kept.append(v * 2.0)
+            return v * v
+
+        slope = rg.grad(inner)(x[0])
+        return slope + kept[0]  # <-
+
+    rg.jit(f)(X)
+
+
+@bad(errors.LeakedTracerError)
+def a_value_of_a_loop_used_after_it():
+    def f(x):
+        kept = []
+
+        def body(c, v):
+            kept.append(v)
+            return c + v, c
+
+        total, _ = rg.scan(body, 0.0, x)
+        return total * kept[-1]  # <-
+
+    rg.jit(f)(X)
+
+
+@bad(errors.LeakedTracerError)
+def an_array_that_leaks_after_a_traced_write():
+    def made(x):
+        y = np.zeros(3)
+        y[0] = x[0]
+        return y
+
+    t = leaked(made)
+    t * 2.0  # <-
+
+
+def in_another_thread(work: Callable[[], Any]) -> Any:
+    """The error that ``work`` raises in a thread of its own."""
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as fault:  # noqa: BLE001 - handed to the caller
+            faults.append(fault)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if faults:
+        raise faults[0]
+
+
+@bad(errors.RecordMismatchError)
+def a_value_of_another_thread():
+    def f(x):
+        in_another_thread(lambda: x * 2.0)  # <-
+        return x
+
+    rg.jit(f)(X)
+
+
+@bad(errors.RecordMismatchError)
+def a_value_of_a_trace_in_another_thread():
+    def f(x):
+        def g(y):
+            return y + x  # <-
+
+        in_another_thread(lambda: rg.jit(g)(X))
+        return x
+
+    rg.jit(f)(X)
+
+
+@bad(errors.RecordMismatchError)
+def an_argument_from_another_thread():
+    def f(x):
+        in_another_thread(lambda: rg.jit(np.sin)(x))  # <-
+        return x
+
+    rg.jit(f)(X)
+
+
+@bad(errors.CapturedTracerError)
+def a_rule_of_ones_own_that_closes_over_a_traced_value():
+    def f(x, w):
+        @rg.custom_vjp
+        def scaled(v):
+            return v * w
+
+        scaled.defvjp(lambda v: (v * w, None), lambda _, ct: (ct * w,))
+        return np.sum(scaled(x))  # <-
+
+    rg.grad(f)(X, W)
+
+
+# ------------------------------------------------------------------------------------------- the package's own
+
+
+@bad(errors.ParseError)
+def a_text_that_is_no_graph():
+    rg.ir.parse("graph f(%x: f64[3]) {\n  %0 = nonsense %x : f64[3]\n  return %0\n}\n")

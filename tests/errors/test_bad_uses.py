@@ -1,0 +1,141 @@
+"""Every bad use raises the named error, at the user's line, with a remedy; and the next good call works."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd import errors
+from retrograd.tracer.trace import CURRENT
+from tests.errors.bad_uses import BAD_USES, BadUse, square_sum
+
+every_bad_use = pytest.mark.parametrize("use", BAD_USES.values(), ids=BAD_USES.keys())
+NO_LINE = (errors.ParseError,)  # its message shows the line of the text instead
+
+
+def marked_line(use: BadUse) -> str:
+    lines, first = inspect.getsourcelines(use.culprit)
+    marked = [k for k, line in enumerate(lines) if line.rstrip().endswith("# <-")]
+    if use.culprit is not use.call:
+        marked = [0]  # a lambda, on one line
+    (offset,) = marked
+    return f"{inspect.getsourcefile(use.culprit)}:{first + offset}"
+
+
+def raised(use: BadUse) -> errors.RetrogradError:
+    with pytest.raises(errors.RetrogradError) as caught:
+        use.call()
+    return caught.value
+
+
+@every_bad_use
+def test_a_bad_use_raises_its_class_with_code_line_and_remedy(use: BadUse):
+    fault = raised(use)
+    assert type(fault) is use.error
+    assert str(fault).startswith(f"[{use.error.code}] ")
+    if use.error not in NO_LINE:
+        assert f"\n  at {marked_line(use)}\n  remedy: " in str(fault)
+        assert str(fault.where) == marked_line(use)
+        assert fault.remedy
+
+
+@every_bad_use
+def test_after_a_bad_use_everything_is_as_before(use: BadUse):
+    zeros = np.zeros
+    raised(use)
+    assert type(np) is ModuleType
+    assert np.zeros is zeros
+    assert CURRENT.get() is None
+    assert type(np.zeros(2)) is np.ndarray
+    np.testing.assert_array_equal(rg.grad(square_sum)(np.array([1.0, 2.0])), [2.0, 4.0])
+
+
+def test_the_message_of_an_error_has_no_internal_frames_before_the_users_line():
+    def f(x):
+        y = x * 2.0
+        return y.tobytes()
+
+    with pytest.raises(errors.UnsupportedError) as caught:
+        rg.jit(f)(np.ones(3))
+    assert "in f" in str(caught.getrepr(style="native"))
+
+
+def test_the_same_compiled_object_works_after_an_error():
+    @rg.jit
+    def f(x, bad):
+        return x.tobytes() if bad else x * 2.0
+
+    for _ in range(3):
+        with pytest.raises(errors.UnsupportedError):
+            f(np.ones(3), True)
+        np.testing.assert_array_equal(f(np.ones(3), False), [2.0, 2.0, 2.0])
+
+
+def test_an_error_of_the_users_own_passes_unchanged():
+    class MineErrorError(Exception):
+        pass
+
+    def f(x):
+        raise MineErrorError(x.shape)
+
+    for transform in (rg.jit, rg.grad, rg.value_and_grad, rg.jacfwd, rg.jacrev, rg.hessian, rg.vmap):
+        with pytest.raises(MineErrorError):
+            transform(f)(np.ones((3, 2)))
+    with pytest.raises(MineErrorError):
+        rg.vjp(f, np.ones(3))
+
+
+def test_an_error_can_be_caught_in_the_traced_function():
+    @rg.jit
+    def f(x):
+        try:
+            return x.tobytes()
+        except TypeError:
+            return x * 2.0
+
+    np.testing.assert_array_equal(f(np.ones(2)), [2.0, 2.0])
+
+
+def test_numpys_own_errors_keep_their_class():
+    x = np.ones(3)
+    for wrong, error in [
+        (lambda v: v + np.zeros(4), ValueError),
+        (lambda v: v @ np.zeros((4, 2)), ValueError),
+        (lambda v: v.reshape(2, 2), ValueError),
+        (lambda v: v[5], IndexError),
+        (lambda v: v[0, 0], IndexError),
+        (lambda v: v["a"], IndexError),
+        (lambda v: v[1.0], IndexError),
+        (lambda v: v[..., ...], IndexError),
+        (lambda v: np.sum(v, axis=1), ValueError),
+        (lambda v: np.concatenate([v, np.ones((2, 2))]), ValueError),
+        (lambda v: v.no_such_method(), AttributeError),
+        (lambda v: v + "a", TypeError),
+        (lambda v: len(v[0]), TypeError),
+        (lambda v: iter(v[0]), TypeError),
+        (lambda v: v.item(), ValueError),
+        (hash, TypeError),
+        (lambda v: np.squeeze(v, 0), ValueError),
+        (lambda v: v.astype(int, casting="safe"), TypeError),
+    ]:
+        with pytest.raises(error):
+            wrong(x)
+        with pytest.raises(error):
+            rg.jit(wrong)(x)
+
+
+def test_a_gradient_that_is_zero_warns_once_at_the_users_line():
+    f = rg.grad(lambda x: np.sum(np.zeros(3)))
+
+    def call():
+        return [f(np.ones(3)) for _ in range(3)]  # the line to be named
+
+    with pytest.warns(errors.IndependentOutputWarning) as caught:
+        slopes = call()
+    np.testing.assert_array_equal(slopes, np.zeros((3, 3)))
+    (warning,) = caught
+    assert (warning.filename, warning.lineno) == (__file__, call.__code__.co_firstlineno + 1)

@@ -1,0 +1,101 @@
+"""The tree of exceptions: codes, families, documentation."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+
+import pytest
+
+import retrograd as rg
+from retrograd import errors
+from retrograd.ir.primitive import REGISTRY
+from tests.errors.bad_uses import BAD_USES
+
+CLASSES = {
+    name: member
+    for name, member in vars(errors).items()
+    if inspect.isclass(member) and issubclass(member, errors.RetrogradError)
+}
+FAMILIES = {"RetrogradError", "UserError", "TracerError"}
+OURS = {"InternalError", "GraphError"}  # raised below; no program of a user's may meet them
+each_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
+
+
+def documented() -> dict[str, tuple[int, str]]:
+    """Depth and code of each class in the tree that the module's docstring draws."""
+    found = {}
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"^( {4}[│ ├└─]*)(\w+) +(RG\d{4})", line):
+            found[match[2]] = (len(match[1]) // 4 - 1, match[3])
+    return found
+
+
+def test_the_docstring_draws_the_tree_that_the_classes_form():
+    depth = {name: len([c for c in cls.__mro__ if c in CLASSES.values()]) - 1 for name, cls in CLASSES.items()}
+    assert documented() == {name: (depth[name], cls.code) for name, cls in CLASSES.items()}
+
+
+def test_codes_are_unique():
+    codes = [cls.code for cls in CLASSES.values()]
+    assert len(set(codes)) == len(codes)
+
+
+@each_class
+def test_a_class_states_its_own_code(cls):
+    assert "code" in vars(cls)
+    assert re.fullmatch(r"RG\d{4}", cls.code)
+
+
+@each_class
+def test_a_code_lies_in_the_range_of_its_family(cls):
+    family = next((c for c in reversed(cls.__mro__) if c is not errors.RetrogradError and c in CLASSES.values()), cls)
+    assert cls.code[:4] == family.code[:4]
+
+
+@each_class
+def test_a_class_has_a_sentence_and_is_on_the_face(cls):
+    assert cls.__doc__
+    assert getattr(rg, cls.__name__) is cls
+
+
+@each_class
+def test_an_error_without_a_place_says_only_what_happened(cls):
+    assert str(cls("it broke")) == f"[{cls.code}] it broke"
+    full = cls("it broke", where="f.py:3", remedy="mend it")
+    assert str(full) == f"[{cls.code}] it broke\n  at f.py:3\n  remedy: mend it"
+
+
+def test_the_tree_has_a_bad_use_for_every_class_that_users_can_meet():
+    met = {use.error.__name__ for use in BAD_USES.values()}
+    assert met == set(CLASSES) - FAMILIES - OURS
+
+
+def test_user_errors_are_also_builtin_errors():
+    for cls in {use.error for use in BAD_USES.values() if issubclass(use.error, errors.UserError)}:
+        assert issubclass(cls, (TypeError, ValueError, AssertionError)), cls
+
+
+def test_a_graph_that_breaks_the_rules_is_our_own_fault():
+    graph = rg.trace(lambda x: x * 2.0)(1.0)
+    broken = rg.ir.Graph(graph.name, (), graph.nodes, graph.outputs)
+    with pytest.raises(errors.GraphError) as caught:
+        rg.ir.verify(broken)
+    assert isinstance(caught.value, errors.InternalError)
+    assert not isinstance(caught.value, errors.UserError)
+
+
+def test_a_primitive_needs_a_symbol():
+    with pytest.raises(errors.InternalError):
+        REGISTRY["sin"](1.0)
+
+
+@each_class
+def test_errors_survive_copying_and_pickling(cls):
+    fault = cls("it broke", where="f.py:3", remedy="mend it")
+    for other in (copy.copy(fault), pickle.loads(pickle.dumps(fault))):
+        assert type(other) is cls
+        assert str(other) == str(fault)
+        assert (other.what, str(other.where), other.remedy) == ("it broke", "f.py:3", "mend it")

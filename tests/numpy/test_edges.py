@@ -1,0 +1,168 @@
+"""Elementwise derivatives where rules have a choice: ties, edges, cancellation; and complex numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from tests.support.functions import assert_traced
+
+Function = Callable[..., Any]
+
+
+def slope(function: Function, x: float, order: int = 1) -> float:
+    """A derivative at a point, by reverse mode."""
+    for _ in range(order):
+        function = rg.grad(function)
+    return float(function(x))
+
+
+EDGES: dict[str, tuple[Function, float, float]] = {
+    "abs at 0": (np.abs, 0.0, 0.0),
+    "fabs at 0": (np.fabs, 0.0, 0.0),
+    "abs at -0": (abs, -0.0, 0.0),
+    "sqrt at 0": (np.sqrt, 0.0, np.inf),
+    "x**0. at 0": (lambda x: x**0.0 + 0 * x, 0.0, 0.0),
+    "x**y at 0, 0": (lambda x: np.power(x, np.array([0.0, 1.0]))[0], 0.0, 0.0),
+    "0**y at 2": (lambda y: np.power(0.0, y), 2.0, 0.0),
+    "maximum(x, 0) at 0": (lambda x: np.maximum(x, 0), 0.0, 0.5),
+    "maximum(0, x) at 0": (lambda x: np.maximum(0, x), 0.0, 0.5),
+    "minimum(x, 0) at 0": (lambda x: np.minimum(x, 0), 0.0, 0.5),
+    "fmax at a tie": (lambda x: np.fmax(x, 1.0), 1.0, 0.5),
+    "fmin of x and nan": (lambda x: np.fmin(np.nan, x), 1.0, 1.0),
+    "maximum(x, x)": (lambda x: np.maximum(x, x), 1.0, 1.0),
+    "clip inside": (lambda x: np.clip(x, 0, 1), 0.5, 1.0),
+    "clip at a bound": (lambda x: np.clip(x, 0, 1), 1.0, 0.5),
+    "clip outside": (lambda x: np.clip(x, 0, 1), 1.5, 0.0),
+    "clip at an array": (lambda x: np.clip(x, np.array(0.0), np.array(1.0)), 0.0, 0.5),
+    "hypot at 0, 0": (lambda x: np.hypot(x, 0.0), 0.0, 0.0),
+    "arctan2 at 0, 0": (lambda x: np.arctan2(x, 0.0), 0.0, 0.0),
+    "copysign at 0": (lambda x: np.copysign(x, -1.0), 0.0, 0.0),
+    "sinc at 0": (np.sinc, 0.0, 0.0),
+    "i0 at 0": (lambda x: np.i0(x)[()], 0.0, 0.0),
+    "where at 0": (lambda x: np.where(x > 0, x, 0.0)[()], 0.0, 0.0),
+    "heaviside(0, x)": (lambda x: np.heaviside(0.0, x), 0.3, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_conventions_at_edges(name):
+    function, x, expected = EDGES[name]
+    with np.errstate(divide="ignore"):
+        assert slope(function, x) == expected
+        assert rg.grad(lambda x: np.sum(function(x[0])))(np.array([x])) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_ties_in_arrays_share_equally(dtype):
+    x = np.array([-1.0, 0.0, 2.0, 0.0], dtype)
+    relu = rg.grad(lambda x: np.sum(np.maximum(x, 0)))(x)
+    assert relu.dtype == dtype
+    np.testing.assert_array_equal(relu, [0.0, 0.5, 1.0, 0.5])
+    np.testing.assert_array_equal(rg.grad(lambda x: np.sum(np.clip(x, -1, 2)))(x), [0.5, 1.0, 0.5, 1.0])
+    both = rg.grad(lambda x, y: np.sum(np.minimum(x, y)), argnums=(0, 1))(x, np.array([0.0, 0.0, 0.0, 0.0], dtype))
+    np.testing.assert_array_equal(both, [[1.0, 0.5, 0.0, 0.5], [0.0, 0.5, 1.0, 0.5]])
+
+
+STABLE: dict[str, tuple[Function, float, int, float]] = {
+    "expm1 far below 0": (np.expm1, -50.0, 1, np.exp(-50.0)),
+    "log1p near 0": (np.log1p, 1e-20, 2, -1.0),
+    "logaddexp far above": (lambda x: np.logaddexp(x, 0.0), 1000.0, 1, 1.0),
+    "logaddexp far below": (lambda x: np.logaddexp(x, 0.0), -700.0, 1, np.exp(-700.0)),
+    "logaddexp of -inf": (lambda x: np.logaddexp(-np.inf, x), -np.inf, 1, 0.0),
+    "hypot of large ones": (lambda x: np.hypot(x, 4e200), 3e200, 1, 0.6),
+    "arcsin near 1": (np.arcsin, 1 - 2.0**-50, 1, 1 / np.sqrt(2.0**-49 - 2.0**-100)),
+    "arctanh near 1": (np.arctanh, 1 - 2.0**-50, 1, 1 / (2.0**-49 - 2.0**-100)),
+    "arccosh near 1": (np.arccosh, 1 + 2.0**-50, 1, 1 / np.sqrt(2.0**-49 + 2.0**-100)),
+    "sinc near 0": (np.sinc, 1e-9, 1, -(np.pi**2) / 3 * 1e-9),
+    "sinc'' at 0": (np.sinc, 0.0, 2, -(np.pi**2) / 3),
+    "sinc'''' at 0": (np.sinc, 0.0, 4, np.pi**4 / 5),
+    "i0 near 0": (lambda x: np.i0(x)[()], 1e-9, 1, 0.5e-9),
+    "i0'' at 0": (lambda x: np.i0(x)[()], 0.0, 2, 0.5),
+    "i0'''' at 0": (lambda x: np.i0(x)[()], 0.0, 4, 0.375),
+    "fmod near a multiple": (lambda y: np.fmod(np.nextafter(3.0, 0.0), y), 1.0, 1, -2.0),
+    "remainder below 0": (lambda y: np.remainder(-1e-30, y), 1.0, 1, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", STABLE)
+def test_rules_are_stable(name):
+    function, x, order, expected = STABLE[name]
+    with np.errstate(all="raise", under="ignore"):
+        np.testing.assert_allclose(slope(function, x, order), expected, rtol=1e-13)
+
+
+def test_the_source_of_relu_reads_like_hand_written_numpy():
+    source = rg.grad(lambda x: np.sum(np.maximum(x, 0))).source(np.ones(3))
+    body = [line.split("#")[0].strip() for line in source.partition("):\n")[2].splitlines()]
+    assert body == ["v1 = x > 0.0", "v2 = x == 0.0", "v3 = v1.astype(np.float64)", "v3[v2] = 0.5", "return v3"]
+
+
+def complex_numbers(size: int = 4) -> Any:
+    """Numbers in the first quadrant."""
+    rng = np.random.default_rng(0)
+    return rng.uniform(0.3, 1.5, size) + 1j * rng.uniform(0.2, 0.6, size)
+
+
+def test_gradients_of_complex_arguments_follow_jax():
+    z = complex_numbers()
+    cases: list[tuple[Function, Any]] = [
+        (lambda z: np.abs(z) ** 2, 2 * z.conj()),
+        (lambda z: z.real, np.ones(4)),
+        (lambda z: z.imag, np.full(4, -1j)),
+        (lambda z: np.conj(z).real, np.ones(4)),
+        (lambda z: (z * (2 - 3j)).real, np.full(4, 2 - 3j)),
+        (np.abs, np.conj(z) / np.abs(z)),
+        (np.angle, -1j / z),
+        (lambda z: np.exp(z).real, np.exp(z)),
+    ]
+    for function, expected in cases:
+        for dtype in (np.complex128, np.complex64):
+            found = rg.grad(lambda z, f=function: np.sum(f(z)))(z.astype(dtype))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.complex64 else 1e-14)
+
+
+def test_a_real_argument_of_a_complex_function_has_a_real_gradient():
+    def power(x):
+        return np.sum(np.abs(np.exp(1j * x) + x) ** 2)
+
+    x = np.array([0.5, 1.5], np.float32)
+    found = rg.grad(power)(x)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, 2 * x + 2 * np.cos(x) - 2 * x * np.sin(x), rtol=1e-6)
+
+
+def test_parts_of_a_complex_array_are_views():
+    def function(z):
+        w = z * 1
+        r = w.real
+        w[0] = 5 + 5j
+        return r, w.imag
+
+    assert_traced(function, complex_numbers())
+
+
+CONSTANTS = [2.5 - 1j, 1j, -1j, complex(0.0, -1.0), complex(np.inf, 1.0), complex(1.0, np.nan), 3 + 0j, 0.3 - 0.5j]
+
+
+@pytest.mark.parametrize("constant", CONSTANTS, ids=str)
+def test_complex_constants(constant):
+    for dtype in "DFdf":
+        x = complex_numbers().astype(dtype) if dtype in "DF" else np.array([0.5, 1.5, 0.5], dtype)
+        with np.errstate(all="ignore"):
+            assert_traced(lambda x: (x + constant, constant * x, np.where(x == x[0], constant, x)), x)
+
+
+def test_comparisons_of_complex_numbers():
+    z = np.array([1 + 1j, 2 - 1j, 1 + 2j, 0j])
+    assert_traced(lambda z, w: (z == w, z != w, z < w, z >= w, z == 0, z != 1 + 1j), z, z[::-1].copy())
+
+
+def test_a_lost_imaginary_part_is_warned_about_as_by_numpy():
+    with pytest.warns(np.exceptions.ComplexWarning):
+        rg.jit(lambda z: z.astype(float))(np.array([1 + 2j]))

@@ -1,0 +1,92 @@
+"""Graphs for tests: of one node, and derivatives as graphs that can be differentiated again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from retrograd.ir import Aval, Graph, verify
+from retrograd.ir.builder import Builder, Symbol
+from retrograd.ir.primitive import REGISTRY, Primitive
+from retrograd.passes.batch import batch_into
+from retrograd.passes.inline import inline_into
+from retrograd.passes.jvp import jvp
+from retrograd.passes.linearize import linearize
+from retrograd.passes.prune import prune
+from retrograd.passes.transpose import transpose_into
+
+
+def built(function: Callable[..., Any], *avals: Aval, name: str = "f", hints: Sequence[str] = ()) -> Graph:
+    """The graph of a function of symbols, which returns one or a tuple or list of them."""
+    b = Builder()
+    out = function(*(b.input(a, h) for a, h in zip(avals, [*hints, *[None] * (len(avals) - len(hints))], strict=True)))
+    return verify(b.graph(name, out if isinstance(out, (tuple, list)) else [out]))
+
+
+def one_node(prim: Primitive, avals: Sequence[Aval], attrs: Mapping[str, Any]) -> Graph:
+    """The graph that applies one primitive to its inputs."""
+    b = Builder()
+    inputs = [b.input(a, f"x{i}") for i, a in enumerate(avals)]
+    return verify(b.graph(f"one_{prim.name}", b.emit(prim, [x.value for x in inputs], attrs)))
+
+
+def inexact(graph: Graph) -> list[bool]:
+    """Which inputs can be differentiated."""
+    return [v.aval.inexact for v in graph.inputs]
+
+
+def differentiable(graph: Graph, active: Sequence[bool]) -> bool:
+    """Whether there is anything to differentiate, and anything to differentiate with respect to."""
+    return any(active) and any(v.aval.inexact for v in graph.outputs)
+
+
+def tangent_graph(graph: Graph, active: Sequence[bool]) -> Graph:
+    """f(x…) → y… becomes x…, ẋ… → ẏ…."""
+    both = jvp(graph, active)
+    return verify(prune(Graph(f"{graph.name}_dot", both.inputs, both.nodes, both.outputs[len(graph.outputs) :])))
+
+
+def reverse_graph(graph: Graph, active: Sequence[bool]) -> Graph:
+    """f(x…) → y… becomes x…, ȳ… → x̄…: cotangents for all active outputs in, of all active inputs out."""
+    lin = linearize(graph, active)
+    b = Builder()
+    args = b.inputs_like(graph.inputs)
+    cts = [b.input(v.aval, f"ct{i}") for i, v in enumerate(graph.outputs) if lin.out_active[i]]
+    residuals = inline_into(b, lin.forward, args)[len(graph.outputs) :]
+    tangents = lin.linear.inputs[len(residuals) :]
+    found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], cts)
+    b.where = None
+    targets = [replace(v.aval, kind="scalar") if v.aval.kind == "python" else v.aval for v in tangents]
+    filled = [b.zeros(a) if ct is None else b.coerce(ct, a) for ct, a in zip(found, targets, strict=True)]
+    return verify(prune(b.graph(f"{graph.name}_bar", filled)))
+
+
+def lane_aval(size: int, aval: Aval) -> Aval:
+    """The aval with a leading axis of lanes, inside lists of steps."""
+    return Aval((size, *aval.shape), aval.dtype, "array", aval.steps)
+
+
+def batched(graph: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
+    """The graph over lanes, and which outputs carry them."""
+    b = Builder()
+    inputs: list[Symbol] = [
+        b.input(lane_aval(size, v.aval) if on else v.aval, v.hint) for v, on in zip(graph.inputs, flags, strict=True)
+    ]
+    outs, on = batch_into(b, graph, size, inputs, flags)
+    return verify(b.graph(f"{graph.name}_lanes", outs)), list(on)
+
+
+def precision(graph: Graph) -> float:
+    """The coarsest machine epsilon among all values of a graph."""
+    values = (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))
+    own = {v.aval.dtype for v in values if v.aval.inexact}
+    inner = [precision(body) for node in graph.nodes for _, body in node.graphs]
+    return max([float(np.finfo(d).eps) for d in own] + inner, default=0.0)
+
+
+def op(name: str, *operands: Any, **attrs: Any) -> Any:
+    """A primitive applied by name."""
+    return REGISTRY[name](*operands, **attrs)
