@@ -97,14 +97,18 @@ def _difference(f: Callable[..., Any], args: tuple[Any, ...], v: Any) -> Any:
     for step in (h, h / 2):
         plus, _ = flatten(f(*_moved(args, v, step)))
         minus, _ = flatten(f(*_moved(args, v, -step)))
-        slopes.append([(np.asarray(p) - np.asarray(m)) / (2 * step) for p, m in zip(plus, minus, strict=True)])
-    return unflatten(spec, [(4 * b - a) / 3 for a, b in zip(*slopes, strict=True)])
+        pairs = zip(map(np.asarray, plus), map(np.asarray, minus), strict=True)
+        slopes.append([(p - m) / (2 * step) if p.dtype.kind in "fc" else p for p, m in pairs])
+    return unflatten(spec, [(4 * b - a) / 3 if a.dtype.kind in "fc" else a for a, b in zip(*slopes, strict=True)])
 
 
 def _pairing(x: Any, y: Any) -> Any:
     """The real part of the sum of products: derivatives are linear over the reals, not always over complex numbers."""
-    pairs = zip(flatten(x)[0], flatten(y)[0], strict=True)
-    return sum(np.sum(np.asarray(a) * np.asarray(b)).real for a, b in pairs if np.asarray(a).dtype.kind in "fc")
+    return sum(np.sum(a * b).real for a, b in zip(_inexact(x), _inexact(y), strict=True))
+
+
+def _inexact(tree: Any) -> list[np.ndarray[Any, Any]]:
+    return [x for x in map(np.asarray, flatten(tree)[0]) if x.dtype.kind in "fc"]
 
 
 def _compare(found: Any, expected: Any, atol: float, rtol: float, what: str) -> None:

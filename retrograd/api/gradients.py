@@ -54,8 +54,10 @@ class Gradient(Compiled):
             return grads, value[1]
 
         stages = {
-            "traced": lambda: recorded.graph, "linearized": lambda: lin.linear, "adjoint": lambda: transpose(lin.linear, len(lin.residuals))
-        }  # fmt: skip
+            "traced": lambda: recorded.graph,
+            "linearized": lambda: lin.linear,
+            "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
+        }
         return Derived(graph, assemble, stages)
 
     def _check_output(self, recorded: Recorded) -> None:

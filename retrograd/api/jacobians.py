@@ -124,5 +124,8 @@ def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0) ->
     """
     if function is None:
         return partial(hessian, argnums=argnums)
-    gradient = grad(function, argnums)
-    return jacfwd(gradient, argnums)
+    return Composed(partial(_second, argnums), function, "hessian")
+
+
+def _second(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
+    return _columns(argnums, grad(function, argnums))

@@ -51,7 +51,21 @@ METHODS = frozenset(
     }
 )
 FUNCTIONS = frozenset(
-    ["array", "asarray", "arange", "choose", "empty", "full", "inf", "nan", "ones", "zeros", "broadcast_to", "reshape"]
+    {
+        "arange",
+        "array",
+        "asarray",
+        "broadcast_to",
+        "choose",
+        "concatenate",
+        "empty",
+        "full",
+        "inf",
+        "nan",
+        "ones",
+        "reshape",
+        "zeros",
+    }
 )
 BUILTINS = {
     "abs": abs,
@@ -96,10 +110,13 @@ def check_source(source: str) -> None:
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
     for line in source[docstring_end:].splitlines():
         code = line.partition("  # ")[0].strip()
-        if not code or DEFINITION.match(code):
+        if not code:
             continue
         shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)
-        if not _check_shape(shape if not shape.endswith(":") else shape + " pass"):
+        if DEFINITION.match(code):
+            continue
+        plain = code.isascii()  # Python reads other letters as ASCII ones
+        if not plain or not _check_shape(shape if not shape.endswith(":") else shape + " pass"):
             _check_tree(ast.parse(source))
             return
 
@@ -108,9 +125,11 @@ def _masked(match: re.Match[str]) -> str:
     name = match[1]
     if name is None:
         return "1"
-    if name.startswith("__"):
+    if name in KEPT:
+        return name
+    if name.startswith("__") or name in REFUSED:
         raise InternalError(f"generated source uses the name {name}")
-    return name if name in KEPT else "x"
+    return "x"
 
 
 @lru_cache(maxsize=4096)

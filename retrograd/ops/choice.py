@@ -28,7 +28,8 @@ def _choose_transpose(b: Builder, node: Node, operands: Sequence[Any], cts: Sequ
 
 
 def _choose_code(node: Node) -> str:
-    return f"np.choose({{0}}, ({', '.join(f'{{{k}}}' for k in range(1, len(node.inputs)))},))"
+    choices = ", ".join(f"{{{k}}}" for k in range(1, len(node.inputs)))
+    return f"np.choose({{0}}, ({choices}{',' if len(node.inputs) == 2 else ''}))"
 
 
 choose: Primitive = primitive(

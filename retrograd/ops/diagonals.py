@@ -14,14 +14,15 @@ from .index import INT, Index, scatter, scatter_add
 from .shape import iota
 
 
-def _length(n: int, m: int, offset: int) -> int:
+def _length(shape: tuple[int, ...], offset: int) -> int:
+    n, m = shape[-2:]
     return max(min(n, m - offset) if offset >= 0 else min(n + offset, m), 0)
 
 
 def _diagonal_shape(x: Aval, offset: int) -> Aval:
     if x.ndim < 2:
         raise ValueError(f"{x} has no diagonal")
-    return Aval((*x.shape[:-2], _length(*x.shape[-2:], offset)), x.dtype)
+    return Aval((*x.shape[:-2], _length(x.shape, offset)), x.dtype)
 
 
 def _diagonal_code(node: Node) -> str:
@@ -31,7 +32,7 @@ def _diagonal_code(node: Node) -> str:
 
 def _places(x: Symbol, offset: int) -> tuple[list[Symbol], Index]:
     """The index of a diagonal, for writes."""
-    b, n = x.builder, _length(*x.shape[-2:], offset)
+    b, n = x.builder, _length(x.shape, offset)
     count = b.emit(iota, (), {"aval": Aval((n,), INT)})[0]
     rows, columns = (count + shift if shift else count for shift in (max(-offset, 0), max(offset, 0)))
     return [rows, columns], (*(slice(None),) * (x.ndim - 2), Arg(2), Arg(3))

@@ -28,7 +28,12 @@ def _power_base(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
         return t * (y * x ** (where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
     if n == 0:
         return None
-    return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * x ** (n - 1))
+    return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * _raised(x, n - 1))
+
+
+def _raised(x: Symbol, n: Any) -> Any:
+    """x**n as NumPy computes it for a number n."""
+    return square(x) if n == 2 else sqrt(x) if n == 0.5 else x**n
 
 
 def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:

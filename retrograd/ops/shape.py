@@ -145,8 +145,17 @@ def _concatenate_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags
     return concatenate(*(lanes(size, x, f) for x, f in zip(args, flags, strict=True)), axis=axis + 1)
 
 
+def _listed(node: Node) -> str:
+    """The operands as a tuple."""
+    return "({args},)" if len(node.inputs) == 1 else "({args})"
+
+
+def _concatenate_code(node: Node) -> str:
+    return f"np.concatenate({_listed(node)}, axis={{axis}})"
+
+
 concatenate = primitive(
-    "concatenate", _concatenate_shape, "np.concatenate(({args},), axis={axis})", joint=True, takes_out=True,
+    "concatenate", _concatenate_shape, _concatenate_code, joint=True, takes_out=True,
     diff=(pull(lambda ct, *xs, axis: None),), transpose=_concatenate_transpose, batch=_concatenate_batch,
 )  # fmt: skip
 
@@ -168,7 +177,7 @@ def _array_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
 
 
 array = primitive(
-    "array", _array_shape, "np.array(({args},))", joint=True, diff=(pull(lambda ct, *xs: None),),
+    "array", _array_shape, lambda node: f"np.array({_listed(node)})", joint=True, diff=(pull(lambda ct, *xs: None),),
     transpose=_array_transpose, batch=_array_batch,
 )  # fmt: skip
 

@@ -77,8 +77,8 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     dtypes = [v.aval.dtype for v in inputs]
     if any(v in made and made[v].prim.name == "const" for v in inputs):
         return inputs[i]
-    tried = [WEAK.get(before.aval.dtype.kind) if weak and k == i else d for k, d in enumerate(dtypes)]
-    tried[i] = tried[i] if weak else before.aval.dtype
+    avals = [before.aval if k == i else v.aval for k, v in enumerate(inputs)]
+    tried = [WEAK.get(a.dtype.kind) if a.kind == "python" else a.dtype for a in avals]
     return before if _loop(node.prim, tuple(tried)) == (*dtypes, node.out.aval.dtype) else inputs[i]
 
 

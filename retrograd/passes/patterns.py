@@ -106,7 +106,7 @@ class Rule:
             if isinstance(wanted, Hole):
                 if attr_key(found.setdefault(wanted.name, attrs[name])) != attr_key(attrs[name]):
                     return False
-            elif attr_key(attrs[name]) != attr_key(wanted):
+            elif attr_key(attrs.get(name)) != attr_key(wanted):
                 return False
         return True
 

@@ -9,7 +9,7 @@ from ..ir.plan import Plan
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
-STRIDED = frozenset({"broadcast", "getitem", "permute"})  # results in such views would not be contiguous
+STRIDED = frozenset({"broadcast", "diagonal", "getitem", "permute"})  # results in such views would not be contiguous
 
 
 def place_buffers(graph: Graph) -> Plan:
@@ -81,7 +81,7 @@ class _Placer:
 
     def _share(self, out: Value, holder: Value) -> None:
         self.into[out] = holder
-        self.parent[out] = holder
+        self.parent[out] = self.parent[holder] if holder in self.into else holder  # chains of writes stay short
         self.members.setdefault(self.root(holder), []).append(out)
 
     def _writable(self, i: int, node: Node) -> bool:

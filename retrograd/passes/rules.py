@@ -16,9 +16,9 @@ from ..ir.builder import Symbol
 from ..ir.types import Aval
 from ..ops.elementwise import cast, div, literal_value, logical_not, mul, neg, where
 from ..ops.functions import exp, log
-from ..ops.index import additem, getitem, setitem
+from ..ops.index import Index, additem, gather, getitem, scatter, scatter_add, setitem, shifted
 from ..ops.reduce import sum_
-from ..ops.shape import broadcast, permute, reshape
+from ..ops.shape import broadcast, broadcast_to, permute, reshape
 from .patterns import NUMBER, Rule
 
 
@@ -55,6 +55,39 @@ def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:
     """A sum that keeps the axes that a reshape would put back."""
     kept = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     return sum_(x, axis=axis, keepdims=True) if a.shape == kept else None
+
+
+def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    """What was written at an index that is an operand, read there."""
+    return v if shifted(i, 1) == j else None
+
+
+def _added(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, v, t, index=j) if shifted(i, 1) == j else None
+
+
+def _subtracted(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, -v, t, index=j) if shifted(i, 1) == j else None
+
+
+def _added_at_two(x: Symbol, v: Symbol, s: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, v, s, t, index=j) if shifted(i, 1) == j else None
+
+
+def _gathered(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return scatter_add(x, v, t, index=j, unique=True) if shifted(i, 1) == j else None
+
+
+def _taken(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return scatter_add(x, -v, t, index=j, unique=True) if shifted(i, 1) == j else None
+
+
+def _outer_product(x: Symbol, y: Symbol) -> Symbol | None:
+    """A column times a row, where NumPy multiplies faster than BLAS; only the sign of zero differs."""
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != 1 or y.shape[-1] < 16:
+        return None
+    shape = (*x.shape[:-1], y.shape[-1])
+    return broadcast_to(x, shape) * broadcast_to(y, shape)  # type: ignore[no-any-return]  # symbols are untyped
 
 
 def _negated_constant(x: Symbol, y: Symbol) -> Symbol | None:
@@ -121,9 +154,26 @@ EXACT = [
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
+    Rule(lambda x, v, t, i, j: getitem(setitem(x, v, t, index=j), t, index=i), _written),
+    Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) + v, t, index=j), _added),
+    Rule(lambda x, v, t, i, j: setitem(x, v + getitem(x, t, index=i), t, index=j), _added),
+    Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) - v, t, index=j), _subtracted),
+    Rule(lambda x, v, s, t, i, j: setitem(x, getitem(x, s, t, index=i) + v, s, t, index=j), _added_at_two),
+    Rule(lambda x, v, t, i, j: scatter(x, gather(x, t, index=i, unique=True) + v, t, index=j, unique=True), _gathered),
+    Rule(lambda x, v, t, i, j: scatter(x, gather(x, t, index=i, unique=True) - v, t, index=j, unique=True), _taken),
 ]
 
 REASSOCIATE = [
+    Rule(lambda x, y: x @ y, _outer_product),
+    Rule(lambda x, v, i: additem(setitem(x, 0, index=i), v, index=i), lambda x, v, i: setitem(x, v, index=i)),
+    Rule(
+        lambda x, v, t, i: additem(setitem(x, 0, t, index=i), v, t, index=i),
+        lambda x, v, t, i: setitem(x, v, t, index=i),
+    ),
+    Rule(
+        lambda x, v, t, i: scatter_add(scatter(x, 0, t, index=i, unique=True), v, t, index=i, unique=True),
+        lambda x, v, t, i: scatter(x, v, t, index=i, unique=True),
+    ),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(x, a), b), _scaled),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(a, x), b), _scaled),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(x, a)), _scaled),

@@ -108,7 +108,7 @@ class Tracer:
         raise ControlFlowError(
             f"{what} a traced value decides what Python does next, but it is known only when the compiled "
             "function runs", where=user_site()[0],
-            remedy="use np.where or np.maximum to choose, or make the value a plain Python number",
+            remedy="use np.where or np.maximum to choose, np.take to read a plain array, or a plain Python number",
         )  # fmt: skip
 
     def __bool__(self) -> bool:
@@ -154,6 +154,15 @@ class Tracer:
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:
     """A tracer with memory of its own."""
     return Tracer(trace, shadow, Storage(symbol), where=where)
+
+
+def enter(trace: Trace, x: Any) -> Tracer:
+    """A plain array, by reference, or a number as a tracer; the view of the array is read-only."""
+    if not isinstance(x, np.ndarray):
+        return wrap(trace, None, np.asarray(x), None)
+    shadow = x.view()
+    shadow.flags.writeable = False
+    return wrap(trace, trace.capture(x), shadow, None)
 
 
 def shadow_of(x: Any) -> Any:

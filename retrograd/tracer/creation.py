@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .array import Tracer, shadow_of, wrap
+from .array import Tracer, enter, shadow_of, wrap
+from .concatenators import Concatenator
 from .trace import CURRENT, Trace, traceable, unsupported
 from .where import OURS, user_site
 
@@ -100,6 +101,13 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> Any
     return array(a, dtype, copy=False)
 
 
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """``np.take``, which NumPy hands over only if the array is traced, but not if the indices are."""
+    if not isinstance(a, Tracer) and holds_tracers([indices], const=False):
+        a = enter(active_trace(), np.asarray(a))
+    return np.take(a, indices, axis, out, mode)  # type: ignore[call-overload]  # of all kinds of arguments
+
+
 def holds_tracers(obj: Any, const: bool = True) -> bool:
     """Whether nested lists hold tracers; unless ``const``, only those whose value is not known count."""
     if not isinstance(obj, (list, tuple)):
@@ -112,13 +120,16 @@ def isscalar(element: Any) -> bool:
     return bool(np.isscalar(shadow_of(element)))
 
 
-SUBSTITUTES: dict[str, Callable[..., Any]] = {
+SUBSTITUTES: dict[str, Any] = {
     "isscalar": isscalar,
     "array": array,
     "asarray": asarray,
     "asanyarray": asarray,
     "full": full,
     "empty": empty,
+    "take": take,
+    "r_": Concatenator(np.r_, columns=False, fresh=fresh),
+    "c_": Concatenator(np.c_, columns=True, fresh=fresh),
     **{
         name: _numbers_only(name)
         for name in ("zeros", "ones", "arange", "linspace", "eye", "identity", "tri", "logspace")
@@ -141,7 +152,7 @@ def _called_by_user(frame: FrameType, name: str) -> bool:
     return _loads[id(code)][1].get(frame.f_lasti) == name
 
 
-def _intercepted(name: str, substitute: Callable[..., Any]) -> property:
+def _intercepted(name: str, substitute: Any) -> property:
     def getter(module: ModuleType) -> Any:
         if CURRENT.get() is not None and _called_by_user(sys._getframe(1), name):
             return substitute

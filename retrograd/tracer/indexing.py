@@ -238,7 +238,7 @@ def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
                 "write x[...] = np.where(mask, value, x) with a value of the shape of x",
             )
         value = np.reshape(value, (*lead[:-1], *(1,) * mask.ndim, *rest))
-    wide = np.reshape(mask, (*mask.shape, *(1,) * ndim))
+    wide: Any = np.reshape(mask, (*mask.shape, *(1,) * ndim))
     trace = owner([x, mask, *tracers_in([value])])
     check_writable(x, trace)
     trace.builder.where = user_site(3)[0]

@@ -36,8 +36,10 @@ UNARY: dict[str, tuple[str, Ufunc]] = {
 
 def _raise_to(x: Any, n: Any) -> Any:
     """``x ** n`` as ndarray does it: plain numbers 2, 1, 0.5, -1 have faster and better-rounded forms."""
-    base = shadow_of(x)
-    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind in "fc" and isinstance(n, (int, float)):
+    base, plain = shadow_of(x), isinstance(n, (int, float)) and not isinstance(n, np.generic)
+    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind == "b" and type(n) is int and n == 2:
+        return elementwise(REGISTRY["square"], np.square, [x], np.square)
+    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind in "fc" and plain:
         if n == 2:
             return elementwise(square, np.square, [x], np.square)
         if n == 1:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ir.types import aval_of
 from ..ops.elementwise import cast
 from . import indexing
@@ -33,27 +34,48 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: 
     if method == "__call__":
         out, mask = options.pop("out", None), options.pop("where", True)
         return call_ufunc(ufunc, inputs, out, mask, options)
-    return ufunc_method(ufunc, method, inputs, options)
+    try:
+        return ufunc_method(ufunc, method, inputs, options)
+    except UnsupportedError:
+        if not _all_known((inputs, options)):
+            raise
+    return _of_numbers(getattr(ufunc, method), inputs, options)
 
 
 def array_function(
     self: Tracer, function: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """``__array_function__``: by the table of handlers; on plain numbers any function runs."""
+    """``__array_function__``: by the table of handlers; on plain numbers any function runs, with any option."""
     handler = FUNCTIONS.get(function)
     if handler is not None:
-        return handler(*args, **kwargs)
-    leaves, _ = flatten((args, dict(kwargs)))
-    tracers = [x for x in leaves if isinstance(x, Tracer)]
-    if all(t.const for t in tracers):
-        plain, options = map_leaves(shadow_of, (args, dict(kwargs)))
-        found = function(*plain, **options)
-        if function in MUTATORS or options.get("out") is not None:
-            for t in tracers:
-                t.storage.version += 1
-        return map_leaves(lambda x: _constant(tracers, x), found)
-    name = f"{function.__module__}.{function.__name__}"
-    raise unsupported(f"{name} of a traced value", REMEDIES.get(function, "write it with other NumPy functions"))
+        try:
+            return handler(*args, **kwargs)
+        except UnsupportedError:
+            if not _all_known((args, dict(kwargs))):
+                raise
+    elif not _all_known((args, dict(kwargs))):
+        name = f"{function.__module__}.{function.__name__}"
+        raise unsupported(f"{name} of a traced value", REMEDIES.get(function, "write it with other NumPy functions"))
+    return _of_numbers(function, args, kwargs)
+
+
+def _tracers(tree: Any) -> list[Tracer]:
+    return [x for x in flatten(tree)[0] if isinstance(x, Tracer)]
+
+
+def _all_known(tree: Any) -> bool:
+    return all(t.const for t in _tracers(tree))
+
+
+def _of_numbers(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """NumPy's own function, on the plain numbers that the tracers hold."""
+    tracers = _tracers((args, dict(kwargs)))
+    plain, options = map_leaves(shadow_of, (args, dict(kwargs)))
+    found = function(*plain, **options)
+    if function in MUTATORS or options.get("out") is not None:
+        for t in tracers:
+            t.storage.version += 1
+    return map_leaves(lambda x: _constant(tracers, x), found)
 
 
 def _constant(tracers: list[Tracer], x: Any) -> Any:
@@ -154,7 +176,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "fill": _fill,
     "sort": sort_in_place,
     "partition": partition_in_place,
-    "nonzero": lambda self: np.nonzero(self),
+    "nonzero": np.nonzero,
     "copy": lambda self, order="C": copy(as_array(self), order),
     "astype": _astype,
     "conj": conjugate,
@@ -166,8 +188,8 @@ METHODS: dict[str, Callable[..., Any]] = {
         f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
         for f in (
             np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.cumsum,
-            np.cumprod, np.argsort, np.argpartition, np.searchsorted, np.dot, np.ravel, np.squeeze, np.swapaxes, np.take,
-            np.repeat, np.choose, np.diagonal, np.trace, np.put,
+            np.cumprod, np.argsort, np.argpartition, np.searchsorted, np.dot, np.ravel, np.squeeze, np.swapaxes,
+            np.take, np.repeat, np.choose, np.diagonal, np.trace, np.put,
         )
     },
 }  # fmt: skip

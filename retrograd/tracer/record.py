@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import LeakedTracerError, RetrogradError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
+from ..ir.types import Aval
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap
 from .creation import SWAP
 from .trace import CURRENT, Capture, Trace, owner, traceable
@@ -103,9 +104,15 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     if all(_settled(x) for x in operands):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
-    symbols = [x if isinstance(x, Symbol) else symbol_in(trace, x) for x in payloads]
+    symbols = [_placed(trace, x, v.aval) for x, v in zip(payloads, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
     return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
+
+
+def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
+    if isinstance(x, list):  # what a loop outside the trace kept for its derivative
+        return trace.capture(x, aval)
+    return x if isinstance(x, Symbol) else symbol_in(trace, x)
 
 
 def _settled(x: Any) -> bool:

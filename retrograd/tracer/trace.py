@@ -15,7 +15,7 @@ from ..errors import LeakedTracerError, RecordMismatchError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
-from ..ops.shape import iota
+from ..ops.shape import iota, reshape_to
 from .where import user_site
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Trace:
         """A number or NumPy scalar as a constant of its own type."""
         return self.builder.constant(value, aval_of(value))
 
-    def capture(self, array: np.ndarray[Any, Any]) -> Symbol:
-        """An array from outside, by reference: a trailing input."""
+    def capture(self, array: Any, aval: Aval | None = None) -> Symbol:
+        """An array from outside, or a list of steps of this aval, by reference: a trailing input."""
         found = self.captures.get(id(array))
         if found is None:
-            found = self.captures[id(array)] = Capture(array, self.builder.input(traceable(array)), array)
+            found = self.captures[id(array)] = Capture(array, self.builder.input(aval or traceable(array)), array)
         return found.symbol
 
     def capture_symbol(self, symbol: Symbol, shadow: Any) -> Symbol:
@@ -102,8 +102,8 @@ class Trace:
             return self.builder.constant(fill, Aval(array.shape, array.dtype))
         if flat.size <= SMALL:
             return self.builder.constant(array)
-        if array.ndim == 1 and array.dtype == np.int64 and (np.diff(array) == array[1] - array[0]).all():
-            return self._counted(int(array[0]), int(array[1] - array[0]), array.size)
+        if array.dtype == np.int64 and (np.diff(flat) == flat[1] - flat[0]).all():
+            return reshape_to(self._counted(int(flat[0]), int(flat[1] - flat[0]), flat.size), array.shape)
         if storage is None:
             return self.capture(array.copy())
         known = self._lifted.get(id(storage))

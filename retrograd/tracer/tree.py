@@ -61,14 +61,16 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
 def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
     """One value of ``prefix`` (a tree, or one value for a whole subtree) per leaf of ``spec``."""
     dummy = optree.tree_unflatten(spec, [0] * spec.num_leaves)
+    shared = object()  # None is a value in a prefix, and a container in the full tree
+    prefix = optree.tree_map(lambda x: shared if x is None else x, prefix, none_is_leaf=True, namespace=NAMESPACE)
     try:
-        spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, is_leaf=lambda x: x is None, namespace=NAMESPACE)
+        spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, namespace=NAMESPACE)
     except ValueError as fault:
         raise TreeError(
             f"{what} does not fit the structure {spec}: {fault}", where=user_site()[0],
             remedy="give one value for all, or a tree of values with this structure",
         ) from None  # fmt: skip
-    return list(spread)
+    return [None if x is shared else x for x in spread]
 
 
 def register_container(

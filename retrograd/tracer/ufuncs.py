@@ -173,6 +173,8 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
         options["dtype"] = np.dtype(options["dtype"])
     if mask is not True:
         inputs = _masked(ufunc, inputs, out, mask)
+    if out is not None:
+        inputs = _towards(ufunc, inputs, out)
     if settled(inputs):
         result = _of_constants(ufunc, inputs, options)
     elif ufunc in COMPOSED:
@@ -186,6 +188,18 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
     if ufunc.nout == 1:
         return _written(ufunc, out[0], result, mask)
     return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
+
+
+def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
+    """Operands in the trace of ``out``; with several results, one that is given stretches all."""
+    inputs = [as_operand(x) for x in inputs]
+    if ufunc.nout > 1:
+        shape = np.broadcast_shapes(*(np.shape(shadow_of(x)) for x in (*inputs, *out) if x is not None))
+        inputs = [x if np.shape(shadow_of(x)) == shape else np.broadcast_to(x, shape) for x in inputs]
+    if tracers_in(inputs) or not (targets := tracers_in(out)):
+        return inputs
+    trace = owner(targets)
+    return [wrap(trace, trace.capture(x), x, None) if isinstance(x, np.ndarray) else x for x in inputs]
 
 
 def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[Any]:
@@ -224,7 +238,8 @@ def assign(target: Tracer, value: Any) -> Tracer:
         return target
     make_traced(target)  # records the old contents, so before the example value changes
     np.copyto(target.shadow, shadow_of(value), casting="same_kind")
-    write(target, cast_to(value, Aval(target.shape, target.dtype), trace))
+    aval = Aval(target.shape, target.dtype)
+    write(target, trace.builder.coerce(cast_to(value, aval, trace), aval))
     return target
 
 

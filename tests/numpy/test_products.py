@@ -62,7 +62,13 @@ VECTORS: dict[str, Any] = {
 CONVOLUTIONS: dict[str, Any] = {
     f"{f.__name__} {mode}": lambda a, v, f=f, mode=mode: f(a, v, mode)
     for f, mode in product((np.convolve, np.correlate), ("full", "same", "valid"))
-} | {"convolve": np.convolve, "correlate": np.correlate, "polyadd": np.polyadd, "polysub": np.polysub, "polymul": np.polymul}
+} | {
+    "convolve": np.convolve,
+    "correlate": np.correlate,
+    "polyadd": np.polyadd,
+    "polysub": np.polysub,
+    "polymul": np.polymul,
+}
 POLYNOMIALS: dict[str, Any] = {
     "polyval": np.polyval,
     "polyval matrix": lambda p, x: np.polyval(p, np.outer(x, x)),
@@ -110,7 +116,7 @@ def test_layouts_make_no_difference(name: str, layout: str) -> None:
     assert_traced(PRODUCTS[name], a, b)
 
 
-@pytest.mark.parametrize(("subscripts", "shapes"), EINSUMS, ids=lambda x: str(x))
+@pytest.mark.parametrize(("subscripts", "shapes"), EINSUMS, ids=str)
 def test_einsum(subscripts: str, shapes: Any) -> None:
     def contracted(*args: Any) -> Any:
         return np.einsum(subscripts, *args)
@@ -137,7 +143,9 @@ def test_einsum_takes_lists_of_labels_and_options() -> None:
         assert_differentiable(function, a, b, order=1)
 
 
-@pytest.mark.parametrize("shapes", [((3,), (3,)), ((2, 3), (3,)), ((4, 1, 3), (2, 3)), ((0, 3), (0, 3)), ((2, 2), (2, 2)), ((3, 3), (3, 3))])
+@pytest.mark.parametrize(
+    "shapes", [((3,), (3,)), ((2, 3), (3,)), ((4, 1, 3), (2, 3)), ((0, 3), (0, 3)), ((2, 2), (2, 2)), ((3, 3), (3, 3))]
+)
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
 def test_cross_products(name: str, shapes: Any) -> None:
@@ -162,7 +170,11 @@ def test_convolutions(name: str, sizes: Any) -> None:
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomials(name: str) -> None:
-    for p, x in ((distinct((4,)), distinct((3,), seed=1)), (distinct((1,)), distinct((1,), seed=1)), (distinct((3,), "D"), distinct((2,), "f"))):
+    for p, x in (
+        (distinct((4,)), distinct((3,), seed=1)),
+        (distinct((1,)), distinct((1,), seed=1)),
+        (distinct((3,), "D"), distinct((2,), "f")),
+    ):
         assert_traced(POLYNOMIALS[name], p, x)
         assert_differentiable(POLYNOMIALS[name], p, x, order=1 if x.dtype == "f" else 2)
     assert_traced(POLYNOMIALS[name], np.array([1, 2, 3]), np.array([2, 3]))
@@ -177,7 +189,8 @@ def test_multi_dot() -> None:
         assert_differentiable(lambda *xs: np.linalg.multi_dot(xs), *chain, order=1)
     for wrong in ([arrays[1]], [arrays[1], arrays[0], arrays[2]], [arrays[1], arrays[1]]):
         assert_same(
-            outcome(rg.jit(lambda *xs: np.linalg.multi_dot(xs)), wrong), outcome(lambda *xs: np.linalg.multi_dot(xs), wrong)
+            outcome(rg.jit(lambda *xs: np.linalg.multi_dot(xs)), wrong),
+            outcome(lambda *xs: np.linalg.multi_dot(xs), wrong),
         )
 
 

@@ -42,7 +42,7 @@ SHAPES: dict[str, Any] = {
     "squeeze axis": lambda x: x[None].squeeze(axis=0),
     "broadcast_to": lambda x: np.broadcast_to(x, (2, *x.shape)),
     "broadcast_arrays": lambda x: np.broadcast_arrays(x, x[:1], 2.0),
-    "atleast_1d": lambda x: np.atleast_1d(x),
+    "atleast_1d": np.atleast_1d,
     "atleast_2d": lambda x: np.atleast_2d(x, x.ravel()),
     "atleast_3d": lambda x: np.atleast_3d(x, x.ravel()),
     "flip": np.flip,
@@ -74,9 +74,13 @@ JOINED: dict[str, Any] = {
     "append": lambda x: np.append(x, [1.0, 2.0]),
     "append axis": lambda x: np.append(x, x[:1], axis=0),
     "block": lambda x: np.block([[x, np.zeros((len(x), 2))], [np.ones((1, x.shape[1])), x[:1, :2]]]),
-    "block of one": lambda x: np.block(x),
+    "block of one": np.block,
     "block of vectors": lambda x: np.block([x[0], 1.0, x[-1]]),
     "array": lambda x: np.array([x[0, 0], 2 * x[0, 1], 1.0]),
+    "r_": lambda x: np.r_[x[0], 1.0, 0:3, np.sum(x), [2.0, 3.0]],
+    "r_ of matrices": lambda x: np.r_[x, x[:1]],
+    "c_": lambda x: np.c_[x[:, 0], x, 2.0 * x[:, :1], 0 : len(x)],
+    "c_ of numbers": lambda x: np.c_[np.sum(x), 1],
     "array of rows": lambda x: np.array([x[0], x[1] * 2]),
     "array_split": lambda x: np.array_split(x, 2),
     "split": lambda x: np.split(x, [1, 2], axis=-1),
@@ -188,7 +192,7 @@ def test_arrays_from_outside_may_be_joined_and_are_read_at_each_call() -> None:
         outside[:] = [0.0, 1.0, 2.0]
         x, compiled = distinct((3,)), rg.jit(function)
         assert_same(compiled(x), function(x))
-        outside += 5.0
+        outside[:] = [5.0, 6.0, 7.0]
         assert_same(compiled(x), function(x))
 
 
@@ -227,7 +231,7 @@ COPIES: dict[str, Any] = {
     "delete": lambda y: np.delete(y, []),
     "insert": lambda y: np.insert(y, [], []),
     "tril": lambda y: np.tril(y, 9),
-    "block": lambda y: np.block(y),
+    "block": np.block,
     "take": lambda y: np.take(y, 1, axis=0),
     "array": lambda y: y[[0, 1]],
     "reshape": lambda y: np.reshape(y, (4, 3), copy=True),
@@ -282,6 +286,8 @@ def test_copies_are_apart(name: str) -> None:
 
 
 ERRORS: dict[str, Any] = {
+    "r_": lambda x: np.r_[x, 1.0],
+    "c_": lambda x: np.c_[x, x[0]],
     "reshape": lambda x: np.reshape(x, (5, 2)),
     "reshape copy": lambda x: np.reshape(x.T, (12,), copy=False),
     "transpose": lambda x: np.transpose(x, (0, 0)),
@@ -323,6 +329,7 @@ def test_errors_are_those_of_numpy(name: str) -> None:
 
 
 UNSUPPORTED: dict[str, Any] = {
+    "r_ with a string": lambda x: np.r_["0,2", x[0], x[1]],
     "pad by a function": lambda x: np.pad(x, 1, lambda *_: None),
     "pad odd": lambda x: np.pad(x, 1, "reflect", reflect_type="odd"),
     "pad empty": lambda x: np.pad(x, 1, "empty"),

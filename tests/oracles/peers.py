@@ -58,6 +58,20 @@ def pushed_by_jax(program: Program) -> Callable[[tuple[Any, ...], tuple[Any, ...
     return lambda args, tangents: jax.tree.map(np.asarray, pushed(_arrays(args), _arrays(tangents)))
 
 
+def third_by_jax(program: Program) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Any]:
+    """The gradients of the second derivative along a direction as JAX finds them."""
+    function = program.scalar(jnp, jax.lax.scan)
+
+    def slope(args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        return jax.jvp(function, args, tangents)[1]
+
+    def curvature(args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        return jax.jvp(lambda *point: slope(point, tangents), args, tangents)[1]
+
+    third = jax.jit(jax.grad(curvature), compiler_options=QUICKLY)
+    return lambda args, tangents: jax.tree.map(np.asarray, third(_arrays(args), _arrays(tangents)))
+
+
 def _arrays(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(map(jnp.asarray, values))
 

@@ -25,8 +25,8 @@ class Program:
     """A function, how to draw its arguments, and where the comparisons end.
 
     ``functional`` is the same function for the libraries that cannot write into arrays. ``autograd`` is the highest
-    order of derivative that autograd has for it. ``single`` is the tolerance in float32, relative to the largest
-    entry, and None where float32 is not compared.
+    order of derivative that autograd has for it. ``bits`` says that its value in exact mode is NumPy's bit for bit;
+    the sums of ``np.einsum`` are not. ``single`` is the tolerance in float32, relative to the largest entry.
     """
 
     function: Function
@@ -34,7 +34,8 @@ class Program:
     functional: Function | None = None
     loops: bool = False
     autograd: int = 2
-    single: float | None = 1e-4
+    bits: bool = True
+    single: float = 1e-4
 
     @property
     def name(self) -> str:
@@ -76,13 +77,18 @@ class Program:
         out = self.bound(np, python_scan, writes=True)(*self.args)
         if not np.ndim(out) and not np.iscomplexobj(out):
             return run
-        weights = _direction(np.random.default_rng(7), out)
+        weights = weights_of(out)
 
         def weighted(*args: Any) -> Any:
             return namespace.real(namespace.sum(run(*args) * weights))
 
         weighted.__name__ = self.name
         return weighted
+
+
+def weights_of(out: Any) -> Any:
+    """The weights with which results are summed."""
+    return _direction(np.random.default_rng(7), out)
 
 
 def _direction(rng: np.random.Generator, like: Any) -> Any:

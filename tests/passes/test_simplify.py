@@ -94,9 +94,8 @@ def quietly(graph: Graph, args: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["array", "scalar"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@given(seed=seeds)
-def test_every_bit_is_kept(dtype: np.dtype[Any], kind: str, seed: int) -> None:
+@given(dtype=st.sampled_from(DTYPES), seed=seeds)
+def test_every_bit_is_kept(kind: str, dtype: np.dtype[Any], seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = program(rng, dtype, kind)
     simple = simplify(graph)
@@ -120,7 +119,8 @@ def test_random_programs_reach_most_rules() -> None:
     fired: Counter[str] = Counter()
     for seed in range(60):
         simplify(program(np.random.default_rng(seed), np.dtype(np.float64), "array"), fired=fired)
-    missed = {rule.name for rule in EXACT} - set(fired)
+    reachable = {rule.name for rule in EXACT if "t" not in rule.names}  # indices are plain numbers in random programs
+    missed = reachable - set(fired)
     assert len(missed) <= 8, missed
 
 

@@ -24,6 +24,18 @@ def distinct(shape: tuple[int, ...], dtype: Any = float, seed: int = 0) -> Array
     return np.asarray(x).reshape(shape).astype(dtype)
 
 
+def of_dtypes(shape: tuple[int, ...], dtypes: str) -> list[Array]:
+    """Arrays of several dtypes."""
+    return [
+        distinct(shape, t)
+        if t in "dfeDF"
+        else distinct(shape) > 0
+        if t == "?"
+        else np.rint(np.abs(distinct(shape)) * 3).astype(t)
+        for t in dtypes
+    ]
+
+
 def _read_only(x: Array) -> Array:
     x = x.copy()
     x.flags.writeable = False
@@ -79,8 +91,27 @@ def assert_same(found: Any, expected: Any, precision: float = 0.0) -> None:
 
 def assert_traced(function: Function, *args: Any) -> None:
     """Compiled, the function does what NumPy does, at the point of tracing and at another one."""
+    _assert_at(function, args, [_moved(x) for x in args])
+
+
+def assert_traced_in_all_layouts(function: Function, x: Array) -> None:
+    """Compiled once, the function does what NumPy does with arrays of any layout."""
+    _assert_at(function, *([layout(x)] for layout in LAYOUTS.values()))
+
+
+def assert_traced_with(function: Function, *arrays: Array) -> None:
+    """The function of one array does what NumPy does; failures tell the array."""
+    for x in arrays:
+        try:
+            assert_traced(function, x)
+        except Exception as fault:
+            fault.add_note(f"of {x!r}")
+            raise
+
+
+def _assert_at(function: Function, *points: Sequence[Any]) -> None:
     compiled = rg.jit(function)
-    for point in (args, [_moved(x) for x in args]):
+    for point in points:
         before = [np.copy(x) for x in point]
         assert_same(outcome(compiled, point), outcome(function, point), precision=_precision(point))
         for x, y in zip(point, before, strict=True):

@@ -71,7 +71,7 @@ def viewed(x: Any, choice: int) -> Any:
         lambda: np.swapaxes(x, 0, -1) if x.ndim else x,
         lambda: x.reshape(*x.shape, 1),
         lambda: np.squeeze(x),
-        lambda: x.transpose(),
+        x.transpose,
         lambda: np.moveaxis(x, -1, 0) if x.ndim else x,
         lambda: x.reshape((1, x.size)),
     ]
@@ -85,7 +85,7 @@ def computed(x: Any, y: Any, choice: int) -> Any:
         lambda: x * 0.5 + 0.25,
         lambda: x + y if same else x - 1.0,
         lambda: x * y * 0.25 if same else -x,
-        lambda: x.copy(),
+        x.copy,
         lambda: np.sum(x, axis=0) * 0.25 if x.ndim else x * 2.0,
         lambda: np.concatenate([x.reshape(-1), y.reshape(-1)])[:6],
         lambda: np.tanh(x.T).copy(),

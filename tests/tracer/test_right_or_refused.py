@@ -1,7 +1,7 @@
 """What a user writes is traced right or refused by name: a silently wrong answer is neither."""
 
 # The programs are written as users write them:
-# ruff: noqa: C417, PLC3002, PLW0108, RUF005
+# ruff: noqa: PLC3002, PLW0108, RUF005
 
 # The programs are written as users write them:
 # ruff: noqa: PLC3002, PLW0108, RUF005

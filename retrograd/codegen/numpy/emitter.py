@@ -46,13 +46,20 @@ class Scope:
         self.functions: list[Function] = []
         self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
+        self._open: list[Names] = []  # of the functions under construction
 
     def add(self, plan: Plan, hint: str) -> Function:
         """Emit the function of a plan, after those that it calls."""
         name = self.names.fresh(hint, "function")
+        while any(name in names.used for names in self._open):  # a variable there would hide the function
+            name = self.names.fresh(hint, "function")
+        for names in self._open:
+            names.used.add(name)
         emitter = Emitter(plan, self)
+        self._open.append(emitter.names)
         parameters = [emitter.assign(v) for v in plan.order.inputs]
         results = emitter.graph(plan)
+        self._open.pop()
         self.functions.append(Function(name, parameters, emitter.lines, results))
         return self.functions[-1]
 
@@ -206,9 +213,9 @@ class Emitter:
             return self._ref(value, made)
         text = literal(source.attrs["value"])
         dtype = value.aval.dtype
-        if dtype in NATIVE or any(
-            v.aval.dtype == dtype and v.aval.kind != "python" and not _is_const(v, made) for v in node.inputs
-        ):
+        strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not _is_const(v, made)]
+        weak = value.aval.kind == "python" or strong or not node.prim.op  # beside Python numbers alone, it decides
+        if dtype in strong or (dtype in NATIVE and weak):
             return text
         return f"{literal(dtype)}({text})"
 

@@ -40,6 +40,11 @@ def einsum(
     return into(out, x if x.ndim or isinstance(shadow_of(x), np.generic) else x[()])
 
 
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    return np.einsum_path(*map(shadow_of, operands), optimize=optimize)
+
+
 def _pair(x: tuple[Any, Labels], y: tuple[Any, Labels], keep: set[Hashable], out: Labels | None) -> tuple[Any, Labels]:
     (a, la), (b, lb) = x, y
     wanted = tuple(l for l in dict.fromkeys((*la, *lb)) if l in keep) if out is None else out
@@ -64,7 +69,8 @@ def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[Labels], Labels]:
     wide = sorted({l for names in labels for l in names if isinstance(l, tuple)}, reverse=True)
     if target is None:
         counts = Counter(l for names in labels for l in names if not isinstance(l, tuple))
-        return arrays, labels, (*wide, *sorted(l for l, n in counts.items() if n == 1))
+        once: list[Any] = [l for l, n in counts.items() if n == 1]
+        return arrays, labels, (*wide, *sorted(once))
     if Ellipsis in target:
         k = target.index(Ellipsis)
         target = [*target[:k], *wide, *target[k + 1 :]]

@@ -26,14 +26,17 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inside = np.broadcast_to(fp[0], x.shape)
     else:
         at = np.minimum(np.maximum(np.searchsorted(xp, x, "right") - 1, 0), n - 2)
-        if n <= x.size:
-            slope = (np.diff(fp) / np.diff(xp))[at]
-        else:
-            slope = (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])
-        inside = slope * (x - xp[at]) + fp[at]
+        inside = _slope(at, xp, fp) * (x - xp[at]) + fp[at]
     below = np.where(x < xp[0], fp[0] if left is None else left, inside)
     found = np.where(x > xp[-1], fp[-1] if right is None else right, below)
     return found if x.ndim else found[()]
+
+
+def _slope(at: Any, xp: Any, fp: Any) -> Any:
+    """The slope to the right of some points, computed for all of them where they are the fewer."""
+    if xp.size <= np.size(at):
+        return (np.diff(fp) / np.diff(xp))[at]
+    return (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

@@ -7,13 +7,27 @@ from typing import Any
 import numpy as np
 
 from ...ops import cumulative, runs
+from ...ops.shape import stop_gradient
 from ..array import Tracer, apply, shadow_of
 from ..creation import fresh
 from ..trace import unsupported
 from .cumulative import accumulated
 from .reductions import ABSENT, array_of, as_dtype
-from .table import Axis, axis_of, into, lifted
+from .table import Axis, axis_of, into, lifted, only_default
 from .writing import at
+
+
+def _logsumexp(
+    a: Any, axis: Axis, out: Any, keepdims: bool, where: Any = True, initial: Any = ABSENT
+) -> Any:  # fmt: skip
+    """``np.logaddexp.reduce``: relative to the maximum, whose own derivative cancels."""
+    only_default("logaddexp.reduce", where=(where, True), initial=(initial, ABSENT))
+    a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
+    top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
+    top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
+    found = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=keepdims))
+    return into(out, found + (top if keepdims else np.reshape(top, np.shape(shadow_of(found)))))
+
 
 REDUCE: dict[Any, Any] = {
     np.add: np.sum,
@@ -24,6 +38,7 @@ REDUCE: dict[Any, Any] = {
     np.fmin: np.nanmin,
     np.logical_and: np.all,
     np.logical_or: np.any,
+    np.logaddexp: _logsumexp,
 }
 ACCUMULATE = {
     np.add: cumulative.cumsum,

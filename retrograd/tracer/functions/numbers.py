@@ -30,7 +30,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
-    return into(out, np.trunc(x))
+    return np.trunc(x, out=out)
 
 
 @implements(np.clip)

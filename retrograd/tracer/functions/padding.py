@@ -39,8 +39,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 def _pairs(widths: Any, ndim: int) -> Any:
     """(before, after) for each axis, as NumPy reads ``pad_width``."""
+    pairs: Any = [(0, 0)] * ndim
     if isinstance(widths, dict):
-        pairs = [(0, 0)] * ndim
         for axis, width in widths.items():
             pairs[axis] = (width, width) if np.ndim(width) == 0 else tuple(width)
         widths = pairs
@@ -62,7 +62,7 @@ def _framed(x: Tracer, widths: Any, constant_values: Any = 0) -> Any:
     return out
 
 
-def _along(x: Tracer, axis: int, before: int, after: int, mode: str, options: Any) -> Any:
+def _along(x: Tracer, axis: int, before: int, after: int, mode: Any, options: Any) -> Any:
     """Both sides of one axis."""
     n = x.shape[axis]
     if not n and mode != "constant":
@@ -70,7 +70,8 @@ def _along(x: Tracer, axis: int, before: int, after: int, mode: str, options: An
     if mode in {"edge", "reflect", "symmetric", "wrap"}:
         if options.get("reflect_type", "even") != "even":
             raise unsupported("np.pad with reflect_type='odd'", REMEDY)
-        return at_places(x, np.pad(np.arange(n), (before, after), mode), axis)
+        pad: Any = np.pad  # its stub lists modes one by one
+        return at_places(x, pad(np.arange(n), (before, after), mode), axis)
     if mode == "constant":
         return _joined(x, axis, before, after, _sides(options.get("constant_values", 0), x.ndim, axis))
     if mode == "linear_ramp":
@@ -104,7 +105,7 @@ def _statistic(x: Tracer, axis: int, mode: str, side: int, length: Any) -> Any:
     n = x.shape[axis]
     m = n if length is None else min(int(length), n)
     part = slice(n - m, n) if side else slice(0, m)
-    return STATISTICS[mode](x[(*(slice(None),) * axis, part)], axis=axis, keepdims=True)  # type: ignore[operator]
+    return STATISTICS[mode](x[(*(slice(None),) * axis, part)], axis=axis, keepdims=True)  # type: ignore[operator]  # NumPy's functions, by name
 
 
 def _ramps(x: Tracer, axis: int, before: int, after: int, ends: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from ..array import Tracer, apply, shadow_of, tracers_in, wrap
 from ..trace import owner, unsupported
 from ..ufuncs import as_operand, elementwise, record, settled
 from ..where import user_site
-from .table import implements, into, shadow_dtype
+from .table import implements, shadow_dtype
 
 
 def real_part(x: Any) -> Any:
@@ -72,12 +72,12 @@ def iscomplex(x: Any) -> Any:
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
-    return into(out, np.logical_and(np.isinf(x), np.logical_not(np.signbit(x))))
+    return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)), out=out)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> Any:
-    return into(out, np.logical_and(np.isinf(x), np.signbit(x)))
+    return np.logical_and(np.isinf(x), np.signbit(x), out=out)
 
 
 @implements(np.isclose)
@@ -93,9 +93,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return record(rounding.isclose, operands, (common, common), shadow, **attrs)
 
 
+def _all(x: Any) -> Any:
+    """Whether all are true, as a Python bool."""
+    return apply(cast, [np.all(x)], aval=Aval((), np.dtype(bool), "python"))
+
+
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    return np.all(np.isclose(a, b, rtol, atol, equal_nan))
+    return _all(np.isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)
@@ -104,7 +109,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     if np.shape(shadow_of(x)) != np.shape(shadow_of(y)):
         return False
     same = np.equal(x, y)
-    return np.all(_or_both_nan(same, x, y) if equal_nan else same)
+    return _all(_or_both_nan(same, x, y) if equal_nan else same)
 
 
 def _or_both_nan(same: Any, x: Any, y: Any) -> Any:
@@ -118,4 +123,4 @@ def array_equiv(a1: Any, a2: Any) -> Any:
         np.broadcast_shapes(np.shape(shadow_of(x)), np.shape(shadow_of(y)))
     except ValueError:
         return False
-    return np.all(np.equal(x, y))
+    return _all(np.equal(x, y))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ops import choice
 from ..array import Tracer, apply, shadow_of
+from ..creation import fresh
 from ..indexing import get, is_traced
 from ..trace import unsupported
 from ..ufuncs import as_operand, astype, copy
@@ -38,7 +39,8 @@ def within(number: Any, n: int, mode: str) -> Any:
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
     if is_traced(condition):
-        raise unsupported("compressing by a traced condition: the shape depends on data", "use np.where(condition, a, 0)")
+        what = "compressing by a traced condition gives a result whose shape depends on data"
+        raise unsupported(what, "use np.where(condition, a, 0)")
     (x,) = lifted(a)
     x = ravel(x) if axis is None else x
     (k,) = axes_of(x, 0 if axis is None else axis)
@@ -53,11 +55,11 @@ def extract(condition: Any, arr: Any) -> Any:
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     number, *found = lifted(a, *choices)
-    np.choose(number.shadow, [x.shadow for x in found], mode=mode)  # NumPy's own error
-    shape = np.broadcast_shapes(number.shape, *(x.shape for x in found))
-    dtype = np.result_type(*(x.dtype for x in found))
-    found = [x if x.dtype == dtype else astype(x, dtype) for x in found]
-    spread = [x if x.shape == shape else broadcast_to(x, shape) for x in (within(number, len(found), mode), *found)]
+    shadows: Any = [shadow_of(c) for c in choices]
+    like = np.choose(number.shadow, shadows, mode=mode)  # type: ignore[call-overload]  # NumPy's own error for a wrong mode
+    found = [x if x.dtype == like.dtype else astype(x, like.dtype) for x in found]
+    operands = (within(number, len(found), mode), *found)
+    spread = [x if x.shape == like.shape else broadcast_to(x, like.shape) for x in operands]
     return into(out, apply(choice.choose, spread))
 
 
@@ -91,3 +93,41 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if copy:
         return tuple(x.copy() for x in found)
     return found if sparse else tuple(found)  # as NumPy does
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    return tuple(map(fresh, np.diag_indices_from(np.broadcast_to(np.empty(()), arr.shape))))
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    return tuple(map(fresh, np.tril_indices_from(np.broadcast_to(np.empty(()), arr.shape), k)))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    return tuple(map(fresh, np.triu_indices_from(np.broadcast_to(np.empty(()), arr.shape), k)))
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    lines = lifted(*multi_index)
+    np.ravel_multi_index(tuple(x.shadow for x in lines), dims, mode)  # NumPy's own error
+    modes = (mode,) * len(lines) if isinstance(mode, str) else mode
+    sizes = np.atleast_1d(dims).tolist()
+    total: Any = 0
+    for x, n, m in list(zip(lines, sizes, modes, strict=True))[:: 1 if order == "C" else -1]:
+        total = total * n + within(x, n, m)
+    return total
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    (rest,) = lifted(indices)
+    np.unravel_index(rest.shadow, shape)  # NumPy's own error
+    found = []
+    for n in np.atleast_1d(shape).tolist()[:: -1 if order == "C" else 1]:
+        found.append(np.remainder(rest, n))
+        rest = np.floor_divide(rest, n)
+    return tuple(found[:: -1 if order == "C" else 1])

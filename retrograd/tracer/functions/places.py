@@ -40,7 +40,7 @@ def _run(x: Any, axis: int, first: int, step: int, count: int) -> Any:
     if not step:
         return broadcast_to(x[(*lead, slice(first, first + 1))], (*x.shape[:axis], count, *x.shape[axis + 1 :]))
     stop = first + step * count
-    return x[(*lead, slice(first, stop if stop >= 0 else None, step))]
+    return x[(*lead, slice(first, stop if stop >= 0 else None, None if step == 1 else step))]
 
 
 def _runs(places: Any) -> list[tuple[int, int, int]]:

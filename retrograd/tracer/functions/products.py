@@ -126,9 +126,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         over_a, over_b = list(range(-int(axes), 0)), list(range(int(axes)))
     else:
         over_a, over_b = (list(np.atleast_1d(x)) for x in axes)
-    over_a, over_b = ([range(x.ndim)[int(k)] for k in over] for x, over in ((a, over_a), (b, over_b)))
-    if len(over_a) != len(over_b) or [a.shape[k] for k in over_a] != [b.shape[k] for k in over_b]:
+    if len(over_a) != len(over_b) or any(a.shape[i] != b.shape[j] for i, j in zip(over_a, over_b, strict=True)):
         raise ValueError("shape-mismatch for sum")
+    over_a, over_b = ([int(k) % x.ndim for k in over] for x, over in ((a, over_a), (b, over_b)))
     found = _tensor_product(a, over_a, b, over_b)
     return found if found.ndim else apply(shapes.reshape, [found], aval=Aval((), found.dtype))
 

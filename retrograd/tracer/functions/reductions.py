@@ -141,7 +141,8 @@ def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
     """How many elements take part: an int, or an array where a mask decides."""
     if not given(where):
         return math.prod(a.shape[i] for i in axes_of(a, axis))
-    return np.sum(np.broadcast_to(where, a.shape), axis, np.intp, keepdims=truth(keepdims))
+    mask = np.broadcast_to(array_of(where, a), a.shape)  # read at each call, as the array itself is
+    return np.sum(mask, axis, np.intp, keepdims=truth(keepdims))
 
 
 def divided(total: Any, count: Any) -> Any:

@@ -70,4 +70,5 @@ def _conditions(condlist: Any, ndim: int) -> list[Any]:
     """One condition per piece; a single one may stand without a list."""
     shadow = [shadow_of(c) for c in condlist] if isinstance(condlist, (list, tuple)) else shadow_of(condlist)
     single = np.isscalar(shadow) or (not isinstance(shadow[0], (list, np.ndarray)) and ndim != 0)
-    return [as_operand(c) for c in ([condlist] if single else condlist)]
+    found = [as_operand(c) for c in ([condlist] if single else condlist)]
+    return [c if shadow_dtype(c) == np.bool_ else np.not_equal(c, 0) for c in found]

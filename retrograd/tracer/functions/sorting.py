@@ -16,12 +16,10 @@ from ..ufuncs import assign
 from .shapes import ravel
 from .table import REMEDIES, Axis, as_array, axis_of, implements, lifted, only_default
 
-REMEDIES.update({
-    np.unique: "its shape depends on data: sort, and compare neighbours",
-    np.nonzero: "its shape depends on data: use the mask itself, np.where(mask, x, 0)",
-    np.flatnonzero: "its shape depends on data: use the mask itself, np.where(mask, x, 0)",
-    np.argwhere: "its shape depends on data: use the mask itself, np.where(mask, x, 0)",
-})  # fmt: skip
+MASK = "its shape depends on data: use the mask itself, np.where(mask, x, 0)"
+DISTINCT = "its shape depends on data: sort, and compare neighbours"
+REMEDIES.update(dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), MASK))
+REMEDIES.update(dict.fromkeys((np.unique, np.unique_values, np.unique_counts, np.unique_inverse), DISTINCT))
 
 
 def _line(a: Any, axis: Axis) -> tuple[Any, int]:

@@ -11,8 +11,8 @@ import numpy as np
 from ...errors import CapturedWriteError
 from ...ir.types import Aval
 from ...ops.elementwise import cast
-from ..array import Tracer, apply, shadow_of, tracers_in, wrap
-from ..trace import Trace, owner, unsupported
+from ..array import Tracer, apply, enter, shadow_of, tracers_in
+from ..trace import owner, unsupported
 from ..ufuncs import as_operand, assign
 from ..where import user_site
 
@@ -66,15 +66,7 @@ def lifted(*operands: Any) -> list[Any]:
     """
     found = [as_operand(x) for x in operands]
     trace = owner(tracers_in(found))
-    return [as_array(x) if isinstance(x, Tracer) else _entered(trace, x) for x in found]
-
-
-def _entered(trace: Trace, x: Any) -> Tracer:
-    if not isinstance(x, np.ndarray):
-        return wrap(trace, None, np.asarray(x), None)
-    shadow = x.view()
-    shadow.flags.writeable = False
-    return wrap(trace, trace.capture(x), shadow, None)
+    return [as_array(x) if isinstance(x, Tracer) else enter(trace, x) for x in found]
 
 
 def into(out: Any, result: Any) -> Any:

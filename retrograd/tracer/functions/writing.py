@@ -9,11 +9,13 @@ import numpy as np
 
 from ...errors import CapturedWriteError
 from ..array import Tracer, same_memory, shadow_of
+from ..creation import fresh
 from ..indexing import add_at, is_traced, put
 from ..trace import unsupported
 from ..ufuncs import as_operand, assign, astype
 from ..where import user_site
 from .picking import within
+from .shapes import reshape
 from .table import axes_of, implements
 
 UNARY = (np.negative, np.absolute, np.square)
@@ -37,10 +39,10 @@ def _cyclic(values: Any, count: int) -> Any:
 
 def _through_flat(a: Tracer, write: Callable[[Any], None]) -> None:
     """Let ``write`` change the array as if it were flat."""
-    flat = np.reshape(a, (-1,))
+    flat = reshape(a, (-1,))
     write(flat)
     if not same_memory(flat.shadow, a.shadow):
-        assign(a, np.reshape(flat, a.shape))
+        assign(a, reshape(flat, a.shape))
 
 
 @implements(np.put)
@@ -94,8 +96,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> None:
     (k,) = axes_of(arr, axis)
     if np.ndim(indices) != arr.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    lines = np.ix_(*(np.arange(n) for n in arr.shape)) if arr.ndim > 1 else (None,)
-    put(arr, tuple(indices if j == k else lines[j].tolist() for j in range(arr.ndim)), values)
+    lines = np.ix_(*(fresh(np.arange(n)) for n in arr.shape))
+    put(arr, tuple(indices if j == k else line for j, line in enumerate(lines)), values)
 
 
 @implements(np.fill_diagonal)
@@ -115,8 +117,8 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
     """``ufunc.at(a, indices, b)``: repeated indices accumulate."""
     a = _target(a)
     values = [as_operand(v) for v in operands]
-    if any(not isinstance(v, (int, float, complex)) and not np.can_cast(v.dtype, a.dtype, "same_kind") for v in values):
-        raise TypeError(f"Cannot cast the result of np.{ufunc.__name__}.at to {a.dtype}")
+    if any(not np.can_cast(np.result_type(a.dtype, shadow_of(v)), a.dtype, "same_kind") for v in values):
+        raise unsupported(f"np.{ufunc.__name__}.at with values that are cast to {a.dtype}", "cast them with astype")
     if ufunc is np.add:
         add_at(a, indices, values[0])
     elif ufunc is np.subtract:

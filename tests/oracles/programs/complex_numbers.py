@@ -1,10 +1,10 @@
 """Programs with complex values; gradients of real results follow the convention that JAX and autograd share."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import complex_normal, normal, number, program, uniform
 
-MODES = onp.exp(-2j * onp.pi * onp.outer(onp.arange(6), onp.arange(6)) / 6)
+MODES = np.exp(-2j * np.pi * np.outer(np.arange(6), np.arange(6)) / 6)
 
 
 @program(complex_normal(4))

@@ -1,15 +1,15 @@
 """Prices, portfolios and yields."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import normal, number, program, uniform
 
-COUPONS = onp.array([5.0, 5.0, 5.0, 105.0])
+COUPONS = np.array([5.0, 5.0, 5.0, 105.0])
 
 
 def normal_cdf(np, x):
     """The approximation by a logistic function with a cubic argument."""
-    return 0.5 * (1 + np.tanh(onp.sqrt(2 / onp.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
 @program(number(80, 120), number(90, 110), number(0.1, 0.4), number(0.01, 0.05), number(0.5, 2), single=1e-3)
@@ -23,7 +23,7 @@ def price_of_a_call(np, spot, strike, volatility, rate, expiry):
 def price_on_a_binomial_tree(np, spot, strike, volatility, rate):
     up = np.exp(volatility * 0.5)
     share = (np.exp(rate * 0.25) - 1 / up) / (up - 1 / up)
-    values = np.maximum(spot * up ** onp.arange(-4.0, 5.0, 2.0) - strike, 0.0)
+    values = np.maximum(spot * up ** np.arange(-4.0, 5.0, 2.0) - strike, 0.0)
     for _ in range(4):
         values = np.exp(-rate * 0.25) * (share * values[1:] + (1 - share) * values[:-1])
     return values[0]
@@ -43,7 +43,7 @@ def utility_of_a_portfolio(np, weights, factors, returns, aversion):
 
 @program(number(0.02, 0.08), number(90, 110), single=1e-3)
 def yield_by_newton(np, rate, price):
-    years = onp.arange(1.0, 5.0)
+    years = np.arange(1.0, 5.0)
     for _ in range(3):
         discounted = COUPONS * (1 + rate) ** (-years)
         rate = rate + (np.sum(discounted) - price) / np.sum(years * discounted / (1 + rate))

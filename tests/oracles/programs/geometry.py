@@ -1,7 +1,5 @@
 """Angles, areas, rotations, distances and projections."""
 
-import numpy as onp
-
 from tests.oracles.program import normal, number, program, uniform
 
 
@@ -27,8 +25,7 @@ def great_circle_distance(np, here, there):
 def rotation_by_a_quaternion(np, q, v):
     q = q / np.sqrt(np.dot(q, q))
     axis, w = q[1:], q[0]
-    turned = v + 2 * np.cross(axis, np.cross(axis, v) + w * v)
-    return turned
+    return v + 2 * np.cross(axis, np.cross(axis, v) + w * v)
 
 
 @program(uniform(0.2, 1, 3), normal(3))
@@ -51,7 +48,7 @@ def angle_between_two_vectors(np, a, b):
 
 @program(uniform(-1, 1, 4, 3), number(1, 2), uniform(-0.2, 0.2, 3))
 def reprojection_error_of_a_camera(np, points, focal, shift):
-    moved = points + shift + onp.array([0.0, 0.0, 4.0])
+    moved = points + shift + np.array([0.0, 0.0, 4.0])
     seen = focal * moved[:, :2] / moved[:, 2:]
     radius = np.sum(seen**2, axis=1, keepdims=True)
     return np.sum((seen * (1 + 0.1 * radius) - 0.2) ** 2)
@@ -61,12 +58,12 @@ def reprojection_error_of_a_camera(np, points, focal, shift):
 def reach_of_a_robot_arm(np, joints, lengths):
     angles = np.cumsum(joints)
     tip = np.stack([np.sum(lengths * np.cos(angles)), np.sum(lengths * np.sin(angles))])
-    return np.sum((tip - onp.array([0.5, 0.5])) ** 2)
+    return np.sum((tip - np.array([0.5, 0.5])) ** 2)
 
 
 @program(normal(3, 2))
 def circumradius_and_area_of_a_triangle(np, corners):
-    sides = np.hypot(*(corners - corners[onp.array([1, 2, 0])]).T)
+    sides = np.hypot(*(corners - corners[np.array([1, 2, 0])]).T)
     half = np.sum(sides) / 2
     area = np.sqrt(half * np.prod(half - sides))
     return np.prod(sides) / (4 * area)

@@ -1,11 +1,11 @@
 """Programs that fill and change arrays; the other libraries run the same formulas without writes."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import normal, number, program, uniform
 
-COUNTED = onp.array([0, 2, 1, 2, 0, 1])
-ODD = onp.arange(8) % 2 == 1
+COUNTED = np.array([0, 2, 1, 2, 0, 1])
+ODD = np.arange(8) % 2 == 1
 
 
 def _heat(np, u, rate):
@@ -39,7 +39,7 @@ def recurrence_into_zeros(np, x, decay):
 
 
 def _springs(np, x, stiffness):
-    ends = np.concatenate([onp.zeros(1), x, onp.zeros(1)])
+    ends = np.concatenate([np.zeros(1), x, np.zeros(1)])
     return 0.5 * stiffness * np.sum(np.diff(ends) ** 2)
 
 
@@ -54,7 +54,7 @@ def springs_between_walls(np, x, stiffness):
 def _matrix(np, angle, scale):
     c, s = np.cos(angle), np.sin(angle)
     turn = np.stack([np.stack([c, -s]), np.stack([s, c])])
-    return np.sum((turn * scale) @ turn @ onp.array([1.0, 2.0]))
+    return np.sum((turn * scale) @ turn @ np.array([1.0, 2.0]))
 
 
 @program(number(0.1, 1), uniform(0.5, 2, 2), functional=_matrix)
@@ -63,7 +63,7 @@ def rotation_matrix_by_elements(np, angle, scale):
     turn[0, 0] = turn[1, 1] = np.cos(angle)
     turn[0, 1] = -np.sin(angle)
     turn[1, 0] = np.sin(angle)
-    return np.sum((turn * scale) @ turn @ onp.array([1.0, 2.0]))
+    return np.sum((turn * scale) @ turn @ np.array([1.0, 2.0]))
 
 
 def _cholesky(np, root):
@@ -76,7 +76,7 @@ def _cholesky(np, root):
 @program(uniform(0.5, 1.5, 3), functional=_cholesky)
 def elimination_of_two_unknowns(np, root):
     L = np.zeros((2, 2))
-    L[np.tril_indices(2)] = root[onp.array([0, 1, 2])]
+    L[np.tril_indices(2)] = root[np.array([0, 1, 2])]
     A = L @ L.T
     A[0, 0] += 1.0
     A[1, 1] += 1.0
@@ -88,7 +88,7 @@ def elimination_of_two_unknowns(np, root):
 
 
 def _bins(np, weights, x):
-    counted = onp.eye(3)[COUNTED]
+    counted = np.eye(3)[COUNTED]
     return np.sum((counted.T @ (weights * x)) ** 2)
 
 
@@ -100,7 +100,7 @@ def weights_in_bins_by_add_at(np, weights, x):
 
 
 def _masked(np, x, level):
-    return np.sum(np.where(ODD, level * x**2, np.where(onp.arange(8) == 4, 0.0, x)) ** 3)
+    return np.sum(np.where(ODD, level * x**2, np.where(np.arange(8) == 4, 0.0, x)) ** 3)
 
 
 @program(normal(8), number(0.5, 2), functional=_masked)
@@ -133,7 +133,7 @@ def _wave(np, shape, courant):
     before, now = shape, shape
     for _ in range(3):
         inner = 2 * now[1:-1] - before[1:-1] + courant**2 * (now[2:] - 2 * now[1:-1] + now[:-2])
-        before, now = now, np.concatenate([onp.zeros(1), inner, onp.zeros(1)])
+        before, now = now, np.concatenate([np.zeros(1), inner, np.zeros(1)])
     return np.sum(now**2)
 
 
@@ -200,7 +200,7 @@ def block_matrix_by_slices(np, A, B):
 
 def _reversed(np, x):
     woven = np.stack([x[::-1][:3], x[:3] ** 2], axis=1)
-    return np.sum(np.sin(woven) * onp.arange(6.0).reshape(3, 2))
+    return np.sum(np.sin(woven) * np.arange(6.0).reshape(3, 2))
 
 
 @program(normal(6), functional=_reversed)
@@ -209,4 +209,4 @@ def writes_with_steps_and_transposes(np, x):
     woven[::2] = x[::-1][:3]
     pairs = woven.reshape(3, 2)
     pairs.T[1] = x[:3] ** 2
-    return np.sum(np.sin(woven) * onp.arange(6.0))
+    return np.sum(np.sin(woven) * np.arange(6.0))

@@ -1,7 +1,5 @@
 """Functions on which optimisers are tried."""
 
-import numpy as onp
-
 from tests.oracles.program import normal, number, program, uniform
 
 
@@ -12,7 +10,7 @@ def rosenbrock(np, x):
 
 @program(normal(5))
 def ackley(np, x):
-    return -20 * np.exp(-0.2 * np.sqrt(np.mean(x**2))) - np.exp(np.mean(np.cos(2 * onp.pi * x))) + 20 + onp.e
+    return -20 * np.exp(-0.2 * np.sqrt(np.mean(x**2))) - np.exp(np.mean(np.cos(2 * np.pi * x))) + 20 + np.e
 
 
 @program(number(-3, 3), number(-3, 3))
@@ -22,12 +20,12 @@ def himmelblau(np, x, y):
 
 @program(uniform(-2, 2, 5), number(5, 10))
 def rastrigin(np, x, depth):
-    return depth * len(x) + np.sum(x**2 - depth * np.cos(2 * onp.pi * x))
+    return depth * len(x) + np.sum(x**2 - depth * np.cos(2 * np.pi * x))
 
 
 @program(uniform(-5, 5, 5))
 def griewank(np, x):
-    return 1 + np.sum(x**2) / 4000 - np.prod(np.cos(x / np.sqrt(onp.arange(1.0, 6.0))))
+    return 1 + np.sum(x**2) / 4000 - np.prod(np.cos(x / np.sqrt(np.arange(1.0, 6.0))))
 
 
 @program(uniform(1, 5, 5))
@@ -38,8 +36,8 @@ def schwefel(np, x):
 @program(uniform(-2, 2, 5), single=1e-3)
 def levy(np, x):
     w = 1 + (x - 1) / 4
-    middle = np.sum((w[:-1] - 1) ** 2 * (1 + 10 * np.sin(onp.pi * w[:-1] + 1) ** 2))
-    return np.sin(onp.pi * w[0]) ** 2 + middle + (w[-1] - 1) ** 2 * (1 + np.sin(2 * onp.pi * w[-1]) ** 2)
+    middle = np.sum((w[:-1] - 1) ** 2 * (1 + 10 * np.sin(np.pi * w[:-1] + 1) ** 2))
+    return np.sin(np.pi * w[0]) ** 2 + middle + (w[-1] - 1) ** 2 * (1 + np.sin(2 * np.pi * w[-1]) ** 2)
 
 
 @program(number(-2, 2), number(-2, 2))
@@ -61,7 +59,7 @@ def six_hump_camel(np, x, y):
 
 @program(uniform(0.5, 2.5, 4))
 def michalewicz(np, x):
-    return -np.sum(np.sin(x) * np.sin(onp.arange(1.0, 5.0) * x**2 / onp.pi) ** 10)
+    return -np.sum(np.sin(x) * np.sin(np.arange(1.0, 5.0) * x**2 / np.pi) ** 10)
 
 
 @program(uniform(-1, 1, 4), single=1e-3)
@@ -72,16 +70,16 @@ def powell_singular(np, x):
 
 @program(uniform(-2, 2, 5), autograd=0)
 def styblinski_tang(np, x):
-    return 0.5 * np.sum(np.polyval(onp.array([1.0, 0.0, -16.0, 5.0, 0.0]), x))
+    return 0.5 * np.sum(np.polyval(np.array([1.0, 0.0, -16.0, 5.0, 0.0]), x))
 
 
 @program(number(-2, 2), number(-2, 2))
 def easom_with_a_floor(np, x, y):
-    return -np.cos(x) * np.cos(y) * np.exp(-((x - onp.pi) ** 2) - (y - onp.pi) ** 2) + np.abs(x * y) ** 2.5
+    return -np.cos(x) * np.cos(y) * np.exp(-((x - np.pi) ** 2) - (y - np.pi) ** 2) + np.abs(x * y) ** 2.5
 
 
 @program(uniform(0.1, 0.9, 3))
 def hartmann(np, x):
-    A = onp.array([[3.0, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
-    P = onp.array([[0.36, 0.11, 0.26], [0.46, 0.43, 0.74], [0.10, 0.87, 0.55], [0.03, 0.57, 0.88]])
-    return -np.dot(onp.array([1.0, 1.2, 3.0, 3.2]), np.exp(-np.sum(A * (x - P) ** 2, axis=1)))
+    A = np.array([[3.0, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
+    P = np.array([[0.36, 0.11, 0.26], [0.46, 0.43, 0.74], [0.10, 0.87, 0.55], [0.03, 0.57, 0.88]])
+    return -np.dot(np.array([1.0, 1.2, 3.0, 3.2]), np.exp(-np.sum(A * (x - P) ** 2, axis=1)))

@@ -1,11 +1,11 @@
 """Regressions, factorisations and forms of matrices."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import normal, number, program, uniform
 
-TARGET = onp.linspace(-1.0, 1.0, 5)
-RATINGS = onp.array([[5.0, 3.0, 0.0, 1.0], [4.0, 0.0, 0.0, 1.0], [1.0, 1.0, 5.0, 4.0]])
+TARGET = np.linspace(-1.0, 1.0, 5)
+RATINGS = np.array([[5.0, 3.0, 0.0, 1.0], [4.0, 0.0, 0.0, 1.0], [1.0, 1.0, 5.0, 4.0]])
 
 
 @program(normal(5, 3), normal(3), number(0.1, 1))
@@ -57,7 +57,7 @@ def rayleigh_quotient(np, x, A):
     return (x @ (A + A.T) @ x) / (x @ x)
 
 
-@program(normal(4, 3), normal(2, 3), normal(4, 2))
+@program(normal(4, 3), normal(2, 3), normal(4, 2), bits=False)
 def trilinear_contraction(np, A, B, C):
     return np.einsum("ij,kj,ik->", A, B, C)
 
@@ -69,7 +69,7 @@ def batched_product_and_trace(np, A, B):
 
 @program(normal(3, 3), number(0.1, 0.3))
 def truncated_exponential_of_a_matrix(np, A, scale):
-    term, total = onp.eye(3), onp.eye(3)
+    term, total = np.eye(3), np.eye(3)
     for k in range(1, 5):
         term = term @ A * (scale / k)
         total = total + term
@@ -78,7 +78,7 @@ def truncated_exponential_of_a_matrix(np, A, scale):
 
 @program(normal(3, 3))
 def log_determinant_by_cofactors(np, A):
-    M = A @ A.T + onp.eye(3)
+    M = A @ A.T + np.eye(3)
     det = (
         M[0, 0] * (M[1, 1] * M[2, 2] - M[1, 2] * M[2, 1])
         - M[0, 1] * (M[1, 0] * M[2, 2] - M[1, 2] * M[2, 0])
@@ -99,7 +99,7 @@ def power_iteration(np, A, v):
 @program(normal(3, 4), uniform(0.5, 1.5, 3), uniform(0.5, 1.5, 4))
 def sinkhorn_distance(np, cost, row_mass, column_mass):
     kernel = np.exp(-(cost**2))
-    u, v = onp.ones(3), onp.ones(4)
+    u, v = np.ones(3), np.ones(4)
     for _ in range(3):
         u = row_mass / (kernel @ v)
         v = column_mass / (u @ kernel)
@@ -126,7 +126,7 @@ def triple_product_and_gram_matrix(np, a, b, c):
 
 @program(normal(4, 3), normal(3))
 def hinge_loss_of_a_support_vector_machine(np, X, w):
-    margin = onp.array([1.0, -1.0, 1.0, -1.0]) * (X @ w)
+    margin = np.array([1.0, -1.0, 1.0, -1.0]) * (X @ w)
     return np.mean(np.maximum(0.0, 1 - margin)) + 0.5 * np.sum(w**2)
 
 

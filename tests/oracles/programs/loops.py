@@ -2,6 +2,7 @@
 
 from tests.oracles.program import normal, number, program, uniform
 
+
 @program(normal(3), normal(3, 3, scale=0.5), normal(3, 2), normal(5, 2), loops=True)
 def recurrent_network(np, scan, h, W, U, xs):
     def cell(h, x):

@@ -1,10 +1,10 @@
 """Filters, windows, sums along time, and paddings."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import normal, number, program, uniform
 
-TIME = onp.linspace(0.0, 1.0, 12)
+TIME = np.linspace(0.0, 1.0, 12)
 
 
 @program(normal(12), normal(3))
@@ -23,7 +23,7 @@ def image_convolution_by_slices(np, image, kernel):
 
 @program(normal(10), number(0.5, 2))
 def moving_average_by_cumulative_sums(np, signal, gain):
-    total = np.concatenate([onp.zeros(1), np.cumsum(gain * signal)])
+    total = np.concatenate([np.zeros(1), np.cumsum(gain * signal)])
     return (total[4:] - total[:-4]) / 4
 
 
@@ -50,24 +50,24 @@ def convolution_in_full(np, signal, kernel):
 
 @program(normal(12), uniform(0.2, 0.8, 1))
 def windowed_energy(np, signal, mix):
-    window = mix - (1 - mix) * np.cos(2 * onp.pi * onp.arange(12) / 11)
+    window = mix - (1 - mix) * np.cos(2 * np.pi * np.arange(12) / 11)
     return np.sum((signal * window) ** 2) / np.sum(window**2)
 
 
 @program(normal(12))
 def overlapping_frames(np, signal):
-    frames = signal[onp.arange(0, 9, 4)[:, None] + onp.arange(4)]
+    frames = signal[np.arange(0, 9, 4)[:, None] + np.arange(4)]
     return np.sum(np.log(1 + np.mean(frames**2, axis=1)))
 
 
 @program(number(0.5, 2), number(1, 3), number(0, 1), normal(12))
 def misfit_of_a_sinusoid(np, amplitude, frequency, phase, signal):
-    return np.sum((amplitude * np.sin(2 * onp.pi * frequency * TIME + phase) - signal) ** 2)
+    return np.sum((amplitude * np.sin(2 * np.pi * frequency * TIME + phase) - signal) ** 2)
 
 
 @program(normal(8), number(0.5, 1.5))
 def power_spectrum_by_a_cosine_matrix(np, signal, gain):
-    angle = 2 * onp.pi * np.outer(onp.arange(8), onp.arange(8)) / 8
+    angle = 2 * np.pi * np.outer(np.arange(8), np.arange(8)) / 8
     real, imaginary = np.cos(angle) @ signal, np.sin(angle) @ signal
     return gain * np.sum(np.log1p(real**2 + imaginary**2))
 
@@ -78,7 +78,7 @@ def energy_of_a_haar_transform(np, signal):
     while level.shape[0] > 1:
         pairs = np.reshape(level, (-1, 2))
         energy = energy + np.sum(np.abs(pairs[:, 0] - pairs[:, 1]) ** 1.5)
-        level = (pairs[:, 0] + pairs[:, 1]) / onp.sqrt(2.0)
+        level = (pairs[:, 0] + pairs[:, 1]) / np.sqrt(2.0)
     return energy + level[0] ** 2
 
 
@@ -127,7 +127,7 @@ def pooled_image(np, image):
 def linear_resampling(np, values, positions):
     index = np.floor(positions)
     share = positions - index
-    nodes = onp.arange(5.0)
+    nodes = np.arange(5.0)
     left = np.maximum(0.0, 1 - np.abs(index[:, None] - nodes)) @ values
     right = np.maximum(0.0, 1 - np.abs(index[:, None] + 1 - nodes)) @ values
     return (1 - share) * left + share * right

@@ -1,14 +1,14 @@
 """Log-likelihoods, divergences, filters and regressions."""
 
-import numpy as onp
+import numpy as np
 
 from tests.oracles.program import normal, number, program, uniform
 
-COUNTS = onp.array([0.0, 2.0, 1.0, 4.0, 3.0])
-LABELS = onp.array([0, 2, 1, 2, 0])
-OUTCOMES = onp.array([1.0, 0.0, 0.0, 1.0, 1.0])
-SERIES = onp.array([0.3, -0.2, 0.5, 0.9, 0.4, -0.1, 0.2, 0.6])
-CENSORED = onp.array([False, True, False, False, True])
+COUNTS = np.array([0.0, 2.0, 1.0, 4.0, 3.0])
+LABELS = np.array([0, 2, 1, 2, 0])
+OUTCOMES = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
+SERIES = np.array([0.3, -0.2, 0.5, 0.9, 0.4, -0.1, 0.2, 0.6])
+CENSORED = np.array([False, True, False, False, True])
 
 
 def logsumexp(np, x, axis):
@@ -18,7 +18,7 @@ def logsumexp(np, x, axis):
 
 @program(normal(6), number(-0.5, 0.5), number(0.5, 2))
 def log_likelihood_of_a_normal(np, x, mean, deviation):
-    return np.sum(-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation) - 0.5 * np.log(2 * onp.pi))
+    return np.sum(-0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation) - 0.5 * np.log(2 * np.pi))
 
 
 @program(normal(6), number(-0.5, 0.5), number(0.5, 2), number(2, 6))
@@ -30,7 +30,7 @@ def log_likelihood_of_a_student(np, x, mean, scale, freedom):
 @program(uniform(0.5, 3, 6), number(2, 4), number(0.5, 2))
 def log_likelihood_of_a_gamma_by_stirling(np, x, shape, rate):
     shifted = shape + 2
-    log_gamma = (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * np.log(2 * onp.pi) + 1 / (12 * shifted)
+    log_gamma = (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * np.log(2 * np.pi) + 1 / (12 * shifted)
     log_gamma = log_gamma - np.log(shape * (shape + 1))
     return np.sum(shape * np.log(rate) - log_gamma + (shape - 1) * np.log(x) - rate * x)
 
@@ -76,13 +76,14 @@ def loss_of_a_poisson_regression(np, features, weights, exposure):
 @program(normal(5, 3), normal(3, 3), normal(3))
 def loss_of_a_softmax_regression(np, features, weights, bias):
     logits = features @ weights + bias
-    return np.mean(logsumexp(np, logits, 1) - logits[onp.arange(5), LABELS])
+    return np.mean(logsumexp(np, logits, 1) - logits[np.arange(5), LABELS])
 
 
 @program(normal(5, 2), normal(2), number(0.5, 2))
 def loss_of_a_negative_binomial_regression(np, features, weights, dispersion):
     mean = np.exp(features @ weights)
-    return np.sum((COUNTS + dispersion) * np.log(dispersion + mean) - COUNTS * np.log(mean) - dispersion * np.log(dispersion))
+    kernel = (COUNTS + dispersion) * np.log(dispersion + mean) - COUNTS * np.log(mean)
+    return np.sum(kernel - dispersion * np.log(dispersion))
 
 
 @program(normal(6, 2), normal(2), number(0.5, 1.5))
@@ -100,9 +101,9 @@ def pinball_loss_of_a_quantile_regression(np, features, weights):
 @program(normal(2), uniform(0.5, 1, 3), number(0.1, 1), number(0.2, 1))
 def log_evidence_of_a_kalman_step(np, mean, factors, process_noise, noise):
     root = np.array([[factors[0], 0.0], [factors[1], factors[2]]])
-    transition = onp.array([[1.0, 0.1], [0.0, 1.0]])
+    transition = np.array([[1.0, 0.1], [0.0, 1.0]])
     mean = transition @ mean
-    covariance = transition @ root @ root.T @ transition.T + process_noise * onp.eye(2)
+    covariance = transition @ root @ root.T @ transition.T + process_noise * np.eye(2)
     innovation = 0.7 - mean[0]
     variance = covariance[0, 0] + noise
     gain = covariance[:, 0] / variance
@@ -138,9 +139,9 @@ def likelihood_of_a_garch(np, base, reaction, memory):
 
 @program(uniform(0.3, 1, 3), normal(3))
 def evidence_of_a_gaussian_process_by_elimination(np, hyper, y):
-    points = onp.array([0.0, 0.4, 1.0])
+    points = np.array([0.0, 0.4, 1.0])
     gap = points[:, None] - points
-    kernel = hyper[0] ** 2 * np.exp(-0.5 * (gap / hyper[1]) ** 2) + hyper[2] ** 2 * onp.eye(3)
+    kernel = hyper[0] ** 2 * np.exp(-0.5 * (gap / hyper[1]) ** 2) + hyper[2] ** 2 * np.eye(3)
     log_det, fit = 0.0, 0.0
     for _ in range(3):
         pivot = kernel[0, 0]
