@@ -11,14 +11,15 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, push
 from ..ir.types import Aval
-from .batching import Flags, shifted_axis
+from .batching import Flags, looped, shifted_axis
 from .cumulative import along
 from .elementwise import cast, eq, gt
 from .index import getitem
 from .reduce import count, reduced
-from .shape import concatenate, move_axis, reshape_to
+from .shape import broadcast_to, concatenate, move_axis, reshape_to
 from .sort import argsort, copied, take_along
 
+FLOAT = np.dtype(float)
 OFFSETS = {
     "weibull": (0.0, 0.0),
     "hazen": (0.5, 0.5),
@@ -65,22 +66,72 @@ def _quantile_push(t: Symbol, out: Symbol, x: Symbol, axis: int, q: Any, method:
         rows.append(_between(statistic(k), statistic(k + 1), part) if part else statistic(k))
     if not isinstance(q, tuple):
         return reshape_to(rows[0], out.shape)
-    rows = [reshape_to(row, (1, *out.shape[1:])) for row in rows]
-    joined: Symbol = concatenate(*rows, axis=0) if len(rows) > 1 else rows[0]
-    return cast(joined, aval=out.aval) if joined.dtype != out.dtype else joined
+    return _collected(rows, out)
+
+
+def _statistics(at: Symbol, order: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
+    """Indices of the order statistics below and above places that are known only at run time, and the part between."""
+    low = cast(at, aval=Aval(at.shape, order.dtype))
+    part = at - cast(low, aval=at.aval)
+    high = low + cast(gt(part, 0), aval=low.aval)
+    below, above = (take_along(order, k, axis=axis) for k in (low, high))
+    return below, above, part
+
+
+def _at_place(t: Symbol, at: Symbol, order: Symbol, axis: int) -> Symbol:
+    below, above, part = _statistics(at, order, axis)
+    low, high = (take_along(t, k, axis=axis) for k in (below, above))
+    return _between(low, high, cast(part, aval=low.aval))
 
 
 def _nan_quantile_push(t: Symbol, out: Symbol, x: Symbol, axis: int, q: float) -> Symbol:
     """As without NaN, but each line has its own number of elements; NaN are sorted behind them."""
-    order = argsort(x, axis=axis, stable=True)
     last = count(eq(x, x), axis=(axis,), keepdims=True) - 1
-    wide = Aval(last.shape, np.dtype(float))
-    at = cast(last, aval=wide) * q
-    low = cast(at, aval=last.aval)
-    part = at - cast(low, aval=wide)
-    high = low + cast(gt(part, 0), aval=last.aval)
-    at_low, at_high = (take_along(t, take_along(order, k, axis=axis), axis=axis) for k in (low, high))
-    return reshape_to(_between(at_low, at_high, cast(part, aval=at_low.aval)), out.shape)
+    at = cast(last, aval=Aval(last.shape, FLOAT)) * q
+    return reshape_to(_at_place(t, at, argsort(x, axis=axis, stable=True), axis), out.shape)
+
+
+def _places(x: Symbol, q: Symbol, axis: int) -> list[Symbol]:
+    """The place of each level on the axis, for every line."""
+    kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    at = reshape_to(q if q.dtype == FLOAT else cast(q, aval=Aval(q.shape, FLOAT, q.aval.kind)), (q.size,))
+    rows = (getitem(at, index=(slice(k, k + 1),)) for k in range(q.size))
+    return [broadcast_to(reshape_to(row * (x.shape[axis] - 1), (1,) * x.ndim), kept) for row in rows]
+
+
+def _collected(rows: list[Symbol], out: Symbol) -> Symbol:
+    """Results of all levels, as one array of the shape and dtype of ``out``."""
+    flat = [reshape_to(row, (row.size,)) for row in rows]
+    joined: Symbol = concatenate(*flat, axis=0) if len(flat) > 1 else flat[0]
+    shaped = reshape_to(joined, out.shape)
+    return shaped if shaped.dtype == out.dtype else cast(shaped, aval=out.aval)
+
+
+def _traced_push_x(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> Symbol:
+    order = argsort(x, axis=axis, stable=True)
+    return _collected([_at_place(t, at, order, axis) for at in _places(x, q, axis)], out)
+
+
+def _traced_push_q(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> Symbol:
+    order = argsort(x, axis=axis, stable=True)
+    rows = []
+    for at, speed in zip(_places(x, q, axis), _places(x, t, axis), strict=True):
+        below, above, _ = _statistics(at, order, axis)
+        low, high = (take_along(x, k, axis=axis) for k in (below, above))
+        rows.append((high - low) * cast(speed, aval=low.aval))
+    return _collected(rows, out)
+
+
+def _traced_shape(x: Aval, q: Aval, axis: int) -> Aval:
+    out = reduced(x, (axis,), False)
+    dtype = x.dtype if q.kind != "array" and q.dtype == FLOAT else np.result_type(x.dtype, q.dtype)
+    return Aval((*q.shape, *out.shape), dtype, "array" if q.shape else out.kind)
+
+
+def _traced_batch(prim: Primitive, size: int, args: Any, flags: Flags, axis: int) -> Any:
+    if flags[1]:
+        return looped(prim, size, args, flags, axis=axis)
+    return move_axis(prim(*args, axis=axis + 1), args[1].ndim, 0)
 
 
 def _quantile_shape(x: Aval, axis: int, q: Any, method: str) -> Aval:
@@ -119,4 +170,9 @@ median = primitive(
 nanmedian = primitive(
     "nanmedian", _lines_shape, "np.nanmedian({0}, axis={axis})", batch=shifted_axis, scratch=copied,
     diff=(push(lambda t, out, x, axis: _nan_quantile_push(t, out, x, axis, 0.5)),),
+)  # fmt: skip
+# levels as an operand: known only at run time, a number or a vector
+quantile_at = primitive(
+    "quantile_at", _traced_shape, "np.quantile({0}, {1}, axis={axis})", scratch=lambda x, q, **_: x.nbytes,
+    diff=(push(_traced_push_x), push(_traced_push_q)), batch=_traced_batch,
 )  # fmt: skip

@@ -111,3 +111,5 @@ def _arg_shape(x: Aval, axis: int) -> Aval:
 
 argmax = primitive("argmax", _arg_shape, "np.argmax({0}, axis={axis})", batch=shifted_axis, takes_out=True)
 argmin = primitive("argmin", _arg_shape, "np.argmin({0}, axis={axis})", batch=shifted_axis, takes_out=True)
+nanargmax = primitive("nanargmax", _arg_shape, "np.nanargmax({0}, axis={axis})", batch=shifted_axis)
+nanargmin = primitive("nanargmin", _arg_shape, "np.nanargmin({0}, axis={axis})", batch=shifted_axis)

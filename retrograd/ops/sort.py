@@ -129,6 +129,16 @@ def _search_batch(prim: Primitive, size: int, args: Any, flags: Any, side: str) 
     return looped(prim, size, args, flags, side=side) if flags[0] else prim(*args, side=side)
 
 
+def _digitize_shape(x: Aval, bins: Aval, right: bool) -> Aval:
+    return _search_shape(bins, x, "")
+
+
+def _digitize_batch(prim: Primitive, size: int, args: Any, flags: Any, right: bool) -> Any:
+    return looped(prim, size, args, flags, right=right) if flags[1] else prim(*args, right=right)
+
+
+# the bins may rise or fall; NumPy refuses others
+digitize = primitive("digitize", _digitize_shape, "np.digitize({0}, {1}, right={right})", batch=_digitize_batch)
 searchsorted = primitive(
     "searchsorted", _search_shape, "np.searchsorted({0}, {1}, side={side})", batch=_search_batch
 )  # fmt: skip

@@ -37,6 +37,7 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
         inputs = list(node.inputs)
         for i in loose:
             inputs[i] = _without_broadcast(node, inputs, i, made)
+        for i in loose:  # now that the Python numbers among them are seen, whose dtypes give way
             inputs[i] = _without_cast(node, inputs, i, made)
         bodies = {name: _absorb(body, done) for name, body in node.graphs}
         if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):

@@ -201,18 +201,21 @@ def test_functions_and_variables_of_one_name_do_not_collide() -> None:
     values.assert_same_bits(executable(*args), evaluate(executable.graph, args))
 
 
-def test_loops_nest() -> None:
-    def nested(depth: int) -> Graph:
-        b = Builder()
-        x = b.input(F3, "x")
-        if depth == 0:
-            return b.graph("body", [sin(x)])
-        attrs = {"arrays": 0, "body": nested(depth - 1), "carry": 1, "consts": 0, "length": 2, "reverse": False}
-        return b.graph("body", b.emit(REGISTRY["scan"], [x.value], attrs))
+def nested(depth: int) -> Graph:
+    """Loops of one step in loops, with a sine in the innermost."""
+    b = Builder()
+    x = b.input(F3, "x")
+    if depth == 0:
+        return b.graph("body", [sin(x)])
+    attrs = {"arrays": 0, "body": nested(depth - 1), "carry": 1, "consts": 0, "length": 1, "reverse": False}
+    return b.graph("body", b.emit(REGISTRY["scan"], [x.value], attrs))
 
-    executable = Executable(nested(6))
+
+@pytest.mark.parametrize("depth", [1, 6, 18, 19, 20, 21, 45])
+def test_loops_nest_as_deep_as_one_likes(depth: int) -> None:
+    executable = Executable(nested(depth))
     args = [np.arange(3.0)]
-    values.assert_same_bits(executable(*args), evaluate(executable.graph, args))
+    values.assert_same_bits(executable(*args), [np.sin(args[0])])
 
 
 # --- literals -----------------------------------------------------------------------------------------------

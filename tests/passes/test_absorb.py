@@ -101,6 +101,18 @@ graph f(%x: {before}[3], %y: {after}[3]) {{
     assert casts(verify(graph)) == kept
 
 
+def test_a_cast_beside_a_number_of_python_stays() -> None:
+    """Its dtype would give way to that of the array."""
+    graph = parse("""
+graph f(%x: f32[3], %k: float) {
+  %0 = cast %x : f64[3]
+  %1 = broadcast %k : f64[3]
+  %2 = mul %0, %1 : f64[3]
+  return %2
+}""")
+    assert [n.prim.name for n in absorb(verify(graph)).nodes] == ["cast", "mul"]
+
+
 def test_one_of_two_casts_carries_the_type() -> None:
     graph = parse("""
 graph f(%x: i32[3], %y: i32[3]) {

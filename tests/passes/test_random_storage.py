@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.ir.primitive import REGISTRY, Arg
+from retrograd.passes.differentiate import value_and_grad
+from retrograd.passes.linearize import linearize
 from retrograd.passes.own_outputs import own_outputs
+from retrograd.passes.pipeline import pipeline
 from retrograd.passes.place_buffers import POOL, place_buffers
 from retrograd.passes.prune import prune
 from retrograd.runtime.executable import Executable
@@ -146,3 +149,49 @@ def test_a_plan_writes_only_into_what_nobody_reads_later(seed: int) -> None:
                 late = [v for v in before if plan.buffer[v] == plan.buffer[out] and plan.last_use[v] > i]
                 assert late == []
         before.update(node.outputs)
+
+
+BODY = (
+    "sin", "add", "maximum", "reversed", "shifted", "added", "all_added", "number", "joined", "transposed", "to_grid",
+    "to_flat", "neg", "mul", "row",
+)  # fmt: skip
+
+
+def loop_program(seed: int) -> Graph:
+    """A loop over a random body with two carries that it writes into and passes on, and the sum of all results."""
+    rng = np.random.default_rng(seed)
+    inner = Builder()
+    carries = [inner.input(Aval(FLAT, F64), "a"), inner.input(Aval(GRID, F64), "b")]
+    pools = {FLAT: [inner.input(Aval(FLAT, F64), "x"), carries[0]], GRID: [carries[1]]}
+
+    def pick(shape: tuple[int, ...]) -> Symbol:
+        pool = pools[shape]
+        return pool[-1 - int(rng.integers(0, min(4, len(pool))))]
+
+    for name in rng.choice(BODY, 8):
+        made = STEPS[name](pick, int(rng.integers(1, 40)))
+        pools[made.shape].append(made)
+    body = inner.graph("step", [pick(FLAT), pick(GRID), pick(FLAT)])
+    b = Builder()
+    x, y = b.input(Aval(FLAT, F64), "x"), b.input(Aval(GRID, F64), "y")
+    xs = op("broadcast", x * 0.5, aval=Aval((3, *FLAT), F64))
+    attrs = {"arrays": 1, "body": body, "carry": 2, "consts": 0, "length": 3, "reverse": bool(seed % 2)}
+    results = b.emit(REGISTRY["scan"], [op("sin", x).value, op("sin", y).value, xs.value], attrs)
+    total = None
+    for r in results:
+        part = op("sum", op("mul", r, r), axis=tuple(range(r.ndim)), keepdims=False)
+        total = part if total is None else total + part
+    return verify(b.graph("looped", [total]))
+
+
+@given(seeds)
+def test_the_gradient_of_a_loop_over_large_states_keeps_every_bit(seed: int) -> None:
+    graph = loop_program(seed)
+    gradient = value_and_grad(graph, [True, True], linearize(graph, [True, True]))
+    args = [ARGUMENTS[v.aval.shape] for v in graph.inputs]
+    kept = values.snapshot(args)
+    with np.errstate(all="ignore"):
+        expected = evaluate(gradient, args)
+        found = Executable(pipeline(gradient))(*args)
+    values.assert_same_bits(list(found), list(expected))
+    values.assert_same_bits(args, kept)

@@ -390,6 +390,17 @@ declare(
         for side in ("left", "right") for t in "dl" for s in ((3,), (2, 2), (), (0,), "scalar")
     ),
 )  # fmt: skip
+for _right in (False, True):
+    declare("digitize", *(case(a(s, t, small), a((4,), t, ascending), right=_right) for t in "dl" for s in ((3,), (), "scalar")))
+declare("nanargmax", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in (0, 1)))
+declare("nanargmin", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in (0, 1)))
+_levels = between(0.1, 0.3)
+declare(
+    "quantile_at", *(case(a((4,), t, distinct), a("scalar", t, _levels), axis=0) for t in "df"),
+    *(case(a((2, 4), "d", distinct), a(s, "d", _levels), axis=k) for s in ((), (1,), (2,)) for k in (0, 1)),
+    case(a((3,), "f", distinct), a((2,), "d", _levels), axis=0),
+    case(a((3,), "f", distinct), a("python", "d", _levels), axis=0),
+)  # fmt: skip
 declare("median", along(distinct), case(a((2, 4), "d", distinct), axis=1))
 declare("nanmedian", *(case(a((2, 4), t, gappy), axis=axis) for t in "df" for axis in (0, 1)))
 declare("quantile", along(distinct, q=0.3, method="linear"), along(distinct, q=(0.25, 0.9), method="linear"))

@@ -149,7 +149,8 @@ REDUCTIONS = {
     "item": lambda x: x.item(), "max of two": lambda x: np.maximum(x, x), "empty index": lambda x: x[()],
     "ellipsis": lambda x: x[...], "new axis": lambda x: x[None], "linspace": lambda x: np.linspace(0, 1, 3) * x,
     "arange": lambda x: np.arange(2) * np.ravel(x)[0], "broadcast_to": lambda x: np.broadcast_to(x, (2, *np.shape(x))),
-    "asarray": lambda x: np.asarray(x)[...], "atleast_1d": np.atleast_1d, "result_type": lambda x: np.ones(2, np.result_type(x, np.int8)),
+    "asarray": lambda x: np.asarray(x)[...], "atleast_1d": np.atleast_1d,
+    "result_type": lambda x: np.ones(2, np.result_type(x, np.int8)),
 }  # fmt: skip
 
 

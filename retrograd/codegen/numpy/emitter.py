@@ -17,6 +17,7 @@ from ...ir.types import Where
 from ..names import Names
 
 HELPER = re.compile(r"^def (\w+)", re.MULTILINE)
+DEEPEST = 18
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 
 
@@ -111,8 +112,13 @@ class Emitter:
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.
 
-        The first ``bound`` arguments are names; the others are expressions, each assigned where it is used.
+        The first ``bound`` arguments are names; the others are expressions, each assigned where it is used. Python
+        nests twenty blocks at most: what is deeper becomes a function.
         """
+        if self.depth > DEEPEST:
+            names = [self.fresh(v.hint) for v in body.outputs]
+            self.line(f"{', '.join(names)} = {self.function(body)}({', '.join(arguments)})")
+            return names
         used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
         for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
             if i < bound:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...ops import reduce
-from ..array import apply, shadow_of
-from .reductions import ABSENT, array_of, as_dtype, divided, extremum, freedom, given, magnitude
+from ..array import apply
+from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_place, freedom, given, magnitude
 from .table import Axis, implements, into, truth
 
 
@@ -63,14 +63,12 @@ def nanmin(
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    np.nanargmax(shadow_of(a), axis)  # NumPy's own error where there is nothing but NaN
-    return np.argmax(_filled(a, -np.inf)[0], axis, out, keepdims=truth(keepdims))
+    return into(out, extremum_place(reduce.nanargmax, a, axis, keepdims))
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    np.nanargmin(shadow_of(a), axis)
-    return np.argmin(_filled(a, np.inf)[0], axis, out, keepdims=truth(keepdims))
+    return into(out, extremum_place(reduce.nanargmin, a, axis, keepdims))
 
 
 @implements(np.nanmean)

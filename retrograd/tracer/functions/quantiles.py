@@ -66,9 +66,10 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     if isinstance(q, Tracer) and not q.const:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
-        levels = np.divide(q, scale)
-        found = _at(lines, ravel(levels))
-        return lines.shaped(found if levels.ndim else found[0], levels.shape, keepdims, out)
+        levels = q if scale == 1 else np.divide(q, a.dtype.type(scale) if a.dtype.kind == "f" else scale)
+        flat = levels if levels.ndim < 2 else ravel(levels)
+        found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
+        return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
     levels = np.true_divide(shadow_of(q), a.dtype.type(scale) if a.dtype.kind == "f" else scale)
     rows = np.asarray(levels, float).reshape(-1).tolist()
     if not skip:
@@ -79,17 +80,6 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
         found = np.stack(each) if levels.ndim else each[0]
     return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
-
-
-def _at(lines: Lines, levels: Any) -> Any:
-    """Between the neighbours of places that are known only when the compiled function runs."""
-    ordered = np.moveaxis(np.sort(lines.array, lines.axis), lines.axis, 0)
-    at = levels * (len(ordered) - 1)
-    low = np.floor(at).astype(np.int64)
-    high = np.minimum(low + 1, len(ordered) - 1)
-    part = reshape(at - low, (-1, *(1,) * (ordered.ndim - 1)))
-    before = ordered[low]
-    return before + (ordered[high] - before) * part
 
 
 @implements(np.quantile)

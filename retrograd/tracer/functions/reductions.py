@@ -239,15 +239,16 @@ def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, _arg(reduce.argmax, a, axis, keepdims))
+    return into(out, extremum_place(reduce.argmax, a, axis, keepdims))
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, _arg(reduce.argmin, a, axis, keepdims))
+    return into(out, extremum_place(reduce.argmin, a, axis, keepdims))
 
 
-def _arg(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
+def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
+    """``argmax`` and its like."""
     x = ravel(a) if axis is None or a.ndim == 0 else as_array(a)
     k = axis_of(x, 0 if axis is None or a.ndim == 0 else axis)
     found = apply(prim, [x], axis=k)

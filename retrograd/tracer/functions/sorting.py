@@ -94,16 +94,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    known = not isinstance(bins, Tracer) or bins.const or not bins.size
-    x, bins = lifted(x, bins)
-    np.digitize(shadow_of(x), shadow_of(bins), right)  # NumPy's own errors
-    side: Any = "left" if right else "right"
-    falls = bool(bins.size and bins.shadow[0] > bins.shadow[-1])
-    up = None if known and falls else np.searchsorted(bins, x, side)
-    down = None if known and not falls else bins.size - np.searchsorted(bins[::-1], x, side)
-    if up is None or down is None:
-        return down if up is None else up
-    return np.where(bins[0] > bins[-1], down, up)[()]
+    return apply(ops.digitize, lifted(x, bins), right=bool(right))
 
 
 @implements(np.take_along_axis)
