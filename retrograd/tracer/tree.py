@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from ..errors import TreeError
 from .where import user_site
 
 NAMESPACE = "retrograd"
+_registering = threading.Lock()
+_dataclasses: set[type] = set()
 Spec = optree.PyTreeSpec
 
 
@@ -81,6 +84,13 @@ def register_container(
 
 
 def _register_dataclass(cls: type) -> None:
+    with _registering:
+        if cls not in _dataclasses:  # another thread may have met it meanwhile
+            _dataclasses.add(cls)
+            _register(cls)
+
+
+def _register(cls: type) -> None:
     names = tuple(f.name for f in dataclasses.fields(cls))
 
     def take_apart(x: Any) -> tuple[list[Any], None, tuple[str, ...]]:

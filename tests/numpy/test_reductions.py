@@ -269,6 +269,16 @@ def test_masks_may_be_arrays_from_outside_or_traced() -> None:
     assert_traced(lambda x: np.sum(x, where=np.ones((2, 3, 4), bool)), x)
 
 
+def test_levels_from_outside_are_read_at_each_call() -> None:
+    levels, x = np.array([0.2, 0.5]), distinct((7,))
+    compiled = rg.jit(lambda x: np.quantile(x, levels))
+    assert_same(compiled(x), np.quantile(x, levels))
+    levels[0] = 0.9
+    assert_same(compiled(x), np.quantile(x, levels))
+    levels[0] = 1.9
+    assert outcome(compiled, [x]) is ValueError
+
+
 def test_masks_from_outside_are_read_at_each_call() -> None:
     mask = np.array([True, True, False, False])
     compiled = rg.jit(lambda x: np.mean(x, where=mask))

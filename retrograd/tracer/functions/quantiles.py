@@ -58,28 +58,35 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     only_default(name, weights=(weights, None), interpolation=(interpolation, None))
     if method not in (ops.METHODS if not skip else ("linear",)):
         raise unsupported(f"np.{name} with method={method!r}", "use method='linear'")
+    if isinstance(q, np.ndarray) and method == "linear" and not skip:
+        q = array_of(q, a)  # read at each call
     a = array_of(a, q)
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
+    unit = a.dtype.type(scale) if a.dtype.kind == "f" else scale
     lines = Lines(a, axis)
     if isinstance(q, Tracer) and not q.const:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
-        levels = q if scale == 1 else np.divide(q, a.dtype.type(scale) if a.dtype.kind == "f" else scale)
+        levels: Any = q if scale == 1 else np.divide(q, unit)
         flat = levels if levels.ndim < 2 else ravel(levels)
         found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
-        return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
-    levels = np.true_divide(shadow_of(q), a.dtype.type(scale) if a.dtype.kind == "f" else scale)
-    rows = np.asarray(levels, float).reshape(-1).tolist()
-    if not skip:
-        exact: Any = tuple(rows) if levels.ndim else rows[0]
-        found = apply(ops.quantile, [lines.array], axis=lines.axis, q=exact, method=method)
     else:
-        array = as_dtype(lines.array, example.dtype)
-        each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
-        found = np.stack(each) if levels.ndim else each[0]
+        levels = np.true_divide(shadow_of(q), unit)
+        found = _at_known(lines, levels, method, example.dtype if skip else None)
     return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
+
+
+def _at_known(lines: Lines, levels: Any, method: str, skip: Any) -> Any:
+    """Quantiles at plain numbers; ``skip`` is the dtype of the result where NaN are skipped."""
+    rows = np.asarray(levels, float).reshape(-1).tolist()
+    if skip is None:
+        given: Any = tuple(rows) if levels.ndim else rows[0]
+        return apply(ops.quantile, [lines.array], axis=lines.axis, q=given, method=method)
+    array = as_dtype(lines.array, skip)
+    each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
+    return np.stack(each) if levels.ndim else each[0]
 
 
 @implements(np.quantile)
