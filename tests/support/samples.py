@@ -391,7 +391,7 @@ declare(
     ),
 )  # fmt: skip
 for _right in (False, True):
-    for _shape in ((3,), (2, 2), ()):  # noqa: E501 - a row of a table
+    for _shape in ((3,), (2, 2), ()):
         declare("digitize", *(case(a(_shape, t, small), a((4,), t, ascending), right=_right) for t in "dl"))
 declare("nanargmax", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in (0, 1)))
 declare("nanargmin", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in (0, 1)))
