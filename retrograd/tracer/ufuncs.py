@@ -185,6 +185,8 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
         raise unsupported(f"np.{ufunc.__name__} of a traced value", "write it with other NumPy functions")
     if out is None:
         return result
+    if ufunc.signature and np.shape(shadow_of(out[0])) != np.shape(shadow_of(result)):
+        raise unsupported(f"np.{ufunc.__name__} into an array of another shape", "make out= of the shape of the result")
     if ufunc.nout == 1:
         return _written(ufunc, out[0], result, mask)
     return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))

@@ -450,7 +450,7 @@ def functions_of(module: types.ModuleType) -> dict[str, Callable[..., Any]]:
 
 # Known to differ on malformed or 0-d arguments, as docs/limits.md says; to be mended, then taken out here.
 DIFFERENT = {
-    "numpy.block", "numpy.choose", "numpy.digitize", "numpy.linalg.multi_dot", "numpy.percentile", "numpy.polyadd",
+    "numpy.block", "numpy.choose", "numpy.linalg.multi_dot", "numpy.polyadd",
     "numpy.polysub", "numpy.polyval", "numpy.vecdot",
 }  # fmt: skip
 FUNCTIONS = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ops import shape as shapes
 from ..array import apply, shadow_of
-from ..ufuncs import astype, copy
+from ..ufuncs import astype
 from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 from .table import Axis, axes_of, implements, into, lifted
 
@@ -90,7 +90,7 @@ def _block(arrays: Any, leaves: Iterator[Any], depth: int, ndim: int, level: int
         return concatenate([_block(x, leaves, depth, ndim, level + 1) for x in arrays], level - depth)
     x = next(leaves)
     x = reshape(x, (1,) * (ndim - x.ndim) + x.shape)
-    return x if depth else copy(x)
+    return x if depth else np.copy(x)
 
 
 @implements(np.array_split)

@@ -58,6 +58,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     shadows: Any = [shadow_of(c) for c in choices]
     like = np.choose(number.shadow, shadows, mode=mode)  # type: ignore[call-overload]  # NumPy's own error for a wrong mode
     found = [x if x.dtype == like.dtype else astype(x, like.dtype) for x in found]
+    number = astype(number, np.int64) if number.dtype == np.bool_ else number
     operands = (within(number, len(found), mode), *found)
     spread = [x if x.shape == like.shape else broadcast_to(x, like.shape) for x in operands]
     return into(out, apply(choice.choose, spread))

@@ -50,10 +50,10 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     p, x = lifted(p, x)
-    if p.size < 2:
-        return np.zeros_like(x) + p[0] if p.size else np.zeros_like(x)
+    if len(p) < 2:
+        return np.zeros_like(x) + p[0] if len(p) else np.zeros_like(x)
     y = p[0]
-    for k in range(1, p.size):
+    for k in range(1, len(p)):
         y = y * x + p[k]
     return y
 
@@ -71,8 +71,8 @@ def polysub(a1: Any, a2: Any) -> Any:
 def _same_length(a1: Any, a2: Any) -> list[Any]:
     """Coefficients with zeros in front of the shorter ones."""
     found = atleast_1d(*lifted(a1, a2))
-    n = max(x.size for x in found)
-    return [np.concatenate([fresh(np.zeros(n - x.size, x.dtype)), x]) if x.size < n else x for x in found]
+    n = max(map(len, found))
+    return [np.concatenate([fresh(np.zeros(n - len(x), x.dtype)), x]) if len(x) < n else x for x in found]
 
 
 @implements(np.polymul)

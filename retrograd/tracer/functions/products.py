@@ -32,29 +32,37 @@ def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> 
     return contract(a, la, b, lb, (*lead, *core))
 
 
-def matmul(a: Any, b: Any) -> Any:
+def _operands(ufunc: Any, a: Any, b: Any, dtype: Any, casting: Any) -> list[Any]:
+    """Operands with the dtype of their product, or of the computation where one is given."""
+    a, b = lifted(a, b)
+    if dtype is not None:
+        ufunc.resolve_dtypes((a.dtype, b.dtype, None), signature=(None, None, dtype), casting=casting)  # NumPy's error
+    return common(a, b, dtype=dtype)
+
+
+def matmul(a: Any, b: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """``np.matmul``: a ufunc, but not an elementwise one."""
-    a, b = common(*lifted(a, b))
+    a, b = _operands(np.matmul, a, b, dtype, casting)
     core_a, core_b = "k" if a.ndim == 1 else "ik", "k" if b.ndim == 1 else "kj"
     return _stacks(np.matmul, a, core_a, b, core_b, core_a[:-1] + core_b[1:])
 
 
-def vecdot(a: Any, b: Any) -> Any:
+def vecdot(a: Any, b: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """``np.vecdot``: the first operand is conjugated."""
-    a, b = common(*lifted(a, b))
+    a, b = _operands(np.vecdot, a, b, dtype, casting)
     return _stacks(np.vecdot, _conjugate(a), "k", b, "k", "")
 
 
-def matvec(a: Any, b: Any) -> Any:
+def matvec(a: Any, b: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """``np.matvec``."""
-    a, b = common(*lifted(a, b))
-    return _stacks(getattr(np, "matvec", np.matmul), a, "ik", b, "k", "i")
+    a, b = _operands(np.matvec, a, b, dtype, casting)
+    return _stacks(np.matvec, a, "ik", b, "k", "i")
 
 
-def vecmat(a: Any, b: Any) -> Any:
+def vecmat(a: Any, b: Any, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """``np.vecmat``: the first operand is conjugated."""
-    a, b = common(*lifted(a, b))
-    return _stacks(getattr(np, "vecmat", np.matmul), _conjugate(a), "k", b, "kj", "j")
+    a, b = _operands(np.vecmat, a, b, dtype, casting)
+    return _stacks(np.vecmat, _conjugate(a), "k", b, "kj", "j")
 
 
 def _conjugate(x: Any) -> Any:
