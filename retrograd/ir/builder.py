@@ -44,8 +44,11 @@ class Symbol(Operand):
 
     def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
         b = self.builder
-        like = next(x for x in reversed(operands) if isinstance(x, Symbol)).aval  # in where(c, 1, y) that is y
-        values = [x.value if isinstance(x, Symbol) else b.constant(x, like).value for x in operands]
+        if all(isinstance(x, Symbol) for x in operands):
+            values = [x.value for x in operands]
+        else:
+            like = next(x for x in reversed(operands) if isinstance(x, Symbol)).aval  # in where(c, 1, y) that is y
+            values = [x.value if isinstance(x, Symbol) else b.constant(x, like).value for x in operands]
         outs = b.emit(prim, values, attrs)
         return outs if prim.multi else outs[0]
 
@@ -99,16 +102,18 @@ class Builder:
         return node.outputs
 
     def emit(
-        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = ()
-    ) -> list[Symbol]:
-        """Add a node, or find the equal one; the symbols of its outputs."""
+        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = (),
+        avals: Sequence[Aval] | None = None,
+    ) -> list[Symbol]:  # fmt: skip
+        """Add a node, or find the equal one; the symbols of its outputs. Known ``avals`` are not inferred again."""
         inputs = tuple(inputs)
         key = None
         if not prim.effect:
             key = (prim, inputs, self.replica, attrs_key(attrs) if attrs else ())
             if (node := self._known.get(key)) is not None:
                 return [Symbol(self, v) for v in node.outputs]
-        avals = prim.avals([v.aval for v in inputs], attrs)
+        if avals is None:
+            avals = prim.avals([v.aval for v in inputs], attrs)
         outputs = tuple(
             [Value(a, h) for a, h in zip(avals, hints, strict=True)] if hints else [Value(a) for a in avals]
         )
@@ -130,7 +135,9 @@ class Builder:
             return [Symbol(self, v) for v in self.keep(node)]
         self.replica = node.replica
         attrs = {**node.attrs, **changed} if changed else node.attrs
-        symbols = self.emit(node.prim, inputs, attrs, [v.hint for v in node.outputs])
+        same = not changed and all(a.aval is b.aval for a, b in zip(inputs, node.inputs, strict=True))
+        avals = [v.aval for v in node.outputs] if same else None
+        symbols = self.emit(node.prim, inputs, attrs, [v.hint for v in node.outputs], avals)
         self.replica = 0
         return symbols
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,9 +49,9 @@ class Node:
         return out
 
     @property
-    def graphs(self) -> Iterator[tuple[str, Graph]]:
+    def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs among the attributes."""
-        return ((name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph))
+        return [(name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,8 +40,12 @@ class Where(NamedTuple):
     @property
     def short(self) -> str:
         """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
-        name = self.file.rpartition("/")[2]
-        return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name) + f":{self.line}"
+        return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
+
+
+@lru_cache(maxsize=256)
+def _harmless(name: str) -> str:
+    return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ class Aval:
     @property
     def nbytes(self) -> int:
         """Bytes of the data; a list whose length is unknown counts as one step."""
-        return self.size * self.dtype.itemsize * math.prod(abs(n) for n in self.steps or ())
+        steps = 1 if self.steps is None else math.prod(abs(n) for n in self.steps)
+        return math.prod(self.shape) * self.dtype.itemsize * steps
 
     @property
     def inexact(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.builder import Builder, Symbol
+from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.graph import Node
 from ..ir.primitive import Arg, Primitive, primitive, pull
 from ..ir.types import Aval
@@ -18,10 +18,22 @@ from .shape import broadcast_to, iota, move_axis, reshape_to
 
 Index = tuple[Any, ...]
 INT = np.dtype(np.int64)
+REMEMBERED = 8192
+_PARTS: dict[Any, Aval] = {}  # NumPy takes longer to index than all other shape rules together
 
 
 def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
     """The aval of ``x[index]``, by NumPy's own rules on an array without memory."""
+    key = (x.shape, x.dtype, *arrays, attr_key(index))
+    part = _PARTS.get(key)
+    if part is None:
+        if len(_PARTS) >= REMEMBERED:
+            _PARTS.clear()
+        part = _PARTS[key] = _indexed(x, arrays, index)
+    return part
+
+
+def _indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
     probe = np.broadcast_to(np.empty((), x.dtype), x.shape)
     found = iter(arrays)
     got: Any = probe[tuple(_example(next(found)) if isinstance(i, Arg) else i for i in index)]

@@ -15,7 +15,7 @@ def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol]) -> list[Symbol
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
     for node in graph.nodes:
         ins = [env[v] for v in node.inputs]
-        if any(node.graphs):  # operands may have another kind than the inputs; elementwise operations mix kinds
+        if node.graphs:  # operands may have another kind than the inputs; elementwise operations mix kinds
             ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
         outs = b.copy_node(node, ins)
         for value, out in zip(node.outputs, outs, strict=True):

@@ -14,7 +14,7 @@ def lower(graph: Graph) -> Graph:
 def _lowered(graph: Graph, done: dict[Graph, Graph]) -> Graph:
     if graph in done:
         return done[graph]
-    if not any(node.prim.lower or any(node.graphs) for node in graph.nodes):
+    if not any(node.prim.lower or node.graphs for node in graph.nodes):
         done[graph] = graph
         return graph
     b = Builder()

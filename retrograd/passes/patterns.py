@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..ir.builder import Builder, Symbol, attr_key
-from ..ir.graph import Node, Value
+from ..ir.graph import Value
 from ..ir.primitive import Operand, Primitive
 from ..ops.elementwise import const
 
@@ -60,14 +60,11 @@ class Rule:
         self.name = str(self.pattern)
         self.wanted = [_producer(p) for p in self.pattern.operands]
 
-    def may_match(self, producers: Sequence[Node | None]) -> bool:
-        """Whether the operands come from primitives that the pattern names: most rules fail here, fast."""
-        if len(producers) != len(self.wanted):
+    def may_match(self, makers: Sequence[Primitive | None]) -> bool:
+        """Whether operands that these primitives made can match: what the pattern names and what it leaves open."""
+        if len(makers) != len(self.wanted):
             return False
-        for prim, node in zip(self.wanted, producers, strict=True):
-            if prim is not None and (node is None or node.prim is not prim):
-                return False
-        return True
+        return all(prim is None or prim is maker for prim, maker in zip(self.wanted, makers, strict=True))
 
     def apply(self, b: Builder, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         found: dict[str, Any] = {}

@@ -12,7 +12,8 @@ from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Primitive
-from ..ops.elementwise import add, cast, div, eq, ge, gt, le, lt, mul, ne, neg, sub
+from ..ir.types import Aval
+from ..ops.elementwise import add, cast, const, div, eq, ge, gt, le, lt, mul, ne, neg, sub
 from ..ops.shape import broadcast, permute, reshape
 from .inline import inline_into
 from .patterns import Rule, constant_of
@@ -21,8 +22,8 @@ from .rules import EXACT, FAST, REASSOCIATE
 
 __all__ = ["EXACT", "FAST", "REASSOCIATE", "simplify"]
 
-MOVES = {prim.name for prim in (broadcast, reshape, permute)}
-FOLDED = {prim.name for prim in (add, sub, mul, div, neg, lt, le, gt, ge, eq, ne, cast)}
+MOVES = frozenset({broadcast, reshape, permute})
+FOLDED = MOVES | {add, sub, mul, div, neg, lt, le, gt, ge, eq, ne, cast}
 
 
 class Simplifier(Builder):
@@ -33,45 +34,58 @@ class Simplifier(Builder):
         self.rules: dict[Primitive, list[Rule]] = {}
         for rule in rules:
             self.rules.setdefault(rule.pattern.prim, []).append(rule)
+        self.candidates: dict[tuple[Primitive | None, ...], list[Rule]] = {}
         self.fired = Counter() if fired is None else fired
         self.bodies: dict[Graph, Graph] = {}
 
     def emit(
-        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = ()
-    ) -> list[Symbol]:
+        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = (),
+        avals: Sequence[Aval] | None = None,
+    ) -> list[Symbol]:  # fmt: skip
         rewritten = self._rewritten(prim, inputs, attrs)
-        return super().emit(prim, inputs, attrs, hints) if rewritten is None else [rewritten]
+        return super().emit(prim, inputs, attrs, hints, avals) if rewritten is None else [rewritten]
+
+    def keep(self, node: Node) -> tuple[Value, ...]:
+        self.replica = node.replica
+        rewritten = self._rewritten(node.prim, node.inputs, node.attrs)
+        self.replica = 0
+        return super().keep(node) if rewritten is None else (rewritten.value,)
 
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
-        self.where, self.replica = node.where, node.replica
-        rewritten = self._rewritten(node.prim, inputs, node.attrs)
-        self.replica = 0
-        if rewritten is not None:
-            return [rewritten]
-        bodies = {name: self._body(g) for name, g in node.graphs} if node.attrs else {}
+        bodies = {name: body for name, graph in node.graphs if (body := self._body(graph)) is not graph}
         return super().copy_node(node, inputs, **bodies)
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         """What a rule or folding makes of a node; None where nothing applies."""
-        rules = self.rules.get(prim)
-        if rules:
-            producers = [self.made.get(v) for v in inputs]
-            for rule in rules:
-                result = rule.apply(self, inputs, attrs) if rule.may_match(producers) else None
-                if result is not None:
-                    self.fired[rule.name] += 1
-                    (aval,) = prim.avals([v.aval for v in inputs], attrs)
-                    return self.coerce(result, aval)
-        if (prim.name in FOLDED or prim.name in MOVES) and (folded := self._fold(prim, inputs, attrs)) is not None:
-            self.fired["fold"] += 1
-            return folded
+        if prim not in self.rules and prim not in FOLDED:
+            return None
+        makers = [None if (node := self.made.get(v)) is None else node.prim for v in inputs]
+        for rule in self._candidates(prim, makers):
+            result = rule.apply(self, inputs, attrs)
+            if result is not None:
+                self.fired[rule.name] += 1
+                (aval,) = prim.avals([v.aval for v in inputs], attrs)
+                return self.coerce(result, aval)
+        if prim in FOLDED and all(maker is const for maker in makers):
+            folded = self._fold(prim, inputs, attrs)
+            if folded is not None:
+                self.fired["fold"] += 1
+                return folded
         return None
+
+    def _candidates(self, prim: Primitive, makers: Sequence[Primitive | None]) -> list[Rule]:
+        """The rules whose outermost operations are these; few combinations occur, so most are known."""
+        key = (prim, *makers)
+        found = self.candidates.get(key)
+        if found is None:
+            found = self.candidates[key] = [r for r in self.rules.get(prim, ()) if r.may_match(makers)]
+        return found
 
     def _body(self, graph: Graph) -> Graph:
         """A nested graph in normal form; one that is called in several places stays one."""
         if graph not in self.bodies:
             inner = Simplifier((), self.fired)
-            inner.rules, inner.bodies = self.rules, self.bodies
+            inner.rules, inner.candidates, inner.bodies = self.rules, self.candidates, self.bodies
             self.bodies[graph] = _rebuilt(inner, graph)
         return self.bodies[graph]
 
@@ -86,7 +100,7 @@ class Simplifier(Builder):
         aval = prim.avals([v.aval for v in inputs], attrs)[0]
         if any(a.kind == "python" for a in (aval, *(v.aval for v in inputs))):
             return None
-        if prim.name in MOVES:
+        if prim in MOVES:
             return self.constant(numbers[0], aval)
         node = Node(prim, tuple(inputs), attrs, (Value(aval),))
         filled = [np.full((), n, v.aval.dtype) for v, n in zip(inputs, numbers, strict=True)]
@@ -100,7 +114,11 @@ class Simplifier(Builder):
 
 
 def _rebuilt(b: Simplifier, graph: Graph) -> Graph:
-    return prune(b.graph(graph.name, inline_into(b, graph, b.share_inputs(graph))))
+    outs = inline_into(b, graph, b.share_inputs(graph))
+    unchanged = len(b.nodes) == len(graph.nodes) and all(a is c for a, c in zip(b.nodes, graph.nodes, strict=True))
+    if unchanged and all(o.value is v for o, v in zip(outs, graph.outputs, strict=True)):
+        return prune(graph)
+    return prune(b.graph(graph.name, outs))
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = (), fired: Counter[str] | None = None) -> Graph:
