@@ -17,6 +17,7 @@ from ..ir.graph import Graph
 from ..ops.structural.call import make_call
 from ..passes.inline import inline_into
 from ..runtime.cache import Cache, CacheInfo
+from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.record import Recorded, enclosing, insert, record
@@ -156,7 +157,8 @@ class Compiled:
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
         recorded = record(run, name, self.examples(call), call.hints, self.concrete)
-        return recorded, self.derive(recorded, call)
+        with paused:
+            return recorded, self.derive(recorded, call)
 
     concrete = True
 
@@ -165,7 +167,8 @@ class Compiled:
 
     def _make(self, call: Call) -> Entry:
         recorded, derived = self._record(call)
-        executable = Executable(config.optimised(derived.graph))
+        with paused:
+            executable = Executable(config.optimised(derived.graph))
         captures = tuple(c.payload for c in recorded.captures)
         run, assemble = executable.function, derived.assemble
         single = executable.single
