@@ -1,31 +1,21 @@
 """Creation functions inside a trace: ``np.zeros(3)`` called by the user's code gives a traced, mutable array.
 
-NumPy never hands such calls over. So while a trace is active in some thread, the class of the module ``numpy``
-is a subclass of ModuleType in which the intercepted names are properties. The getter looks at its caller:
-only code that is neither NumPy's, SciPy's nor ours, at an instruction that loads that very name, in a context
-with an active trace, gets the substitute; everyone else gets NumPy's own function.
+NumPy never hands such calls over; ``interception`` says how these functions take their place.
 """
 
 from __future__ import annotations
 
-import dis
-import sys
-import threading
-from collections.abc import Callable
-from types import CodeType, FrameType, ModuleType
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .array import Tracer, enter, shadow_of, wrap
 from .concatenators import Concatenator
+from .interception import substitutes
 from .trace import CURRENT, Trace, traceable, unsupported
-from .where import OURS, user_site
-
-LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
-NUMBERS = (bool, int, float, complex, np.generic)
-
-_loads: dict[int, tuple[CodeType, dict[int, str]]] = {}
+from .where import user_site
 
 
 def active_trace() -> Trace:
@@ -120,79 +110,20 @@ def isscalar(element: Any) -> bool:
     return bool(np.isscalar(shadow_of(element)))
 
 
-SUBSTITUTES: dict[str, Any] = {
-    "isscalar": isscalar,
-    "array": array,
-    "asarray": asarray,
-    "asanyarray": asarray,
-    "full": full,
-    "empty": empty,
-    "take": take,
-    "r_": Concatenator(np.r_, columns=False, fresh=fresh),
-    "c_": Concatenator(np.c_, columns=True, fresh=fresh),
-    **{
-        name: _numbers_only(name)
-        for name in ("zeros", "ones", "arange", "linspace", "eye", "identity", "tri", "logspace")
-    },
-}
-
-
-def _called_by_user(frame: FrameType, name: str) -> bool:
-    """Whether this frame is the user's and its present instruction loads ``name``.
-
-    Compiled extensions have no frames: their callers look like the user's code, but are at another
-    instruction. A tracer handed to them could crash the process.
-    """
-    if frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
-        return False
-    code = frame.f_code
-    if id(code) not in _loads:
-        loads = {i.offset: i.argval for i in dis.get_instructions(code) if i.opname in LOADS}
-        _loads[id(code)] = (code, loads)
-    return _loads[id(code)][1].get(frame.f_lasti) == name
-
-
-def _intercepted(name: str, substitute: Any) -> property:
-    def getter(module: ModuleType) -> Any:
-        if CURRENT.get() is not None and _called_by_user(sys._getframe(1), name):
-            return substitute
-        return module.__dict__[name]
-
-    def setter(module: ModuleType, value: Any) -> None:
-        module.__dict__[name] = value
-
-    return property(getter, setter)
-
-
-class TracingModule(ModuleType):
-    """The class of the module ``numpy`` while some trace is active."""
-
-    __slots__ = ()
-
-
-for _name, _substitute in SUBSTITUTES.items():
-    setattr(TracingModule, _name, _intercepted(_name, _substitute))
-
-
-class Swap:
-    """Swaps the module's class on the first of several overlapping traces, and back after the last."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self._module, self._lock, self._count = module, threading.Lock(), 0
-        self._original: type[ModuleType] = ModuleType
-
-    def enter(self) -> None:
-        with self._lock:
-            self._count += 1
-            if self._count == 1:
-                self._original = type(self._module)
-                self._module.__class__ = TracingModule
-
-    def leave(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count == 0:
-                self._module.__class__ = self._original
-
-
-SWAP = Swap(np)
+@substitutes("numpy")
+def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
+    return {
+        "isscalar": isscalar,
+        "array": array,
+        "asarray": asarray,
+        "asanyarray": asarray,
+        "full": full,
+        "empty": empty,
+        "take": take,
+        "r_": Concatenator(np.r_, columns=False, fresh=fresh),
+        "c_": Concatenator(np.c_, columns=True, fresh=fresh),
+        **{
+            name: _numbers_only(name)
+            for name in ("zeros", "ones", "arange", "linspace", "eye", "identity", "tri", "logspace")
+        },
+    }

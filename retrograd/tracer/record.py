@@ -13,7 +13,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap
-from .creation import SWAP
+from .interception import INTERCEPTION
 from .trace import CURRENT, Capture, Trace, owner, traceable
 from .tree import Spec, flatten
 from .where import user_site
@@ -43,7 +43,7 @@ def record(
     """Run ``function`` on one tracer per example; examples are copied first, and never changed."""
     parent = CURRENT.get()
     trace = Trace(name, parent, concrete)
-    with trace.recording(SWAP.enter, SWAP.leave):
+    with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
         inputs = []
         tracers = []
         for example, hint in zip(examples, hints, strict=True):

@@ -1,0 +1,59 @@
+"""Functions that modules bound early, by ``from numpy import zeros``: stand-ins take their place during traces."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from .where import OURS
+
+NEVER = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}
+
+
+class EarlyNames:
+    """Finds and replaces such names in the modules of users and of the pure-Python libraries that they use.
+
+    A module is read again when it has got more names or fewer.
+    """
+
+    def __init__(self) -> None:
+        self._stand_ins: dict[int, Any] = {}
+        self._found: dict[str, tuple[ModuleType, int, list[tuple[str, Any]]]] = {}
+        self._users: list[ModuleType] = []
+        self._modules = 0
+        self._patched: list[tuple[dict[str, Any], str, Any, Any]] = []
+
+    def follow(self, stand_ins: Mapping[int, Any]) -> None:
+        """Look for these functions too; each stand-in knows its ``original``."""
+        self._stand_ins.update(stand_ins)
+        self._found.clear()
+
+    def patch(self) -> None:
+        """Put the stand-ins in."""
+        if self._modules != len(sys.modules):
+            self._modules = len(sys.modules)
+            loaded = list(sys.modules.items())
+            self._users = [m for name, m in loaded if name.partition(".")[0] not in NEVER and type(m) is ModuleType]
+        for module in self._users:
+            for name, stand_in in self._names(module):
+                names = vars(module)
+                if names.get(name) is stand_in.original:
+                    names[name] = stand_in
+                    self._patched.append((names, name, stand_in.original, stand_in))
+
+    def restore(self) -> None:
+        """Put the functions back, where nobody bound the name to something else meanwhile."""
+        for names, name, original, stand_in in self._patched:
+            if names.get(name) is stand_in:
+                names[name] = original
+        self._patched.clear()
+
+    def _names(self, module: ModuleType) -> list[tuple[str, Any]]:
+        names = vars(module)
+        known = self._found.get(module.__name__)
+        if known is None or known[0] is not module or known[1] != len(names):
+            found = [(name, self._stand_ins[id(x)]) for name, x in list(names.items()) if id(x) in self._stand_ins]
+            known = self._found[module.__name__] = (module, len(names), found)
+        return known[2]

@@ -1,0 +1,188 @@
+"""Names of modules that mean something else inside a trace: ``np.zeros``, ``math.sin``, ``scipy.linalg.expm``.
+
+Such calls are never handed over to us. So while a trace is active in some thread, the class of each module with
+registered substitutes is a subclass of ModuleType in which the intercepted names are properties. The getter looks at
+its caller: only code that is neither NumPy's, SciPy's nor ours, at an instruction that loads that very name, in a
+context with an active trace, gets the substitute; everyone else gets the module's own object.
+"""
+
+from __future__ import annotations
+
+import dis
+import operator
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from .early_names import EarlyNames
+from .trace import CURRENT
+from .where import OURS
+
+Provider = Callable[[ModuleType], Mapping[str, Any]]
+
+LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
+PROVIDERS: dict[str, list[Provider]] = {}
+
+_loads: dict[int, tuple[CodeType, dict[int, tuple[str, bool]]]] = {}
+
+
+def substitutes(module: str) -> Callable[[Provider], Provider]:
+    """The decorated function says what stands inside a trace for names of a module, which it is given when loaded.
+
+    It maps names to substitutes. A function stands for a function; one that stands for a class is used only where
+    the class is called, so that ``isinstance`` and ``dtype=`` keep the class.
+    """
+
+    def register(provider: Provider) -> Provider:
+        PROVIDERS.setdefault(module, []).append(provider)
+        return provider
+
+    return register
+
+
+class StandIn:
+    """A substitute for a function: outside a trace it is the function, and it pickles as the function."""
+
+    def __init__(self, original: Callable[..., Any], substitute: Callable[..., Any]) -> None:
+        self.original, self._substitute = original, substitute
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        call = self.original if CURRENT.get() is None else self._substitute
+        return call(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+    def __repr__(self) -> str:
+        return repr(self.original)
+
+    def __reduce__(self) -> Any:
+        return operator.getitem, ((self.original,), 0)
+
+
+def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
+    """Whether this frame is the user's and its present instruction loads ``name``; with ``called``, to call it.
+
+    Compiled extensions have no frames: their callers look like the user's code, but are at another
+    instruction. A tracer handed to them could crash the process.
+    """
+    if frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        return False
+    code = frame.f_code
+    if id(code) not in _loads:
+        _loads[id(code)] = (code, dict(_loads_of(code)))
+    loaded, callee = _loads[id(code)][1].get(frame.f_lasti, ("", False))
+    return loaded in {name, "getattr"} and (callee or not called)
+
+
+def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
+    """For each instruction that loads an attribute: its name, and whether it is called there.
+
+    A call of ``getattr`` counts as a load of that name, which no attribute has.
+    """
+    spans = [(i, i.positions) for i in dis.get_instructions(code)]
+    starts: dict[Any, list[Any]] = {}
+    for i, at in spans:
+        if at is not None and at.lineno is not None:
+            starts.setdefault((at.lineno, at.col_offset), []).append(((at.end_lineno, at.end_col_offset), i))
+    for i, at in spans:
+        here = starts.get(None if at is None else (at.lineno, at.col_offset), [])
+        end = None if at is None else (at.end_lineno, at.end_col_offset)
+        if i.opname in LOADS:
+            wider = sorted((e for e in here if e[0] > end), key=lambda e: e[0])
+            next_up = [x.opname for e, x in wider if e == wider[0][0]]
+            yield i.offset, (i.argval, i.opname == "LOAD_METHOD" or any("CALL" in op for op in next_up))
+        elif "CALL" in i.opname and any(x.argval == "getattr" and e < end for e, x in here):
+            yield i.offset, ("getattr", False)
+
+
+class Substituted:
+    """A module with substitutes: the class that it has during traces, and its stand-ins for functions."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.original = module, type(module)
+        self.stand_ins: list[StandIn] = []
+        found = {key: item for provider in PROVIDERS[module.__name__] for key, item in provider(module).items()}
+        names = {key: self._intercepted(key, item) for key, item in found.items() if key in vars(module)}
+        self.cls = type("TracingModule", (type(module),), {"__slots__": (), "__getattr__": _fallback, **names})
+
+    def _intercepted(self, name: str, substitute: Any) -> property:
+        original = vars(self.module)[name]
+        called = isinstance(original, type)
+        stand_in = StandIn(original, substitute) if callable(original) else substitute
+        if isinstance(stand_in, StandIn) and not called:
+            self.stand_ins.append(stand_in)
+
+        def getter(module: ModuleType) -> Any:
+            found = vars(module)[name]
+            if CURRENT.get() is None or found is not original or not _called_by_user(sys._getframe(1), name, called):
+                return found
+            return stand_in
+
+        def setter(module: ModuleType, value: Any) -> None:
+            vars(module)[name] = value.original if isinstance(value, StandIn) else value
+
+        def deleter(module: ModuleType) -> None:
+            del vars(module)[name]
+
+        return property(getter, setter, deleter)
+
+
+def _fallback(module: ModuleType, name: str) -> Any:
+    """What the module itself does for a missing name; a class with it is not specialised as a plain module."""
+    own = vars(module).get("__getattr__")
+    if own is not None:
+        return own(name)
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+
+class Interception:
+    """Swaps the modules' classes on the first of several overlapping traces, and back after the last.
+
+    Where the interpreter refuses the swap, names are not intercepted: what they make are plain arrays, which refuse
+    traced values by name.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._known: dict[str, Substituted] = {}
+        self._swapped: list[Substituted] = []
+        self._early = EarlyNames()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._count += 1
+            if self._count == 1:
+                self._swap()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                self._restore()
+
+    def _swap(self) -> None:
+        for name in PROVIDERS:
+            module = sys.modules.get(name)
+            if module is None:  # not loaded, as SciPy may be
+                continue
+            if name not in self._known:
+                self._known[name] = Substituted(module)
+                self._early.follow({id(s.original): s for s in self._known[name].stand_ins})
+            with suppress(TypeError):
+                module.__class__ = self._known[name].cls
+                self._swapped.append(self._known[name])
+        self._early.patch()
+
+    def _restore(self) -> None:
+        self._early.restore()
+        for known in self._swapped:
+            known.module.__class__ = known.original
+        self._swapped.clear()
+
+
+INTERCEPTION = Interception()
