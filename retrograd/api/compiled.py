@@ -221,7 +221,7 @@ class Compiled:
         return stages[stage]()
 
     def source(self, *args: Any, **kwargs: Any) -> str:
-        """The generated module for these arguments: it runs on NumPy alone."""
+        """The generated module for these arguments: it runs on NumPy alone, or with SciPy where the function used it."""
         return self.executable(*args, **kwargs).module.source
 
     def dot(self, *args: Any, **kwargs: Any) -> str:

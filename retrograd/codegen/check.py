@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import InternalError
+from ..ir.modules import SCIPY
 from ..ir.primitive import REGISTRY
 
 NODES = frozenset(
@@ -69,6 +70,7 @@ FUNCTIONS = frozenset(
 )
 BUILTINS = {
     "abs": abs,
+IMPORTS = frozenset({"numpy", *(f"scipy.{part}" for part in SCIPY)})
     "range": range,
     "len": len,
     "zip": zip,
@@ -85,7 +87,7 @@ def _numpy_names(primitives: int) -> frozenset[str]:
         f"{p.code if isinstance(p.code, str) else ''} {p.op} {p.ufunc} {p.statement}" for p in REGISTRY.values()
     )
     in_helpers = re.findall(r"\.(\w+)", " ".join(p.helper for p in REGISTRY.values()))
-    used = {part for path in re.findall(r"np\.([\w.]+)", texts) for part in path.split(".")}
+    used = {part for path in re.findall(r"(?:np|scipy)\.([\w.]+)", texts) for part in path.split(".")}
     return (
         frozenset(used)
         | frozenset(in_helpers)
@@ -153,5 +155,5 @@ def _check_tree(tree: ast.Module) -> None:
             raise InternalError(f"generated source uses the attribute {node.attr}")
         if isinstance(node, ast.Name) and (node.id.startswith("__") or node.id in REFUSED):
             raise InternalError(f"generated source uses the name {node.id}")
-        if isinstance(node, ast.alias) and node.name != "numpy":
+        if isinstance(node, ast.alias) and node.name not in IMPORTS:
             raise InternalError(f"generated source imports {node.name}")

@@ -7,6 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from .modules import scope_for
+
+
+class Left(Exception):  # noqa: N818 - a signal, not an error
+    """A node left the graph that it stands in: the results with which that graph ends."""
+
+    def __init__(self, results: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.results = results
 
 from .graph import Graph, Node, Value
 
@@ -35,7 +44,7 @@ def run_node(node: Node, args: Sequence[Any]) -> tuple[Any, ...]:
 @lru_cache(maxsize=16384)
 def _compiled(text: str, arity: int, writes: int | None, helper: str) -> Callable[..., Any]:
     parameters = ", ".join(f"_{i}" for i in range(arity))
-    scope: dict[str, Any] = {"np": np, "__name__": __name__}
+    scope: dict[str, Any] = {**scope_for(f"{text}\n{helper}"), "__name__": __name__}
     exec(helper, scope)  # noqa: S102 - the source comes from declarations of primitives
     if writes is None:
         source = f"def run({parameters}): return {text}"

@@ -37,6 +37,16 @@ class Push:
     rule: Rule
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The derivative in this operand exists but has no formula here: wanting it is an error that names ``what``."""
+
+    what: str
+
+
+Derivative = Pull | Push | Unknown | None
+
+
 def pull(rule: Rule, *, into: bool = False) -> Pull:
     """The derivative of an operand in which the operation is linear."""
     return Pull(rule, into)
@@ -97,7 +107,7 @@ class Primitive:
     format string of Python source over operands ``{0}, {1}, ...`` (``{args}`` is all of them) and attributes
     by name, or makes such a string from the node; the interpreter evaluates it and the emitter prints it. A
     primitive that writes has a ``statement`` instead, a structural one ``run`` and ``emit``. ``diff`` has a Pull,
-    a Push or None per operand, the last standing for all further ones.
+    a Push, an Unknown or None (zero) per operand, the last standing for all further ones.
     """
 
     name: str
@@ -108,7 +118,7 @@ class Primitive:
     op: str = ""  # operator form of the code, where it rounds as the code does
     ufunc: str = ""  # the NumPy ufunc: it broadcasts, casts and takes out=
     takes_out: bool = False  # code with ", out=X" appended inside the last parenthesis is legal
-    diff: tuple[Pull | Push | None, ...] = ()
+    diff: tuple[Derivative, ...] = ()
     joint: bool = False  # linear in all its Pull operands together
     loose: tuple[int, ...] = ()  # operands that NumPy broadcasts and casts by itself; a ufunc does so for all
     batch: Rule | None = None
@@ -137,7 +147,7 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
 
-    def derivative(self, i: int) -> Pull | Push | None:
+    def derivative(self, i: int) -> Derivative:
         """The derivative of operand ``i``."""
         return self.diff[min(i, len(self.diff) - 1)] if self.diff else None
 

@@ -12,6 +12,7 @@ from . import (
     extrema,
     functions,
     index,
+    linalg,
     linear,
     masks,
     quantile,
@@ -20,6 +21,7 @@ from . import (
     runs,
     shape,
     sort,
+    special,
     structural,
 )
 
@@ -35,6 +37,7 @@ __all__ = [
     "extrema",
     "functions",
     "index",
+    "linalg",
     "linear",
     "masks",
     "quantile",
@@ -43,5 +46,6 @@ __all__ = [
     "runs",
     "shape",
     "sort",
+    "special",
     "structural",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Graph, Node, Value
+from ..ir.modules import resolve
 from ..ir.primitive import Primitive
 from .prune import prune
 
@@ -86,7 +87,6 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
 @lru_cache(maxsize=4096)
 def _loop(prim: Primitive, dtypes: tuple[Any, ...]) -> Any:
     try:
-        ufunc = getattr(np, prim.ufunc.removeprefix("np."))
-        return ufunc.resolve_dtypes((*dtypes, None))
+        return resolve(prim.ufunc).resolve_dtypes((*dtypes, None))
     except TypeError:
         return None

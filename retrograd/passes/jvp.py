@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import InternalError
+from ..errors import InternalError, NonDifferentiableError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
-from ..ir.primitive import TRANSFORMS, Pull
+from ..ir.primitive import TRANSFORMS, Pull, Unknown
 
 Tangent = Symbol | None
 
@@ -57,6 +57,11 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
         rule = prim.derivative(i)
         if t is None or rule is None:
             continue
+        if isinstance(rule, Unknown):
+            raise NonDifferentiableError(
+                f"the derivative with respect to {rule.what} is not known", where=node.where,
+                remedy="keep it constant: pass a plain number, or wrap it in rg.stop_gradient",
+            )  # fmt: skip
         if isinstance(rule, Pull):
             term = prim(*ins[:i], t, *ins[i + 1 :], **node.attrs)
         else:

@@ -14,6 +14,7 @@ import numpy as np
 from ..codegen.check import BUILTINS, check_source
 from ..codegen.numpy.module import Module, emit_module
 from ..ir.graph import Graph
+from ..ir.modules import load
 from ..ir.plan import Plan
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
@@ -43,7 +44,8 @@ class Executable:
         scope: dict[str, Any] = {
             "__name__": "retrograd.generated",
             "np": np,
-            "__builtins__": {**BUILTINS, "__import__": _numpy},
+            **called(self.graph),
+            "__builtins__": {**BUILTINS, "__import__": _imported},
         }
         exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
         linecache.cache[self.filename] = (len(source), None, source.splitlines(True), self.filename)
@@ -71,8 +73,10 @@ class Executable:
             step = step.tb_next
 
 
-def _numpy(name: str, *_: Any) -> types.ModuleType:
-    """The only import that generated source contains."""
-    if name != "numpy":
-        raise ImportError(f"generated source imports {name}")
-    return np
+def _miss(value: Any) -> None:
+    raise Miss(value)
+
+
+def _imported(name: str, *_: Any) -> types.ModuleType:
+    """What the import statements of generated source bind."""
+    return load(name)

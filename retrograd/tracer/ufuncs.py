@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CapturedWriteError
+from ..ir.modules import resolve
 from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
 from ..ops.elementwise import cast
@@ -34,7 +36,32 @@ def primitives() -> dict[Ufunc, Primitive]:
 
 UFUNCS = primitives()
 
-# What stands for operands that where= leaves out: there each of these has a finite value and a finite derivative.
+
+@lru_cache(maxsize=1)
+def scipy_primitives() -> dict[Ufunc, Primitive]:
+    """The primitive of each ufunc of ``scipy.special`` that has one; whoever asks has imported SciPy."""
+    return {resolve(p.ufunc): p for p in REGISTRY.values() if p.ufunc.startswith("scipy.special.")}
+
+
+def primitive_of(ufunc: Ufunc) -> Primitive | None:
+    """The primitive that a ufunc is recorded as, if any."""
+    found = UFUNCS.get(ufunc)
+    if found is None and "scipy.special" in sys.modules:
+        found = scipy_primitives().get(ufunc)
+    return found
+
+
+def name_of(ufunc: Ufunc) -> str:
+    """A ufunc as users write it, with its module if that can be told."""
+    name = ufunc.__name__
+    if getattr(np, name, None) is ufunc:
+        return f"np.{name}"
+    special = sys.modules.get("scipy.special")
+    return f"scipy.special.{name}" if getattr(special, name, None) is ufunc else name
+
+
+# What stands for operands that where= leaves out, 0.5 for each of SciPy's ufuncs: there each of these has a finite
+# value and a finite derivative.
 INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
     [
         np.divide, np.floor_divide, np.remainder, np.fmod, np.divmod, np.reciprocal, np.power, np.float_power, np.sqrt,
@@ -89,7 +116,7 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
     elif prim.name in ("eq", "ne"):  # numbers and strings differ, whatever they are
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
     else:
-        raise unsupported(f"np.{ufunc.__name__} of a traced value and objects", "convert them to numbers first")
+        raise unsupported(f"{name_of(ufunc)} of a traced value and objects", "convert them to numbers first")
     return record(prim, operands, dtypes, shadow)
 
 
@@ -168,7 +195,7 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
     """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
     options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
     if unknown := [k for k in options if k not in ("dtype", "casting")]:
-        raise unsupported(f"np.{ufunc.__name__} with {', '.join(unknown)}", "cast with astype before or after")
+        raise unsupported(f"{name_of(ufunc)} with {', '.join(unknown)}", "cast with astype before or after")
     if "dtype" in options:
         options["dtype"] = np.dtype(options["dtype"])
     if mask is not True:
@@ -179,14 +206,14 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
         result = _of_constants(ufunc, inputs, options)
     elif ufunc in COMPOSED:
         result = COMPOSED[ufunc](*inputs, **options)
-    elif ufunc in UFUNCS:
-        result = elementwise(UFUNCS[ufunc], ufunc, inputs, partial(ufunc, **options), **options)
+    elif (prim := primitive_of(ufunc)) is not None:
+        result = elementwise(prim, ufunc, inputs, partial(ufunc, **options), **options)
     else:
-        raise unsupported(f"np.{ufunc.__name__} of a traced value", "write it with other NumPy functions")
+        raise unsupported(f"{name_of(ufunc)} of a traced value", "write it with other NumPy functions")
     if out is None:
         return result
     if ufunc.signature and np.shape(shadow_of(out[0])) != np.shape(shadow_of(result)):
-        raise unsupported(f"np.{ufunc.__name__} into an array of another shape", "make out= of the shape of the result")
+        raise unsupported(f"{name_of(ufunc)} into an array of another shape", "make out= of the shape of the result")
     if ufunc.nout == 1:
         return _written(ufunc, out[0], result, mask)
     return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
@@ -207,16 +234,17 @@ def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
 def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[Any]:
     """Operands with harmless numbers where ``mask`` is False: what is not used must not make the gradient nan."""
     if out is None or any(o is None for o in out):
-        raise unsupported(f"np.{ufunc.__name__} with where= but without out=", "pass out=, or use np.where")
+        raise unsupported(f"{name_of(ufunc)} with where= but without out=", "pass out=, or use np.where")
     found = np.asarray(shadow_of(mask)).dtype
     if found != np.bool_:
         raise TypeError(f"Cannot cast array data from {found!r} to dtype('bool') according to the rule 'safe'")
-    if ufunc not in INSIDE:
+    inside = 0.5 if ufunc not in UFUNCS and primitive_of(ufunc) is not None else INSIDE.get(ufunc)
+    if inside is None:
         return inputs
     inputs = [as_operand(x) for x in inputs]
     number = [isinstance(shadow_of(x), (int, float, complex)) for x in inputs]
     return [
-        x if plain else np.where(mask, x, x.dtype.type(INSIDE[ufunc] if x.dtype.kind in "fc" else 1))
+        x if plain else np.where(mask, x, x.dtype.type(inside if x.dtype.kind in "fc" else 1))
         for x, plain in zip(inputs, number, strict=True)
     ]
 
@@ -224,7 +252,7 @@ def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[
 def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
-            f"the result of np.{ufunc.__name__} is written into an array made outside the traced function",
+            f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
             where=user_site()[0], remedy="make the array inside the traced function, or drop out=",
         )  # fmt: skip
     return assign(target, result if mask is True else np.where(mask, result, target))

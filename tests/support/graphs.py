@@ -10,7 +10,8 @@ import numpy as np
 
 from retrograd.ir import Aval, Graph, verify
 from retrograd.ir.builder import Builder, Symbol
-from retrograd.ir.primitive import REGISTRY, Primitive
+from retrograd.ir.graph import Value
+from retrograd.ir.primitive import REGISTRY, Primitive, Unknown
 from retrograd.passes.batch import batch_into
 from retrograd.passes.inline import inline_into
 from retrograd.passes.jvp import jvp
@@ -34,8 +35,13 @@ def one_node(prim: Primitive, avals: Sequence[Aval], attrs: Mapping[str, Any]) -
 
 
 def inexact(graph: Graph) -> list[bool]:
-    """Which inputs can be differentiated."""
-    return [v.aval.inexact for v in graph.inputs]
+    """Which inputs can be differentiated: floating-point ones on which no operand of unknown derivative depends."""
+    unknown: set[Value] = set()
+    for node in reversed(graph.nodes):
+        through = not unknown.isdisjoint(node.outputs)
+        operands = enumerate(node.inputs)
+        unknown.update(v for i, v in operands if through or isinstance(node.prim.derivative(i), Unknown))
+    return [v.aval.inexact and v not in unknown for v in graph.inputs]
 
 
 def differentiable(graph: Graph, active: Sequence[bool]) -> bool:

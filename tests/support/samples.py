@@ -11,6 +11,7 @@ import numpy as np
 
 from retrograd.ir import Aval
 
+from . import special_samples
 from .graphs import built, op
 from .sampling import (
     SAMPLES,
@@ -47,7 +48,7 @@ from .sampling import (
     unary,
 )  # fmt: skip
 
-__all__ = ["SAMPLES", "Sample"]
+__all__ = ["SAMPLES", "Sample", "special_samples"]
 
 s_ = np.s_
 

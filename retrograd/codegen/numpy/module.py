@@ -11,6 +11,7 @@ import jinja2
 import numpy as np
 
 from ...ir.graph import Graph
+from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.primitive import literal
 from ...ir.types import Where
@@ -50,8 +51,9 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     lines = [Line(0, text, None) for helper in scope.helpers for text in ("", "", *helper.strip().splitlines())]
     lines += [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
+    imports = scipy_parts("\n".join(line.text for line in lines))
     text = _template().render(
-        title=_signature(graph, main), version=VERSION,
+        imports=imports, title=_signature(graph, main), version=VERSION,
         constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
         lines=[_comment(line, column) for line in lines],
     )  # fmt: skip

@@ -1,0 +1,47 @@
+"""The outside modules that the source of primitives names: NumPy always, the parts of SciPy where they are used."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+SCIPY = ("integrate", "linalg", "ndimage", "signal", "special")
+_USED = re.compile(rf"(?<![\w.])scipy\.({'|'.join(SCIPY)})\.")
+
+
+def scipy_parts(source: str) -> list[str]:
+    """The modules of SciPy that source names, such as ``scipy.special``, in order."""
+    return [f"scipy.{part}" for part in sorted(set(_USED.findall(source)))]
+
+
+def load(name: str) -> ModuleType:
+    """What ``import name`` binds: ``numpy``, or ``scipy`` with this part of it loaded; ImportError for others."""
+    if name == "numpy":
+        return np
+    top, _, part = name.partition(".")
+    if top != "scipy" or part not in SCIPY:
+        raise ImportError(f"generated source imports {name}")
+    importlib.import_module(name)
+    return importlib.import_module(top)
+
+
+def scope_for(source: str) -> dict[str, Any]:
+    """The names of modules that source needs."""
+    scope: dict[str, Any] = {"np": np}
+    for name in scipy_parts(source):
+        scope["scipy"] = load(name)
+    return scope
+
+
+@lru_cache(maxsize=1024)
+def resolve(path: str) -> Any:
+    """The object behind ``np.sin`` or ``scipy.special.erf``."""
+    found: Any = scope_for(f"{path}.")[path.partition(".")[0]]
+    for name in path.split(".")[1:]:
+        found = getattr(found, name)
+    return found

@@ -1,0 +1,101 @@
+"""Samples of the functions of ``scipy.special``: both sides of every threshold between a formula and a series."""
+
+from __future__ import annotations
+
+from .sampling import (
+    a,
+    between,
+    binary,
+    case,
+    declare,
+    ints,
+    nonzero,
+    normal,
+    off_integers,
+    positive,
+    same,
+    small,
+    unary,
+)
+
+REAL = "df"
+COMPLEX = "dfD"
+PAIRS = (("fF", (3,)), ("dD", (3,)), ("dD", "scalar"), ("dD", ()))
+
+for _name in ("gamma", "loggamma", "rgamma"):
+    declare(_name, unary(positive, dtypes=REAL))
+declare("gammaln", unary(positive, dtypes=REAL), unary(off_integers, dtypes="d"))
+declare("rgamma", unary(off_integers, dtypes="d"))
+declare("digamma", unary(between(1.0, 2.0), dtypes=REAL), unary(between(-0.6, -0.4), dtypes="d"))
+declare("gammasgn", unary(off_integers, dtypes=REAL))
+declare("zeta", binary(between(1.5, 4.0), between(1.0, 2.0), dtypes=REAL))
+for _name in ("beta", "betaln"):
+    declare(_name, binary(positive, positive, dtypes=REAL))
+declare("poch", binary(positive, positive, dtypes=REAL))
+declare("binom", binary(between(3.1, 4.0), positive, dtypes=REAL))
+for _name in ("gammainc", "gammaincc"):
+    declare(_name, binary(positive, positive, dtypes=REAL))
+for _name in ("gammaincinv", "gammainccinv"):
+    declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
+for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
+    declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
+
+for _name in ("erf", "erfc", "erfi", "erfcx", "dawsn"):
+    declare(_name, unary(dtypes=COMPLEX))
+for _name in ("erfcx", "dawsn"):
+    declare(_name, unary(between(13.0, 14.0), dtypes=REAL))
+declare("dawsn", unary(between(-14.0, -13.0), dtypes=REAL))
+declare("erfinv", unary(between(-0.8, 0.8), dtypes=REAL))
+declare("erfcinv", unary(between(0.3, 1.7), dtypes=REAL))
+declare("ndtr", unary(dtypes=COMPLEX))
+declare("log_ndtr", unary(dtypes=COMPLEX), unary(between(-20.0, -19.0), dtypes=REAL))
+declare("normal_ratio", unary(dtypes=COMPLEX), unary(between(-20.0, -19.0), dtypes=REAL))
+declare("ndtri", unary(between(0.2, 0.8), dtypes=REAL))
+declare("ndtri_exp", unary(between(-3.0, -0.5), dtypes="d"))
+for _name in ("expit", "log_expit"):
+    declare(_name, unary(dtypes=REAL))
+declare("logit", unary(between(0.2, 0.8), dtypes=REAL))
+
+for _name in ("xlogy", "xlog1py"):
+    declare(_name, binary(normal, positive, dtypes=COMPLEX))
+for _name in ("rel_entr", "kl_div", "log_ratio"):
+    declare(_name, binary(positive, positive, dtypes=REAL), binary(between(1.0, 1.1), between(1.0, 1.1), dtypes="d"))
+declare("entr", unary(positive, dtypes=REAL))
+for _name in ("huber", "pseudo_huber"):
+    declare(
+        _name, binary(between(1.6, 2.0), normal, dtypes=REAL), binary(between(0.5, 1.0), between(1.2, 1.5), dtypes="d")
+    )
+
+for _name in ("j0", "j1"):
+    declare(_name, unary(dtypes=REAL))
+for _name in ("special_i0", "i1", "i0e", "i1e"):
+    declare(_name, unary(nonzero, dtypes=REAL))
+for _name in ("y0", "y1", "k0", "k1", "k0e", "k1e"):
+    declare(_name, unary(positive, dtypes=REAL))
+for _name in ("jv", "yv", "iv", "kv"):
+    declare(_name, binary(between(1.5, 2.5), positive, dtypes=REAL))
+    declare(_name, *(case(a(s, t[0], positive), a(s, t[1], positive)) for t, s in PAIRS))
+    declare(_name, case(ints(4, (3,)), a((3,), "d", positive)))
+for _name in ("ive", "kve"):
+    declare(_name, binary(between(1.5, 2.5), positive, dtypes=REAL))
+for _name in ("yn", "kn", "expn"):
+    declare(_name, binary(small, positive, dtypes="d"), case(ints(4, (3,)), a((3,), "d", positive)))
+
+declare("hyp2f1", same(positive, positive, between(2.0, 3.0), between(-0.5, 0.5), dtypes="d"))
+declare("hyp2f1", case(*(a((3,), "d", positive) for _ in range(3)), a((3,), "D", between(-0.3, 0.3))))
+declare("hyp1f1", same(positive, positive, normal, dtypes="d"), case(*(a((3,), t, positive) for t in "ddD")))
+declare("hyp0f1", binary(positive, normal, dtypes="d"), case(*(a((3,), t, positive) for t in "dD")))
+declare("exp1", unary(positive, dtypes=COMPLEX))
+declare("expi", unary(positive, dtypes=COMPLEX))
+declare(
+    "exprel",
+    *(unary(domain, dtypes="d") for domain in (between(-0.4, 0.4), between(0.6, 2.0), between(-2.0, -0.6))),
+    unary(dtypes="f"),
+)  # fmt: skip
+declare("boxcox", binary(positive, normal, dtypes=REAL), binary(positive, between(-0.01, 0.01), dtypes="d"))
+for _name in ("special_exp2", "exp10"):
+    declare(_name, unary(dtypes=REAL))
+declare("special_expm1", unary(dtypes=COMPLEX))
+declare("special_log1p", unary(positive, dtypes=COMPLEX))
+declare("special_cbrt", unary(nonzero, dtypes=REAL))
+declare("cosm1", unary(dtypes=REAL))
