@@ -6,18 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from .modules import scope_for
-
-
-class Left(Exception):  # noqa: N818 - a signal, not an error
-    """A node left the graph that it stands in: the results with which that graph ends."""
-
-    def __init__(self, results: tuple[Any, ...]) -> None:
-        super().__init__()
-        self.results = results
-
 from .graph import Graph, Node, Value
+from .modules import scope_for
 
 
 def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:

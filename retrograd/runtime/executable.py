@@ -44,7 +44,6 @@ class Executable:
         scope: dict[str, Any] = {
             "__name__": "retrograd.generated",
             "np": np,
-            **called(self.graph),
             "__builtins__": {**BUILTINS, "__import__": _imported},
         }
         exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
@@ -71,10 +70,6 @@ class Executable:
                 if where is not None:
                     fault.add_note(f"in compiled code that stands for {where}")
             step = step.tb_next
-
-
-def _miss(value: Any) -> None:
-    raise Miss(value)
 
 
 def _imported(name: str, *_: Any) -> types.ModuleType:
