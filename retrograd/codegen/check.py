@@ -68,9 +68,9 @@ FUNCTIONS = frozenset(
         "zeros",
     }
 )
+IMPORTS = frozenset({"numpy", *(f"scipy.{part}" for part in SCIPY)})
 BUILTINS = {
     "abs": abs,
-IMPORTS = frozenset({"numpy", *(f"scipy.{part}" for part in SCIPY)})
     "range": range,
     "len": len,
     "zip": zip,
