@@ -1,0 +1,64 @@
+"""An unknown number of steps in a fixed number of slots.
+
+While n < (c + 1)(c + 2) / 2, hardly a step has to run a third time: the gaps between kept states grow, the first one
+first, to c + 1, c, c − 1, … (P. Stumm and A. Walther, SIAM J. Sci. Comput. 32, 2010, algorithm I). Beyond, each
+state has a level, and one before a state of a higher level is dispensable; without such a state the newest one is
+replaced, one level up (Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31, 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.schedule import placer
+
+
+@placer()
+def online_room(slots: int) -> Iterator[int]:
+    """For each state 0, 1, … in turn: the kept state to drop before it is kept, -1 for none, -2 to keep it not."""
+    kept: list[int] = []
+    gap, new = 0, 0
+    while new < (slots + 1) * (slots + 2) // 2 or slots == 1:
+        longest = slots + 1 - gap
+        if len(kept) < slots:
+            yield -1
+            kept.append(new)
+        elif gap + 2 < len(kept) and kept[gap + 2] - kept[gap] > longest:
+            gap += 1
+            continue
+        elif gap + 2 < len(kept) or (gap + 1 < len(kept) and new - kept[gap] <= longest):
+            yield kept.pop(gap + 1)
+            kept.append(new)
+        else:
+            yield -2
+        new += 1
+    levels = [1] * len(kept)
+    while True:
+        drop, highest = len(kept) - 1, levels[-1]
+        while drop > 0 and levels[drop] >= highest:
+            highest = levels[drop]
+            drop -= 1
+        level = 0
+        if drop == 0:
+            drop = len(kept) - 1
+            level = levels[drop] + 1
+        levels.pop(drop)
+        yield kept.pop(drop)
+        levels.append(level)
+        kept.append(new)
+        new += 1
+
+
+def online_states(n: int, slots: int) -> tuple[int, ...]:
+    """The states that are kept when n steps have run.
+
+    >>> online_states(10, 3)
+    (0, 4, 7)
+    """
+    kept: list[int] = []
+    for i, old in zip(range(n), online_room(slots), strict=False):
+        if old >= 0:
+            kept.remove(old)
+        if old >= -1:
+            kept.append(i)
+    return tuple(kept)

@@ -1,0 +1,297 @@
+"""Schedules reach the closed forms, stay in their slots after every action, and leave nothing stored."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from retrograd.errors import InternalError, OptionError
+from retrograd.ir.schedule import PLACERS, Machine, Step
+from retrograd.passes.checkpoint.binomial import binomial, binomial_advances, binomial_states, keeping
+from retrograd.passes.checkpoint.ctz import ctz, ctz_room, ctz_states
+from retrograd.passes.checkpoint.heterogeneous import Chain
+from retrograd.passes.checkpoint.mixed import mixed, mixed_steps
+from retrograd.passes.checkpoint.online import online_room, online_states
+from retrograd.passes.checkpoint.periodic import period, periodic_slots
+from retrograd.passes.checkpoint.tiered import tiered, tiered_cost
+
+KNOWN = {
+    (5, 1): 10, (5, 2): 6, (10, 1): 45, (10, 2): 20, (10, 3): 15, (10, 4): 14, (10, 9): 9, (16, 4): 27, (16, 5): 25,
+    (20, 3): 45, (50, 7): 105, (56, 5): 140, (100, 3): 490, (100, 5): 316, (100, 8): 245, (100, 10): 222,
+    (128, 9): 318, (225, 15): 522, (250, 25): 473, (500, 4): 3213, (1000, 5): 6284, (1000, 10): 3636,
+    (1000, 20): 2747, (1024, 10): 3755, (10000, 10): 57624, (10000, 100): 24747, (13465, 116): 33374,
+}  # fmt: skip
+
+
+def swept(n: int, states: Any, reverse: Any, *args: int) -> Iterator[Step]:
+    """A whole schedule: a first sweep that keeps ``states``, the last step, and the way back."""
+    kept = [i for i in states if i < n - 1]
+    if n:
+        yield from keeping(kept, n - 1)
+        yield ("back", n - 1, n)
+        yield from reverse(kept, n - 1, *args)
+
+
+def offline(n: int, slots: int) -> Machine:
+    return Machine(n, slots).run(swept(n, binomial_states(n, slots), binomial, slots))
+
+
+def repeated(machine: Machine) -> int:
+    """Advances that ran again."""
+    return machine.advances - max(machine.n - 1, 0)
+
+
+@pytest.mark.parametrize(("n", "slots"), KNOWN)
+def test_binomial_schedules_have_the_known_number_of_advances(n: int, slots: int) -> None:
+    assert binomial_advances(n, slots) == KNOWN[n, slots] == offline(n, slots).advances
+
+
+@pytest.mark.slow
+def test_a_million_steps_in_twenty_slots() -> None:
+    assert offline(1_000_000, 20).advances == binomial_advances(1_000_000, 20) == 6815960
+
+
+@pytest.mark.parametrize("n", range(61))
+def test_binomial_schedules_reach_the_closed_form_for_all_small_sizes(n: int) -> None:
+    best = [[0.0] * (n + 1) for _ in range(n + 2)]
+    for m in range(2, n + 1):
+        best[0][m] = float("inf")
+        for c in range(1, n + 2):
+            best[c][m] = min(k + best[c - 1][m - k] + best[c][k] for k in range(1, m))
+    for slots in range(1, n + 2):
+        machine = offline(n, slots)
+        assert machine.advances == binomial_advances(n, slots) == best[slots][n]
+        assert machine.peak <= slots
+
+
+@given(st.integers(2, 300), st.data())
+@settings(deadline=None, max_examples=60)
+def test_binomial_placement_goes_on_from_any_kept_states(n: int, data: Any) -> None:
+    slots = data.draw(st.integers(1, 20))
+    states = data.draw(st.sets(st.integers(1, n - 1), max_size=slots - 1))
+    machine = Machine(n, slots).run(swept(n, sorted({0, *states}), binomial, slots))
+    assert machine.advances >= binomial_advances(n, slots)
+
+
+CTZ = {8: 4, 10: 5, 16: 14, 100: 221, 1000: 3780, 1024: 3842, 10000: 52830}
+CTZ_BINOMIAL = {100: 187, 128: 246, 1000: 2945, 1024: 2997, 4096: 14498, 10000: 37874}
+
+
+@pytest.mark.parametrize(("n", "states"), [(8, (0, 4, 6, 7)), (16, (0, 8, 12, 14, 15)), (32, (0, 16, 24, 28, 30, 31))])
+def test_the_states_kept_by_trailing_zeros(n: int, states: tuple[int, ...]) -> None:
+    assert ctz_states(n) == states
+
+
+@pytest.mark.parametrize("n", [*range(1, 130), 1000, 1023, 1024, 1025])
+def test_trailing_zeros_keep_a_logarithm_of_states_at_every_moment(n: int) -> None:
+    assert len(ctz_states(n)) == (n - 1).bit_length() + 1 or n == 1
+    Machine(n, len(ctz_states(n))).run(swept(n, ctz_states(n), ctz))
+
+
+@pytest.mark.parametrize("n", CTZ)
+def test_replaying_by_trailing_zeros_takes_the_known_number_of_steps(n: int) -> None:
+    slots = len(ctz_states(n))
+    assert repeated(Machine(n, slots).run(swept(n, ctz_states(n), ctz))) == CTZ[n]
+
+
+@pytest.mark.parametrize("k", range(2, 12))
+def test_replaying_a_power_of_two_follows_the_formula(k: int) -> None:
+    machine = Machine(2**k, k + 1).run(swept(2**k, ctz_states(2**k), ctz))
+    assert repeated(machine) == 2**k * (2 * k - 5) // 4 + 2
+
+
+@pytest.mark.parametrize("n", CTZ_BINOMIAL)
+def test_binomial_placement_in_the_slots_of_trailing_zeros(n: int) -> None:
+    slots = len(ctz_states(n)) - 1  # the working state has one of them
+    machine = Machine(n, slots).run(swept(n, ctz_states(n), binomial, slots))
+    assert repeated(machine) == CTZ_BINOMIAL[n]
+
+
+@pytest.mark.parametrize("n", range(2, 400, 7))
+def test_logarithmic_memory_costs_little_more_than_knowing_the_length(n: int) -> None:
+    slots = len(ctz_states(n)) - 1
+    machine = Machine(n, slots).run(swept(n, ctz_states(n), binomial, slots))
+    total, best = (t + n for t in (machine.advances, binomial_advances(n, slots)))
+    assert total <= 1.143 * best
+
+
+@pytest.mark.parametrize(("n", "slots", "bound"), [(1000, 10, 3597), (1000, 20, 1967), (10000, 100, 14950)])
+def test_an_unknown_number_of_steps_in_fixed_slots_stays_below_the_known_bounds(n: int, slots: int, bound: int) -> None:
+    machine = Machine(n, slots).run(swept(n, online_states(n, slots), binomial, slots))
+    assert repeated(machine) <= bound
+
+
+@pytest.mark.parametrize("slots", range(1, 13))
+def test_early_online_schedules_are_optimal_up_to_one_step(slots: int) -> None:
+    for n in range(1, (slots + 1) * (slots + 2) // 2):
+        machine = Machine(n, slots).run(swept(n, online_states(n, slots), binomial, slots))
+        assert machine.advances <= binomial_advances(n, slots) + 1
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 7])
+def test_online_schedules_hold_their_slots_at_every_length(slots: int) -> None:
+    for n in range(200):
+        assert len(online_states(n, slots)) == min(n, slots)
+        Machine(n, slots).run(swept(n, online_states(n, slots), binomial, slots))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 99, 100, 101, 10_000])
+def test_a_period_of_the_root_repeats_each_step_at_most_once(n: int) -> None:
+    every = period(n)
+    slots = periodic_slots(n, every)
+    machine = Machine(n, slots).run(swept(n, range(0, n, every), binomial, slots))
+    assert repeated(machine) <= n
+    assert slots <= 2 * np.sqrt(n) + 1
+
+
+@pytest.mark.parametrize(("n", "every"), [(20, 1), (20, 3), (20, 19), (20, 20), (20, 50), (7, 2)])
+def test_any_period_is_reversed_with_one_repetition(n: int, every: int) -> None:
+    slots = periodic_slots(n, every)
+    machine = Machine(n, slots).run(swept(n, range(0, n, every), binomial, slots))
+    assert repeated(machine) <= n
+
+
+def plain_mixed(n: int, slots: int) -> float:
+    """The recurrence as it was published, without weights."""
+    p = {(m, s): float(m) for s in range(slots + 1) for m in range(1, s + 2)}
+    for m in range(2, n + 1):
+        p[m, 1] = m * (m + 1) / 2 - 1
+    for s, m in itertools.product(range(2, slots + 1), range(1, n + 1)):
+        if (m, s) not in p:
+            p[m, s] = min(1 + p[m - 1, s - 1], *(i + p[i, s] + p[m - i, s - 1] for i in range(2, m)))
+    return p[n, slots]
+
+
+@pytest.mark.parametrize(("n", "slots", "steps"), [(10, 3, 19), (100, 5, 352), (100, 10, 237), (250, 25, 486)])
+def test_mixed_schedules_take_the_known_number_of_steps(n: int, slots: int, steps: int) -> None:
+    machine = Machine(n, slots).run(mixed(n, slots))
+    assert machine.advances + machine.tape_steps == steps == mixed_steps(n, slots)
+
+
+@pytest.mark.parametrize("slots", range(1, 8))
+def test_mixed_schedules_follow_the_published_recurrence(slots: int) -> None:
+    for n in range(1, 30):
+        assert mixed_steps(n, slots) == plain_mixed(n, slots)
+
+
+@pytest.mark.parametrize("tape", [1, 2, 5])
+def test_heavier_residuals_take_more_of_the_slots(tape: int) -> None:
+    for n, slots in itertools.product((0, 1, 2, 9, 40), (1, 4, 9)):
+        machine = Machine(n, slots, tapes=tape).run(mixed(n, slots, tape))
+        assert machine.advances + machine.tape_steps == mixed_steps(n, slots, tape)
+        assert mixed_steps(n, slots, tape) <= binomial_advances(n, slots) + n
+
+
+@pytest.mark.parametrize(
+    ("costs", "sizes", "budget", "cost"),
+    [
+        ([5, 1, 1, 1, 9, 1, 1, 2], [1] * 8, 3, 24),
+        ([5, 1, 1, 1, 9, 1, 1, 2], [4, 1, 3, 1, 2, 1, 1, 1], 7, 22),
+        ([1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1], 15, 28),
+        ([3], [1], 1, 0),
+        ([], [], 0, 0),
+    ],
+)
+def test_uneven_chains_have_the_known_costs(costs: list[int], sizes: list[int], budget: int, cost: int) -> None:
+    chain = Chain(costs, sizes, budget)
+    machine = Machine(len(costs), budget, states=sizes, costs=costs).run(chain.schedule())
+    assert chain.cost() == cost == machine.cost
+
+
+@pytest.mark.parametrize("n", range(1, 14))
+def test_an_even_chain_is_a_binomial_one(n: int) -> None:
+    for slots in range(1, n + 1):
+        assert Chain([1] * n, [1] * n, slots).cost() == binomial_advances(n, slots)
+
+
+def test_a_chain_whose_first_state_does_not_fit_is_refused() -> None:
+    with pytest.raises(InternalError, match="the first state weighs 4, the budget is 3"):
+        Chain([1, 1], [4, 1], 3)
+
+
+def cheapest(n: int, ram: int, disk: int, write: float, read: float) -> float:
+    """The least cost by search over all states of the machine."""
+    start = (n, 0, frozenset[int](), frozenset[int]())
+    best: dict[Any, float] = {start: 0}
+    queue: list[Any] = [(0.0, 0, start)]
+    number = itertools.count(1)
+    while queue:
+        cost, _, here = heapq.heappop(queue)
+        adjoint, at, kept, stored = here
+        if adjoint == 0:
+            return cost
+        if cost > best[here]:
+            continue
+        moves: list[Any] = [(0, (adjoint, i, kept, stored)) for i in kept]
+        moves += [(read, (adjoint, i, kept, stored)) for i in stored]
+        moves += [(0, (adjoint, at, kept - {i}, stored)) for i in kept]
+        moves += [(0, (adjoint, at, kept, stored - {i})) for i in stored]
+        if at is not None and at == adjoint - 1:
+            moves.append((0, (at, None, kept - {at}, stored - {at})))
+        if at is not None and at < adjoint - 1:
+            moves.append((1, (adjoint, at + 1, kept, stored)))
+        if at is not None and len(kept) < ram:
+            moves.append((0, (adjoint, at, kept | {at}, stored)))
+        if at is not None and len(stored) < disk:
+            moves.append((write, (adjoint, at, kept, stored | {at})))
+        for extra, there in moves:
+            if cost + extra < best.get(there, float("inf")):
+                best[there] = cost + extra
+                heapq.heappush(queue, (cost + extra, next(number), there))
+    raise AssertionError
+
+
+PRICES = [(0, 0), (1, 1), (3, 2), (0.5, 0.25), (10, 10), (0, 2), (2, 0)]
+
+
+LONG = [pytest.param(n, marks=pytest.mark.slow) for n in (6, 7, 8)]
+
+
+@pytest.mark.parametrize("n", [*range(1, 6), *LONG])
+def test_tiered_schedules_are_optimal(n: int) -> None:
+    for ram, disk, (write, read) in itertools.product(range(3), range(3), PRICES):
+        if ram + disk:
+            machine = Machine(n, ram, disk).run(tiered(n, ram, disk, write, read))
+            cost = machine.advances + write * machine.writes + read * machine.reads
+            assert cost == tiered_cost(n, ram, disk, write, read) == cheapest(n, ram, disk, write, read)
+
+
+@pytest.mark.parametrize("n", [1, 2, 20, 100])
+def test_without_disk_a_tiered_schedule_is_a_binomial_one(n: int) -> None:
+    for ram in (1, 3, 10):
+        assert Machine(n, ram).run(tiered(n, ram, 0)).advances == binomial_advances(n, ram)
+
+
+def test_a_tiered_schedule_that_would_take_too_long_to_find_is_refused() -> None:
+    with pytest.raises(OptionError, match="100000 steps in 8 \\+ 64 slots"):
+        tiered_cost(100_000, 8, 64)
+
+
+@pytest.mark.parametrize("name", sorted(PLACERS))
+def test_placers_are_self_contained_source(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec("\n\n".join(PLACERS[name].sources), scope)
+    args = {
+        "binomial": ((0, 6, 9), 14, 4), "binomial_states": (15, 4), "ctz": (ctz_states(20), 19), "ctz_room": (0,),
+        "keeping": ((0, 3), 9), "online_room": (4,), "split": (15, 4),
+    }[name]  # fmt: skip
+    found, expected = scope[name](*args), PLACERS[name].function(*args)
+    if name == "split":
+        assert found == expected
+    else:
+        assert list(itertools.islice(found, 50)) == list(itertools.islice(expected, 50))
+
+
+def test_rooms_agree_with_the_states_that_they_leave() -> None:
+    for room, n in itertools.product((ctz_room(0), online_room(3)), (30,)):
+        kept: list[int] = []
+        for i, old in zip(range(n), room, strict=False):
+            kept = [k for k in kept if k != old] + ([i] if old > -2 else [])
+            assert kept == sorted(set(kept))
