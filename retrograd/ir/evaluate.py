@@ -24,11 +24,11 @@ def run_node(node: Node, args: Sequence[Any]) -> tuple[Any, ...]:
     prim = node.prim
     if prim.run is not None:
         results = prim.run(evaluate, node, *args)
-    else:
-        names = [f"_{i}" for i in range(len(args))]
-        text = prim.render(node, names, prim.statement)
-        results = _compiled(text, len(args), prim.writes if prim.statement else None, prim.helper)(*args)
-    return tuple(results) if prim.multi else (results,)
+        return tuple(results) if prim.multi else (results,)
+    names = [f"_{i}" for i in range(len(args))]
+    text = prim.render(node, names, prim.statement)
+    results = _compiled(text, len(args), prim.writes if prim.statement else None, prim.helper)(*args)
+    return (results,) if len(node.outputs) == 1 else tuple(results)
 
 
 @lru_cache(maxsize=16384)

@@ -9,19 +9,19 @@ from .inline import inline_into
 
 
 def own_outputs(graph: Graph) -> Graph:
-    """Copy results that are inputs or views of them, views of each other, stretched, or passed through a loop."""
+    """Copy results that are inputs or views of them, views of each other, read-only, or passed through a loop."""
     made = graph.producer
     seen: set[Value] = set()
     shared = []
     for value in graph.outputs:
-        root, stretched = value, False
+        root, read_only = value, False
         while root in made and (alias := made[root].prim.alias) is not None and value.aval.kind == "array":
-            stretched |= made[root].prim.name == "broadcast"
+            read_only |= made[root].prim.name in ("broadcast", "diagonal")
             root = made[root].inputs[alias]
         node = made.get(root)
         fresh = node is not None and (not node.prim.multi or node.outputs.index(root) in _fresh(node))
         shared.append(
-            value.aval.kind == "array" and value.aval.steps is None and (not fresh or stretched or root in seen)
+            value.aval.kind == "array" and value.aval.steps is None and (not fresh or read_only or root in seen)
         )
         seen.add(root)
     if not any(shared):

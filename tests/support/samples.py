@@ -11,7 +11,7 @@ import numpy as np
 
 from retrograd.ir import Aval
 
-from . import special_samples
+from . import linalg_samples, special_samples
 from .graphs import built, op
 from .sampling import (
     SAMPLES,
@@ -48,7 +48,7 @@ from .sampling import (
     unary,
 )  # fmt: skip
 
-__all__ = ["SAMPLES", "Sample", "special_samples"]
+__all__ = ["SAMPLES", "Sample", "linalg_samples", "special_samples"]
 
 s_ = np.s_
 

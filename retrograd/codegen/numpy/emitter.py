@@ -161,6 +161,9 @@ class Emitter:
             prim.emit(self, node, operands, outs)
         elif prim.statement:
             self._write(node, operands, made)
+        elif prim.multi:
+            names = [self.assign(v) for v in node.outputs]
+            self.line(f"{', '.join(names)} = {prim.render(node, operands)}")
         else:
             text = self._expression(node, operands)
             self.line(f"{self.assign(node.out)} = {text}")
