@@ -1,6 +1,6 @@
 """retrograd: a graph compiler for derivatives of plain NumPy programs."""
 
-from . import errors, ir, ops, passes
+from . import errors, ir, ops, passes, scipy
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.batching import vmap
 from .api.check import check_grads
@@ -20,6 +20,6 @@ from .tracer.tree import register_container
 __all__ = [
     "adjoint", "check_grads", "config", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad",
     "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
-    "no_grad", "ops", "passes", "primitive", "pull", "push", "register_container", "scan", "stop_gradient",
+    "no_grad", "ops", "passes", "primitive", "pull", "push", "register_container", "scan", "scipy", "stop_gradient",
     "trace", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from ..runtime.cache import Cache, CacheInfo
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
+from ..tracer.interception import INTERCEPTION
 from ..tracer.record import Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
@@ -152,7 +153,7 @@ class Compiled:
     def _record(self, call: Call) -> tuple[Recorded, Derived]:
         def run(tracers: Sequence[Any]) -> Any:
             args, kwargs = call.rebuild(tracers)
-            return self.function(*args, **kwargs)
+            return INTERCEPTION.meaning(self.function)(*args, **kwargs)
 
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
@@ -221,7 +222,7 @@ class Compiled:
         return stages[stage]()
 
     def source(self, *args: Any, **kwargs: Any) -> str:
-        """The generated module for these arguments: it runs on NumPy alone, or with SciPy where the function used it."""
+        """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used."""
         return self.executable(*args, **kwargs).module.source
 
     def dot(self, *args: Any, **kwargs: Any) -> str:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from .class_methods import ClassMethods
 from .early_names import EarlyNames
 from .trace import CURRENT
 from .where import OURS
@@ -150,8 +151,14 @@ class Interception:
         self._lock = threading.Lock()
         self._count = 0
         self._known: dict[str, Substituted] = {}
+        self._by_original: dict[int, StandIn] = {}
         self._swapped: list[Substituted] = []
         self._early = EarlyNames()
+        self._methods = ClassMethods()
+
+    def meaning(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What stands for a function that is itself traced, as in ``grad(scipy.special.logsumexp)``."""
+        return self._by_original.get(id(function), function)
 
     def enter(self) -> None:
         with self._lock:
@@ -172,13 +179,17 @@ class Interception:
                 continue
             if name not in self._known:
                 self._known[name] = Substituted(module)
-                self._early.follow({id(s.original): s for s in self._known[name].stand_ins})
+                stand_ins = {id(s.original): s for s in self._known[name].stand_ins}
+                self._by_original.update(stand_ins)
+                self._early.follow(stand_ins)
             with suppress(TypeError):
                 module.__class__ = self._known[name].cls
                 self._swapped.append(self._known[name])
         self._early.patch()
+        self._methods.patch()
 
     def _restore(self) -> None:
+        self._methods.restore()
         self._early.restore()
         for known in self._swapped:
             known.module.__class__ = known.original

@@ -1,0 +1,9 @@
+"""SciPy for traced values.
+
+Inside a traced function SciPy's own names mean these functions, so that programs need not change; they can be imported
+from here as well. Nothing here imports SciPy before it is used.
+"""
+
+from . import special
+
+__all__ = ["special"]

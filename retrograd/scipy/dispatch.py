@@ -1,0 +1,87 @@
+"""What stands for a function of SciPy where an argument is traced; for plain arguments it is SciPy's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..ops.shape import stop_gradient
+from ..tracer.array import Tracer, apply, shadow_of, tracers_in
+from ..tracer.creation import fresh
+from ..tracer.interception import substitutes
+from ..tracer.tree import flatten, map_leaves
+from ..tracer.ufuncs import as_operand
+
+Function = Callable[..., Any]
+
+_handlers: dict[str, dict[str, Function]] = {}
+
+
+def stands_for(path: str) -> Callable[[Function], Function]:
+    """The decorated function is what ``scipy.special.logsumexp``, say, means for traced arguments.
+
+    Users reach it by SciPy's name inside a traced function, or import the result of the decoration.
+    """
+    module, _, name = path.rpartition(".")
+
+    def register(handler: Function) -> Function:
+        @wraps(handler)
+        def call(*args: Any, **options: Any) -> Any:
+            return dispatch(getattr(importlib.import_module(module), name), handler, args, options)
+
+        if module not in _handlers:
+            _provide(module)
+        _handlers[module][name] = call
+        return call
+
+    return register
+
+
+def _provide(module: str) -> None:
+    _handlers[module] = {}
+
+    @substitutes(module)
+    def _of_module(loaded: ModuleType) -> Mapping[str, Any]:
+        return _handlers[module]
+
+
+def dispatch(original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """``handler`` where an argument is traced; else the original, on the plain numbers that tracers may hold."""
+    leaves = flatten((tuple(args), dict(options)))[0]
+    tracers = tracers_in(leaves)
+    if not tracers:
+        return original(*args, **options)
+    if not all(t.const for t in tracers):
+        return handler(*args, **options)
+    plain_args, plain_options = map_leaves(shadow_of, (tuple(args), dict(options)))
+    found = original(*plain_args, **plain_options)
+    return map_leaves(lambda x: fresh(x) if isinstance(x, np.ndarray) else x, found)
+
+
+def stopped(x: Any) -> Any:
+    """``x`` as a constant of derivatives."""
+    return apply(stop_gradient, [x]) if isinstance(x, Tracer) else x
+
+
+def inexact(x: Any) -> Any:
+    """An operand as floating-point or complex numbers."""
+    x = as_operand(x)
+    dtype = np.asarray(shadow_of(x)).dtype
+    return x if dtype.kind in "fc" else np.multiply(x, 1.0)
+
+
+def known(x: Any) -> bool:
+    """Whether an operand holds plain numbers that Python may look at."""
+    return x.const if isinstance(x, Tracer) else True
+
+
+def guarded(condition: Any, value: Any, other: float) -> Any:
+    """``value`` where a condition holds, else ``other``; a condition that plain numbers fulfil costs nothing."""
+    if known(condition) and np.all(shadow_of(condition)):
+        return value
+    return np.where(condition, value, other)

@@ -1,0 +1,112 @@
+"""Functions of ``scipy.special`` that are no ufuncs, for traced arguments; ufuncs need no substitute.
+
+>>> import numpy as np, retrograd as rg
+>>> from retrograd.scipy.special import logsumexp
+>>> rg.grad(logsumexp)(np.array([1000.0, 1000.0]))
+array([0.5, 0.5])
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ops.special.gamma import zeta as zeta_primitive
+from ..tracer.array import shadow_of, tracers_in
+from ..tracer.functions.table import axes_of, lifted
+from ..tracer.trace import owner, unsupported
+from ..tracer.ufuncs import as_operand, record
+from .dispatch import guarded, inexact, known, stands_for, stopped
+
+
+def _peak(a: Any, axis: Any) -> Any:
+    """The largest finite element, kept along the axes and constant in derivatives; 0 where there is none."""
+    peak = stopped(np.max(a, axis=axis, keepdims=True))
+    return np.where(np.isfinite(peak), peak, 0)
+
+
+@stands_for("scipy.special.logsumexp")
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """log Σ b eᵃ, shifted by the largest a so that nothing overflows."""
+    a = inexact(a)
+    if b is None and return_sign:
+        b = 1.0
+    if b is not None:
+        a, b = np.broadcast_arrays(a, inexact(b))
+        a = np.where(b != 0, a, -np.inf)
+    axis = axes_of(a, axis)
+    peak = _peak(a, axis)
+    weights = np.exp(a - peak)
+    total = np.sum(weights if b is None else b * weights, axis=axis, keepdims=True)
+    size = np.abs(total) if return_sign else total
+    some = size != 0
+    out = np.where(some, np.log(np.where(some, size, 1)) + peak, -np.inf)
+    out, sign = (x if keepdims else np.squeeze(x, axis=axis)[()] for x in (out, np.sign(total)))
+    return (out, sign) if return_sign else out
+
+
+@stands_for("scipy.special.softmax")
+def softmax(x: Any, axis: Any = None) -> Any:
+    """Exponentials over their sum."""
+    x = inexact(x)
+    axis = axes_of(x, axis)
+    weights = np.exp(x - _peak(x, axis))
+    return weights / np.sum(weights, axis=axis, keepdims=True)
+
+
+@stands_for("scipy.special.log_softmax")
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """The logarithm of softmax, which holds where softmax itself is 0."""
+    x = inexact(x)
+    axis = axes_of(x, axis)
+    shifted = x - _peak(x, axis)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+
+
+@stands_for("scipy.special.softplus")
+def softplus(x: Any, **kwargs: Any) -> Any:
+    """log(1 + eˣ)."""
+    return np.logaddexp(0, x, **kwargs)
+
+
+@stands_for("scipy.special.multigammaln")
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension ``d``, DLMF 35.3.4; nan outside its domain."""
+    if not known(d):
+        raise unsupported("scipy.special.multigammaln in a traced dimension", "pass the dimension as a Python int")
+    if not np.isscalar(shadow_of(d)) or shadow_of(d) != math.floor(shadow_of(d)):
+        raise ValueError("d should be a positive integer (dimension)")
+    from scipy.special import gammaln
+
+    a, d = inexact(a), int(shadow_of(d))
+    logarithm = sum((gammaln(a - 0.5 * j) for j in range(1, d)), gammaln(a)) + 0.25 * d * (d - 1) * math.log(math.pi)
+    return guarded(a > 0.5 * (d - 1), logarithm, math.nan)
+
+
+@stands_for("scipy.special.zeta")
+def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+    """Hurwitz' zeta function of the exponent ``x``."""
+    if q is None or out is not None:
+        raise unsupported("scipy.special.zeta without q, or with out=", "pass q=1 for Riemann's function")
+    import scipy.special
+
+    x, q = lifted(inexact(x), inexact(q))
+    shadow = scipy.special.zeta(x.shadow, q.shadow)
+    owner(tracers_in([x, q]))
+    return record(zeta_primitive, [x, q], [shadow.dtype] * 2, shadow)
+
+
+@stands_for("scipy.special.polygamma")
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma: (-1)ⁿ⁺¹ n! ζ(n + 1, x), DLMF 25.11.12."""
+    if not known(n):
+        raise unsupported("scipy.special.polygamma of a traced order", "pass the order as a plain int")
+    from scipy.special import digamma, gamma
+
+    order, x = np.asarray(shadow_of(as_operand(n))), inexact(x)
+    if not order.any():
+        return digamma(x) + np.zeros(order.shape)
+    higher = (-1.0) ** (order + 1) * gamma(order + 1.0) * zeta(order + 1.0, x)
+    return higher if order.all() else np.where(order == 0, digamma(x), higher)
