@@ -10,6 +10,8 @@ from .api.custom import custom_jvp, custom_vjp
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
+from .api.lens import lens
+from .api.lens_laws import check_lens
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
 from .api.stops import no_grad, stop_gradient
@@ -18,8 +20,8 @@ from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
 __all__ = [
-    "adjoint", "check_grads", "config", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad",
-    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
+    "adjoint", "check_grads", "check_lens", "config", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad",
+    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens", "linear_transpose", "linearize",
     "no_grad", "ops", "passes", "primitive", "pull", "push", "register_container", "scan", "scipy", "stop_gradient",
     "trace", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

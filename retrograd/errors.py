@@ -12,7 +12,9 @@
     │   ├── GradientCheckError            RG0108  check_grads found a wrong derivative
     │   ├── CarryError                    RG0109  a loop whose carry changes shape, dtype or structure
     │   ├── CapturedWriteError            RG0110  a traced value written into an array made outside the trace
-    │   └── ReadOnlyError                 RG0111  a write into a read-only array
+    │   ├── ReadOnlyError                 RG0111  a write into a read-only array
+    │   ├── TraceLengthError              RG0112  a recording longer than rg.config.max_nodes
+    │   └── LensLawError                  RG0120  a lens whose pullback breaks a law
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
@@ -24,6 +26,7 @@
         └── ParseError                    RG0902  text that is not a graph
 
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
+    ManyPathsWarning                              a function whose Python decisions differ from call to call
 
 User faults and faults of ours are two families. Each class has a stable code; a message says what
 happened, where in the user's program, and what to do instead.
@@ -128,6 +131,23 @@ class ReadOnlyError(UserError, ValueError):
     code = "RG0111"
 
 
+class TraceLengthError(UserError, RuntimeError):
+    """A recording became longer than ``rg.config.max_nodes``: a loop or a recursion that does not end."""
+
+    code = "RG0112"
+
+
+class LensLawError(UserError, AssertionError):
+    """``check_lens`` found a pullback that breaks a law; the message begins with its name, which is ``law``."""
+
+    code = "RG0120"
+
+    @property
+    def law(self) -> str:
+        """The name of the law: "repetition", "additivity", "homogeneity" or "derivative"."""
+        return self.what.partition(":")[0]
+
+
 class TracerError(RetrogradError):
     """A traced value is used where it cannot be."""
 
@@ -180,6 +200,10 @@ class ParseError(InternalError, ValueError):
     """A text is not a graph."""
 
     code = "RG0902"
+
+
+class ManyPathsWarning(UserWarning):
+    """More ways through a function than ``rg.config.max_traces``: further ones are interpreted, and slow."""
 
 
 class IndependentOutputWarning(UserWarning):

@@ -51,10 +51,10 @@ def _check(
 ) -> None:  # fmt: skip
     if order == 0:
         return
-    v = _random_like(args, rng)
+    v = random_like(args, rng)
     out, pullback = vjp(f, *args)
     slope = _difference(f, args, v)
-    u = _random_like(out, rng)
+    u = random_like(out, rng)
     if "fwd" in modes:
         _compare(jvp(f, args, v)[1], slope, atol, rtol, f"{path}fwd")
         _check(lambda *a: jvp(f, a, v)[1], args, order - 1, modes, atol * 20, rtol * 20, rng, f"{path}fwd of ")
@@ -63,7 +63,8 @@ def _check(
         _check(lambda *a: vjp(f, *a)[1](u), args, order - 1, modes, atol * 20, rtol * 20, rng, f"{path}rev of ")
 
 
-def _random_like(tree: Any, rng: np.random.Generator) -> Any:
+def random_like(tree: Any, rng: np.random.Generator) -> Any:
+    """A tree of random directions with the shapes and dtypes of ``tree``; what is not floating-point stays."""
     leaves, spec = flatten(tree)
     return unflatten(spec, [_direction(np.asarray(x), rng) for x in leaves])
 

@@ -15,7 +15,7 @@ from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
 from ..ops.structural.scan import scan as scan_primitive
 from ..passes.inline import inline_into
-from ..tracer.array import Tracer, shadow_of, symbol_in, wrap
+from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import children, flatten, leaf_paths, unflatten
@@ -144,7 +144,7 @@ def _emit(
     node = trace.builder.made[outs[0].value] if outs else None
     values = [c.shadow for c in recorded.captures] + [shadow_of(v) for v in (*carry, *items)]
     results = run_node(node, values) if node is not None else ()
-    tracers = [wrap(trace, out, shadow, where) for out, shadow in zip(outs, results, strict=True)]
+    tracers = wrap_all(trace, outs, results, where)
     return unflatten(carry_spec, tracers[:k]), unflatten(y_spec, tracers[k:])
 
 

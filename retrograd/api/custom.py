@@ -17,7 +17,7 @@ from ..ir.primitive import Primitive
 from ..ir.types import aval_of
 from ..ops.structural import custom as primitives
 from ..passes.inline import inline_into
-from ..tracer.array import shadow_of, symbol_in, wrap
+from ..tracer.array import shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace
 from ..tracer.tree import Spec, flatten, flatten_like, unflatten
@@ -64,9 +64,14 @@ def _only_arrays(captures: Sequence[Capture]) -> None:
     for c in captures:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
-                f"a function with a derivative of its own closes over a traced value ({c.payload.aval})",
+                f"a function with a derivative of its own closes over the traced value {_named(c.payload)}",
                 where=user_site()[0], remedy="pass it as an argument",
             )  # fmt: skip
+
+
+def _named(symbol: Symbol) -> str:
+    """The user's name of a traced value, if it has one, and its type."""
+    return f"{symbol.value.hint or 'without a name'}: {symbol.aval}"
 
 
 def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, captures: Sequence[Capture]) -> list[Any]:
@@ -78,7 +83,7 @@ def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, ca
     coerced = [trace.builder.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
     outs = trace.builder.emit(prim, coerced, attrs)
     shadows = evaluate(body, [*map(shadow_of, call.values()), *(c.shadow for c in captures)])
-    return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
+    return wrap_all(trace, outs, shadows, where)
 
 
 def _closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:

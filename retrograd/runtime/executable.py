@@ -16,6 +16,8 @@ from ..codegen.numpy.module import Module, emit_module
 from ..ir.graph import Graph
 from ..ir.modules import load
 from ..ir.plan import Plan
+from ..ops.structural.guard import Miss
+from ..ops.structural.host import called
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
 
@@ -44,11 +46,14 @@ class Executable:
         scope: dict[str, Any] = {
             "__name__": "retrograd.generated",
             "np": np,
+            **called(self.graph),
             "__builtins__": {**BUILTINS, "__import__": _imported},
         }
         exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
         linecache.cache[self.filename] = (len(source), None, source.splitlines(True), self.filename)
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
+        if "miss" in scope:
+            scope["miss"] = _miss
         function: Callable[..., Any] = scope[self.module.function]
         return function
 
@@ -70,6 +75,10 @@ class Executable:
                 if where is not None:
                     fault.add_note(f"in compiled code that stands for {where}")
             step = step.tb_next
+
+
+def _miss(value: Any) -> None:
+    raise Miss(value)
 
 
 def _imported(name: str, *_: Any) -> types.ModuleType:

@@ -15,7 +15,7 @@ from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from .mutation import make_traced, read
-from .trace import STOPPED, Storage, Trace, owner, unsupported
+from .trace import STOPPED, Storage, Trace, noting_failure, owner, unsupported
 from .where import user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -30,7 +30,6 @@ class Tracer:
 
     __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "where")
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]  # like ndarray: == is elementwise
 
     def __init__(
         self, home: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
@@ -102,23 +101,33 @@ class Tracer:
             remedy="make the array inside the traced function, or use the NumPy function of the same purpose",
         )
 
-    def _decide(self, what: str, convert: Callable[[Any], Any]) -> Any:
+    def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
+        """What Python gets to know of the value; the graph then holds only where the answer is the same."""
+        found = convert(self.shadow)
         if self.const:
-            return convert(self.shadow)
-        raise ControlFlowError(
-            f"{what} a traced value decides what Python does next, but it is known only when the compiled "
-            "function runs", where=user_site()[0],
-            remedy="use np.where or np.maximum to choose, np.take to read a plain array, or a plain Python number",
-        )  # fmt: skip
+            return found
+        owner([self])
+        if not self.home.concrete:
+            raise ControlFlowError(
+                f"Python asks for the {kind} value of a traced value in a function that is compiled for all values",
+                where=user_site()[0], remedy="choose with np.where or rg.cond, and repeat with rg.while_loop",
+            )  # fmt: skip
+        self.home.decide(read(self), kind, found, user_site()[0])
+        return found
 
     def __bool__(self) -> bool:
-        return bool(self._decide("the truth of", bool))
+        return bool(self._decide("bool", bool))
 
     def __index__(self) -> int:
-        return int(self._decide("the integer value of", operator.index))
+        return int(self._decide("int", operator.index))
 
     def __int__(self) -> int:
-        return int(self._decide("the integer value of", int))
+        return int(self._decide("int", int))
+
+    def __hash__(self) -> int:
+        if isinstance(self.shadow, np.ndarray):
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self._decide("number", lambda x: x.item() if isinstance(x, np.generic) else x))
 
     def __float__(self) -> float:
         if self.const:
@@ -154,6 +163,13 @@ class Tracer:
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:
     """A tracer with memory of its own."""
     return Tracer(trace, shadow, Storage(symbol), where=where)
+
+
+def wrap_all(trace: Trace, symbols: Sequence[Symbol], shadows: Sequence[Any], where: Where | None) -> list[Tracer]:
+    """The results of a node as tracers; under ``no_grad`` they count as constant."""
+    if STOPPED.get():
+        symbols = [stop_gradient(symbol) for symbol in symbols]
+    return [wrap(trace, symbol, shadow, where) for symbol, shadow in zip(symbols, shadows, strict=True)]
 
 
 def enter(trace: Trace, x: Any) -> Tracer:
@@ -200,6 +216,7 @@ def _base(a: np.ndarray[Any, Any]) -> Any:
     return a
 
 
+@noting_failure
 def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
     """Run a primitive on the example values and record it."""
     trace = owner(tracers_in(operands))
@@ -212,6 +229,8 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
         shadow = run_node(scratch.builder.made[out.value], [shadow_of(x) for x in operands])[0]
         return _wrapped(trace, prim, operands, symbols, attrs, None, shadow, where)
     trace.builder.where = where
+    if len(trace.builder.nodes) > trace.max_nodes:
+        raise trace.too_long(where)
     if prim.alias is not None and isinstance(base := operands[prim.alias], Tracer) and base.home is trace:
         make_traced(base)  # which part of it the view shows may be traced
     symbols = [symbol_in(trace, x) for x in operands]

@@ -12,7 +12,7 @@ from ..errors import LeakedTracerError, RetrogradError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
-from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap
+from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .interception import INTERCEPTION
 from .trace import CURRENT, Capture, Trace, owner, traceable
 from .tree import Spec, flatten
@@ -26,7 +26,8 @@ class Recorded:
     """A recorded function: ``graph`` takes the traced leaves, then what was captured.
 
     ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
-    no arrays, by position (the graph does not hold them).
+    no arrays, by position (the graph does not hold them). It is ``tainted`` if an operation failed on the examples
+    and the function caught that: the graph is right for these examples only.
     """
 
     graph: Graph
@@ -34,15 +35,16 @@ class Recorded:
     captures: tuple[Capture, ...]
     shadows: tuple[Any, ...]
     statics: dict[int, Any]
+    tainted: bool = False
 
 
 def record(
     function: Callable[[Sequence[Any]], Any], name: str, examples: Sequence[Any], hints: Sequence[str],
-    concrete: bool = True,
+    concrete: bool = True, max_nodes: int | None = None,
 ) -> Recorded:  # fmt: skip
     """Run ``function`` on one tracer per example; examples are copied first, and never changed."""
     parent = CURRENT.get()
-    trace = Trace(name, parent, concrete)
+    trace = Trace(name, parent, concrete, max_nodes)
     with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
         inputs = []
         tracers = []
@@ -64,7 +66,7 @@ def record(
             else:
                 statics[i] = leaf
     graph = trace.finish(inputs, outputs)
-    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics)
+    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, trace.tainted)
 
 
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:
@@ -106,7 +108,7 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
     symbols = [_placed(trace, x, v.aval) for x, v in zip(payloads, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
-    return [wrap(trace, out, shadow, where) for out, shadow in zip(outs, shadows, strict=True)]
+    return wrap_all(trace, outs, shadows, where)
 
 
 def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..errors import LeakedTracerError, RecordMismatchError, UnsupportedError
+from ..errors import LeakedTracerError, RecordMismatchError, TraceLengthError, UnsupportedError
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import Graph
-from ..ir.types import Aval, aval_of
+from ..ir.graph import Graph, Value
+from ..ir.types import Aval, Where, aval_of
+from ..ops.elementwise import eq
+from ..ops.reduce import all_
 from ..ops.shape import iota, reshape_to
+from ..ops.structural.guard import guard
 from .where import user_site
 
 if TYPE_CHECKING:
     from .array import Tracer
 
 SMALL = 16  # elements up to which an array made inside the trace becomes a constant node
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
 STOPPED: ContextVar[bool] = ContextVar("retrograd_no_grad", default=False)
@@ -53,15 +60,20 @@ class Capture:
 class Trace:
     """One recording. ``parent`` is the enclosing one; ``concrete`` is False where example values may not decide."""
 
-    def __init__(self, name: str, parent: Trace | None, concrete: bool = True) -> None:
+    def __init__(
+        self, name: str, parent: Trace | None, concrete: bool = True, max_nodes: int | None = None
+    ) -> None:
         self.name = name
         self.number = next(_number)
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.concrete = concrete
+        self.concrete = concrete and (parent is None or parent.concrete)
         self.active = True
+        self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
+        self.decided: dict[tuple[Value, str], Any] = {}
+        self.tainted = False  # an operation failed on these examples: another time it may not
         self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
 
     def __str__(self) -> str:
@@ -111,6 +123,48 @@ class Trace:
             known = self._lifted[id(storage)] = (storage, storage.version, self.capture(array.copy()))
         return known[2]
 
+    def too_long(self, where: Where | None) -> TraceLengthError:
+        """The error for a recording without end."""
+        return TraceLengthError(
+            f"the recording of {self.name} has more than {self.max_nodes} operations", where=where,
+            remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
+        )  # fmt: skip
+
+    def decide(self, symbol: Symbol, kind: str, expected: Any, where: Where | None) -> None:
+        """Python was told the answer to a question about a value: the graph holds only where it is the same."""
+        if (symbol.value, kind) in self.decided or self._follows_from_contents(symbol.value):
+            return
+        self.decided[symbol.value, kind] = expected
+        self.builder.where = where
+        self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False})
+
+    def _follows_from_contents(self, value: Value) -> bool:
+        """Whether a value is read from captured arrays of integers: they are then compared once, whole."""
+        seen: set[Value] = set()
+        arrays = {}
+        by_value = {c.symbol.value: c for c in self.captures.values()}
+        stack = [value]
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            node = self.builder.made.get(at)
+            if node is not None and not node.prim.effect:
+                stack.extend(node.inputs)
+                continue
+            found = by_value.get(at)
+            if found is None or not isinstance(found.payload, np.ndarray) or found.payload.dtype.kind not in "iub":
+                return False
+            arrays[at] = found
+        for at, found in arrays.items():
+            if (at, "contents") not in self.decided:
+                self.decided[at, "contents"] = None
+                known = self.capture(found.payload.copy())
+                same = all_(eq(found.symbol, known), axis=tuple(range(known.ndim)), keepdims=False)
+                self.decide(same, "bool", True, self.builder.where)
+        return True
+
     def _counted(self, start: int, step: int, size: int) -> Symbol:
         """What ``np.arange`` of integers gives, as nodes: its contents need not travel with the graph."""
         count: Symbol = self.builder.emit(iota, (), {"aval": Aval((size,), np.dtype(np.int64))})[0]
@@ -119,13 +173,18 @@ class Trace:
 
     @contextmanager
     def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
-        """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it."""
+        """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it.
+
+        An enclosing ``no_grad`` stops the results of what is recorded here, not what is inside it.
+        """
         token = CURRENT.set(self)
+        stopped = STOPPED.set(False)
         enter()
         try:
             yield self
         finally:
             leave()
+            STOPPED.reset(stopped)
             CURRENT.reset(token)
             self.active = False
 
@@ -134,6 +193,27 @@ class Trace:
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
+
+
+# What NumPy raises for some values and not for others of their shape and dtype.
+BY_VALUE = (ArithmeticError, IndexError, np.linalg.LinAlgError)
+
+
+def noting_failure(function: F) -> F:
+    """The function; a failure that depends on values is noted in the trace, for other values may not fail."""
+
+    @functools.wraps(function)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BY_VALUE:
+            trace = CURRENT.get()
+            while trace is not None:
+                trace.tainted = True
+                trace = trace.parent
+            raise
+
+    return noted  # type: ignore[return-value]  # it takes and gives the same
 
 
 def traceable(value: Any) -> Aval:

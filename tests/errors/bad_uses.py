@@ -696,35 +696,28 @@ DECISIONS: dict[str, Callable[[Any], Any]] = {
     "max": max,
 }
 
+def add_decided(name: str, function: Callable[[Any], Any]) -> None:
+    """A decision on a value of a loop's body, which is compiled for all values."""
+
+    def call() -> None:
+        rg.scan(lambda carry, x: (carry, function(x)), 0.0, np.outer(X, X))
+
+    BAD_USES[f"decision by {name}"] = BadUse(call, errors.ControlFlowError, function)
+
+
 for _name, _function in DECISIONS.items():
-    add_traced(f"decision by {_name}", _function, errors.ControlFlowError)
+    add_decided(_name, _function)
 
 
-@bad(errors.ControlFlowError)
-def a_loop_until_it_converges():
+@bad(errors.TraceLengthError)
+def a_loop_without_end():
     def f(x):
-        while np.sum(x) > 1.0:  # <-
-            x = x * 0.5
+        while np.sum(x) > 0:
+            x = x * 0.5 + 1.0  # <-
         return x
 
-    rg.jit(f)(X)
-
-
-@bad(errors.ControlFlowError)
-def an_assertion():
-    def f(x):
-        assert np.sum(x) > 0  # <-
-        return x
-
-    rg.jit(f)(X)
-
-
-@bad(errors.ControlFlowError)
-def a_branch_on_a_flag():
-    def f(x, flag):
-        return x if flag else -x  # <-
-
-    rg.jit(f)(X, np.bool_(True))
+    with rg.config(max_nodes=100):
+        rg.jit(f)(X)
 
 
 @bad(errors.ControlFlowError)
@@ -740,7 +733,7 @@ def a_branch_under_vmap():
     def f(x):
         return x if x > 0 else -x  # <-
 
-    rg.vmap(f)(X)
+    rg.vmap(f)(np.array([1.0, -1.0]))
 
 
 # ------------------------------------------------------------------------------------------ leaks and mixtures
@@ -902,6 +895,11 @@ def an_argument_from_another_thread():
         return x
 
     rg.jit(f)(X)
+
+
+@bad(errors.LensLawError)
+def a_lens_whose_pullback_is_not_additive():
+    rg.check_lens(lambda x: (x, lambda ct: ct * ct), X)  # <-
 
 
 @bad(errors.CapturedTracerError)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Aval
+from retrograd.ops.structural.host import Host
 
 from . import linalg_samples, special_samples
 from .graphs import built, op
@@ -466,5 +467,31 @@ declare(
     case(
         a((3,)), a("scalar"), a((3,)),
         backward=built(lambda r, p, q: [op("sum", r * q, axis=(0,), keepdims=False) + p, q * r], V, S, V),
+    ),
+)  # fmt: skip
+
+# --- calls of Python: on integers, since they have no derivative of their own -------------------------------
+
+I, N = Aval((3,), np.dtype(np.int64)), Aval((), np.dtype(np.int64), "scalar")
+declare(
+    "host",
+    case(ints(5, (3,)), ints(5, (3,)), name=Host(lambda n, m: [2 * n + m, n.sum()], [I, N])),
+    case(ints(5, (3,)), name=Host(lambda n: [n[::-1]], [I])),
+)
+
+# --- decisions ---------------------------------------------------------------------------------------------
+
+declare(
+    "guard",
+    case(positive("scalar"), kind="bool", expected=True, lanes=False),
+    case(number(3.0), kind="int", expected=3, lanes=False),
+    case(number(2.5), kind="number", expected=2.5, lanes=False),
+    case(a((4,)), kind="size", expected=4, lanes=False),
+)
+declare(
+    "exit_if",
+    case(
+        positive("scalar"), a((3,)), kind="bool", expected=False, lanes=False,
+        body=built(lambda x: op("sin", x), Aval((3,), np.dtype(float))),
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import call, custom, scan, stack
+from . import call, cond, custom, guard, host, scan, stack, while_loop
 
-__all__ = ["call", "custom", "scan", "stack"]
+__all__ = ["call", "cond", "custom", "guard", "host", "scan", "stack", "while_loop"]

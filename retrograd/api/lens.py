@@ -1,0 +1,240 @@
+"""Lenses: operations that carry their pullback, and compose. Bind is the chain rule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, RecordMismatchError, TreeError
+from ..tracer.array import shadow_of
+from ..tracer.tree import flatten, map_leaves, unflatten
+from ..tracer.where import user_site
+from .compiled import Compiled
+from .lens_node import lens_node
+from .points import vjp
+
+
+def _arguments(source: Any) -> tuple[Any, ...]:
+    """A tuple is an argument list, anything else one argument."""
+    return source if isinstance(source, tuple) else (source,)
+
+
+def _source(args: tuple[Any, ...]) -> Any:
+    """The inverse: one argument stands for itself, so that ``f((a, b))`` is ``f(a, b)``."""
+    return args[0] if len(args) == 1 else args
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The value of a lens at a source, and its pullback there: ``value, pull = lens.at(x)``.
+
+    ``pull(ct)`` takes a cotangent of the value to one of the source: a tuple of them if that is a tuple. It is a
+    value like others: call it any number of times, in any order, or drop it and with it what it keeps.
+    """
+
+    value: Any
+    pull: Callable[[Any], Any]
+    source: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.value, self.pull))
+
+    def bind(self, step: Callable[..., Any]) -> Point:
+        """The chain rule: go on with a lens, or with any function that returns ``(value, pullback)``."""
+        args = _arguments(self.value)
+        value, after = step.at(*args) if isinstance(step, Lens) else step(*args)
+        before = self.pull
+        return Point(value, lambda ct: before(after(ct)), self.source)
+
+    def zip(self, other: Point) -> Point:
+        """Fan-in: both values as a pair; the cotangents that they pull back to their common source are added."""
+        mine, theirs = flatten(self.source), flatten(other.source)
+        if mine[1] != theirs[1] or not all(a is b for a, b in zip(mine[0], theirs[0], strict=True)):
+            raise RecordMismatchError(
+                "the two points have different sources", where=user_site()[0],
+                remedy="bind both to one unit: m = rg.lens.unit(a); m.bind(f).zip(m.bind(g))",
+            )  # fmt: skip
+
+        def pull(cts: Any) -> Any:
+            first, second = cts
+            return _sum(self.pull(first), other.pull(second))
+
+        return Point((self.value, other.value), pull, self.source)
+
+
+def _sum(x: Any, y: Any) -> Any:
+    """Cotangents of one space added field by field; where there is none (None) nothing is added."""
+    (xs, spec), (ys, _) = flatten(x), flatten(y)
+    return unflatten(spec, [a + b for a, b in zip(xs, ys, strict=True)])
+
+
+class Lens:
+    """A differentiable operation that composes by ``>>``, ``*`` and ``&``; see ``lens``.
+
+    Called, it gives its value, also inside functions that are differentiated or compiled. ``at(*args)`` gives
+    the value and the pullback. ``f >> g`` is f and then g; ``f * g`` takes a pair and applies one to each;
+    ``f & g`` applies both to the same source and gives a pair. A tuple is an argument list: ``f(a, b)`` is
+    ``f((a, b))``.
+    """
+
+    def __init__(self, operation: Callable[..., Any], name: str) -> None:
+        self.__name__ = name
+        self.operation = operation
+        self._run = Compiled(_named(operation, name), "lens")
+
+    def __repr__(self) -> str:
+        return f"<lens {self.__name__}>"
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*_arguments(_source(args)))
+
+    def at(self, *args: Any) -> Point:
+        """The value and the pullback at a source. Raises NonDifferentiableError where that has no cotangents."""
+        source = _source(args)
+        args = _arguments(source)
+        if not args:
+            return Point(self(), lambda ct: (), source)
+        value, pullback = vjp(_named(self.operation, self.__name__), *args)
+        if isinstance(source, tuple):
+            return Point(value, pullback, source)
+        return Point(value, lambda ct: pullback(ct)[0], source)
+
+    def __rshift__(self, other: Any) -> Lens:
+        other = _lens(other)
+        first, then = self.operation, other.operation
+        return Lens(lambda *args: then(*_arguments(first(*args))), f"{self.__name__}_then_{other.__name__}")
+
+    def __rrshift__(self, other: Any) -> Lens:
+        return _lens(other) >> self
+
+    def __mul__(self, other: Any) -> Lens:
+        other = _lens(other)
+        left, right = self.operation, other.operation
+
+        def both(*pair: Any) -> Any:
+            if len(pair) != 2:
+                raise TreeError(
+                    f"{self!r} * {other!r} takes a pair, not {len(pair)} values", where=user_site()[0],
+                    remedy="products nest to the left: (f * g) * h takes ((a, b), c)",
+                )  # fmt: skip
+            return left(*_arguments(pair[0])), right(*_arguments(pair[1]))
+
+        return Lens(both, f"{self.__name__}_and_{other.__name__}")
+
+    def __rmul__(self, other: Any) -> Lens:
+        return _lens(other) * self
+
+    def __and__(self, other: Any) -> Lens:
+        other = _lens(other)
+        left, right = self.operation, other.operation
+        return Lens(lambda *args: (left(*args), right(*args)), f"{self.__name__}_with_{other.__name__}")
+
+    def __rand__(self, other: Any) -> Lens:
+        return _lens(other) & self
+
+
+def _named(operation: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The operation under a name, by which its graphs are called."""
+
+    def run(*args: Any) -> Any:
+        return operation(*args)
+
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
+def _lens(x: Any) -> Lens:
+    if isinstance(x, Lens):
+        return x
+    raise OptionError(
+        f"{x!r} is no lens", where=user_site()[0],
+        remedy="write rg.lens.of(f) for a plain function, and @rg.lens for one that returns (value, pullback)",
+    )  # fmt: skip
+
+
+class Lenses:
+    """``rg.lens``: the decorator that makes a lens, and the lenses that join others.
+
+    The decorated function returns ``(value, pullback)``; ``pullback(ct)`` returns the cotangent of the one
+    argument, or a tuple for several; None stands for zero. It is traced and compiled with the rest; where it cannot
+    be (plain NumPy that branches, SciPy, a library), it becomes a call back to Python, a ``host`` node of the graph,
+    which runs the function again for its pullback. ``host=True`` always makes that call, ``host=False`` never.
+
+    Raises CapturedTracerError where the function closes over a traced value, which would get no derivative;
+    ShapeError and TreeError where cotangents do not fit the arguments.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.lens
+    ... def cube(x):
+    ...     return x**3, lambda ct: 3 * x**2 * ct
+    >>> value, pull = (cube >> rg.lens.of(np.sin)).at(2.0)
+    >>> print(round(float(value), 6), round(float(pull(1.0)), 6))  # sin x³, 3x² cos x³
+    0.989358 -1.746000
+    >>> float(rg.grad(lambda x: cube(x) + x)(2.0))
+    13.0
+    """
+
+    def __call__(self, function: Callable[..., Any] | None = None, *, host: bool | None = None) -> Any:
+        if function is None:
+            return functools.partial(self, host=host)
+        if host not in (None, True, False):
+            raise OptionError(f"host={host!r}", where=user_site()[0], remedy="use True, False or None")
+        name = getattr(function, "__name__", "lens")
+        return functools.update_wrapper(Lens(lens_node(function, host), name), function, updated=())
+
+    def of(self, function: Callable[..., Any]) -> Lens:
+        """A plain NumPy function as a lens; its pullback is what ``rg.vjp`` makes."""
+        return Lens(function, getattr(function, "__name__", "function"))
+
+    def unit(self, *source: Any) -> Point:
+        """A source with the identity as pullback: ``rg.lens.unit(a).bind(f)`` is ``f.at(a)``."""
+        value = _source(source)
+        return Point(value, lambda ct: ct, value)
+
+    def zip(self, first: Point, second: Point) -> Point:
+        """``first.zip(second)``."""
+        return first.zip(second)
+
+    @property
+    def id(self) -> Lens:
+        """The source itself."""
+        return Lens(lambda *args: _source(args), "id")
+
+    def copy(self, n: int) -> Lens:
+        """The source, n times; pulling back adds the n cotangents."""
+        return Lens(lambda *args: (_source(args),) * n, f"copy{n}")
+
+    @property
+    def add(self) -> Lens:
+        """The sum of a pair of equal structure, field by field; pulling back copies."""
+        return Lens(_sum, "add")
+
+    @property
+    def swap(self) -> Lens:
+        """A pair in the other order."""
+        return Lens(lambda a, b: (b, a), "swap")
+
+    def proj(self, i: int) -> Lens:
+        """The entry ``i`` of a tuple; the cotangents of the others are zero."""
+        return Lens(lambda *args: args[i], f"proj{i}")
+
+    @property
+    def drop(self) -> Lens:
+        """Nothing, the empty tuple; the cotangent of the source is zero."""
+        return Lens(lambda *args: (), "drop")
+
+    def const(self, c: Any) -> Lens:
+        """The constant ``c`` from any source, whose cotangent is zero."""
+        return Lens(lambda *args: map_leaves(_number, c), "const")
+
+
+def _number(x: Any) -> Any:
+    """An integer would be a static result; lenses have values with cotangents."""
+    return float(x) if isinstance(x, int) and not isinstance(x, bool) else shadow_of(np.asarray(x))[()]
+
+
+lens = Lenses()

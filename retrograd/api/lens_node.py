@@ -1,0 +1,206 @@
+"""The node that a function returning ``(value, pullback)`` becomes: its pullback is a graph inside, or a host call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ControlFlowError, ShapeError, TracerConversionError, TreeError, UnsupportedError
+from ..ir.builder import Symbol
+from ..ir.types import Aval, aval_of
+from ..ops.structural import host as hosts
+from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
+from ..tracer.record import enclosing, record
+from ..tracer.trace import CURRENT
+from ..tracer.tree import flatten, map_leaves, prefix_leaves, register_container, unflatten
+from ..tracer.where import user_site
+from .custom import CustomVjp
+from .points import GraphFunction
+from .signature import is_traced
+
+UNTRACED = (UnsupportedError, TracerConversionError, ControlFlowError)
+Args = tuple[Any, ...]
+Pull = Callable[[Sequence[Any], Sequence[Any]], Args]
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """A pullback and what it closed over: ``pull(leaves of ct, residuals)`` gives one cotangent per argument."""
+
+    pull: Pull
+    residuals: list[Any]
+
+
+register_container(Closed, lambda c: (c.residuals, c.pull), lambda pull, residuals: Closed(pull, list(residuals)))
+
+
+def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
+    """The operation of a lens. ``host`` says whether Python is called back; None means where tracing fails."""
+
+    def pair(*args: Any) -> tuple[Any, Callable[[Any], Any]]:
+        found = function(*args)
+        if not isinstance(found, tuple) or len(found) != 2 or not callable(found[1]):
+            raise TreeError(
+                f"a lens returns the pair (value, pullback), not {found!r:.60}", where=user_site()[0],
+                remedy="return value, lambda ct: ...",
+            )  # fmt: skip
+        return found
+
+    def value(*args: Any) -> Any:
+        return _traced_or_called(host, lambda: pair(*args)[0], lambda: _value_by_host(pair, args))
+
+    def forward(*args: Any) -> tuple[Any, Closed]:
+        return _traced_or_called(  # type: ignore[no-any-return]  # both give the pair
+            host, lambda: _closed(pair, args), lambda: (value(*args), _pull_by_host(pair, args))
+        )
+
+    def backward(closed: Closed, ct: Any) -> Args:
+        return closed.pull(flatten(ct)[0], closed.residuals)
+
+    value.__name__ = getattr(function, "__name__", "lens")
+    node = CustomVjp(value)
+    node.defvjp(forward, backward)
+    return node
+
+
+def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
+    if host:
+        return called()
+    try:
+        return traced()
+    except UNTRACED:
+        if host is False:
+            raise
+        return called()
+
+
+def _closed(pair: Callable[..., Any], args: Args) -> tuple[Any, Closed]:
+    """The value, and the pullback recorded as a graph whose captures are residuals."""
+    value, pullback = pair(*args)
+    leaves, spec = flatten(value)
+    on = [_inexact(x) for x in leaves]
+
+    def run(cts: Sequence[Any]) -> list[Any]:
+        rest = iter(cts)
+        return _flat(pullback(unflatten(spec, [next(rest) if f else None for f in on])), args)
+
+    seeds = [np.ones_like(shadow_of(x))[()] for x, f in zip(leaves, on, strict=True) if f]
+    recorded = record(run, "pullback", seeds, ["ct" for _ in seeds], concrete=False)
+    graph = GraphFunction(recorded.graph)
+    trace = enclosing()
+    assert trace is not None
+    residuals = [
+        wrap(trace, c.payload, c.shadow, None) if isinstance(c.payload, Symbol) else c.payload
+        for c in recorded.captures
+    ]
+    return value, Closed(lambda cts, known: _tree(graph([*cts, *known]), args), residuals)
+
+
+def _flat(found: Any, args: Args) -> list[Any]:
+    """The cotangents that a pullback returned, one for each floating-point leaf of the arguments."""
+    cts = (found,) if len(args) == 1 else found
+    if not isinstance(cts, tuple) or len(cts) != len(args):
+        raise TreeError(
+            f"the pullback of a lens of {len(args)} arguments returns {found!r:.60}", where=user_site()[0],
+            remedy=f"return a tuple of {len(args)} cotangents, None for zero",
+        )  # fmt: skip
+    flat = []
+    for ct, arg in zip(cts, args, strict=True):
+        leaves, spec = flatten(arg)
+        for part, leaf in zip(prefix_leaves(ct, spec, "a cotangent"), map(shadow_of, leaves), strict=True):
+            if _inexact(leaf):
+                flat.append(np.zeros_like(leaf)[()] if part is None else _fitting(part, leaf))
+    return flat
+
+
+def _fitting(ct: Any, leaf: Any) -> Any:
+    if np.shape(shadow_of(ct)) != np.shape(leaf):
+        raise ShapeError(
+            f"the pullback of a lens returns a cotangent of shape {np.shape(shadow_of(ct))} for an argument of "
+            f"shape {np.shape(leaf)}", where=user_site()[0], remedy="return cotangents of the arguments' shapes",
+        )  # fmt: skip
+    return ct
+
+
+def _tree(flat: Sequence[Any], args: Args) -> Args:
+    """The inverse of ``_flat``, with 0 for leaves that have no cotangent."""
+    rest = iter(flat)
+    found: Args = map_leaves(lambda x: next(rest) if _inexact(shadow_of(x)) else 0, args)
+    return found
+
+
+def _inexact(x: Any) -> bool:
+    return is_traced(x) and aval_of(shadow_of(x)).inexact
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Python runs plainly, though a function is being recorded."""
+    token = CURRENT.set(None)
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+
+
+def _value_by_host(pair: Callable[..., Any], args: Args) -> Any:
+    leaves, rebuilt = _taken_apart(args)
+    with untraced():
+        example, spec = flatten(pair(*rebuilt(list(map(shadow_of, leaves))))[0])
+    avals = [aval_of(x) for x in example]
+
+    def run(*given: Any) -> list[Any]:
+        with untraced():
+            return flatten(pair(*rebuilt(given))[0])[0]
+
+    return unflatten(spec, _called(run, leaves, avals))
+
+
+def _pull_by_host(pair: Callable[..., Any], args: Args) -> Closed:
+    """The function is run again for its pullback: the arguments are all that is kept."""
+    leaves, rebuilt = _taken_apart(args)
+
+    def run(*given: Any) -> list[Any]:
+        plain = rebuilt(given[:n])
+        rest = iter(given[n:])
+        with untraced():
+            value, pullback = pair(*plain)
+            return _flat(pullback(map_leaves(lambda x: next(rest) if _inexact(x) else None, value)), plain)
+
+    n = len(leaves)
+    avals = [_cotangent_aval(x) for x in leaves if _inexact(x)]
+    return Closed(lambda cts, known: _tree(_called(run, [*known, *cts], avals), args), leaves)
+
+
+def _cotangent_aval(x: Any) -> Aval:
+    aval = aval_of(shadow_of(x))
+    return Aval((), aval.dtype, "scalar") if aval.kind == "python" else aval
+
+
+def _taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
+    """The leaves that become operands, and the arguments made of such leaves."""
+    leaves, spec = flatten(args)
+    operands = [x for x in leaves if is_traced(x)]
+    static = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
+
+    def rebuilt(values: Sequence[Any]) -> Args:
+        rest = iter(values)
+        made: Args = unflatten(spec, [static[i] if i in static else next(rest) for i in range(spec.num_leaves)])
+        return made
+
+    return operands, rebuilt
+
+
+def _called(function: Callable[..., Sequence[Any]], operands: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
+    """A host call in the trace that is recording."""
+    trace = enclosing()
+    assert trace is not None
+    host = hosts.Host(function, avals)
+    where = trace.builder.where = user_site()[0]
+    outs = trace.builder.emit(hosts.host, [symbol_in(trace, x).value for x in operands], {"name": host})
+    shadows = host(*map(shadow_of, operands))
+    return wrap_all(trace, outs, shadows, where)

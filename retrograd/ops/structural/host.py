@@ -1,0 +1,104 @@
+"""host: a call of a plain Python function on NumPy values, for what no graph can say."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ...errors import NonDifferentiableError, ShapeError
+from ...ir.builder import Builder
+from ...ir.graph import Graph, Node
+from ...ir.primitive import Primitive, primitive
+from ...ir.types import Aval
+
+HOSTS: WeakValueDictionary[str, Host] = WeakValueDictionary()  # while a graph holds them
+_number = itertools.count(1)
+
+
+class Host(str):
+    """A Python function under the name by which graphs and generated code call it.
+
+    ``function(*values)`` returns a sequence with one result for each of ``avals``; it must give the same results
+    for the same values, since it is called as often as the graph needs it, or not at all.
+    """
+
+    __slots__ = ("__weakref__", "avals", "function")
+
+    function: Callable[..., Sequence[Any]]
+    avals: tuple[Aval, ...]
+
+    def __new__(cls, function: Callable[..., Sequence[Any]], avals: Sequence[Aval]) -> Self:
+        """A new name for the function."""
+        made = super().__new__(cls, f"_host_{next(_number)}")
+        made.function, made.avals = function, tuple(avals)
+        HOSTS[made] = made
+        return made
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """Results of the declared avals; the function gets copies, which it may keep and change."""
+        given = [np.array(x) if isinstance(x, np.ndarray) else x for x in values]
+        found = self.function(*given)
+        return tuple(_as_declared(x, aval) for x, aval in zip(found, self.avals, strict=True))
+
+
+def _as_declared(x: Any, aval: Aval) -> Any:
+    array = np.asarray(x, aval.dtype)
+    if array.shape != aval.shape:
+        raise ShapeError(
+            f"a host function gave an array of shape {array.shape} where {aval} was recorded",
+            remedy="let shapes depend on the shapes of the arguments only",
+        )
+    if aval.kind == "array":
+        return array
+    return array[()] if aval.kind == "scalar" else array.item()
+
+
+def called(graph: Graph) -> dict[str, Host]:
+    """The host functions of a graph and of the graphs inside its nodes, by name."""
+    found: dict[str, Host] = {}
+    for node in graph.nodes:
+        if node.prim is host:
+            found[node.attrs["name"]] = HOSTS[node.attrs["name"]]
+        for _, body in node.graphs:
+            found |= called(body)
+    return found
+
+
+def _shape(*_: Aval, name: str) -> tuple[Aval, ...]:
+    if name not in HOSTS:
+        raise ValueError(f"there is no host function {name} in this process")
+    return HOSTS[name].avals
+
+
+def _run(_: Any, node: Node, *args: Any) -> tuple[Any, ...]:
+    return HOSTS[node.attrs["name"]](*args)
+
+
+def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    emitter.line(f"{''.join(f'{out}, ' for out in outs).rstrip()} = {node.attrs['name']}({', '.join(ins)})")
+
+
+def _jvp(b: Builder, node: Node, *_: Any) -> Any:
+    raise NonDifferentiableError(
+        "the derivative of a host function is not known", where=node.where,
+        remedy="write it with NumPy functions that are traced, or make it a lens with a pullback",
+    )  # fmt: skip
+
+
+def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name: str) -> Any:
+    """Lane after lane, in one call."""
+    one = HOSTS[name]
+
+    def over(*values: Any) -> list[Any]:
+        lanes = [one(*(x[k] if on else x for x, on in zip(values, flags, strict=True))) for k in range(size)]
+        return [np.array([lane[i] for lane in lanes], a.dtype).reshape(size, *a.shape) for i, a in enumerate(one.avals)]
+
+    wide = Host(over, [Aval((size, *a.shape), a.dtype) for a in one.avals])
+    return args[0].builder.emit(prim, [x.value for x in args], {"name": wide}), [True] * len(wide.avals)
+
+
+host: Primitive = primitive("host", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, batch=_batch)
