@@ -14,9 +14,18 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     """Run a graph node by node on NumPy values; arguments are never changed."""
     env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
     for node in graph.nodes:
-        results = run_node(node, [env[v] for v in node.inputs])
+        results = run_node(node, _operands(graph, node, env))
         env.update(zip(node.outputs, results, strict=True))
     return tuple(env[v] for v in graph.outputs)
+
+
+def _operands(graph: Graph, node: Node, env: dict[Value, Any]) -> list[Any]:
+    operands = [env[v] for v in node.inputs]
+    for i in node.prim.numbers:
+        source = graph.producer.get(node.inputs[i])
+        if source is not None and source.prim.name == "const" and not isinstance(source.attrs["value"], tuple):
+            operands[i] = source.attrs["value"]
+    return operands
 
 
 def run_node(node: Node, args: Sequence[Any]) -> tuple[Any, ...]:

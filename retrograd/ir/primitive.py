@@ -120,6 +120,7 @@ class Primitive:
     takes_out: bool = False  # code with ", out=X" appended inside the last parenthesis is legal
     diff: tuple[Derivative, ...] = ()
     joint: bool = False  # linear in all its Pull operands together
+    numbers: tuple[int, ...] = ()  # operands whose constants NumPy must get as numbers: it rounds otherwise with arrays
     loose: tuple[int, ...] = ()  # operands that NumPy broadcasts and casts by itself; a ufunc does so for all
     batch: Rule | None = None
     alias: int | None = None  # the result may share storage with this operand

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Symbol
-from ..ir.primitive import Primitive, pull, push
-from .elementwise import binary, eq, literal_value, square, to_dtype, unary, where
+from ..ir.primitive import Primitive, primitive, pull, push
+from .batching import elementwise
+from .elementwise import arithmetic, binary, eq, literal_value, square, to_dtype, unary, where
 from .extrema import maximum
 
 LN2 = math.log(2)
@@ -25,22 +26,29 @@ def _power_base(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
     n = literal_value(y)
     if n is None:
         flat = eq(y, 0)
-        return t * (y * x ** (where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
+        return t * (y * _raised(x, where(flat, 1, y - 1)))  # y = 0 gives 0 also at x = 0, where x**-1 is infinite
     if n == 0:
         return None
     return t * y if n == 1 else t * (y * x) if n == 2 else t * (y * _raised(x, n - 1))
 
 
 def _raised(x: Symbol, n: Any) -> Any:
-    """x**n as NumPy computes it for a number n."""
-    return square(x) if n == 2 else sqrt(x) if n == 0.5 else x**n
+    """x**n in its cheapest form."""
+    if not isinstance(n, Symbol) and n in (2, 0.5):
+        return square(x) if n == 2 else sqrt(x)
+    return (power if x.aval.kind == "array" else pow_)(x, n)
 
 
 def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
     return t * (out * log(off_zero(x)))  # at x = 0 the limit for y > 0
 
 
-power = binary("power", "np.power", push(_power_base), push(_power_exponent), op="{0} ** {1}")
+power = binary("power", "np.power", push(_power_base), push(_power_exponent), numbers=(1,))
+pow_ = primitive(  # the operator between numbers: it is C's pow, which rounds otherwise than the ufunc
+    "pow", arithmetic, "{0} ** {1}", op="{0} ** {1}", loose=(0, 1), cheap=True,
+    diff=(push(_power_base), push(_power_exponent)),
+    batch=lambda prim, size, args, flags: elementwise(power, size, args, flags),
+)  # fmt: skip
 float_power = binary("float_power", "np.float_power", push(_power_base), push(_power_exponent))
 sqrt: Primitive = unary("sqrt", "np.sqrt", push(lambda t, out, x: t / (out * 2)))
 cbrt = unary("cbrt", "np.cbrt", push(lambda t, out, x: t / (square(out) * 3)))

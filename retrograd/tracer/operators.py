@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..ir.primitive import REGISTRY
-from ..ops.elementwise import square
 from .array import Tracer, shadow_of
 from .ufuncs import Ufunc, assign, call_ufunc, elementwise, positive
 
@@ -34,21 +34,32 @@ UNARY: dict[str, tuple[str, Ufunc]] = {
 }  # fmt: skip
 
 
+SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
+PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcut from np.power; -inf and nan do, too
+
+
 def _raise_to(x: Any, n: Any) -> Any:
-    """``x ** n`` as ndarray does it: plain numbers 2, 1, 0.5, -1 have faster and better-rounded forms."""
-    base, plain = shadow_of(x), isinstance(n, (int, float)) and not isinstance(n, np.generic)
-    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind == "b" and type(n) is int and n == 2:
-        return elementwise(REGISTRY["square"], np.square, [x], np.square)
-    if isinstance(base, np.ndarray) and base.ndim and base.dtype.kind in "fc" and plain:
-        if n == 2:
-            return elementwise(square, np.square, [x], np.square)
-        if n == 1:
-            return positive(x)
-        if n == 0.5:
-            return elementwise(REGISTRY["sqrt"], np.sqrt, [x], np.sqrt)
-        if n == -1:
-            return elementwise(REGISTRY["div"], np.divide, [1.0, x], np.divide)
-    return elementwise(REGISTRY["power"], np.power, [x, n], operator.pow)
+    """``x ** n`` as NumPy does it: arrays have shortcuts for some exponents, and numbers a power of their own."""
+    base = shadow_of(x)
+    if isinstance(base, np.ndarray) and type(n) in (int, float) and n in SHORTCUTS:
+        shortcut = _shortcut(base.dtype, type(n).__name__, n)
+        if shortcut is not None:
+            return shortcut(x)
+    prim = REGISTRY["power" if isinstance(base, np.ndarray) or isinstance(shadow_of(n), np.ndarray) else "pow"]
+    return elementwise(prim, np.power, [x, n], operator.pow)
+
+
+@lru_cache(maxsize=256)
+def _shortcut(dtype: np.dtype[Any], kind: str, n: Any) -> Ufunc | None:
+    """The ufunc that ``x ** n`` stands for; which exponents have one depends on NumPy's version, so NumPy is asked."""
+    probe = np.array([*PROBE, -np.inf, np.nan] if dtype.kind in "fc" else PROBE)
+    try:
+        with np.errstate(all="ignore"):
+            probe = (probe + 1j * probe[::-1] if dtype.kind == "c" else probe).astype(dtype)
+            raised, short = probe**n, SHORTCUTS[n](probe)
+    except (TypeError, ValueError):  # bools are not copied by a sign, integers not raised to negative powers
+        return None
+    return SHORTCUTS[n] if raised.dtype == short.dtype and raised.tobytes() == short.tobytes() else None
 
 
 def _in_place(ufunc: Ufunc, forward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

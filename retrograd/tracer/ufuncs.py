@@ -125,6 +125,7 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
     trace = owner(tracers_in(operands))
     trace.builder.where, hint = user_site(2)
     out = aval_of(shadow)
+    operands = [_written_out(x) if k in prim.numbers else x for k, x in enumerate(operands)]
     inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
     symbols = [cast_to(x, Aval(out.shape, d, inner), trace) for x, d in zip(operands, dtypes, strict=False)]
     if inner == "scalar" and prim.avals([x.aval for x in symbols], attrs)[0].kind == "python":
@@ -136,6 +137,11 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
     if STOPPED.get():
         result = stop_gradient(result)
     return wrap(trace, result, shadow, trace.builder.where)
+
+
+def _written_out(x: Any) -> Any:
+    """An array made in the trace as an array from outside, so that it does not become a constant number."""
+    return x.shadow.copy() if isinstance(x, Tracer) and x.const and x.ndim else x
 
 
 def copy(x: Any, order: Any = "K") -> Tracer:

@@ -174,7 +174,7 @@ class Emitter:
         if holder is not None:
             call = f"{prim.ufunc}({', '.join(operands)})" if prim.ufunc else prim.render(node, operands)
             return f"{call[:-1]}, out={self.name[holder]})"
-        if prim.name == "power" and operands[0].startswith("-"):
+        if prim.name == "pow" and operands[0].startswith("-"):
             operands = [f"({operands[0]})", *operands[1:]]
         text = prim.render(node, operands, prim.op)
         return f"{text}.copy()" if out in self.plan.copies else text

@@ -1,0 +1,63 @@
+"""Powers: NumPy, the interpreter and the generated source give the same bits for every spelling and exponent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir.evaluate import evaluate
+
+EXPONENTS = [2, 2.0, 1, 1.0, 0.5, -1, -1.0, 0, 0.0, 3, 3.0, 2.5, -2]
+DTYPES = ["f2", "f4", "f8", "c8", "c16", "i4", "i8"]
+SPELLINGS: dict[str, Callable[[Any, Any], Any]] = {
+    "operator": lambda x, n: x**n,
+    "ufunc": np.power,
+    "array of exponents": lambda x, n: x ** np.full(np.shape(x), n),
+    "ufunc of an array of exponents": lambda x, n: np.power(x, np.full(np.shape(x), n)),
+    "reflected": lambda x, n: n**x,
+}
+
+
+def example(dtype: str) -> np.ndarray[Any, Any]:
+    if dtype.startswith("i"):
+        return np.arange(1, 400, dtype=dtype)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.gamma(2.0, size=400), -rng.gamma(2.0, size=100), [-np.inf, np.inf, np.nan, -0.0, 0.0]])
+    return (x + 1j * x[::-1] if dtype.startswith("c") else x).astype(dtype)
+
+
+def same(a: Any, b: Any) -> bool:
+    return np.asarray(a).tobytes() == np.asarray(b).tobytes() and np.asarray(a).dtype == np.asarray(b).dtype
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("n", EXPONENTS, ids=repr)
+def test_powers_have_numpys_bits(n: float, spelling: str, dtype: str) -> None:
+    x = example(dtype)
+    for operand in (x, x[:1], x[3], np.array(x[3])):
+        compiled = rg.jit(lambda x: SPELLINGS[spelling](x, n))
+        try:
+            expected = SPELLINGS[spelling](operand, n)
+        except ValueError as fault:
+            with pytest.raises(ValueError, match=str(fault)):
+                compiled(operand)
+            continue
+        assert same(compiled(operand), expected)
+        recorded = compiled.graph(operand, stage="traced")
+        captured = compiled.graph(operand).inputs[1:]
+        if not captured:
+            assert same(evaluate(recorded, [operand])[0], expected)
+
+
+@pytest.mark.parametrize("n", [2.5, 3.0, -2.0, 1.7])
+def test_traced_exponents_have_numpys_bits(n: float) -> None:
+    x = np.abs(example("f8")[:500])
+    for operand in (x, *x[:50]):
+        assert same(rg.jit(lambda x, n: x**n)(operand, n), operand**n)
+        assert same(rg.jit(np.power)(operand, n), np.power(operand, n))
