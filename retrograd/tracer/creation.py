@@ -5,17 +5,18 @@ NumPy never hands such calls over; ``interception`` says how these functions tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .array import Tracer, enter, shadow_of, wrap
-from .concatenators import Concatenator
+from .array import Tracer, enter, same_memory, shadow_of, symbol_in, wrap
 from .interception import substitutes
-from .trace import CURRENT, Trace, traceable, unsupported
+from .trace import CURRENT, Trace, traceable
 from .where import user_site
+
+Function = Callable[..., Any]
 
 
 def active_trace() -> Trace:
@@ -35,74 +36,175 @@ def fresh(value: Any) -> Any:
     return wrap(active_trace(), None, value, user_site(2)[0])
 
 
-def _numbers_only(name: str) -> Callable[..., Any]:
-    original = getattr(np, name)
+def holds_tracers(obj: Any, const: bool = True) -> bool:
+    """Whether nested lists hold tracers; unless ``const``, only those whose value is not known count."""
+    if isinstance(obj, Tracer):
+        return const or not obj.const
+    return isinstance(obj, (list, tuple)) and any(holds_tracers(x, const) for x in obj)
+
+
+def decided(size: Any) -> Any:
+    """A length, a shape or a place that NumPy must know: traced integers are looked at."""
+    if isinstance(size, (list, tuple)):
+        return tuple(map(decided, size))
+    if not isinstance(size, Tracer):
+        return size
+    return size.__index__() if size.ndim == 0 else tuple(n.__index__() for n in size)
+
+
+def of_sizes(function: Function) -> Function:
+    """The substitute of a function of lengths and numbers, such as ``np.eye``; traced ones must be integers."""
 
     def create(*args: Any, **options: Any) -> Any:
-        if holds_tracers((*args, *options.values()), const=False):
-            raise unsupported(f"np.{name} of a traced value", "make the array of plain numbers, then scale or shift it")
-        return fresh(original(*map(shadow_of, args), **{key: shadow_of(x) for key, x in options.items()}))
+        options.pop("like", None)
+        return fresh(function(*map(decided, args), **{key: decided(x) for key, x in options.items()}))
 
     return create
 
 
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """``np.full``, whose value may be traced."""
-    shadow = shadow_of(fill_value)
-    made = fresh(np.full(shape, shadow, dtype, "F" if order == "F" else "C"))
-    if isinstance(fill_value, Tracer) and not fill_value.const:
-        made[...] = fill_value
+    fill_value = _joined(fill_value)
+    return _filled(fresh(np.full(decided(shape), shadow_of(fill_value), dtype, order)), fill_value)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """``np.full_like``, whose value may be traced."""
+    like, fill_value = shadow_of(_joined(a)), _joined(fill_value)
+    return _filled(fresh(np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))), fill_value)
+
+
+def like(value: int) -> Function:
+    """``np.zeros_like`` and the like."""
+
+    def create(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **_: Any) -> Any:
+        return full_like(a, value, dtype, order, subok, shape)
+
+    return create
+
+
+def _filled(made: Any, value: Any) -> Any:
+    if isinstance(value, (Tracer, np.ndarray)):  # an array of the user's may change until the next call
+        made[...] = value
     return made
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """``np.empty``, filled with zeros so that a trace never depends on stale memory."""
-    return fresh(np.zeros(shape, dtype, order))
+    return fresh(np.zeros(decided(shape), dtype, order))
+
+
+def ndarray(shape: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
+    """``np.ndarray``; over a buffer of the user's it stays an ordinary array."""
+    if args or options.keys() - {"order"}:
+        return np.ndarray(shape, dtype, *args, **options)
+    return empty(shape, dtype, options.get("order") or "C")
 
 
 def array(
-    obj: Any,
-    dtype: Any = None,
-    *,
-    copy: Any = True,
-    order: Any = "K",
-    subok: bool = False,
-    ndmin: int = 0,
+    obj: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0,
     like: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """``np.array`` of numbers, arrays and tracers in nested lists."""
-    if isinstance(obj, Tracer):
-        made = np.copy(obj) if copy or not isinstance(obj.shadow, np.ndarray) else obj
-    elif holds_tracers(obj):
-        made = np.stack([x if isinstance(x, Tracer) else array(x) for x in obj])
-    elif isinstance(obj, np.ndarray) and not copy:
-        return np.asarray(obj, dtype)
-    else:
-        return fresh(np.array(obj, dtype, order=order, ndmin=ndmin))
-    if dtype is not None and made.dtype != traceable(np.empty(0, dtype)).dtype:
-        made = made.astype(dtype)
-    return np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+    return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 
-def asarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> Any:
-    """``np.asarray``: an array, traced or not, is returned as it is."""
-    return array(a, dtype, copy=False)
+def _as(function: Function, obj: Any) -> Any:
+    """What NumPy's function makes of an object: the object itself, another view of it, or a new array."""
+    obj = _joined(obj)
+    made = function(shadow_of(obj))
+    if made is shadow_of(obj):
+        return obj
+    if isinstance(obj, np.ndarray) and not same_memory(made, obj):
+        obj = enter(active_trace(), obj)  # a copy of what it holds at each call
+    if not isinstance(obj, Tracer):
+        return made if isinstance(obj, np.ndarray) else fresh(made)
+    aval = traceable(made)
+    if same_memory(made, obj.shadow):
+        return np.reshape(obj, made.shape)
+    if obj.const:
+        return fresh(made)
+    trace = active_trace()
+    symbol = symbol_in(trace, np.reshape(obj if obj.dtype == made.dtype else obj.astype(made.dtype), made.shape))
+    return wrap(trace, trace.builder.coerce(symbol, aval), made, user_site(2)[0])
 
 
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+def _joined(obj: Any) -> Any:
+    """Nested lists that hold tracers as one array."""
+    if isinstance(obj, (list, tuple)) and holds_tracers(obj):
+        return np.stack([x if isinstance(x, Tracer) else array(x) for x in obj])
+    return obj
+
+
+def _conversion(name: str) -> Function:
+    """The substitute of ``np.asarray`` and the like, which return an array that fits as it is."""
+    original = getattr(np, name)
+
+    def convert(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        options.pop("like", None)
+        return _as(lambda x: original(x, dtype, *args, **options), a)
+
+    return convert
+
+
+asarray = _conversion("asarray")
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """``np.asarray_chkfinite``."""
+    a = asarray(a, dtype, order)
+    if a.dtype.kind in "fc" and not np.isfinite(a).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return a
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """``np.fromiter`` of numbers that may be traced."""
+    items = [item for _, item in zip(range(count), iter, strict=False)] if count >= 0 else list(iter)
+    if len(items) < count:
+        raise ValueError("iterator too short")
+    return array(items, dtype) if items else fresh(np.zeros(0, dtype))
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     """``np.take``, which NumPy hands over only if the array is traced, but not if the indices are."""
-    if not isinstance(a, Tracer) and holds_tracers([indices], const=False):
-        a = enter(active_trace(), np.asarray(a))
-    return np.take(a, indices, axis, out, mode)  # type: ignore[call-overload]  # of all kinds of arguments
+    return np.take(_entered(a, indices), indices, axis, out, mode)
 
 
-def holds_tracers(obj: Any, const: bool = True) -> bool:
-    """Whether nested lists hold tracers; unless ``const``, only those whose value is not known count."""
-    if not isinstance(obj, (list, tuple)):
-        return False
-    return any(const or not x.const if isinstance(x, Tracer) else holds_tracers(x, const) for x in obj)
+def _entered(a: Any, *others: Any) -> Any:
+    """A plain array as a tracer, if others are traced."""
+    a = _joined(a)
+    if isinstance(a, Tracer) or not holds_tracers(others):
+        return a
+    return enter(active_trace(), a) if isinstance(a, np.ndarray) else fresh(np.asarray(a))
+
+
+def _first_enters(name: str) -> Function:
+    """The substitute of a function that NumPy hands over only if its first argument is traced, and of lists."""
+    original = getattr(np, name)
+
+    def call(*args: Any, **options: Any) -> Any:
+        first = [_entered(a, *args, *options.values()) for a in args[:1]]
+        return original(*first, *args[1:], **options)
+
+    return call
+
+
+def number_type(cls: Any) -> Function:
+    """The substitute of a class of NumPy scalars, where it is called."""
+
+    def convert(*args: Any) -> Any:
+        if not args or not holds_tracers(args):
+            return cls(*args)
+        made = _joined(args[0]).astype(cls)
+        return made[()] if isinstance(made.shadow, np.ndarray) else made
+
+    return convert
 
 
 def isscalar(element: Any) -> bool:
@@ -110,20 +212,33 @@ def isscalar(element: Any) -> bool:
     return bool(np.isscalar(shadow_of(element)))
 
 
+SIZED = ("zeros", "ones", "eye", "identity", "tri", "indices", "diag_indices", "tril_indices", "triu_indices")
+CONVERSIONS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require")
+OF_FIRST = (
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "clip", "cumprod", "cumsum", "diag",
+    "diagflat", "diff", "dot", "gradient", "interp", "max", "mean", "median", "min", "nan_to_num", "pad", "percentile",
+    "prod", "ptp", "quantile", "repeat", "roll", "sort", "std", "sum", "trace", "trapezoid", "tril", "triu",
+    "vander", "var",
+)  # fmt: skip
+
+
 @substitutes("numpy")
 def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
+    own = {
+        f.__name__: f
+        for f in (
+            isscalar, array, full, full_like, empty, ndarray, take, fromiter, asarray_chkfinite,
+        )
+    }  # fmt: skip
+    numbers = np.number | np.bool
+    types = {name: cls for name, cls in vars(np).items() if isinstance(cls, type) and issubclass(cls, numbers)}
+    likes = {f"{name}_like": like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))}
     return {
-        "isscalar": isscalar,
-        "array": array,
-        "asarray": asarray,
-        "asanyarray": asarray,
-        "full": full,
-        "empty": empty,
-        "take": take,
-        "r_": Concatenator(np.r_, columns=False, fresh=fresh),
-        "c_": Concatenator(np.c_, columns=True, fresh=fresh),
-        **{
-            name: _numbers_only(name)
-            for name in ("zeros", "ones", "arange", "linspace", "eye", "identity", "tri", "logspace")
-        },
+        **own,
+        **likes,
+        "copy": lambda a, order="K", subok=False: array(a, order=order),
+        **{name: of_sizes(getattr(np, name)) for name in SIZED},
+        **{name: _conversion(name) for name in CONVERSIONS},
+        **{name: _first_enters(name) for name in OF_FIRST},
+        **{name: number_type(cls) for name, cls in types.items()},
     }

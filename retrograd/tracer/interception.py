@@ -20,7 +20,7 @@ from typing import Any
 from .class_methods import ClassMethods
 from .early_names import EarlyNames
 from .trace import CURRENT
-from .where import OURS
+from .where import is_ours
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
 
@@ -70,7 +70,7 @@ def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
     Compiled extensions have no frames: their callers look like the user's code, but are at another
     instruction. A tracer handed to them could crash the process.
     """
-    if frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+    if is_ours(frame):
         return False
     code = frame.f_code
     if id(code) not in _loads:

@@ -21,7 +21,8 @@ from .functions.shapes import reshape, transpose
 from .functions.sorting import partition_in_place, sort_in_place
 from .functions.table import as_array
 from .operators import install_operators
-from .trace import owner, unsupported
+from .python_numbers import to_complex, to_float
+from .trace import noting_failure, owner, unsupported
 from .tree import flatten, map_leaves
 from .ufuncs import astype, call_ufunc, copy
 from .where import user_site
@@ -167,6 +168,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__array_function__": array_function,
     "__getitem__": indexing.get,
     "__setitem__": indexing.put,
+    "__float__": to_float,
+    "__complex__": to_complex,
     "__copy__": copy,
     "__deepcopy__": lambda self, memo: copy(self),
     "reshape": _reshape,
@@ -199,7 +202,9 @@ def install() -> None:
     """Give Tracer its operators, protocols and methods; each lives in the file of its subject."""
     install_operators(Tracer)
     for name, method in METHODS.items():
-        setattr(Tracer, name, method)
+        setattr(Tracer, name, noting_failure(method) if name.startswith("__array_") else method)
+    for name in ("__getitem__", "__setitem__"):
+        setattr(Tracer, name, noting_failure(METHODS[name]))
     for name, part in (("real", real_part), ("imag", imaginary_part), ("mT", FUNCTIONS[np.matrix_transpose])):
         setattr(Tracer, name, _missing_attribute(name).getter(part))
     for name, attribute in vars(np.ndarray).items():

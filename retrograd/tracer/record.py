@@ -14,6 +14,7 @@ from ..ir.graph import Graph
 from ..ir.types import Aval
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .interception import INTERCEPTION
+from .python_numbers import following_numbers
 from .trace import CURRENT, Capture, Trace, owner, traceable
 from .tree import Spec, flatten
 from .where import user_site
@@ -38,6 +39,7 @@ class Recorded:
     tainted: bool = False
 
 
+@following_numbers
 def record(
     function: Callable[[Sequence[Any]], Any], name: str, examples: Sequence[Any], hints: Sequence[str],
     concrete: bool = True, max_nodes: int | None = None,
@@ -60,7 +62,7 @@ def record(
         shadows: list[Any] = []
         statics: dict[int, Any] = {}
         for i, leaf in enumerate(leaves):
-            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)):
+            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, np.character):
                 outputs.append(_output(trace, leaf))
                 shadows.append(shadow_of(leaf))
             else:

@@ -16,10 +16,15 @@ _sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
 _tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
 
 
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs our code, NumPy's or SciPy's."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
+
+
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is neither ours nor NumPy's."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
+        if not is_ours(frame):
             return frame
         frame = frame.f_back
     return None

@@ -325,7 +325,7 @@ def test_inside_a_trace_numpys_own_code_and_names_are_numpys():
         assert np.float64 is np.dtype(float).type
         assert np.ndarray is type(PLAIN["zeros"](1))
         assert type(np.sum(PLAIN["zeros"](3))) is np.float64
-        assert type(np.linalg.inv(PLAIN["zeros"]((2, 2)) + np.ndarray((2, 2)) * 0 + early_eye)) is np.ndarray
+        assert type(np.linalg.inv(PLAIN["zeros"]((2, 2)) + early_eye)) is np.ndarray
         assert pickle.loads(pickle.dumps(PLAIN["zeros"])) is PLAIN["zeros"]
         assert pickle.loads(pickle.dumps(early_eye)).sum() == 2.0
         assert copy.deepcopy(early_eye) is not early_eye

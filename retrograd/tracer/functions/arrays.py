@@ -9,7 +9,7 @@ import numpy as np
 from ...ir.types import Aval
 from ...ops.elementwise import cast
 from ..array import apply, shadow_of
-from ..creation import full
+from ..creation import full_like, like
 from ..ufuncs import copy
 from .table import Axis, implements
 
@@ -21,34 +21,9 @@ def copy_(a: Any, order: str = "K", subok: bool = False) -> Any:
     return apply(cast, [a], aval=Aval((), a.dtype))
 
 
-@implements(np.zeros_like)
-def zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    return full_like(a, 0, dtype, order, subok, shape)
-
-
-@implements(np.ones_like)
-def ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    return full_like(a, 1, dtype, order, subok, shape)
-
-
-@implements(np.empty_like)
-def empty_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    return full_like(a, 0, dtype, order, subok, shape)
-
-
-@implements(np.full_like)
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
-    device: Any = None,
-) -> Any:  # fmt: skip
-    like = np.empty_like(shadow_of(a), dtype, shape=shape)
-    return full(like.shape, fill_value, like.dtype)
+implements(np.full_like)(full_like)
+for _function, _value in ((np.zeros_like, 0), (np.ones_like, 1), (np.empty_like, 0)):
+    implements(_function)(like(_value))
 
 
 @implements(np.shape)

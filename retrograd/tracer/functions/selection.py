@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...ops import elementwise as ops
 from ..array import Tracer, shadow_of, tracers_in, wrap
-from ..trace import owner, unsupported
+from ..creation import fresh
+from ..interception import substitutes
+from ..trace import owner
 from ..ufuncs import as_operand, astype, record, settled
 from ..where import user_site
 from .table import as_array, implements, lifted, shadow_dtype
@@ -72,3 +75,17 @@ def _conditions(condlist: Any, ndim: int) -> list[Any]:
     single = np.isscalar(shadow) or (not isinstance(shadow[0], (list, np.ndarray)) and ndim != 0)
     found = [as_operand(c) for c in ([condlist] if single else condlist)]
     return [c if shadow_dtype(c) == np.bool_ else np.not_equal(c, 0) for c in found]
+
+
+@substitutes("numpy")
+def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
+    """NumPy looks at some of their arguments only, and at the results of functions not at all."""
+    return {"select": _here(select), "piecewise": _here(piecewise)}
+
+
+def _here(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        made = function(*args, **options)
+        return made if isinstance(made, Tracer) else fresh(made)
+
+    return call

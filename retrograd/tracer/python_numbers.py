@@ -1,0 +1,164 @@
+"""``float(t)`` and ``complex(t)``: traced numbers stay traced.
+
+Python lets no value that is not a plain number out of ``float``. So when a traced value is asked for one, the calling
+module is noted, and the function is traced once more, with look-alikes of ``float`` and ``complex`` as globals of that
+module for as long as the trace lasts.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from ..errors import TracerConversionError
+from ..ir.types import Aval
+from ..ops.elementwise import cast
+from .array import Tracer, apply, shadow_of
+from .where import user_frame, user_site
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Namespace = dict[str, Any]
+
+
+def number(x: Any, cls: type = float) -> Any:
+    """A traced number as a Python number of this type."""
+    if not isinstance(x, Tracer):
+        return cls(x)
+    if x.size != 1:
+        raise TypeError("only length-1 arrays can be converted to Python scalars")
+    if cls is float and x.dtype.kind == "c":
+        raise TypeError("can't convert complex to float")
+    x = np.reshape(x, ()) if x.ndim else x
+    return apply(cast, [x], aval=Aval((), np.dtype(cls), "python"))
+
+
+class LookAlike(type):
+    """The class of classes that pass for a builtin type of numbers, except that they take traced values."""
+
+    original: type
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Tracer):
+            return number(args[0], cls.original)
+        return cls.original(*args, **options)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(shadow_of(x), cls.original)
+
+    def __subclasscheck__(cls, sub: type) -> bool:
+        return issubclass(sub, cls.original)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.original
+
+    def __hash__(cls) -> int:
+        return hash(cls.original)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.original, name)
+
+
+LOOK_ALIKES: Mapping[str, Any] = {
+    cls.__name__: LookAlike(cls.__name__, (), {"original": cls, "dtype": np.dtype(cls)}) for cls in (float, complex)
+}
+
+
+class Askers:
+    """Modules whose code asked for plain numbers; the look-alikes are in them while some trace needs them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[int, int] = {}
+
+    @contextmanager
+    def served(self, namespaces: Mapping[int, Namespace]) -> Iterator[None]:
+        """Put look-alikes into the namespaces for a while."""
+        for names in namespaces.values():
+            self._change(names, 1)
+        try:
+            yield
+        finally:
+            for names in namespaces.values():
+                self._change(names, -1)
+
+    def _change(self, names: Namespace, by: int) -> None:
+        with self._lock:
+            before = self._counts.get(id(names), 0)
+            self._counts[id(names)] = before + by
+            for name, look_alike in LOOK_ALIKES.items():
+                if before == 0 and name not in names:
+                    names[name] = look_alike
+                elif before + by == 0 and names.get(name) is look_alike:
+                    del names[name]
+            if before + by == 0:
+                del self._counts[id(names)]
+
+
+ASKERS = Askers()
+_asked: ContextVar[dict[int, Namespace] | None] = ContextVar("retrograd_asked", default=None)
+_known: dict[int, Namespace] = {}  # modules that asked in earlier traces, to be served at once
+
+
+def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
+    """A function that traces; it traces again when a module was found to ask for plain numbers."""
+
+    @functools.wraps(trace)
+    def traced(*args: P.args, **options: P.kwargs) -> T:
+        asked = dict(_known)
+        token = _asked.set(asked)
+        try:
+            while True:
+                served = dict(asked)
+                with ASKERS.served(served):
+                    try:
+                        made = trace(*args, **options)
+                    except Exception:
+                        if len(asked) == len(served):
+                            raise
+                    else:
+                        if len(asked) == len(served):
+                            return made
+        finally:
+            _asked.reset(token)
+
+    return traced
+
+
+def _ask(name: str) -> None:
+    """Note the module of the code that wants a plain number, unless it was served before."""
+    frame, asked = user_frame(sys._getframe(2)), _asked.get()
+    if frame is None or asked is None or name not in frame.f_code.co_names or name in frame.f_globals:
+        return
+    names = frame.f_globals
+    asked[id(names)] = names
+    module = sys.modules.get(names.get("__name__", ""))
+    if module is not None and vars(module) is names:
+        _known[id(names)] = names
+
+
+def to_float(self: Tracer) -> float:
+    """``__float__``."""
+    if self.const:
+        return float(self.shadow)
+    _ask("float")
+    raise TracerConversionError(
+        "a traced value is made a plain number (by code that is no Python, or by writing it into an array made outside "
+        "the traced function), but it is known only when the compiled function runs", where=user_site()[0],
+        remedy="leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",
+    )  # fmt: skip
+
+
+def to_complex(self: Tracer) -> complex:
+    """``__complex__``."""
+    if self.const:
+        return complex(self.shadow)
+    _ask("complex")
+    return complex(to_float(self))
