@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-SCIPY = ("integrate", "linalg", "ndimage", "signal", "special")
+SCIPY = ("integrate", "linalg", "signal", "sparse", "special")
 _USED = re.compile(rf"(?<![\w.])scipy\.({'|'.join(SCIPY)})\.")
 
 

@@ -6,6 +6,7 @@ from . import (
     choice,
     complex,
     convolution,
+    convolution_nd,
     cumulative,
     diagonals,
     elementwise,
@@ -22,6 +23,7 @@ from . import (
     runs,
     shape,
     sort,
+    sparse,
     special,
     structural,
 )
@@ -32,6 +34,7 @@ __all__ = [
     "choice",
     "complex",
     "convolution",
+    "convolution_nd",
     "cumulative",
     "diagonals",
     "elementwise",
@@ -48,6 +51,7 @@ __all__ = [
     "runs",
     "shape",
     "sort",
+    "sparse",
     "special",
     "structural",
 ]

@@ -63,6 +63,16 @@ def dispatch(original: Function, handler: Function, args: Sequence[Any], options
     return map_leaves(lambda x: fresh(x) if isinstance(x, np.ndarray) else x, found)
 
 
+class Lazy:
+    """A module that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
 def stopped(x: Any) -> Any:
     """``x`` as a constant of derivatives."""
     return apply(stop_gradient, [x]) if isinstance(x, Tracer) else x
@@ -80,8 +90,14 @@ def known(x: Any) -> bool:
     return x.const if isinstance(x, Tracer) else True
 
 
+def where(condition: Any, value: Any, other: Any) -> Any:
+    """``np.where`` that gives a NumPy scalar for numbers, as a ufunc does."""
+    found = np.where(condition, value, other)
+    return found if np.ndim(shadow_of(found)) else found[()]
+
+
 def guarded(condition: Any, value: Any, other: float) -> Any:
     """``value`` where a condition holds, else ``other``; a condition that plain numbers fulfil costs nothing."""
     if known(condition) and np.all(shadow_of(condition)):
         return value
-    return np.where(condition, value, other)
+    return where(condition, value, other)

@@ -18,7 +18,9 @@ from ..tracer.array import shadow_of, tracers_in
 from ..tracer.functions.table import axes_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, record
-from .dispatch import guarded, inexact, known, stands_for, stopped
+from .dispatch import Lazy, guarded, inexact, known, stands_for, stopped, where
+
+SPECIAL = Lazy("scipy.special")
 
 
 def _peak(a: Any, axis: Any) -> Any:
@@ -78,11 +80,9 @@ def multigammaln(a: Any, d: Any) -> Any:
         raise unsupported("scipy.special.multigammaln in a traced dimension", "pass the dimension as a Python int")
     if not np.isscalar(shadow_of(d)) or shadow_of(d) != math.floor(shadow_of(d)):
         raise ValueError("d should be a positive integer (dimension)")
-    from scipy.special import gammaln
-
     a, d = inexact(a), int(shadow_of(d))
-    logarithm = sum((gammaln(a - 0.5 * j) for j in range(1, d)), gammaln(a)) + 0.25 * d * (d - 1) * math.log(math.pi)
-    return guarded(a > 0.5 * (d - 1), logarithm, math.nan)
+    logarithms = sum((SPECIAL.gammaln(a - 0.5 * j) for j in range(1, d)), SPECIAL.gammaln(a))
+    return guarded(a > 0.5 * (d - 1), logarithms + 0.25 * d * (d - 1) * math.log(math.pi), math.nan)
 
 
 @stands_for("scipy.special.zeta")
@@ -90,10 +90,8 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """Hurwitz' zeta function of the exponent ``x``."""
     if q is None or out is not None:
         raise unsupported("scipy.special.zeta without q, or with out=", "pass q=1 for Riemann's function")
-    import scipy.special
-
     x, q = lifted(inexact(x), inexact(q))
-    shadow = scipy.special.zeta(x.shadow, q.shadow)
+    shadow = SPECIAL.zeta(x.shadow, q.shadow)
     owner(tracers_in([x, q]))
     return record(zeta_primitive, [x, q], [shadow.dtype] * 2, shadow)
 
@@ -103,10 +101,8 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma: (-1)ⁿ⁺¹ n! ζ(n + 1, x), DLMF 25.11.12."""
     if not known(n):
         raise unsupported("scipy.special.polygamma of a traced order", "pass the order as a plain int")
-    from scipy.special import digamma, gamma
-
     order, x = np.asarray(shadow_of(as_operand(n))), inexact(x)
     if not order.any():
-        return digamma(x) + np.zeros(order.shape)
-    higher = (-1.0) ** (order + 1) * gamma(order + 1.0) * zeta(order + 1.0, x)
-    return higher if order.all() else np.where(order == 0, digamma(x), higher)
+        return SPECIAL.digamma(x) + np.zeros(order.shape)
+    higher = (-1.0) ** (order + 1) * SPECIAL.gamma(order + 1.0) * zeta(order + 1.0, x)
+    return higher if order.all() else where(order == 0, SPECIAL.digamma(x), higher)

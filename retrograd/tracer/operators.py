@@ -106,6 +106,13 @@ def _pow_in_place(self: Any, n: Any) -> Any:
     return assign(self, raised) if isinstance(self.shadow, np.ndarray) else raised
 
 
+def _matmul(self: Any, other: Any) -> Any:
+    """A sparse matrix, which is no operand of a ufunc, answers by its own reflected product."""
+    if getattr(type(other), "__array_priority__", 0) > 0 and not hasattr(type(other), "__array_ufunc__"):
+        return NotImplemented
+    return call_ufunc(np.matmul, [self, other], None, True, {})
+
+
 def install_operators(cls: type[Tracer]) -> None:
     """Give Tracer its operators, reflected ones and in-place ones."""
     methods: dict[str, Callable[..., Any]] = {
@@ -115,7 +122,7 @@ def install_operators(cls: type[Tracer]) -> None:
         "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else positive(self),
         "divmod": lambda self, other: (self // other, self % other),
         "rdivmod": lambda self, other: (other // self, other % self),
-        "matmul": lambda self, other: call_ufunc(np.matmul, [self, other], None, True, {}),
+        "matmul": _matmul,
         "rmatmul": lambda self, other: call_ufunc(np.matmul, [other, self], None, True, {}),
         "imatmul": lambda self, other: call_ufunc(np.matmul, [self, other], (self,), True, {}),
     }

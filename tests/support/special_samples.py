@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .sampling import (
     a,
     between,
@@ -37,6 +39,7 @@ for _name in ("gammainc", "gammaincc"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 for _name in ("gammaincinv", "gammainccinv"):
     declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
+declare("stdtr", binary(positive, normal, dtypes="d"))
 for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
     declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
 
@@ -99,3 +102,16 @@ declare("special_expm1", unary(dtypes=COMPLEX))
 declare("special_log1p", unary(positive, dtypes=COMPLEX))
 declare("special_cbrt", unary(nonzero, dtypes=REAL))
 declare("cosm1", unary(dtypes=REAL))
+
+for _dtype in "dfD":
+    for _method in ("direct", "fft"):
+        for _x, _v, _mode in (((3, 2), (2, 2), "full"), ((4, 3), (2, 2), "valid"), ((2,), (3,), "full")):
+            declare("convolve_nd", case(a(_x, _dtype), a(_v, _dtype), mode=_mode, method=_method))
+declare("convolve_nd", case(a((2, 3, 2)), a((2, 1, 2)), mode="valid", method="direct"))
+
+_rows = [lambda rng: np.array([1, 0, 2, 1]), lambda rng: np.array([0, 1, 1, 4])]
+_columns = [_rows[0], lambda rng: np.array([0, 2, 3, 4])]
+for _dtype in "dfD":
+    for _shape in ((3,), (3, 2)):
+        declare("sparse_product", case(a((4,), _dtype), *_rows, a(_shape, _dtype), shape=(3, 3), by_rows=True))
+        declare("sparse_product", case(a((4,), _dtype), *_columns, a(_shape, _dtype), shape=(4, 3), by_rows=False))

@@ -8,9 +8,9 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
-from ..elementwise import function, lt, where
+from ..elementwise import function, lt, square, where
 from ..extrema import maximum, minimum
-from ..functions import cos, exp, sin
+from ..functions import cos, exp, log, log1p, sin
 from .declare import real_only, special
 from .entropy import xlog1py, xlogy
 
@@ -82,6 +82,11 @@ def _beta_density(a: Symbol, b: Symbol, x: Symbol) -> Any:
     return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
 
 
+def _student_density(df: Symbol, t: Symbol) -> Any:
+    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
+    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
+
+
 def _incomplete_gamma(name: str, rule: Any) -> Primitive:
     return special(name, Unknown(f"the first argument of scipy.special.{name}"), push(rule))
 
@@ -99,3 +104,7 @@ betainc = _incomplete_beta("betainc", lambda t, out, a, b, x: t * exp(_beta_dens
 betaincc = _incomplete_beta("betaincc", lambda t, out, a, b, x: -(t * exp(_beta_density(a, b, x))))
 betaincinv = _incomplete_beta("betaincinv", lambda t, out, a, b, y: t * exp(-_beta_density(a, b, out)))
 betainccinv = _incomplete_beta("betainccinv", lambda t, out, a, b, y: -(t * exp(-_beta_density(a, b, out))))
+stdtr = special(
+    "stdtr", Unknown("the degrees of freedom of scipy.special.stdtr"),
+    push(lambda t, out, df, x: t * exp(_student_density(df, x))),
+)  # fmt: skip

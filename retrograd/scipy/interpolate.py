@@ -1,0 +1,65 @@
+"""Piecewise polynomials of ``scipy.interpolate`` at traced points: CubicSpline, PPoly and their kin, built before.
+
+>>> import numpy as np, retrograd as rg
+>>> from scipy.interpolate import CubicSpline
+>>> spline = CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
+>>> rg.grad(lambda x: spline(x)[()])(1.5)
+3.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import Aval
+from ..ops.elementwise import cast
+from ..tracer.array import apply
+from ..tracer.class_methods import Method, methods
+from ..tracer.functions.table import lifted
+from ..tracer.trace import unsupported
+from .dispatch import Lazy, dispatch, inexact
+
+_interpolate = Lazy("scipy.interpolate")
+
+
+def _evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    """The polynomial of the interval that each point is in, or its derivative of order ``nu``, by Horner's scheme."""
+    if not isinstance(self, _interpolate.PPoly):
+        raise unsupported(f"a {type(self).__name__} at traced points", "convert it: PPoly.from_bernstein_basis(...)")
+    if not np.all(np.diff(self.x) > 0):
+        raise unsupported("a piecewise polynomial whose breakpoints decrease", "reverse the axis")
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    x, knots, coefficients = lifted(inexact(x), self.x, self.c)
+    if extrapolate == "periodic":
+        x = knots[0] + np.remainder(x - knots[0], knots[-1] - knots[0])
+    interval = np.clip(np.searchsorted(knots, x, "right") - 1, 0, len(self.x) - 2)
+    order = len(self.c) - 1
+    rest = (1,) * (self.c.ndim - 2)
+    step = np.reshape(x - knots[interval], (*x.shape, *rest))
+    out = np.zeros((*x.shape, *self.c.shape[2:]))
+    for k in range(order + 1 - nu):
+        out = out * step + coefficients[k][interval] * math.perm(order - k, nu)
+    if extrapolate is False or extrapolate == 0:
+        outside = np.reshape((x < knots[0]) | (x > knots[-1]), np.shape(step))
+        out = np.where(outside, np.nan, out)
+    if not np.ndim(out):
+        return apply(cast, [out], aval=Aval((), out.dtype))  # SciPy gives an array also at a number
+    n, axis = x.ndim, self.axis
+    return np.transpose(out, (*range(n, n + axis), *range(n), *range(n + axis, np.ndim(out)))) if axis else out
+
+
+def _call(original: Any, self: Any, *args: Any, **options: Any) -> Any:
+    def own(*args: Any, **options: Any) -> Any:
+        return original(self, *args, **options)
+
+    return dispatch(own, lambda *a, **o: _evaluated(self, *a, **o), args, options)
+
+
+@methods("scipy.interpolate")
+def _of_interpolate(interpolate: ModuleType) -> Iterable[Method]:
+    yield Method(interpolate.PPoly, "__call__", _call)

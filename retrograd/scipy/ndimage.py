@@ -1,0 +1,57 @@
+"""``scipy.ndimage.convolve`` and ``correlate`` for traced arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.convolution_nd import convolve_nd
+from ..tracer.array import apply, shadow_of
+from ..tracer.functions.table import only_default
+from ..tracer.trace import unsupported
+from .dispatch import stands_for
+from .signal import operands
+
+PADDING = {  # SciPy's names of modes, and NumPy's
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+
+
+def _filtered(image: Any, weights: Any, mode: Any, cval: Any, origin: Any, mirrored: bool) -> Any:
+    """Correlation with weights, whose centre is moved by ``origin``; ``mirrored`` weights make it a convolution."""
+    if mode not in PADDING:
+        raise unsupported(f"scipy.ndimage with mode={mode!r}", f"choose one mode for all axes: {', '.join(PADDING)}")
+    x, w = operands(image, weights)
+    if x.ndim != w.ndim or not x.ndim or not w.size:
+        raise RuntimeError("filter weights array has incorrect shape.")
+    origins = [origin] * x.ndim if np.ndim(shadow_of(origin)) == 0 else list(origin)
+    pads = []
+    for n, o in zip(w.shape, origins, strict=True):
+        left = n // 2 + o if not mirrored else n // 2 - o - (n % 2 == 0)
+        if not 0 <= left < n:
+            raise ValueError("invalid origin")
+        pads.append((left, n - 1 - left))
+    padding: Any = PADDING[mode]
+    fill = {"constant_values": cval} if padding == "constant" else {}
+    padded = np.pad(x, pads, padding, **fill)
+    return apply(convolve_nd, [padded, w if mirrored else np.flip(w)], mode="valid", method="direct")
+
+
+@stands_for("scipy.ndimage.convolve")
+def convolve(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    only_default("ndimage.convolve", output=(output, None), axes=(axes, None))
+    return _filtered(input, weights, mode, cval, origin, mirrored=True)
+
+
+@stands_for("scipy.ndimage.correlate")
+def correlate(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    only_default("ndimage.correlate", output=(output, None), axes=(axes, None))
+    return _filtered(input, weights, mode, cval, origin, mirrored=False)

@@ -1,0 +1,250 @@
+"""Densities and distribution functions of ``scipy.stats``: ``norm.logpdf(x, loc, scale)`` with traced arguments.
+
+The methods of SciPy's distributions are answered here while a trace is active; a distribution or a method that is not
+in the tables is refused by name. Where the parameters make no distribution the result is nan, as SciPy's is.
+
+>>> import numpy as np, retrograd as rg, scipy.stats
+>>> rg.grad(lambda mean: np.sum(scipy.stats.norm.logpdf(np.array([1.0, 2.0]), mean, 2.0)))(0.0)
+0.75
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..tracer.class_methods import Method, methods
+from ..tracer.trace import unsupported
+from .dispatch import Lazy, dispatch, guarded, inexact, known, where
+
+SPECIAL = Lazy("scipy.special")
+Formula = Callable[..., Any]
+
+
+def _function(name: str) -> Formula:
+    """A function of ``scipy.special``, which is imported when it is called."""
+
+    def call(*operands: Any) -> Any:
+        return getattr(SPECIAL, name)(*operands)
+
+    return call
+
+
+def _all_positive(*shapes: Any) -> Any:
+    return math.prod((s > 0 for s in shapes), start=np.True_)
+
+
+class Family(NamedTuple):
+    """A distribution in its standard form; formulas take the variable, then the shape parameters."""
+
+    log_density: Formula
+    cdf: Formula
+    sf: Formula
+    low: float = -math.inf
+    high: float = math.inf
+    valid: Formula = _all_positive
+    logcdf: Formula | None = None
+    logsf: Formula | None = None
+    ppf: Formula | None = None
+
+
+def _laplace_cdf(y: Any) -> Any:
+    left = y < 0
+    return where(left, 0.5 * np.exp(where(left, y, 0)), 1 - 0.5 * np.exp(-where(left, 0, y)))
+
+
+def _laplace_ppf(q: Any) -> Any:
+    left = q < 0.5
+    return where(left, np.log(2 * where(left, q, 0.5)), -np.log(2 * where(left, 0.5, 1 - q)))
+
+
+def _t_log_density(y: Any, df: Any) -> Any:
+    return (df + 1) * -0.5 * np.log1p(y * y / df) - 0.5 * np.log(df) - SPECIAL.betaln(0.5 * df, 0.5)
+
+
+def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
+    return SPECIAL.xlogy(a - 1, y) + SPECIAL.xlog1py(b - 1, -y) - SPECIAL.betaln(a, b)
+
+
+def _gamma_log_density(y: Any, a: Any) -> Any:
+    return SPECIAL.xlogy(a - 1, y) - y - SPECIAL.gammaln(a)
+
+
+def _chi2_log_density(y: Any, df: Any) -> Any:
+    return _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2)
+
+
+CONTINUOUS: dict[str, Family] = {
+    "norm": Family(
+        lambda y: -0.5 * (y * y) - 0.5 * math.log(2 * math.pi),
+        cdf=_function("ndtr"), sf=lambda y: SPECIAL.ndtr(-y), ppf=_function("ndtri"),
+        logcdf=_function("log_ndtr"), logsf=lambda y: SPECIAL.log_ndtr(-y),
+    ),
+    "t": Family(_t_log_density, cdf=lambda y, df: SPECIAL.stdtr(df, y), sf=lambda y, df: SPECIAL.stdtr(df, -y)),
+    "beta": Family(
+        _beta_log_density, low=0, high=1, cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
+        sf=lambda y, a, b: SPECIAL.betaincc(a, b, y), ppf=lambda q, a, b: SPECIAL.betaincinv(a, b, q),
+    ),
+    "gamma": Family(
+        _gamma_log_density, low=0, cdf=lambda y, a: SPECIAL.gammainc(a, y), sf=lambda y, a: SPECIAL.gammaincc(a, y),
+        ppf=lambda q, a: SPECIAL.gammaincinv(a, q),
+    ),
+    "chi2": Family(
+        _chi2_log_density, low=0, cdf=lambda y, df: SPECIAL.gammainc(0.5 * df, 0.5 * y),
+        sf=lambda y, df: SPECIAL.gammaincc(0.5 * df, 0.5 * y), ppf=lambda q, df: 2 * SPECIAL.gammaincinv(0.5 * df, q),
+    ),
+    "laplace": Family(
+        lambda y: -np.abs(y) - math.log(2), cdf=_laplace_cdf, sf=lambda y: _laplace_cdf(-y), ppf=_laplace_ppf
+    ),
+    "expon": Family(
+        lambda y: -y, low=0, cdf=lambda y: -np.expm1(-y), sf=lambda y: np.exp(-y), logsf=lambda y: -y,
+        ppf=lambda q: -np.log1p(-q),
+    ),
+    "uniform": Family(lambda y: y * 0.0, low=0, high=1, cdf=lambda y: y, sf=lambda y: 1 - y, ppf=lambda q: q * 1.0),
+}  # fmt: skip
+
+
+def _poisson_log_mass(k: Any, mu: Any) -> Any:
+    return SPECIAL.xlogy(k, mu) - SPECIAL.gammaln(k + 1) - mu
+
+
+DISCRETE: dict[str, Family] = {
+    "poisson": Family(
+        _poisson_log_mass, low=0, valid=lambda mu: mu >= 0,
+        cdf=lambda k, mu: SPECIAL.gammaincc(k + 1, mu), sf=lambda k, mu: SPECIAL.gammainc(k + 1, mu),
+    ),
+}  # fmt: skip
+
+
+def _within(formula: Formula, family: Family, y: Any, shapes: Any, below: float, above: float) -> Any:
+    """A formula on the support and constants beside it; nan stays nan, and what is not used has finite derivatives."""
+    if family.low == -math.inf:
+        return formula(y, *shapes)
+    outside = y < family.low if family.high == math.inf else (y < family.low) | (y > family.high)
+    if known(outside) and not np.any(outside):
+        return formula(y, *shapes)
+    value = formula(where(outside, family.low + 0.5, y), *shapes)
+    beside = below if below == above or family.high == math.inf else where(y < family.low, below, above)
+    return where(outside, beside, value)
+
+
+def _density(family: Family, y: Any, shapes: Any) -> Any:
+    return _within(family.log_density, family, y, shapes, -math.inf, -math.inf)
+
+
+def _cdf(family: Family, y: Any, shapes: Any) -> Any:
+    return _within(family.cdf, family, y, shapes, 0.0, 1.0)
+
+
+def _sf(family: Family, y: Any, shapes: Any) -> Any:
+    return _within(family.sf, family, y, shapes, 1.0, 0.0)
+
+
+def _logcdf(family: Family, y: Any, shapes: Any) -> Any:
+    return family.logcdf(y, *shapes) if family.logcdf else np.log(_cdf(family, y, shapes))
+
+
+def _logsf(family: Family, y: Any, shapes: Any) -> Any:
+    if family.logsf:
+        return _within(family.logsf, family, y, shapes, 0.0, -math.inf)
+    return np.log(_sf(family, y, shapes))
+
+
+STANDARD: dict[str, Formula] = {"cdf": _cdf, "sf": _sf, "logcdf": _logcdf, "logsf": _logsf}
+
+
+def _continuous(name: str) -> Formula:
+    """What stands for a method of a continuous distribution: the standard form, moved by loc and stretched by scale."""
+
+    def method(self: Any, x: Any, *args: Any, **options: Any) -> Any:
+        family = _family(CONTINUOUS, self, name)
+        shapes, loc, scale = self._parse_args(*args, **options)
+        x, loc, scale, *shapes = map(inexact, (x, loc, scale, *shapes))
+        fine = family.valid(*shapes) & (scale > 0)
+        if name == "ppf":
+            if family.ppf is None:
+                raise _refused(self, name)
+            return guarded(fine, family.ppf(x, *shapes) * scale + loc, math.nan)
+        y = (x - loc) / scale
+        if name == "logpdf":
+            found = _density(family, y, shapes) - np.log(scale)
+        elif name == "pdf":
+            found = np.exp(_density(family, y, shapes)) / scale
+        else:
+            found = STANDARD[name](family, y, shapes)
+        return guarded(fine, found, math.nan)
+
+    return _answered(method)
+
+
+def _discrete(name: str) -> Formula:
+    """What stands for a method of a discrete distribution."""
+
+    def method(self: Any, k: Any, *args: Any, **options: Any) -> Any:
+        family = _family(DISCRETE, self, name)
+        shapes, loc, _ = self._parse_args(*args, **options)
+        k, loc, *shapes = map(inexact, (k, loc, *shapes))
+        k = k - loc
+        if name in ("logpmf", "pmf"):
+            found = guarded(k == np.floor(k), _density(family, k, shapes), -math.inf)
+            found = found if name == "logpmf" else np.exp(found)
+        else:
+            found = STANDARD[name](family, np.floor(k), shapes)
+        return guarded(family.valid(*shapes), found, math.nan)
+
+    return _answered(method)
+
+
+def _family(families: dict[str, Family], distribution: Any, name: str) -> Family:
+    if distribution.name not in families:
+        raise _refused(distribution, name)
+    return families[distribution.name]
+
+
+def _refused(distribution: Any, name: str) -> Exception:
+    return unsupported(
+        f"scipy.stats.{distribution.name}.{name} of a traced value",
+        f"write the formula with scipy.special; known are {', '.join((*CONTINUOUS, *DISCRETE))}",
+    )
+
+
+def _answered(method: Formula) -> Formula:
+    """``method`` for traced arguments, the original for others; also the distribution itself may hold traced ones."""
+
+    def handler(original: Any, self: Any, *args: Any, **options: Any) -> Any:
+        def own(*args: Any, **options: Any) -> Any:
+            return original(self, *args, **options)
+
+        return dispatch(own, lambda *a, **o: method(self, *a, **o), args, options)
+
+    return handler
+
+
+def _dirichlet_logpdf(self: Any, x: Any, alpha: Any) -> Any:
+    x, alpha = inexact(x), inexact(alpha)
+    if alpha.ndim != 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
+        raise ValueError(f"alpha of shape {alpha.shape} and x of shape {x.shape} do not fit")
+    if x.shape[0] == alpha.size - 1:
+        x = np.concatenate([x, (1 - np.sum(x, axis=0))[None]])
+    column = alpha.reshape((-1, *(1,) * (x.ndim - 1)))
+    norm = np.sum(SPECIAL.gammaln(alpha)) - SPECIAL.gammaln(np.sum(alpha))
+    found = np.sum(SPECIAL.xlogy(column - 1, x), axis=0) - norm
+    return guarded((alpha > 0).all() & (x >= 0).all(), found, math.nan)
+
+
+def _dirichlet_pdf(self: Any, x: Any, alpha: Any) -> Any:
+    return np.exp(_dirichlet_logpdf(self, x, alpha))
+
+
+@methods("scipy.stats")
+def _of_stats(stats: ModuleType) -> Iterable[Method]:
+    for name in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf"):
+        yield Method(stats.rv_continuous, name, _continuous(name))
+    for name in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
+        yield Method(stats.rv_discrete, name, _discrete(name))
+    yield Method(type(stats.dirichlet), "logpdf", _answered(_dirichlet_logpdf))
+    yield Method(type(stats.dirichlet), "pdf", _answered(_dirichlet_pdf))

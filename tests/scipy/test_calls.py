@@ -1,0 +1,132 @@
+"""SciPy's functions mean the same on traced arguments: values, derivatives in both modes to second order, lanes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+import retrograd as rg
+from retrograd import errors
+from tests.scipy.cases import CASES, Case
+
+each_call = pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
+
+
+def assert_alike(found, expected):
+    for x, y in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+        assert type(x) is type(y)
+        assert (np.shape(x), np.asarray(x).dtype) == (np.shape(y), np.asarray(y).dtype)
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-14)
+
+
+@each_call
+def test_a_traced_call_gives_what_scipy_gives(case: Case):
+    assert_alike(rg.jit(case.call)(*case.args), case.call(*case.args))
+
+
+@each_call
+def test_derivatives_hold_to_second_order(case: Case):
+    rg.check_grads(case.call, case.args, order=2)
+
+
+@each_call
+def test_lanes_are_a_loop(case: Case):
+    lanes = [tuple(x * scale for x in case.args) for scale in (1.0, 0.99)]
+    found = rg.vmap(case.call)(*(np.stack(column) for column in zip(*lanes, strict=True)))
+    for k, lane in enumerate(lanes):
+        for x, y in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, case.call(*lane))), strict=True):
+            np.testing.assert_allclose(x[k], y, rtol=1e-12, atol=1e-13)
+
+
+def test_outside_a_trace_nothing_is_changed():
+    before = scipy.special.logsumexp, scipy.stats.rv_continuous.logpdf
+    rg.grad(lambda x: scipy.special.logsumexp(x) + scipy.stats.norm.logpdf(x[0]))(np.ones(3))
+    assert (scipy.special.logsumexp, scipy.stats.rv_continuous.logpdf) == before
+
+
+def test_the_names_of_retrograd_scipy_are_scipys_own_for_plain_arguments():
+    assert rg.scipy.special.logsumexp([0.0, 0.0]) == scipy.special.logsumexp([0.0, 0.0])
+    np.testing.assert_array_equal(rg.scipy.special.softmax(np.ones(2)), [0.5, 0.5])
+
+
+def test_importing_retrograd_does_not_import_scipy():
+    program = "import sys, retrograd.scipy.stats, retrograd.scipy.sparse; print('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_module_that_uses_scipy_imports_it_and_runs_alone():
+    source = rg.grad(lambda x: np.sum(scipy.special.gammaln(x))).source(np.ones(3))
+    scope: dict = {}
+    exec(source, scope)
+    assert "import scipy.special\n" in source
+    assert "runs on NumPy and SciPy" in source
+    assert "scipy" not in rg.grad(lambda x: np.sum(np.exp(x))).source(np.ones(3))
+
+
+def test_large_arrays_reuse_memory_and_stay_right():
+    x = np.linspace(0.5, 3.0, 20_000)
+    found = rg.grad(lambda x: np.sum(scipy.special.gammaln(x) * scipy.special.erf(x)))(x)
+    g, e = scipy.special.gammaln(x), scipy.special.erf(x)
+    expected = scipy.special.digamma(x) * e + g * 2 / np.sqrt(np.pi) * np.exp(-x * x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
+
+
+ORDERS = {
+    "jv": lambda v: scipy.special.jv(v, 1.0),
+    "kve": lambda v: scipy.special.kve(v, 1.0),
+    "gammainc": lambda v: scipy.special.gammainc(v, 1.0),
+    "betainc": lambda v: scipy.special.betainc(v, 1.0, 0.5),
+    "hyp2f1": lambda v: scipy.special.hyp2f1(v, 1.0, 2.0, 0.5),
+    "zeta": lambda v: scipy.special.zeta(v, 2.0),
+    "expn": lambda v: scipy.special.expn(v, 2.0),
+    "stdtr": lambda v: scipy.special.stdtr(v, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("mode", ["grad", "jvp"])
+def test_an_order_without_a_known_derivative_is_refused_by_name(name, mode):
+    with pytest.raises(errors.NonDifferentiableError, match=f"scipy.special.{name}"):
+        rg.grad(ORDERS[name])(2.0) if mode == "grad" else rg.jvp(ORDERS[name], (2.0,), (1.0,))
+    assert np.isfinite(rg.jit(ORDERS[name])(2.0))
+
+
+def test_what_is_not_in_a_table_is_refused_by_name():
+    for call, name in (
+        (lambda x: scipy.stats.cauchy.logpdf(x), "scipy.stats.cauchy.logpdf"),
+        (lambda x: scipy.stats.t.ppf(x, 3.0), "scipy.stats.t.ppf"),
+        (lambda x: scipy.special.airy(x)[0], "scipy.special.airy"),
+    ):
+        with pytest.raises(errors.UnsupportedError, match=name):
+            rg.grad(call)(0.5)
+
+
+EDGES = np.array([-1.0, 2.0, np.nan, 0.0, 1.0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["norm", "t", "beta", "gamma", "chi2", "laplace", "expon", "uniform"])
+@pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
+def test_beside_the_support_and_without_a_distribution_it_is_as_scipy_has_it(name, method):
+    shapes = {"t": (3.5,), "beta": (2.5, 1.7), "gamma": (2.2,), "chi2": (3.3,)}.get(name, ())
+
+    def call(x, *parameters):
+        return getattr(getattr(scipy.stats, name), method)(x, *parameters)
+
+    assert_alike(rg.jit(lambda x: call(x, *shapes))(EDGES), call(EDGES, *shapes))
+    for scale in (-1.0, 0.0):
+        assert_alike(rg.jit(lambda x, s: call(x, *shapes, 0.0, s))(EDGES, scale), call(EDGES, *shapes, 0.0, scale))
+    if shapes:
+        wrong = [-s for s in shapes]
+        assert_alike(rg.jit(call)(EDGES, *wrong), call(EDGES, *wrong))
+
+
+def test_a_density_has_a_gradient_where_some_points_lie_beside_its_support():
+    x = np.array([-1.0, 0.5, 2.0])
+    slope = rg.grad(lambda a: np.sum(scipy.stats.beta.pdf(x, a, 1.0)))(2.0)
+    np.testing.assert_allclose(slope, rg.grad(lambda a: scipy.stats.beta.pdf(0.5, a, 1.0))(2.0))
