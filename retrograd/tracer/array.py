@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ControlFlowError, InternalError, TracerConversionError
-from ..ir.builder import Symbol
+from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
@@ -235,6 +235,24 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
     if STOPPED.get():
         out = stop_gradient(out)
     return _wrapped(trace, prim, operands, symbols, attrs, out, shadow, where)
+
+
+def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tracer]:
+    """Like ``apply``, for a primitive of several results in memory of their own."""
+    trace = owner(tracers_in(operands))
+    where = user_site(2)[0]
+    if all(x.const for x in tracers_in(operands)) and not _arrays(operands):
+        scratch = Builder()
+        made = prim(*(scratch.input(aval_of(shadow_of(x))) for x in operands), **attrs)
+        shadows = run_node(scratch.made[made[0].value], [shadow_of(x) for x in operands])
+        return [wrap(trace, None, shadow, where) for shadow in shadows]
+    trace.builder.where = where
+    outs = prim(*(symbol_in(trace, x) for x in operands), **attrs)
+    shadows = run_node(trace.builder.made[outs[0].value], [shadow_of(x) for x in operands])
+    for out, shadow in zip(outs, shadows, strict=True):
+        check_aval(prim, out, shadow)
+    kept = [stop_gradient(out) for out in outs] if STOPPED.get() else outs
+    return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]
 
 
 def _arrays(operands: Sequence[Any]) -> bool:

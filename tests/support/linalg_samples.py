@@ -52,13 +52,14 @@ declare(
     ),
 )  # fmt: skip
 declare("pinv", *(case(a(s, t, apart), rcond=1e-15) for t in "dfD" for s in (*TALL, *WIDE, (2, 2))))
+declare("pinv", *(case(a(s, t, apart), rcond=0.8) for t in "dfD" for s in (*TALL, *WIDE, (3, 3))))
 declare(
     "lstsq",
     *(
         case(a(s, t, apart), a(r, t), rcond=None) for t in "dfD"
         for s, r in (((3, 2), (3,)), ((4, 3), (4, 2)), ((2, 3), (2,)), ((2, 2), (2, 1)))
     ),
-    case(a((3, 2), "d", apart), a((3,)), rcond=1e-3),
+    case(a((3, 2), "d", apart), a((3,)), rcond=1e-3), case(a((2, 3), "d", apart), a((2, 2)), rcond=0.8),
 )  # fmt: skip
 for _mode in ("reduced", "r"):
     declare("qr", *(case(a(s, t, apart), mode=_mode) for t in "dfD" for s in (*TALL, (2, 2), (0, 3, 2))))

@@ -4,6 +4,6 @@ The derivatives are those of the program as NumPy runs it: ``cholesky`` and ``ei
 so the other one has no influence, and its cotangent is zero.
 """
 
-from . import determinants, factorizations, forms, solutions, spectra
+from . import determinants, factorizations, forms, least_squares, solutions, spectra
 
-__all__ = ["determinants", "factorizations", "forms", "solutions", "spectra"]
+__all__ = ["determinants", "factorizations", "forms", "least_squares", "solutions", "spectra"]

@@ -37,9 +37,9 @@ def cofactors(a):
     d = np.linalg.det(a)[..., None, None]
     flat = d == 0
     c = d * np.linalg.inv(np.where(flat, np.eye(a.shape[-1], dtype=a.dtype), a)).swapaxes(-1, -2)
-    if flat.any():
+    if np.count_nonzero(flat):
         u, s, v = np.linalg.svd(a)
-        others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(axis=-1)
+        others = np.multiply.reduce(np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]), axis=-1)
         d = (np.linalg.det(u) * np.linalg.det(v))[..., None, None]
         c = np.where(flat, d * ((u.conj() * others[..., None, :]) @ v.conj()), c)
     return c
