@@ -3,25 +3,33 @@
 from . import errors, ir, ops, passes, scipy
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.batching import vmap
+from .api.branches import cond, switch
 from .api.check import check_grads
 from .api.config import config
-from .api.control import scan
+from .api.control import associative_scan, fori_loop, map, scan, while_loop
 from .api.custom import custom_jvp, custom_vjp
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
 from .api.lens import lens
 from .api.lens_laws import check_lens
+from .api.memory import Everything, Log, Periodic, Snapshots
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
 from .api.stops import no_grad, stop_gradient
+from .fronts.functions import Function
+from .fronts.records import Record
+from .fronts.tensors import Tensor
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
 from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
+debug_counters = config.counting
+
 __all__ = [
-    "adjoint", "check_grads", "check_lens", "config", "cotangent_space", "custom_jvp", "custom_vjp", "errors", "grad",
-    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens", "linear_transpose", "linearize",
-    "no_grad", "ops", "passes", "primitive", "pull", "push", "register_container", "scan", "scipy", "stop_gradient",
-    "trace", "value_and_grad", "vjp", "vmap",
+    "Everything", "Log", "Periodic", "Snapshots", "adjoint", "associative_scan", "check_grads", "check_lens", "cond", "config", "cotangent_space", "custom_jvp", "debug_counters",
+    "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "lens", "linear_transpose", "linearize", "map", "no_grad", "ops", "passes", "primitive", "pull", "push",
+    "register_container", "scan", "scipy", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

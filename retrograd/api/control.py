@@ -1,32 +1,44 @@
-"""Structured control flow: scan."""
+"""Loops: scan, fori_loop, while_loop, map, associative_scan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..errors import CarryError, OptionError, ShapeError
-from ..ir.builder import Builder, Symbol
-from ..ir.evaluate import run_node
 from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
 from ..ops.structural.scan import scan as scan_primitive
-from ..passes.inline import inline_into
-from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
-from ..tracer.record import Recorded, enclosing, record
-from ..tracer.trace import Capture, Trace, traceable
-from ..tracer.tree import children, flatten, leaf_paths, unflatten
+from ..ops.structural.stack import step_numbers
+from ..ops.structural.while_loop import while_loop as while_primitive
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.record import enclosing
+from ..tracer.tree import children, flatten, unflatten
 from ..tracer.where import user_site
+from .bodies import (
+    as_arrays,
+    captures_first,
+    check_carry,
+    check_functions,
+    closed,
+    decision,
+    one_bool,
+    operand,
+    put,
+    recorded_body,
+    results_named,
+    strong,
+    typed,
+)
 from .compiled import Compiled
-from .signature import parameter_names
+from .memory import MemoryPlan, plan_of
 
 
 def scan(
     body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, *,
-    reverse: bool = False,
+    reverse: bool = False, memory: MemoryPlan = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
@@ -40,51 +52,37 @@ def scan(
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
     """
-    if not callable(body):
-        raise OptionError(
-            f"scan wants a body, got {type(body).__name__}", where=user_site()[0],
-            remedy="write scan(body, init, xs) with body(carry, x) -> (carry, y)",
-        )  # fmt: skip
+    check_functions("scan", "scan(body, init, xs) with body(carry, x) -> (carry, y)", body)
     trace = enclosing()
     if trace is None:
-        run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse), "scan")
-        result: tuple[Any, Any] = run(_as_arrays(init), _as_arrays(xs))
+        run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse, memory=memory), "scan")
+        result: tuple[Any, Any] = run(as_arrays(init), as_arrays(xs))
         return result
     carry, carry_spec = flatten(init)
     items, xs_spec = flatten(xs)
     n = _length(items, length)
-    carry = [_strong(x) for x in carry]
+    carry = [strong(x) for x in carry]
     shadows = [shadow_of(x) for x in carry]
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
-
-    def run_body(leaves: Sequence[Any]) -> Any:
-        c, x = unflatten(carry_spec, leaves[: len(carry)]), unflatten(xs_spec, leaves[len(carry) :])
-        return body(c, x)
-
-    name = getattr(body, "__name__", "body")
-    own = parameter_names(body)
-    names = own if len(own) == 2 else ["carry", "x"]
-    parts = zip(names, (carry_spec, xs_spec), strict=True)
-    hints = [f"{a}_{p}" if p else a for a, spec in parts for p in leaf_paths(spec)]
-    with nullcontext() if n else np.errstate(all="ignore"):  # without steps, the example is made up
-        recorded = record(run_body, name if name.isidentifier() else "body", [*shadows, *firsts], hints, concrete=False)
-    y_spec = _checked(recorded, carry_spec, [aval_of(s) for s in shadows])
-    return _emit(trace, recorded, carry, items, n, reverse, carry_spec, y_spec)
-
-
-def _as_arrays(tree: Any) -> Any:
-    leaves, spec = flatten(tree)
-    return unflatten(spec, [_strong(x) for x in leaves])
-
-
-def _strong(x: Any) -> Any:
-    """A Python number as the NumPy scalar that it becomes in a loop."""
-    if isinstance(x, Tracer):
-        return x if isinstance(x.shadow, (np.ndarray, np.generic)) else x.astype(x.dtype)
-    if isinstance(x, (bool, int, float, complex)):
-        return aval_of(x).dtype.type(x)
-    traceable(x)
-    return x
+    recorded = recorded_body(body, "body", [(shadows, carry_spec), (firsts, xs_spec)], runs=n > 0)
+    spec = recorded.out_spec
+    if recorded.statics or spec.type is not tuple or len(children(spec)) != 2:
+        raise CarryError(
+            f"the body returns {results_named(recorded)}, not a pair (carry, y)", where=user_site()[0],
+            remedy="return carry, y",
+        )  # fmt: skip
+    before = [aval_of(s) for s in shadows]
+    check_carry(recorded, carry_spec, before, children(spec)[0])
+    k = len(carry)
+    graph = captures_first(typed(recorded.graph, before), k + len(items))
+    attrs = {
+        "arrays": len(graph.outputs) - k, "body": graph, "carry": k, "consts": len(recorded.captures), "length": n,
+        "reverse": reverse,
+    }  # fmt: skip
+    if (plan := plan_of(memory)) is not None:
+        attrs["memory"] = plan
+    tracers = put(trace, scan_primitive, attrs, [operand(trace, x) for x in (*recorded.captures, *carry, *items)])
+    return unflatten(carry_spec, tracers[:k]), unflatten(children(spec)[1], tracers[k:])
 
 
 def _length(items: Sequence[Any], length: int | None) -> int:
@@ -104,57 +102,152 @@ def _length(items: Sequence[Any], length: int | None) -> int:
     return int(n)
 
 
-def _checked(recorded: Recorded, carry_spec: Any, before: list[Aval]) -> Any:
-    """The structure of ``y``; CarryError where the carry changes."""
-    where = user_site()[0]
-    spec = recorded.out_spec
-    if recorded.statics or spec.type is not tuple or len(children(spec)) != 2:
-        raise CarryError(f"the body returns {spec}, not a pair (carry, y)", where=where, remedy="return carry, y")
-    if children(spec)[0] != carry_spec:
-        raise CarryError(
-            f"the carry has the structure {carry_spec}, but the body returns {children(spec)[0]}", where=where,
-            remedy="return a carry with the containers of init",
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """``f`` of each ``x`` along the first axis of ``xs``, one after the other; the results along a first axis.
+
+    ``rg.vmap(f)(xs)`` gives the same, all at once. Raises ShapeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.map(lambda x: x * x, np.array([1.0, 2.0, 3.0]))
+    array([1., 4., 9.])
+    """
+    check_functions("map", "map(f, xs)", f)
+    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+    """``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; the last carry.
+
+    ``n`` may be a Python int or a traced integer; without steps the result is ``init``. ``i`` behaves like the Python
+    int of ``for i in range(n)``. The body is recorded once; it may close over traced values, which get gradients.
+    Raises CarryError where the carry changes its structure, shapes or dtypes, OptionError.
+
+    >>> import retrograd as rg
+    >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
+    4.0
+    """
+    check_functions("fori_loop", "fori_loop(n, body, init) with body(i, carry) -> carry", body)
+    n = _count(n)
+    trace = enclosing()
+    if trace is None:
+        return Compiled(lambda init: fori_loop(n, body, init), "fori_loop")(as_arrays(init))
+    leaves, spec = flatten(init)
+    carry = [strong(x) for x in leaves]
+    shadows = [shadow_of(x) for x in carry]
+    steps = int(shadow_of(n))
+    number = flatten(0)[1]
+    recorded = recorded_body(body, "body", [([0], number), (shadows, spec)], runs=steps > 0)
+    before = [aval_of(s) for s in shadows]
+    check_carry(recorded, spec, before)
+    k, consts = len(carry), len(recorded.captures)
+    graph = typed(recorded.graph, before)
+    i, *rest = graph.inputs
+    known = not isinstance(n, Tracer)
+    graph = Graph(graph.name, (*rest[k:], *rest[:k], i), graph.nodes, graph.outputs)
+    length = max(steps, 0) if known else -1
+    attrs = {"arrays": 0, "body": graph, "carry": k, "consts": consts, "length": length, "reverse": False}
+    count = [] if known else [operand(trace, n)]
+    numbers = trace.builder.emit(
+        step_numbers, [s.value for s, _ in count], {"aval": Aval((), np.dtype(np.int64), "python", (length,))}
+    )
+    given = [*count, *(operand(trace, x) for x in (*recorded.captures, *carry)), (numbers[0], range(steps))]
+    return unflatten(spec, put(trace, scan_primitive, attrs, given))
+
+
+def _count(n: Any) -> Any:
+    """A number of steps: a Python int, or a traced integer."""
+    value = shadow_of(n)
+    if np.ndim(value) or np.asarray(value).dtype.kind not in "iu":
+        raise OptionError(
+            f"{type(value).__name__} {value!r} is no number of steps", where=user_site()[0],
+            remedy="give an integer: int(n) if it is known, n.astype(int) if it is traced",
         )  # fmt: skip
-    after = recorded.graph.out_avals[: len(before)]
-    for a, b in zip(before, after, strict=True):
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            raise CarryError(
-                f"the carry is {a} before the body and {b} after it", where=where,
-                remedy="start from the shape and dtype that the body returns",
-            )  # fmt: skip
-    return children(spec)[1]
+    return n if isinstance(n, Tracer) and not n.const else int(value)
 
 
-def _emit(
-    trace: Trace, recorded: Recorded, carry: list[Any], items: list[Any], n: int, reverse: bool, carry_spec: Any,
-    y_spec: Any,
-) -> tuple[Any, Any]:  # fmt: skip
-    k, x = len(carry), len(items)
-    graph = _coerced(recorded.graph, k)
-    inputs = graph.inputs
-    body = Graph(graph.name, (*inputs[k + x :], *inputs[:k], *inputs[k : k + x]), graph.nodes, graph.outputs)
-    symbols = [_payload(trace, c) for c in recorded.captures]
-    symbols += [symbol_in(trace, v) for v in (*carry, *items)]
+def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+    """``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; the last carry.
+
+    The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
+    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. Raises
+    CarryError where the carry changes its structure, shapes or dtypes, ShapeError where ``cond`` gives no number.
+
+    >>> import retrograd as rg
+    >>> root = lambda a: rg.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
+    >>> round(float(rg.grad(root)(2.0)), 12)
+    0.353553390593
+    """
+    check_functions("while_loop", "while_loop(cond, body, init)", cond, body)
+    trace = enclosing()
+    if trace is None:
+        return Compiled(lambda init: while_loop(cond, body, init), "while_loop")(as_arrays(init))
+    leaves, spec = flatten(init)
+    carry = [strong(x) for x in leaves]
+    shadows = [shadow_of(x) for x in carry]
+    decide = recorded_body(cond, "cond", [(shadows, spec)])
+    one_bool("the condition of a while loop", decide)
+    runs = bool(decide.shadows[0]) if decide.shadows else True
+    step = recorded_body(body, "body", [(shadows, spec)], runs=runs)
+    before = [aval_of(s) for s in shadows]
+    check_carry(step, spec, before)
+    k = len(carry)
+    (cond_graph, body_graph), captures = closed(
+        [(decide.graph, k, decide.captures), (typed(step.graph, before), k, step.captures)]
+    )
     attrs = {
-        "arrays": len(body.outputs) - k, "body": body, "carry": k, "consts": len(recorded.captures), "length": n,
-        "reverse": reverse,
+        "body": captures_first(body_graph, k), "carry": k, "cond": captures_first(decision(cond_graph), k),
+        "consts": len(captures),
     }  # fmt: skip
-    where = trace.builder.where = user_site()[0]
-    outs = trace.builder.emit(scan_primitive, [s.value for s in symbols], attrs)
-    node = trace.builder.made[outs[0].value] if outs else None
-    values = [c.shadow for c in recorded.captures] + [shadow_of(v) for v in (*carry, *items)]
-    results = run_node(node, values) if node is not None else ()
-    tracers = wrap_all(trace, outs, results, where)
-    return unflatten(carry_spec, tracers[:k]), unflatten(y_spec, tracers[k:])
+    return unflatten(spec, put(trace, while_primitive, attrs, [operand(trace, x) for x in (*captures, *carry)]))
 
 
-def _payload(trace: Trace, capture: Capture) -> Symbol:
-    return capture.payload if isinstance(capture.payload, Symbol) else symbol_in(trace, capture.payload)
+def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
+    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along the first axis, of an associative ``f``.
+
+    ``f`` is applied to whole slices along that axis, so it must work elementwise along it, as ``np.add`` and batched
+    ``np.matmul`` do; it runs a number of times that grows with the logarithm of the length. ``xs`` is a tree, which
+    ``f`` keeps: CarryError otherwise.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.associative_scan(np.maximum, np.array([1.0, 3.0, 2.0, 4.0]))
+    array([1., 3., 3., 4.])
+    """
+    check_functions("associative_scan", "associative_scan(f, xs) with f(a, b)", f)
+    if enclosing() is None:
+        return Compiled(lambda xs: associative_scan(f, xs), "associative_scan")(as_arrays(xs))
+    items, spec = flatten(xs)
+    n = _length(items, None)
+
+    def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        found, after = flatten(f(unflatten(spec, a), unflatten(spec, b)))
+        if after != spec or any(_kind(x) != _kind(y) for x, y in zip(found, a, strict=True)):
+            raise CarryError(
+                f"f takes {spec} of {', '.join(_kind(x) for x in a)} and returns {after} of "
+                f"{', '.join(_kind(x) for x in found)}", where=user_site()[0], remedy="return what comes in",
+            )  # fmt: skip
+        return found
+
+    def sums(parts: list[Any], n: int) -> list[Any]:
+        """Of pairs of neighbours first; what stands between them follows by one more application."""
+        if n < 2:
+            return parts
+        odd = sums(combine([x[: n - 1 : 2] for x in parts], [x[1::2] for x in parts]), n // 2)
+        even = [x[:1] for x in parts]
+        if n > 2:
+            later = combine([x[: (n - 1) // 2] for x in odd], [x[2::2] for x in parts])
+            even = [np.concatenate([x, y]) for x, y in zip(even, later, strict=True)]
+        return [_interleaved(x, y) for x, y in zip(even, odd, strict=True)]
+
+    return unflatten(spec, sums([x[:] for x in items], n))
 
 
-def _coerced(graph: Graph, k: int) -> Graph:
-    """The body with carries of exactly the avals that come in: a scalar is no 0-d array."""
-    b = Builder()
-    inputs = b.inputs_like(graph.inputs)
-    outs = inline_into(b, graph, inputs)
-    return b.graph(graph.name, [b.coerce(o, i.aval) for o, i in zip(outs[:k], inputs[:k], strict=True)] + outs[k:])
+def _kind(x: Any) -> str:
+    return str(aval_of(shadow_of(x)))
+
+
+def _interleaved(even: Any, odd: Any) -> Any:
+    """Rows of the two in turn, beginning and, if there is one more, ending with ``even``."""
+    n, m = len(odd), len(even)
+    pairs = np.stack([even[:n], odd], axis=1)
+    rows = np.reshape(pairs, (2 * n, *odd.shape[1:]))
+    return rows if m == n else np.concatenate([rows, even[n:]])

@@ -13,6 +13,7 @@ import numpy as np
 from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.primitive import REGISTRY, literal
+from ...ir.schedule import PLACERS
 from ...ir.types import Where
 from ..names import Names
 
@@ -43,7 +44,7 @@ class Scope:
     """A module under construction: its functions, called ones first, and the names at its top."""
 
     def __init__(self) -> None:
-        self.names = Names(HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())))
+        self.names = Names([*HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())), *PLACERS, "count"])
         self.functions: list[Function] = []
         self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
@@ -108,6 +109,21 @@ class Emitter:
         if len(self.lines) == start:
             self.line("pass")
         self.depth -= 1
+
+    @contextmanager
+    def loop(self, condition: Graph, arguments: Sequence[str]) -> Iterator[None]:
+        """Statements inside repeat while the condition holds; it is the header if it is one expression."""
+        at = len(self.lines)
+        with self.block("while True:"):
+            (go,) = self.inline(condition, arguments, bound=len(arguments))
+            own = self.lines[at + 1 :]
+            if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
+                test = own[0].text.removeprefix(f"{go} = ") if own else go
+                self.lines[at:] = [self.lines[at]._replace(text=f"while {test}:")]
+            else:
+                with self.block(f"if not {go}:"):
+                    self.line("break")
+            yield
 
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.

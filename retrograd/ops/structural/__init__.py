@@ -1,5 +1,5 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import call, cond, custom, guard, host, scan, stack, while_loop
+from . import applied, call, cond, custom, guard, host, scan, stack, sweep, while_loop
 
-__all__ = ["call", "cond", "custom", "guard", "host", "scan", "stack", "while_loop"]
+__all__ = ["applied", "call", "cond", "custom", "guard", "host", "scan", "stack", "sweep", "while_loop"]

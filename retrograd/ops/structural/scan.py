@@ -3,57 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.graph import Graph, Node
-from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
 from ...ir.types import Aval
 from ..batching import lanes
-from ..shape import move_axis
+from ..elementwise import lt
+from ..reduce import argmax, max_
+from ..shape import broadcast_to, move_axis
 from .flags import instantiated, picked, spread
+from .loops import (
+    Layout,
+    active_inputs,
+    active_outputs,
+    batched_body,
+    borrowed,
+    chosen,
+    fused_body,
+    interleaved,
+    lane_aval,
+    make_scan,
+    narrowed,
+    parted,
+    split_body,
+    step_of,
+    transposed_by_splitting,
+)
 
-
-@dataclass(frozen=True)
-class Layout:
-    """How operands and results of a scan divide: consts, carry, xs → carry, arrays, stacks.
-
-    The body is ``(consts, carry, x_t) -> (carry, arrays, stacks)``. Arrays are collected into one array with
-    a leading axis of steps, stacks into a list of references.
-    """
-
-    consts: int
-    carry: int
-    arrays: int
-
-    def operands(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        a, b = self.consts, self.consts + self.carry
-        return list(items[:a]), list(items[a:b]), list(items[b:])
-
-    def results(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        a, b = self.carry, self.carry + self.arrays
-        return list(items[:a]), list(items[a:b]), list(items[b:])
+INT = np.dtype(np.int64)
 
 
 def layout(node: Node) -> Layout:
-    """The layout of a scan node."""
+    """The layout of a scan node, of which the number of steps, if it is an operand, is no part."""
     return Layout(node.attrs["consts"], node.attrs["carry"], node.attrs["arrays"])
 
 
-def step_of(x: Aval) -> Aval:
-    """The aval of ``xs[t]``."""
-    if x.steps is not None:
-        return x.unstacked()
-    return Aval(x.shape[1:], x.dtype, "array" if x.ndim > 1 else "scalar")
+def counted(node: Node, items: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The number of steps among the operands, where the length is -1, and the others."""
+    return (items[0], list(items[1:])) if node.attrs["length"] < 0 else (None, list(items))
 
 
 def _scan_shape(
-    *avals: Aval, body: Graph, consts: int, carry: int, arrays: int, length: int, reverse: bool
-) -> tuple[Aval, ...]:
+    *avals: Aval, body: Graph, consts: int, carry: int, arrays: int, length: int, reverse: bool,
+    memory: tuple[Any, ...] | None = None,
+) -> tuple[Aval, ...]:  # fmt: skip
     parts = Layout(consts, carry, arrays)
+    if length < 0:
+        count, *rest = avals
+        if count.shape or count.dtype.kind not in "iu" or arrays:
+            raise ValueError(f"{count} steps, or arrays of so many rows, cannot be")
+        avals = tuple(rest)
     c, k, xs = parts.operands(avals)
     if any((x.steps[0] if x.steps else x.shape[0]) != length for x in xs):
         raise ValueError(f"xs {', '.join(map(str, xs))} have not {length} steps")
@@ -66,8 +70,9 @@ def _scan_shape(
 
 
 def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
-    parts, length = layout(node), node.attrs["length"]
-    consts, carry, xs = parts.operands(args)
+    parts, (count, rest) = layout(node), counted(node, args)
+    length = node.attrs["length"] if count is None else int(count)
+    consts, carry, xs = parts.operands(rest)
     steps = range(length)[::-1] if node.attrs["reverse"] else range(length)
     _, ys, stacks = parts.results(node.outputs)
     arrays = [np.empty(y.aval.shape, y.aval.dtype) for y in ys]
@@ -81,8 +86,10 @@ def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 
 
 def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    parts, length, reverse = layout(node), node.attrs["length"], node.attrs["reverse"]
-    consts, carry, xs = parts.operands(ins)
+    parts, (count, rest), reverse = layout(node), counted(node, ins), node.attrs["reverse"]
+    length = node.attrs["length"]
+    last, n = (length - 1, length) if count is None else (f"{count} - 1", count)
+    consts, carry, xs = parts.operands(rest)
     k_out, arrays, stacks = parts.results(outs)
     _, ys, _ = parts.results(node.outputs)
     for out, init in zip(k_out, carry, strict=True):
@@ -93,7 +100,7 @@ def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> Non
     for name in stacks:
         emitter.line(f"{name} = []")
     t = emitter.fresh("t")
-    steps = f"range({length - 1}, -1, -1)" if reverse else f"range({length})"
+    steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
     with emitter.block(f"for {t} in {steps}:"):
         names = [*consts, *k_out, *(f"{x}[{t}]" for x in xs)]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
@@ -110,115 +117,31 @@ def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> Non
             emitter.line(f"{name}.reverse()")
 
 
-def make_scan(
-    b: Builder, body: Graph, parts: Layout, operands: Sequence[Symbol], length: int, reverse: bool
-) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
-    """Emit a scan; its results as carry, arrays and stacks."""
-    attrs = {
-        "arrays": parts.arrays, "body": body, "carry": parts.carry, "consts": parts.consts, "length": length,
-        "reverse": reverse,
-    }  # fmt: skip
-    outs = b.emit(scan, [x.value for x in operands], attrs, [v.hint for v in body.outputs])
-    return parts.results(outs)
-
-
-def _active(node: Node, tans: Sequence[Any]) -> tuple[list[bool], Any]:
-    """Which body inputs have tangents, as a fixpoint over the carries, and the linearized body."""
-    parts = layout(node)
-    active = [t is not None for t in tans]
-    while True:
-        lin = TRANSFORMS.linearize(node.attrs["body"], active)
-        grown = list(active)
-        for i, on in enumerate(lin.out_active[: parts.carry]):
-            grown[parts.consts + i] |= on
-        if grown == active:
-            return active, lin
-        active = grown
-
-
 def _scan_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
-    active, lin = _active(node, tans)
-    full = [instantiated(b, t, x.aval) if on else None for t, x, on in zip(tans, args, active, strict=True)]
-    return (_jvp_split if split else _jvp_fused)(b, node, args, full, active, lin)
-
-
-def _outputs_active(parts: Layout, active: list[bool], out_active: Sequence[bool]) -> list[bool]:
-    return [*active[parts.consts : parts.consts + parts.carry], *out_active[parts.carry :]]
-
-
-def _jvp_fused(
-    b: Builder, node: Node, args: list[Symbol], tans: list[Any], active: list[bool], lin: Any
-) -> tuple[list[Any], list[Any]]:
-    """One scan over (consts, ċ | carry, k̇ | xs, ẋ)."""
-    parts, body = layout(node), node.attrs["body"]
-    on = _outputs_active(parts, active, lin.out_active)
-    inner = Builder()
-    groups, dots = [], []
-    for values, flags in zip(parts.operands(body.inputs), parts.operands(active), strict=True):
-        groups += inner.inputs_like(values)
-        dots += spread(inner.inputs_like(picked(values, flags)), flags)
-    outs, douts = TRANSFORMS.jvp(inner, body, groups, dots, False)
-    douts = [instantiated(inner, d, o.aval) if f else None for d, o, f in zip(douts, outs, on, strict=True)]
-    results: list[Symbol] = []
-    for o, d in zip(parts.results(outs), parts.results(douts), strict=True):
-        results += [*o, *(x for x in d if x is not None)]
-    operands: list[Symbol] = []
-    for a, t in zip(parts.operands(args), parts.operands(tans), strict=True):
-        operands += [*a, *(x for x in t if x is not None)]
-    c_on, k_on, _ = parts.operands(active)
-    _, y_on, _ = parts.results(on)
-    wide = Layout(parts.consts + sum(c_on), parts.carry + sum(k_on), parts.arrays + sum(y_on))
-    made = make_scan(b, inner.graph(body.name, results), wide, operands, node.attrs["length"], node.attrs["reverse"])
-    primal: list[Any] = []
-    tangent: list[Any] = []
-    for got, flags in zip(made, parts.results(on), strict=True):
-        primal += got[: len(flags)]
-        tangent += spread(got[len(flags) :], flags)
-    return primal, tangent
-
-
-def _jvp_split(
-    b: Builder, node: Node, args: list[Symbol], tans: list[Any], active: list[bool], lin: Any
-) -> tuple[list[Any], list[Any]]:
-    """Two scans: one forward that also stacks the residuals, and a linear one that reads them."""
     parts, body, length, reverse = layout(node), node.attrs["body"], node.attrs["length"], node.attrs["reverse"]
-    forward = lin.forward
-    c_in, _, x_in = parts.operands(forward.inputs)
-    operand = dict(zip(forward.inputs, args, strict=True))
-    as_const = [r for r in lin.residuals if r in c_in]
-    as_xs = [r for r in lin.residuals if r in x_in]
-    stacked = [r for r in lin.residuals if r not in c_in and r not in x_in]
-    outs = forward.outputs[: len(body.outputs)]
-    grown = Graph(body.name, forward.inputs, forward.nodes, (*outs, *stacked))
-    carry, arrays, stacks = make_scan(b, grown, parts, args, length, reverse)
-    own, saved = stacks[: len(stacks) - len(stacked)], stacks[len(stacks) - len(stacked) :]
-
-    on = _outputs_active(parts, active, lin.out_active)
-    inner = Builder()
-    known = dict(zip(as_const, inner.inputs_like(as_const), strict=True))
-    c_dot, k_dot, x_dot = (
-        picked(v, f) for v, f in zip(parts.operands(forward.inputs), parts.operands(active), strict=True)
-    )
-    dots = inner.inputs_like(c_dot) + inner.inputs_like(k_dot)
-    known |= dict(zip((*as_xs, *stacked), inner.inputs_like((*as_xs, *stacked)), strict=True))
-    dots += inner.inputs_like(x_dot)
-    got = TRANSFORMS.inline(inner, lin.linear, [*(known[r] for r in lin.residuals), *dots])
-    douts = spread(got, lin.out_active)
-    results = [instantiated(inner, d, o.aval) for d, o, f in zip(douts, outs, on, strict=True) if f]
-    c_tan, k_tan, x_tan = ([t for t in group if t is not None] for group in parts.operands(tans))
-    _, y_on, _ = parts.results(on)
-    narrow = Layout(len(as_const) + len(c_dot), len(k_dot), sum(y_on))
-    operands = [*(operand[r] for r in as_const), *c_tan, *k_tan, *(operand[r] for r in as_xs), *saved, *x_tan]
-    k, a, s = make_scan(b, inner.graph(f"{body.name}_linear", results), narrow, operands, length, reverse)
-    return [*carry, *arrays, *own], spread([*k, *a, *s], on)
+    (count, args), (_, tans) = counted(node, args), counted(node, tans)
+    memory = node.attrs.get("memory")
+    active, lin = active_inputs(parts, body, tans)
+    tans = [instantiated(b, t, x.aval) if on else None for t, x, on in zip(tans, args, active, strict=True)]
+    if split:
+        halves = split_body(parts, body, active, lin)
+        made = make_scan(b, halves.forward, halves.wide, halves.operands(b, args), length, reverse, count, memory)
+        return halves.tangents(b, made, args, tans, length, reverse, count)
+    on = active_outputs(parts, active, lin.out_active)
+    graph, wide = fused_body(parts, body, active, on)
+    operands = interleaved(parts.operands(args), parts.operands(tans))
+    return parted(make_scan(b, graph, wide, operands, length, reverse, count, memory), parts.results(on))
 
 
 def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
     """The scan in the other direction: carries are the carry's cotangents and sums over linear consts."""
     parts, body, length = layout(node), node.attrs["body"], node.attrs["length"]
+    if _computes_known_carries(node, operands):
+        return transposed_by_splitting(b, node, operands, cts)
+    count, operands = counted(node, operands)
     linear = [not isinstance(x, Symbol) for x in operands]
     c_lin, _, x_lin = parts.operands(linear)
-    _, _, xs = parts.operands(operands)
+    consts, _, xs = parts.operands(operands)
     c_in, k_in, x_in = parts.operands(body.inputs)
     ct_k, ct_ys, ct_stacks = parts.results(cts)
     ct_k = [instantiated(b, ct, x.aval) for ct, x in zip(ct_k, k_in, strict=True)]
@@ -226,10 +149,11 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     has_ct = [ct is not None for ct in step_cts]
 
     inner = Builder()
-    known_c = spread(inner.inputs_like(v for v, f in zip(c_in, c_lin, strict=True) if not f), [not f for f in c_lin])
+    known_c = _known(inner, c_in, c_lin)
     k_ct = inner.inputs_like(k_in)
-    sums = inner.inputs_like(picked(c_in, c_lin))
-    known_x = spread(inner.inputs_like(v for v, f in zip(x_in, x_lin, strict=True) if not f), [not f for f in x_lin])
+    totals = [replace(v.aval, kind="scalar") if v.aval.kind == "python" else v.aval for v in picked(c_in, c_lin)]
+    sums = [inner.input(aval, v.hint) for aval, v in zip(totals, picked(c_in, c_lin), strict=True)]
+    known_x = _known(inner, x_in, x_lin)
     step_outs = body.outputs[parts.carry :]
     y_ct = [inner.input(step_of(ct.aval)) if ct is not None else None for ct in step_cts]
     y_ct = [None if s is None else inner.coerce(s, o.aval) for s, o in zip(y_ct, step_outs, strict=True)]
@@ -237,62 +161,118 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     n = sum(c_lin)
     into_c, into_k, into_x = found[:n], found[n : n + parts.carry], found[n + parts.carry :]
     new_k = [instantiated(inner, ct, v.aval) for ct, v in zip(into_k, k_in, strict=True)]
-    new_c = [s if ct is None else inner.coerce(s + ct, s.aval) for s, ct in zip(sums, into_c, strict=True)]
+    new_c = [s if ct is None else _sum(inner, s, ct) for s, ct in zip(sums, into_c, strict=True)]
     lin_x = picked(list(zip(x_in, xs, strict=True)), x_lin)
-    new_x = [instantiated(inner, ct, v.aval) for ct, (v, _) in zip(into_x, lin_x, strict=True)]
-    is_list = [x.aval.steps is not None for _, x in lin_x]
+    gets = [ct is not None for ct in into_x]  # what gets no cotangent needs no zeros, whose number may be unknown
+    new_x = [inner.coerce(ct, v.aval) for ct, (v, _) in zip(into_x, lin_x, strict=True) if ct is not None]
+    is_list = [x.aval.steps is not None for _, x in picked(lin_x, gets)]
     results = [*new_k, *new_c, *picked(new_x, [not f for f in is_list]), *picked(new_x, is_list)]
 
     back = Layout(parts.consts - n, parts.carry + n, len(is_list) - sum(is_list))
-    zeros = [b.zeros(v.aval) for v in picked(c_in, c_lin)]
-    known = [x for x in operands if isinstance(x, Symbol)]
-    known_consts, known_xs = known[: back.consts], [x for x in xs if isinstance(x, Symbol)]
+    zeros = [b.zeros(aval) for aval in totals]
+    known_consts, known_xs = ([x for x in group if isinstance(x, Symbol)] for group in (consts, xs))
     given = [*known_consts, *ct_k, *zeros, *known_xs, *picked(step_cts, has_ct)]
     graph = inner.graph(f"{body.name}_adjoint", results)
-    k, arrays, lists = make_scan(b, graph, back, given, length, not node.attrs["reverse"])
+    k, arrays, lists = make_scan(b, graph, back, given, length, not node.attrs["reverse"], count)
     into_arrays, into_lists = iter(arrays), iter(lists)
-    x_cts = iter([next(into_lists) if f else next(into_arrays) for f in is_list])
+    x_cts = iter(spread([next(into_lists) if f else next(into_arrays) for f in is_list], gets))
     sums_out = iter(k[parts.carry :])
     return [
-        *(next(sums_out) if f else None for f in c_lin), *k[: parts.carry], *(next(x_cts) if f else None for f in x_lin)
+        *([] if count is None else [None]), *(next(sums_out) if f else None for f in c_lin), *k[: parts.carry],
+        *(next(x_cts) if f else None for f in x_lin),
     ]  # fmt: skip
+
+
+def _computes_known_carries(node: Node, operands: Sequence[Any]) -> bool:
+    """Whether a carry depends on nothing linear. One that starts from a known zero may still be linear."""
+    parts, body = layout(node), node.attrs["body"]
+    linear = [not isinstance(x, Symbol) for x in counted(node, operands)[1]]
+    while True:
+        reached = {v for v, f in zip(body.inputs, linear, strict=True) if f}
+        for inner in body.nodes:
+            if any(v in reached for v in inner.inputs):
+                reached.update(inner.outputs)
+        grown = list(linear)
+        for i, v in enumerate(body.outputs[: parts.carry]):
+            grown[parts.consts + i] |= v in reached
+        if grown == linear:
+            return not all(parts.operands(linear)[1])
+        linear = grown
+
+
+def _known(inner: Builder, values: Sequence[Value], linear: Sequence[bool]) -> list[Any]:
+    """Inputs for the values that are known, None for the others."""
+    known = [not f for f in linear]
+    return spread(inner.inputs_like(picked(values, known)), known)
+
+
+def _sum(inner: Builder, total: Symbol, ct: Symbol) -> Symbol:
+    add = REGISTRY["add" if total.aval.steps is None else "stack_add"]
+    return inner.coerce(add(total, ct), total.aval)
 
 
 def _scan_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
     parts, body, b = Layout(attrs["consts"], attrs["carry"], attrs["arrays"]), attrs["body"], args[0].builder
-    flags = list(flags)
-    while True:
-        inner = Builder()
-        inputs = [inner.input(_lane_aval(size, v.aval, f), v.hint) for v, f in zip(body.inputs, flags, strict=True)]
-        outs, out_flags = TRANSFORMS.batch(inner, body, size, inputs, flags)
-        grown = list(flags)
-        for i, on in enumerate(out_flags[: parts.carry]):
-            grown[parts.consts + i] |= on
-        if grown == flags:
-            break
-        flags = grown
-    k_flags = flags[parts.consts : parts.consts + parts.carry]
+    length, reverse = attrs["length"], attrs["reverse"]
+    count = None
+    if length < 0:
+        if flags[0]:
+            return _batch_counts(b, size, args, flags, parts, body, reverse)
+        count, args, flags = args[0], args[1:], flags[1:]
+    inner, _, outs, flags, out_flags = batched_body(parts, body, size, flags)
+    k_flags = parts.operands(flags)[1]
     want = [*k_flags, *out_flags[parts.carry :]]
     outs = [lanes(size, o, f) if w else o for o, f, w in zip(outs, out_flags, want, strict=True)]
-    outs = [inner.coerce(o, _lane_aval(size, v.aval, w)) for o, v, w in zip(outs, body.outputs, want, strict=True)]
-    c, k, xs = parts.operands(args)
-    k = [
-        x if not w or x.aval == _lane_aval(size, v.aval, w) else lanes(size, x, False)
-        for x, v, w in zip(k, parts.operands(body.inputs)[1], k_flags, strict=True)
-    ]
-    xs = [
-        move_axis(x, 0, 1) if f and x.aval.steps is None else x
-        for x, f in zip(xs, parts.operands(flags)[2], strict=True)
-    ]
-    made = make_scan(b, inner.graph(body.name, outs), parts, [*c, *k, *xs], attrs["length"], attrs["reverse"])
-    carry, arrays, stacks = made
+    outs = [inner.coerce(o, lane_aval(size, v.aval, w)) for o, v, w in zip(outs, body.outputs, want, strict=True)]
+    graph = inner.graph(body.name, outs)
+    operands = _over_lanes(b, size, args, parts, body, flags)
+    carry, arrays, stacks = make_scan(b, graph, parts, operands, length, reverse, count, attrs.get("memory"))
     _, y_flags, _ = parts.results(want)
     arrays = [move_axis(y, 1, 0) if f else y for y, f in zip(arrays, y_flags, strict=True)]
     return [*carry, *arrays, *stacks], want
 
 
-def _lane_aval(size: int, aval: Aval, flag: bool) -> Aval:
-    return Aval((size, *aval.shape), aval.dtype, "array", aval.steps) if flag else aval
+def _over_lanes(
+    b: Builder, size: int, args: Sequence[Symbol], parts: Layout, body: Graph, flags: Sequence[bool]
+) -> list[Symbol]:
+    """The operands of a loop over lanes: carries stretched where they must be, steps before lanes."""
+    c, k, xs = parts.operands(args)
+    _, k_flags, x_flags = parts.operands(flags)
+    k = [
+        lanes(size, x, x.ndim > v.aval.ndim) if w else x
+        for x, v, w in zip(k, parts.operands(body.inputs)[1], k_flags, strict=True)
+    ]
+    xs = [move_axis(x, 0, 1) if f and x.aval.steps is None else x for x, f in zip(xs, x_flags, strict=True)]
+    return [*c, *k, *xs]
+
+
+def _batch_counts(
+    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, body: Graph, reverse: bool
+) -> Any:
+    """Lanes with numbers of steps of their own: it runs for the longest; the others keep their last carry."""
+    counts, *rest = args
+    longest = max_(counts, axis=(0,), keepdims=False)
+    _, _, outs, flags, out_flags = batched = batched_body(parts, body, size, flags[1:], every=True)
+    graph = batched[0].graph(body.name, outs)
+
+    inner = Builder()
+    c_in, k_in, x_in = parts.operands(graph.inputs)
+    c, many, lane = inner.inputs_like(c_in), inner.input(counts.aval), inner.input(Aval((), INT, "scalar"))
+    k, t, xs = inner.inputs_like(k_in), inner.input(Aval((), INT, "scalar"), "t"), inner.inputs_like(x_in)
+    mask = lt(broadcast_to(t, (size,)), inner.coerce(many, Aval((size,), INT)))
+    given = [borrowed(mask, lane, x) if f else x for x, f in zip((*c, *k, *xs), flags, strict=True)]
+    k_new, _, stacks = parts.results(TRANSFORMS.inline(inner, graph, given))
+    k_new = [lanes(size, o, f) for o, f in zip(k_new, out_flags, strict=False)]  # stacks follow
+    k_new = [chosen(mask, inner.coerce(new, old.aval), old) for new, old in zip(k_new, k, strict=True)]
+    k_new = [inner.coerce(new, old.aval) for new, old in zip(k_new, k, strict=True)]
+    step = inner.graph(body.name, [*k_new, t - 1 if reverse else t + 1, *stacks])
+
+    c_args, k_args, x_args = Layout(parts.consts, parts.carry).operands(_over_lanes(b, size, rest, parts, body, flags))
+    start = b.coerce(longest, t.aval) - 1 if reverse else b.zeros(t.aval)
+    operands = [*c_args, counts, argmax(counts, axis=0), *k_args, start, *x_args]
+    wide = Layout(parts.consts + 2, parts.carry + 1)
+    carry, _, lists = make_scan(b, step, wide, operands, -1, reverse, longest)
+    return [*carry[:-1], *lists], [*[True] * parts.carry, *out_flags[parts.carry :]]
 
 
 def _scan_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
@@ -310,10 +290,10 @@ def _scan_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], 
     k_keep, y_keep, _ = parts.results(keep)
     c_live, _, x_live = parts.operands(live)
     in_keep = [*c_live, *k_keep, *x_live]
-    small = Graph(body.name, tuple(picked(body.inputs, in_keep)), body.nodes, tuple(picked(body.outputs, keep)))
     counts = {"consts": sum(c_live), "carry": sum(k_keep), "arrays": sum(y_keep)}
-    attrs = {**node.attrs, "body": TRANSFORMS.prune(small), **counts}
-    return attrs, [i for i, f in enumerate(in_keep) if f], [i for i, f in enumerate(keep) if f]
+    attrs = {**node.attrs, "body": narrowed(body, in_keep, keep), **counts}
+    operands = [True, *in_keep] if node.attrs["length"] < 0 else in_keep
+    return attrs, [i for i, f in enumerate(operands) if f], [i for i, f in enumerate(keep) if f]
 
 
 scan = primitive(

@@ -1,22 +1,25 @@
-"""Lists of steps: residuals of loops, held by reference. They need only a zero and a sum."""
+"""Lists of steps: residuals of loops, held by reference. They need only a zero, a sum, and sometimes their length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Node
 from ...ir.primitive import REGISTRY, Primitive, literal, primitive, pull
 from ...ir.types import Aval
 from ..batching import Flags, lanes
+from ..reduce import max_
 
 
 def _zero_code(node: Node) -> str:
     aval = node.out.aval
     text = f"np.zeros({aval.shape}, {literal(aval.dtype)})" if aval.kind == "array" else f"{literal(aval.dtype)}(0)"
     for n in reversed(aval.steps or ()):
-        text = f"[{text}] * {n}"
+        text = "[]" if n < 0 else f"[{text}] * {n}"
     return text
 
 
@@ -27,6 +30,8 @@ def _add_code(node: Node) -> str:
     for level in range(depth, 0, -1):
         a, b = (f"a{level - 1}", f"b{level - 1}") if level > 1 else ("{0}", "{1}")
         text = f"[{text} for a{level}, b{level} in zip({a}, {b})]"
+        if (aval.steps or ())[level - 1] < 0:  # the zero of a list of unknown length is empty
+            text = f"({text} if {a} and {b} else {a} or {b})"
     return text
 
 
@@ -36,26 +41,72 @@ def _same(x: Aval, y: Aval) -> Aval:
     return x
 
 
-def _lanes(size: int, x: Symbol, flag: bool) -> Symbol:
+def stack_lanes(size: int, x: Symbol, flag: bool) -> Symbol:
     """A list of steps in which each step has a leading axis of lanes."""
     if flag:
         return x
     if x.aval.steps is None:
         return lanes(size, x, False)
     inner = Builder()
-    step = _lanes(size, inner.input(x.aval.unstacked()), False)
+    step = stack_lanes(size, inner.input(x.aval.unstacked()), False)
     attrs = {
         "arrays": 0, "body": inner.graph("lanes", [step]), "carry": 0, "consts": 0, "length": x.aval.steps[0],
         "reverse": False,
     }  # fmt: skip
-    return x.builder.emit(REGISTRY["scan"], (x.value,), attrs)[0]
+    count = stack_length(x) if x.aval.steps[0] < 0 else []
+    return x.builder.emit(REGISTRY["scan"], [s.value for s in (*count, x)], attrs)[0]
 
 
 def _add_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
-    return prim(*(_lanes(size, x, flag) for x, flag in zip(args, flags, strict=True)))
+    return prim(*(stack_lanes(size, x, flag) for x, flag in zip(args, flags, strict=True)))
 
 
+def _length_shape(x: Aval) -> tuple[Aval]:
+    if x.steps is None:
+        raise ValueError(f"{x} is no list of steps")
+    return (Aval((), np.dtype(np.int64), "python"),)
+
+
+def _steps_shape(*count: Aval, aval: Aval) -> tuple[Aval]:
+    known = aval.steps is not None and len(aval.steps) == 1 and (aval.steps[0] < 0) == bool(count)
+    if not known or any(n.shape or n.dtype.kind not in "iu" for n in count):
+        raise ValueError(f"{', '.join(map(str, count))} and {aval} do not count steps")
+    return (aval,)
+
+
+def _steps_code(node: Node) -> str:
+    return "list(range({0}))" if node.inputs else f"range({node.attrs['aval'].steps[0]})"
+
+
+def _steps_run(evaluate: Any, node: Node, *count: Any) -> list[Any]:
+    return [list(range(int(count[0]) if count else node.attrs["aval"].steps[0]))]
+
+
+def _steps_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Any:
+    return prim(max_(args[0], axis=(0,), keepdims=False), aval=aval), [False]
+
+
+def _absent_code(node: Node) -> str:
+    aval = node.out.aval
+    text = f"{literal(aval.dtype)}(0)"
+    if aval.kind == "array":
+        text = f"np.broadcast_to({text}, {aval.shape})"
+    for n in reversed(aval.steps or ()):
+        text = "[]" if n < 0 else f"[{text}] * {n}"
+    return text
+
+
+stack_length: Primitive = primitive(
+    "stack_length", _length_shape, "len({0})", multi=True, run=lambda evaluate, node, x: [len(x)],
+    batch=lambda prim, size, args, flags: (prim(args[0]), [False]),
+)  # fmt: skip
+# the numbers of the steps: 0, 1, ..., as many as the type or an operand says
+step_numbers: Primitive = primitive(
+    "step_numbers", _steps_shape, _steps_code, multi=True, typed=True, run=_steps_run, batch=_steps_batch
+)
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
+# what a branch that was not taken would have left: it is never read, and takes no memory
+absent: Primitive = primitive("absent", lambda aval: aval, _absent_code, typed=True)
 stack_add = primitive(
     "stack_add", _same, _add_code, joint=True, batch=_add_batch,
     diff=(pull(lambda ct, x, y: ct), pull(lambda ct, x, y: ct)),

@@ -1,0 +1,88 @@
+"""Choices: cond and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError
+from ..ir.types import aval_of
+from ..ops.elementwise import BOOL, ge, ne
+from ..ops.structural.cond import cond as primitive
+from ..tracer.array import Tracer, shadow_of, symbol_in
+from ..tracer.record import enclosing
+from ..tracer.tree import flatten
+from ..tracer.where import user_site
+from .bodies import check_functions, closed, common, operand, put, recorded_body, results, strong, typed
+from .compiled import Compiled
+from .signature import is_traced
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; only that one runs.
+
+    ``pred`` is one bool or number; operands are trees. Both functions are recorded, and return the same containers,
+    shapes and dtypes; they may close over traced values, which get gradients. Under ``vmap`` each lane chooses for
+    itself. Raises ShapeError, TreeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> f = lambda x: rg.cond(x > 0, np.log, lambda x: -x, x)
+    >>> float(rg.grad(f)(2.0)), float(rg.grad(f)(-3.0))
+    (0.5, -1.0)
+    """
+    check_functions("cond", "cond(pred, true_fn, false_fn, *operands)", true_fn, false_fn)
+    return _choose("cond", pred, [false_fn, true_fn], operands)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """``branches[index](*operands)``; only that one runs. An index below 0 means the first, one too large the last.
+
+    ``index`` is one integer; the rest is as for ``cond``. Raises OptionError, ShapeError, TreeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> float(rg.switch(1, [np.sin, np.cos, np.exp], 0.0))
+    1.0
+    """
+    if not isinstance(branches, (list, tuple)) or not branches:
+        raise OptionError("switch wants a list of functions", where=user_site()[0], remedy="switch(i, [f, g], x)")
+    check_functions("switch", "switch(index, [f, g, ...], *operands)", *branches)
+    if np.asarray(shadow_of(index)).dtype.kind not in "iu":
+        raise OptionError(
+            f"the index of a switch is {shadow_of(index)!r}, not an integer", where=user_site()[0],
+            remedy="give an integer: i.astype(int)",
+        )  # fmt: skip
+    return _choose("switch", index, branches, operands)
+
+
+def _choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+    if np.ndim(shadow_of(index)):
+        raise ShapeError(
+            f"{label} decides by one number, not by an array of shape {np.shape(shadow_of(index))}",
+            where=user_site()[0], remedy="choose elements with np.where, lanes with rg.vmap",
+        )  # fmt: skip
+    trace = enclosing()
+    if trace is None:
+        run = Compiled(lambda index, *operands: _choose(label, index, functions, operands), label)
+        return run(strong(index), *operands)
+    at = _number(label, shadow_of(index), len(functions))
+    if len(functions) == 1 or not isinstance(index, Tracer) or index.const:
+        return functions[at](*operands)
+    trees = [flatten(x) for x in operands]
+    bodies = [recorded_body(f, f"branch{k}", trees, runs=k == at) for k, f in enumerate(functions)]
+    avals = common(label, bodies)
+    leaves = [x for group, _ in trees for x in group if is_traced(x) or type(x) is int]
+    graphs, captures = closed([(typed(r.graph, avals), len(leaves), r.captures) for r in bodies])
+    chooser = symbol_in(trace, index)
+    if len(functions) == 2 and chooser.dtype != BOOL:
+        chooser = ne(chooser, 0) if label == "cond" else ge(chooser, 1)
+    decided = aval_of(shadow_of(index)).dtype == BOOL or label == "cond" or len(functions) == 2
+    given = [(chooser, np.bool_(at) if decided else np.int64(at))]
+    given += [operand(trace, x) for x in (*leaves, *captures)]
+    attrs = {f"branch{k}": graph for k, graph in enumerate(graphs)}
+    return results(bodies[0], put(trace, primitive, attrs, given))
+
+
+def _number(label: str, value: Any, n: int) -> int:
+    return int(bool(value)) if label == "cond" else min(max(int(value), 0), n - 1)

@@ -1,0 +1,233 @@
+"""while_loop: a loop that goes on while a condition on its carry holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.types import Aval
+from ..batching import lanes
+from ..elementwise import BOOL
+from ..reduce import any_, argmax
+from .flags import instantiated
+from .loops import (
+    Layout,
+    active_inputs,
+    active_outputs,
+    batched_body,
+    borrowed,
+    chosen,
+    fused_body,
+    interleaved,
+    lane_aval,
+    narrowed,
+    parted,
+    split_body,
+    transposed_by_splitting,
+)
+
+COUNT = Aval((), np.dtype(np.int64), "python")
+
+
+def layout(node: Node) -> Layout:
+    """The layout of a while loop."""
+    return Layout(node.attrs["consts"], node.attrs["carry"])
+
+
+def _shape(*avals: Aval, cond: Graph, body: Graph, consts: int, carry: int) -> tuple[Aval, ...]:
+    if cond.in_avals != avals or body.in_avals != avals or len(avals) != consts + carry:
+        raise ValueError(f"condition and body do not take {', '.join(map(str, avals))}")
+    decided = cond.out_avals
+    if len(decided) != 1 or decided[0].shape or decided[0].dtype != BOOL:
+        raise ValueError(f"the condition gives {', '.join(map(str, decided))}, not one bool")
+    k_out, _, stacks = Layout(consts, carry).results(body.out_avals)
+    if k_out != list(avals[consts:]):
+        raise ValueError(f"the carry {', '.join(map(str, avals[consts:]))} becomes {', '.join(map(str, k_out))}")
+    return (*k_out, *(s.stacked(-1) for s in stacks))
+
+
+def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
+    parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
+    consts, carry, _ = parts.operands(args)
+    lists: list[list[Any]] = [[] for _ in node.outputs[parts.carry :]]
+    while bool(evaluate(cond, [*consts, *carry])[0]):
+        carry, _, saved = parts.results(evaluate(body, [*consts, *carry]))
+        for store, value in zip(lists, saved, strict=True):
+            store.append(value)
+    return [*carry, *lists]
+
+
+def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    parts = layout(node)
+    consts, inits, _ = parts.operands(ins)
+    carry, _, stacks = parts.results(outs)
+    for out, init in zip(carry, inits, strict=True):
+        if out != init:
+            emitter.line(f"{out} = {init}")
+    for name in stacks:
+        emitter.line(f"{name} = []")
+    names, bound = [*consts, *carry], parts.consts + parts.carry
+    with emitter.loop(node.attrs["cond"], names):
+        results = emitter.inline(node.attrs["body"], names, bound=bound)
+        new, _, saved = parts.results(results)
+        for store, value in zip(stacks, saved, strict=True):
+            emitter.line(f"{store}.append({value})")
+        moved = [(out, value) for out, value in zip(carry, new, strict=True) if out != value]
+        if moved:
+            emitter.line(f"{', '.join(o for o, _ in moved)} = {', '.join(n for _, n in moved)}")
+
+
+def make_while(
+    b: Builder, cond: Graph, body: Graph, parts: Layout, operands: Sequence[Symbol]
+) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
+    """Emit a while loop; its results as carry, nothing, and stacks."""
+    attrs = {"body": body, "carry": parts.carry, "cond": cond, "consts": parts.consts}
+    hints = [v.hint for v in body.outputs]
+    return parts.results(b.emit(while_loop, [x.value for x in operands], attrs, hints))
+
+
+def _for_inputs(cond: Graph, parts: Layout, body: Graph, wide: Layout) -> Graph:
+    """The condition with the inputs of a body that has grown: it reads the first of each group."""
+    consts, carry, _ = parts.operands(cond.inputs)
+    more_consts, more_carry, _ = wide.operands(body.inputs)
+    more = [[Value(v.aval, v.hint) for v in group] for group in (more_consts[len(consts) :], more_carry[len(carry) :])]
+    return Graph(cond.name, (*consts, *more[0], *carry, *more[1]), cond.nodes, cond.outputs)
+
+
+def _counting(parts: Layout, body: Graph) -> tuple[Graph, Layout]:
+    """The body with one more carry, which counts the steps."""
+    inner = Builder()
+    inputs = inner.inputs_like(body.inputs)
+    n = inner.input(COUNT, "n")
+    outs = TRANSFORMS.inline(inner, body, inputs)
+    k, _, stacks = parts.results(outs)
+    k = [inner.coerce(x, v.aval) for x, v in zip(k, body.outputs, strict=False)]  # stacks follow
+    return inner.graph(body.name, [*k, n + 1, *stacks]), Layout(parts.consts, parts.carry + 1)
+
+
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+    parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
+    if split:
+        return _jvp_split(b, node, args, tans)
+    active, lin = active_inputs(parts, body, tans)
+    tans = [instantiated(b, t, x.aval) if f else None for t, x, f in zip(tans, args, active, strict=True)]
+    on = active_outputs(parts, active, lin.out_active)
+    graph, wide = fused_body(parts, body, active, on)
+    operands = interleaved(parts.operands(args), parts.operands(tans))
+    made = make_while(b, _for_inputs(cond, parts, graph, wide), graph, wide, operands)
+    return parted(made, parts.results(on))
+
+
+def _jvp_split(b: Builder, node: Node, args: list[Symbol], tans: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The loop itself, which also counts its steps and saves residuals, and a linear scan of so many steps."""
+    body, parts = _counting(layout(node), node.attrs["body"])
+    args, tans = [*args, b.zeros(COUNT)], [*tans, None]
+    active, lin = active_inputs(parts, body, tans)
+    tans = [instantiated(b, t, x.aval) if f else None for t, x, f in zip(tans, args, active, strict=True)]
+    halves = split_body(parts, body, active, lin)
+    cond = _for_inputs(node.attrs["cond"], layout(node), halves.forward, halves.wide)
+    made = make_while(b, cond, halves.forward, halves.wide, halves.operands(b, args))
+    count = made[0][parts.carry - 1]
+    outs, dots = halves.tangents(b, made, args, tans, -1, False, count)
+    at = parts.carry - 1
+    return outs[:at] + outs[at + 1 :], dots[:at] + dots[at + 1 :]
+
+
+def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
+    parts, cond, body, b = Layout(attrs["consts"], attrs["carry"]), attrs["cond"], attrs["body"], args[0].builder
+    inner, _, outs, on, out_flags = batched_body(parts, body, size, flags)
+    if _decided_per_lane(cond, size, on):
+        return _batch_lanes(b, size, args, flags, parts, cond, body)
+    want = [*parts.operands(on)[1], *out_flags[parts.carry :]]
+    outs = [lanes(size, o, f) if w else o for o, f, w in zip(outs, out_flags, want, strict=True)]
+    outs = [inner.coerce(o, lane_aval(size, v.aval, w)) for o, v, w in zip(outs, body.outputs, want, strict=True)]
+    graph = inner.graph(body.name, outs)
+    decide = Builder()
+    inputs = decide.inputs_like(graph.inputs)
+    (go,), _ = TRANSFORMS.batch(decide, cond, size, inputs, on)
+    operands = _spread_carry(size, args, parts, flags, on)
+    carry, _, stacks = make_while(b, decide.graph(cond.name, [go]), graph, parts, operands)
+    return [*carry, *stacks], want
+
+
+def _decided_per_lane(cond: Graph, size: int, flags: Sequence[bool]) -> bool:
+    trial = Builder()
+    inputs = [trial.input(lane_aval(size, v.aval, f)) for v, f in zip(cond.inputs, flags, strict=True)]
+    found: bool = TRANSFORMS.batch(trial, cond, size, inputs, flags)[1][0]
+    return found
+
+
+def _spread_carry(
+    size: int, args: Sequence[Symbol], parts: Layout, flags: Sequence[bool], on: Sequence[bool]
+) -> list[Symbol]:
+    """The operands, with lanes made for carries that come to have them."""
+    return [
+        lanes(size, x, f) if w and i >= parts.consts else x
+        for i, (x, f, w) in enumerate(zip(args, flags, on, strict=True))
+    ]
+
+
+def _batch_lanes(
+    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, cond: Graph, body: Graph
+) -> Any:
+    """Lanes that end one by one: the loop goes on while one of them does; the others keep their carry.
+
+    Which lanes go on is one more carry, so that the condition is computed once a step.
+    """
+    batched, _, outs, on, out_flags = batched_body(parts, body, size, flags, every=True)
+    graph = batched.graph(body.name, outs)
+
+    inner = Builder()
+    inputs = inner.inputs_like(graph.inputs)
+    going = inner.input(Aval((size,), BOOL), "going")
+    c, k, _ = parts.operands(inputs)
+    lane = argmax(going, axis=0)
+    found = TRANSFORMS.inline(
+        inner, graph, [borrowed(going, lane, x) if f else x for x, f in zip(inputs, on, strict=True)]
+    )
+    k_new, _, stacks = parts.results(found)
+    k_new = [lanes(size, o, f) for o, f in zip(k_new, out_flags, strict=False)]  # stacks follow
+    k_new = [chosen(going, inner.coerce(new, old.aval), old) for new, old in zip(k_new, k, strict=True)]
+    step = inner.graph(body.name, [*k_new, _going(inner, size, cond, [*c, *k_new], on), *stacks])
+
+    operands = _spread_carry(size, args, parts, flags, on)
+    first = _going(b, size, cond, operands, on)
+    decide = Builder()
+    again = any_(decide.inputs_like(step.inputs)[-1], axis=(0,), keepdims=False)
+    wide = Layout(parts.consts, parts.carry + 1)
+    carry, _, lists = make_while(b, decide.graph("any", [again]), step, wide, [*operands, first])
+    return [*carry[:-1], *lists], [*[True] * parts.carry, *out_flags[parts.carry :]]
+
+
+def _going(b: Builder, size: int, cond: Graph, inputs: list[Symbol], flags: Sequence[bool]) -> Symbol:
+    """The condition in each lane."""
+    (go,), (flag,) = TRANSFORMS.batch(b, cond, size, inputs, flags)
+    return b.coerce(lanes(size, go, flag), Aval((size,), BOOL))
+
+
+def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
+    """Drop unused results, but not the carries that the condition or a used result needs, then unread inputs."""
+    parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
+    decides = TRANSFORMS.live_inputs(cond, [True])
+    keep = [u or f for u, f in zip(used, parts.operands(decides)[1], strict=False)] + used[parts.carry :]
+    while True:
+        live = [a or b for a, b in zip(TRANSFORMS.live_inputs(body, keep), decides, strict=True)]
+        grown = [k or f for k, f in zip(keep, live[parts.consts :], strict=False)] + keep[parts.carry :]
+        if grown == keep:
+            break
+        keep = grown
+    in_keep = [*live[: parts.consts], *keep[: parts.carry]]
+    graphs = {"body": narrowed(body, in_keep, keep), "cond": narrowed(cond, in_keep, [True])}
+    attrs = {**graphs, "carry": sum(keep[: parts.carry]), "consts": sum(live[: parts.consts])}
+    return attrs, [i for i, f in enumerate(in_keep) if f], [i for i, f in enumerate(keep) if f]
+
+
+while_loop: Primitive = primitive(
+    "while_loop", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, transpose=transposed_by_splitting, batch=_batch,
+    dce=_dce,
+)  # fmt: skip
