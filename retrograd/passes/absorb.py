@@ -51,9 +51,13 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
 
 def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
     """The shape that an operand brings: constants are written as plain numbers."""
+    return () if _filled(value, made) else value.aval.shape
+
+
+def _filled(value: Value, made: dict[Value, Node]) -> bool:
+    """Whether it is a number filled into a constant, which the emitter may write as a number without a dtype."""
     node = made.get(value)
-    filled = node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
-    return () if filled else value.aval.shape
+    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
 
 
 def _without_broadcast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
@@ -76,12 +80,14 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     weak = before.aval.kind == "python"
     if weak and node.out.aval.kind != "array":
         return inputs[i]  # between numbers, Python's operators are not NumPy's: they raise
-    dtypes = [v.aval.dtype for v in inputs]
-    if any(v in made and made[v].prim.name == "const" for v in inputs):
-        return inputs[i]
-    avals = [before.aval if k == i else v.aval for k, v in enumerate(inputs)]
-    tried = [WEAK.get(a.dtype.kind) if a.kind == "python" else a.dtype for a in avals]
-    return before if _loop(node.prim, tuple(tried)) == (*dtypes, node.out.aval.dtype) else inputs[i]
+    wanted = (*(v.aval.dtype for v in node.inputs), node.out.aval.dtype)
+    tried = [before if k == i else v for k, v in enumerate(inputs)]
+    strong = tuple(WEAK.get(v.aval.dtype.kind) if v.aval.kind == "python" else v.aval.dtype for v in tried)
+    literal = tuple(
+        WEAK.get(v.aval.dtype.kind, d) if _filled(v, made) else d for v, d in zip(tried, strong, strict=True)
+    )
+    same = all(_loop(node.prim, dtypes) == wanted for dtypes in {strong, literal})
+    return before if same else inputs[i]
 
 
 @lru_cache(maxsize=4096)

@@ -116,12 +116,12 @@ def test_settings_hold_for_the_block_and_the_thread():
 
 
 def test_each_setting_has_its_own_compilation():
-    f = rg.jit(lambda x: np.sum(x - x))
+    f = rg.jit(lambda x: np.sum(x / x))
     x = np.array([1.0, np.inf])
     with np.errstate(invalid="ignore"):
         assert np.isnan(f(x))
         with rg.config(fast=True):
-            assert f(x) == 0.0
+            assert f(x) == 2.0
         assert np.isnan(f(x))
 
 

@@ -1,0 +1,115 @@
+"""Every rule of rewriting earns its place: it fires in the programs that are compared with other libraries."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.passes.differentiate import value_and_grad
+from retrograd.passes.linearize import linearize
+from retrograd.passes.lower import lower
+from retrograd.passes.prune import prune
+from retrograd.passes.rules import EXACT, FAST, REASSOCIATE
+from retrograd.passes.simplify import simplify
+from tests.oracles import programs
+from tests.oracles.program import PROGRAMS
+
+for module in pkgutil.iter_modules(programs.__path__):
+    import_module(f"{programs.__name__}.{module.name}")
+
+
+X = np.linspace(0.1, 1.2, 6)
+W = np.linspace(-1.0, 1.0, 120).reshape(6, 20)
+
+
+def updates_at_a_traced_place(x, w):
+    def body(carry, i):
+        y, m = carry
+        y, m = y.copy(), m.copy()
+        y[i] += w * i
+        y[i - 1] -= np.sin(w)
+        y[i - 2] = w + y[i - 2]
+        m[i, i - 1] += w * y[i]
+        y[i] = y[i] * np.cos(y[i]) + m[i, i - 1]
+        m[i, 0] = y[i]
+        return (y, m), m[i, 0]
+
+    (y, m), heads = rg.scan(body, (x, np.outer(x, x)), np.arange(6))
+    return np.sum(y**2) + np.sum(m * m) + np.sum(heads)
+
+
+def updates_of_lanes(x, w):
+    def at(x, i):
+        x = x.copy()
+        x[i] += w
+        x[i + 1] -= w * w
+        x[i + 2] = np.sin(x[i + 2])
+        return np.sum(x**2)
+
+    return np.sum(rg.vmap(at, (None, 0))(x, np.arange(4)))
+
+
+def updates_at_known_places(x, w):
+    y = x.copy()
+    y[1:3] = np.sin(y[1:3])
+    y[2:] = w + y[2:]
+    y[[0, 4]] += w
+    y[[1, 3]] -= w * w
+    return np.sum(y[:] ** 2)
+
+
+def masked_twice(x, w):
+    inside = x > 0.5
+    kept = np.where(inside, x, 0.0)
+    rest = np.where(inside, w, x)
+    return np.sum(np.where(inside, kept, w) ** 2 * np.where(inside, w, rest))
+
+
+def column_through_a_layer(x, w):
+    return np.sum(np.tanh(w @ np.cos(w[0])[:, None]) * x[:, None])
+
+
+def rows_of_a_grid(x, w):
+    rows = np.broadcast_to(x, (4, 6))
+    return np.sum(w * np.broadcast_to(rows, (3, 4, 6)) ** 2)
+
+
+STYLES = [
+    (updates_at_a_traced_place, (X, 0.5)), (updates_of_lanes, (X, 0.5)), (updates_at_known_places, (X, 0.5)),
+    (masked_twice, (X, 0.5)), (column_through_a_layer, (X, W)), (rows_of_a_grid, (X, 0.5)),
+]  # fmt: skip
+
+
+def firings(function: Callable[..., Any], args: tuple[Any, ...]) -> Counter[str]:
+    """How often each rule fires on the way to the value and the gradient of a program."""
+    fired: Counter[str] = Counter()
+    graph = rg.trace(function)(*args)
+    simple = simplify(graph, fired=fired)
+    active = [v.aval.inexact for v in simple.inputs]
+    gradient = value_and_grad(simple, active, linearize(simple, active))
+    simplify(lower(prune(gradient)), [*REASSOCIATE, *FAST], fired)
+    return fired
+
+
+@pytest.fixture(scope="module")
+def fired() -> Counter[str]:
+    oracles = [(program.scalar(np, rg.scan, writes=True), program.args) for program in PROGRAMS]
+    return sum((firings(function, args) for function, args in (*oracles, *STYLES)), Counter())
+
+
+@pytest.mark.parametrize(("function", "args"), STYLES, ids=lambda x: getattr(x, "__name__", ""))
+def test_the_derivative_after_all_rewrites(function, args):
+    with rg.config(fast=True):
+        rg.check_grads(function, args, order=2)
+
+
+@pytest.mark.parametrize("rule", [*EXACT, *REASSOCIATE, *FAST], ids=lambda rule: rule.name)
+def test_the_rule_fires(rule, fired):
+    assert fired[rule.name] > 0
