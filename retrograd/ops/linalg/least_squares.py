@@ -46,7 +46,7 @@ def _pinv_push(t: Symbol, out: Symbol, x: Symbol, rcond: float) -> Any:
 def _cut_push(t: Symbol, x: Symbol, rcond: float) -> Any:
     """By divided differences of the function that is 1/s above the cut and 0 below, none of them between kept values.
 
-    Noferini, A formula for the Fréchet derivative of a generalized matrix function, SIAM J. Matrix Anal. Appl. 38, 2017.
+    Noferini, A formula for the Fréchet derivative of a generalized matrix function, SIMAX 38, 2017.
     """
     u, s, vh = svd(x, full=False, vectors=True)
     v, k = adjoint(vh), s.shape[-1]
