@@ -12,6 +12,7 @@ from ..errors import InternalError, OptionError
 from ..ir.graph import Graph
 from ..ir.parser import parse
 from ..ir.printer import to_text
+from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
 from ..passes.lower import lower
 from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
@@ -19,6 +20,7 @@ from ..passes.pipeline import pipeline
 from ..passes.prune import prune
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
+from ..runtime.counters import Counters, counting
 
 
 class Settings(NamedTuple):
@@ -27,6 +29,9 @@ class Settings(NamedTuple):
     exact: bool = False
     fast: bool = False
     verify: int = 0
+    max_traces: int = 64
+    max_nodes: int = 1_000_000
+    counters: bool = False
 
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
@@ -36,8 +41,11 @@ class Config:
     """Settings; assign them, or use ``with rg.config(exact=True):`` for a while.
 
     ``exact``: only rewrites that keep every bit; values then equal plain NumPy's bit for bit.
-    ``fast``: also rewrites that may change overflow and nan, such as ``x - x`` to 0.
+    ``fast``: also rewrites that may change overflow and nan, such as ``x / x`` to 1.
     ``verify``: 0 checks each graph once, 1 after each pass, 2 also its text form, 3 also prints it.
+    ``max_traces``: ways through a function that are compiled for one signature; further ones are interpreted.
+    ``max_nodes``: operations in one recording; a longer one is an error that names the line.
+    ``counters``: generated code counts the steps of checkpointed loops; ``rg.debug_counters`` turns it on.
 
     >>> import retrograd as rg
     >>> with rg.config(exact=True):
@@ -50,6 +58,9 @@ class Config:
     exact: bool
     fast: bool
     verify: int
+    max_traces: int
+    max_nodes: int
+    counters: bool
     base: Settings
 
     def __init__(self) -> None:
@@ -87,8 +98,17 @@ class Config:
         def simplify(graph: Graph) -> Graph:
             return simplify_pass(graph, rules)
 
-        passes = (prune, lower, simplify, own_outputs)
+        def checkpoint(graph: Graph) -> Graph:
+            return checkpoint_pass(graph, self.counters)
+
+        passes = (prune, lower, simplify, checkpoint, own_outputs)
         return pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1)
+
+    @contextmanager
+    def counting(self) -> Iterator[Counters]:
+        """What ``rg.debug_counters`` is."""
+        with self(counters=True), counting() as counters:
+            yield counters
 
     def watch(self, name: str, graph: Graph, seconds: float) -> None:
         """What the pipeline's hook does at ``verify`` 2 and 3."""
@@ -103,8 +123,9 @@ def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:
     for name, value in changes.items():
         if name not in Settings._fields:
             raise OptionError(f"rg.config has no setting {name!r}", remedy=f"it has {', '.join(Settings._fields)}")
-        allowed = (0, 1, 2, 3) if name == "verify" else (False, True)
-        if type(value) is not type(allowed[0]) or value not in allowed:
+        default = Settings._field_defaults[name]
+        if type(value) is not type(default) or (name == "verify" and value not in range(4)) or value < 0:
+            allowed = "0 to 3" if name == "verify" else "False and True" if default is False else "counts from 0"
             raise OptionError(f"rg.config.{name} = {value!r}", remedy=f"choose from {allowed}")
     return settings._replace(**changes)
 

@@ -19,10 +19,10 @@ NODES = frozenset(
         ast.Module, ast.Import, ast.alias, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign,
         ast.AugAssign, ast.Delete, ast.For, ast.While, ast.If, ast.Pass, ast.Break, ast.Expr, ast.Constant, ast.Name,
         ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.ListComp, ast.comprehension, ast.Call,
-        ast.keyword, ast.BinOp, ast.UnaryOp, ast.Compare,
+        ast.keyword, ast.Raise, ast.Yield, ast.Continue, ast.Dict, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare,
     ]
 )  # fmt: skip
-HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
+HARMLESS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 METHODS = frozenset(
     {
         "T",
@@ -39,13 +39,17 @@ METHODS = frozenset(
         "fmax",
         "fmin",
         "nanquantile",
+        "pop",
         "quantile",
         "reduce",
+        "remove",
         "sort",
         "reshape",
         "reverse",
         "transpose",
         "accumulate",
+        "all",
+        "any",
         "add",
         "maximum",
         "minimum",
@@ -86,7 +90,11 @@ FUNCTIONS = frozenset(
 )
 IMPORTS = frozenset({"numpy", *(f"scipy.{part}" for part in SCIPY)})
 BUILTINS = {
+    "LookupError": LookupError,
     "abs": abs,
+    "list": list,
+    "min": min,
+    "next": next,
     "range": range,
     "len": len,
     "zip": zip,

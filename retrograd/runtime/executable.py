@@ -20,6 +20,7 @@ from ..ops.structural.guard import Miss
 from ..ops.structural.host import called
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
+from .counters import count
 
 _number = itertools.count(1)
 
@@ -54,6 +55,8 @@ class Executable:
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
         if "miss" in scope:
             scope["miss"] = _miss
+        if "count" in scope:
+            scope["count"] = count
         function: Callable[..., Any] = scope[self.module.function]
         return function
 

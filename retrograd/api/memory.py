@@ -1,0 +1,99 @@
+"""Plans of memory: how many states a loop keeps for its derivative, and what it computes again instead."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..errors import OptionError
+from ..tracer.where import user_site
+
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Keep at most ``slots`` states, the initial one included: the fewest repeated steps for that number.
+
+    Of n steps, with r the least number for which C(slots + r, r) ≥ n, none is run more than r + 1 times
+    (A. Griewank and A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, a slot may hold the residuals of one
+    step instead of a state. Raises OptionError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def last(x, n):
+    ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, n, memory=rg.Snapshots(3))[0]
+    >>> with rg.debug_counters() as c:
+    ...     slope = rg.grad(lambda x: last(x, 20))(1.0)
+    >>> c.advances, c.snapshots_peak
+    (45, 3)
+    """
+
+    slots: int
+    mixed: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("Snapshots", "slots", self.slots)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Keep about log₂ n states, whatever the number n of steps turns out to be.
+
+    Which ones is read off the trailing zeros of a counter. The way back places further states binomially in the same
+    slots, or with ``reverse="ctz"`` by the same counter. Raises OptionError.
+    """
+
+    reverse: Literal["binomial", "ctz"] = "binomial"
+
+    def __post_init__(self) -> None:
+        if self.reverse not in ("binomial", "ctz"):
+            raise OptionError(
+                f"Log(reverse={self.reverse!r})", where=user_site()[0], remedy="choose 'binomial' or 'ctz'"
+            )
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Keep every ``every``-th state, and on the way back those of one period; by default ⌈√n⌉. Raises OptionError."""
+
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.every is not None:
+            _whole("Periodic", "every", self.every)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """Keep all residuals and repeat nothing, whatever a plan around it says."""
+
+
+MemoryPlan = Snapshots | Log | Periodic | Everything | None
+
+
+def _whole(name: str, field: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(
+            f"{name}({field}={value!r})", where=user_site()[0], remedy=f"give a number {field} of 1 or more"
+        )
+
+
+def plan_of(memory: MemoryPlan) -> tuple[Any, ...] | None:
+    """A plan as the attribute of a loop."""
+    match memory:
+        case None:
+            return None
+        case Snapshots(slots, mixed):
+            return ("mixed", slots) if mixed else ("snapshots", slots)
+        case Log(reverse):
+            return ("log", reverse)
+        case Periodic(every):
+            return ("periodic", every)
+        case Everything():
+            return ("everything",)
+    raise OptionError(
+        f"memory={memory!r} is no plan", where=user_site()[0],
+        remedy="give rg.Snapshots(c), rg.Log(), rg.Periodic(), rg.Everything() or None",
+    )  # fmt: skip

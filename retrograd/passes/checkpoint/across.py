@@ -1,0 +1,41 @@
+"""across: two graphs, of which the second reads results of the first, are treated as one and divided again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...errors import InternalError
+from ...ir.builder import Builder
+from ...ir.graph import Graph, Value
+from ..inline import inline_into
+
+
+def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph], Graph]) -> tuple[Graph, Graph]:
+    """Apply a pass to both graphs together.
+
+    The results of ``head`` after the first ``outs`` are inputs of ``tail`` from position ``at`` on; what these are is
+    all that changes. Nodes of the tail have negative replica tags meanwhile: they never merge with nodes of the head.
+    """
+    n = len(head.outputs) - outs
+    b = Builder()
+    found = inline_into(b, head, b.inputs_like(head.inputs))
+    before, after = b.inputs_like(tail.inputs[:at]), b.inputs_like(tail.inputs[at + n :])
+    nodes = tuple(replace(node, replica=-1 - node.replica) for node in tail.nodes)
+    marked = Graph(tail.name, tail.inputs, nodes, tail.outputs)
+    rest = inline_into(b, marked, [*before, *found[outs:], *after])
+    joint = treat(b.graph("joint", [*found[:outs], *rest]))
+
+    ours = tuple(node for node in joint.nodes if node.replica >= 0)
+    theirs = tuple(replace(node, replica=-1 - node.replica) for node in joint.nodes if node.replica < 0)
+    split = len(head.inputs), len(head.inputs) + len(before)
+    h_in, b_in, a_in = joint.inputs[: split[0]], joint.inputs[split[0] : split[1]], joint.inputs[split[1] :]
+    known: set[Value] = {*h_in, *(v for node in ours for v in node.outputs)}
+    if any(v not in known for node in ours for v in node.inputs):
+        raise InternalError(f"{head.name} reads results of {tail.name}")
+    read = [*(v for node in theirs for v in node.inputs), *joint.outputs[outs:]]
+    crossing = list(dict.fromkeys(v for v in read if v in known))
+    return (
+        Graph(head.name, h_in, ours, (*joint.outputs[:outs], *crossing)),
+        Graph(tail.name, (*b_in, *crossing, *a_in), theirs, joint.outputs[outs:]),
+    )

@@ -1,0 +1,42 @@
+"""place: which schedule a memory plan means for a loop."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...errors import InternalError
+from ...ops.structural.sweep import KEPT
+from .binomial import binomial, binomial_states, keeping
+from .ctz import ctz, ctz_states
+from .periodic import period, periodic_slots
+
+
+class Placement(NamedTuple):
+    """A schedule for n steps, in the two halves that the two sweeps run, and the states that it keeps at once."""
+
+    forth: Any
+    way: Any
+    slots: int
+
+
+def place(memory: tuple[Any, ...], n: int) -> Placement:
+    """The schedule of a memory plan, ``("snapshots", 10)``, ``("log", "binomial")`` or ``("periodic", None)``."""
+    end = n - 1
+    match memory:
+        case ("snapshots", int(slots)):
+            slots = min(slots, max(end, 1))
+            return _kept((binomial_states.__name__, n, slots), end, slots)
+        case ("log", how):
+            states = tuple(i for i in ctz_states(n) if i < end)
+            if how == "binomial":
+                return _kept(states, end, len(states))
+            return Placement((keeping.__name__, states, end), (ctz.__name__, KEPT, end), len(states) + 1)
+        case ("periodic", every):
+            every = every or period(n)
+            return _kept(("range", 0, end, every), end, periodic_slots(n, every))
+    raise InternalError(f"{memory} is no memory plan")
+
+
+def _kept(states: Any, end: int, slots: int) -> Placement:
+    """Keep ``states`` in the first sweep, and place binomially on the way back."""
+    return Placement((keeping.__name__, states, end), (binomial.__name__, KEPT, end, slots), slots)

@@ -1,0 +1,245 @@
+"""checkpoint: Graph → Graph in which a loop that saves residuals and the loop that reads them become sweeps.
+
+It comes after all differentiation and after every rewrite that may change a rounding, so that results are bit for
+bit those of the graph as it was. What the first loop saved is computed again, step by step, from states that it kept;
+draws and calls of host functions are not repeated, their results are saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Graph, Node, Value
+from ...ops.structural.call import call
+from ...ops.structural.flags import picked
+from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.scan import layout, scan
+from ...ops.structural.sweep import sweep, unsweep
+from ..inline import inline_into
+from ..prune import prune
+from .across import across
+from .placement import place
+from .taped import Again, Taped, taken_apart
+
+
+def checkpoint(graph: Graph, count: bool = False) -> Graph:
+    """Rewrite every loop that has a memory plan, those inside bodies too; ``count`` adds calls that count steps."""
+    if not limited(graph):
+        return graph
+    return _Rewriter(_divided(_opened(graph), partial(checkpoint, count=count)), count).rewritten()
+
+
+def limited(graph: Graph) -> bool:
+    """Whether any loop in the graph has a memory plan and saves residuals."""
+    return any(_limited(node) or any(limited(body) for _, body in node.graphs) for node in graph.nodes)
+
+
+def _limited(node: Node) -> bool:
+    planned = node.prim is scan and node.attrs.get("memory") not in (None, ("everything",))
+    return planned and _stacks(node) != [] and node.attrs["length"] > 0
+
+
+def _stacks(node: Node) -> list[Value]:
+    return layout(node).results(node.outputs)[2]
+
+
+def _opened(graph: Graph) -> Graph:
+    """The graph with calls that residuals pass through copied in."""
+    while any(map(_passes_stacks, graph.nodes)):
+        b = Builder()
+        env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
+        for node in graph.nodes:
+            ins = [env[v] for v in node.inputs]
+            opened = _passes_stacks(node)
+            outs = inline_into(b, node.attrs["body"], ins) if opened else b.copy_node(node, [s.value for s in ins])
+            env.update(zip(node.outputs, outs, strict=True))
+        graph = b.graph(graph.name, [env[v] for v in graph.outputs])
+    return graph
+
+
+def _passes_stacks(node: Node) -> bool:
+    return node.prim is call and any(v.aval.steps is not None for v in (*node.inputs, *node.outputs))
+
+
+def _readers(graph: Graph, loop: Node) -> list[Node]:
+    """The scans that read the residuals of a loop step by step; none if anything else reads them."""
+    stacks = _stacks(loop)
+    readers = list(dict.fromkeys(node for s in stacks for node in graph.uses.get(s, ())))
+    if any(s in graph.outputs for s in stacks):
+        return []
+    for node in readers:
+        if node.prim is not scan or node.attrs["length"] != loop.attrs["length"]:
+            return []
+        consts, carry, _ = layout(node).operands(node.inputs)
+        if any(s in (*consts, *carry) for s in stacks):
+            return []
+    return readers
+
+
+def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
+    """Treat loops inside the bodies of two loops without a plan, of which the second reads the first's residuals."""
+    pairs: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if node.prim is scan and not _limited(node) and limited(node.attrs["body"]):
+            readers = _readers(graph, node)
+            if len(readers) == 1 and readers[0] not in pairs.values():
+                pairs[node] = readers[0]
+    if not pairs:
+        return graph
+    b = Builder()
+    env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
+    tails: dict[Node, tuple[Graph, list[Value], list[Symbol]]] = {}
+    for node in graph.nodes:
+        b.where, parts = node.where, layout(node) if node.prim is scan else Layout(0, 0)
+        if node in pairs:
+            outs, tail, xs, stacks = _heads(node, pairs[node], treat, b, env)
+            env.update(zip(outs[0], outs[1], strict=True))
+            tails[pairs[node]] = tail, xs, stacks
+        elif node in tails:
+            tail, xs, stacks = tails[node]
+            consts, carry, _ = parts.operands(node.inputs)
+            operands = [*(env[v] for v in (*consts, *carry, *xs)), *stacks]
+            found = make_scan(b, tail, parts, operands, node.attrs["length"], node.attrs["reverse"])
+            env.update(zip(node.outputs, [x for group in found for x in group], strict=True))
+        else:
+            env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
+    return b.graph(graph.name, [env[v] for v in graph.outputs])
+
+
+def _heads(
+    node: Node, reader: Node, treat: Callable[[Graph], Graph], b: Builder, env: dict[Value, Symbol]
+) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
+    """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
+    parts, body, there = layout(node), node.attrs["body"], reader.attrs["body"]
+    stacks = _stacks(node)
+    made = dict(zip(node.outputs, body.outputs, strict=True))
+    xs = layout(reader).operands(reader.inputs)[2]
+    x_in = layout(reader).operands(there.inputs)[2]
+    from_here = [x in stacks for x in xs]
+    rest = [not f for f in from_here]
+    used = picked(xs, from_here)
+    own = [v for v in node.outputs if v not in used]
+    head = Graph(body.name, body.inputs, body.nodes, (*(made[v] for v in own), *(made[v] for v in used)))
+    at = len(there.inputs) - len(used)
+    tail = Graph(
+        there.name,
+        (*there.inputs[: -len(xs)], *picked(x_in, rest), *picked(x_in, from_here)),
+        there.nodes,
+        there.outputs,
+    )
+    head, tail = across(head, len(own), tail, at, treat)
+    found = make_scan(b, head, parts, [env[v] for v in node.inputs], node.attrs["length"], node.attrs["reverse"])
+    flat = [x for group in found for x in group]
+    return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
+
+
+class _Rewriter:
+    """Walks one graph; loops with a memory plan become sweeps where their readers allow it."""
+
+    def __init__(self, graph: Graph, count: bool) -> None:
+        self.graph, self.count = graph, count
+        self.treat = partial(checkpoint, count=count)
+        self.b = Builder()
+        self.env = dict(zip(graph.inputs, self.b.share_inputs(graph), strict=True))
+        self.loops: dict[Node, Taped] = {}
+        self.read: dict[Node, Taped] = {}
+        self.kept: dict[
+            Node, tuple[Graph, list[Symbol]]
+        ] = {}  # by reader: its first step back, and what a sweep left it
+        for node in graph.nodes:
+            readers = _readers(graph, node) if _limited(node) else []
+            if readers and not any(r in self.read for r in readers):
+                self.loops[node] = taken_apart(node, readers)
+                self.read.update(dict.fromkeys(readers, self.loops[node]))
+
+    def rewritten(self) -> Graph:
+        """The whole graph."""
+        for node in self.graph.nodes:
+            self.b.where, self.b.replica = node.where, node.replica
+            if node in self.loops:
+                self._loop(self.loops[node])
+            elif node in self.read:
+                self._reader(self.read[node], node)
+            else:
+                bodies = {name: self.treat(body) for name, body in node.graphs}
+                outs = self.b.copy_node(node, [self.env[v].value for v in node.inputs], **bodies)
+                self.env.update(zip(node.outputs, outs, strict=True))
+        return prune(self.b.graph(self.graph.name, [self.env[v] for v in self.graph.outputs]))
+
+    def _given(self, values: Sequence[Value]) -> list[Symbol]:
+        return [self.env[v] for v in values]
+
+    def _loop(self, loop: Taped) -> None:
+        """The loop itself: a sweep that keeps states, or a plain loop if no reader goes back."""
+        node, parts = loop.node, loop.parts
+        carry, arrays, _ = parts.results(node.outputs)
+        n, reverse, operands = node.attrs["length"], node.attrs["reverse"], self._given(node.inputs)
+        back = [r for r, other in self.read.items() if other is loop and self._goes_back(loop, r)]
+        if back:
+            results = self._sweep(loop, back[0], loop.step, loop.tape, len(arrays), operands)
+        else:
+            results = [
+                x for group in make_scan(self.b, self.treat(loop.step), parts, operands, n, reverse) for x in group
+            ]
+        self.env.update(zip((*carry, *arrays, *loop.once), results, strict=True))
+
+    def _goes_back(self, loop: Taped, reader: Node) -> bool:
+        return bool(loop.kept) and reader.attrs["reverse"] != loop.node.attrs["reverse"]
+
+    def _sweep(
+        self, loop: Taped, reader: Node, step: Graph, tape: Graph, arrays: int, operands: Sequence[Symbol]
+    ) -> list[Symbol]:  # fmt: skip
+        """Emit a sweep for a reader; its results without what it keeps."""
+        node, parts = loop.node, loop.parts
+        first = Again(loop, reader).first()
+        outs = len(step.outputs)
+        if limited(tape):
+            at = len(Again(loop, reader).consts)
+            tape, first = across(tape, outs, first, at, self.treat)
+        plan = place(node.attrs["memory"], node.attrs["length"])
+        attrs = {
+            "arrays": arrays, "carry": parts.carry, "consts": parts.consts, "count": self.count, "forth": plan.forth,
+            "kept": tuple(loop.kept), "length": node.attrs["length"], "lists": outs - parts.carry - arrays,
+            "reverse": node.attrs["reverse"], "slots": plan.slots, "step": self.treat(step), "tape": tape,
+        }  # fmt: skip
+        carry = parts.operands(node.attrs["body"].inputs)[1]
+        names = [f"{carry[k].hint or 'state'}_at" for k in loop.kept]
+        hints = [*(v.hint for v in step.outputs), *names, *(v.hint for v in tape.outputs[outs:])]
+        found = self.b.emit(sweep, [x.value for x in operands], attrs, hints)
+        self.kept[reader] = first, found[outs:]
+        return found[:outs]
+
+    def _reader(self, loop: Taped, reader: Node) -> None:
+        """A loop that reads residuals, which are computed again."""
+        again, n = Again(loop, reader), loop.node.attrs["length"]
+        consts, carry, xs = (self._given(values) for values in (again.consts, again.carry, again.xs))
+        if not self._goes_back(loop, reader):
+            states = [self.env[loop.parts.operands(loop.node.inputs)[1][k]] for k in loop.kept]
+            wide = Layout(len(consts), len(states) + len(carry), again.parts.arrays)
+            operands = [*consts, *states, *carry, *xs]
+            found = make_scan(self.b, self.treat(again.along()), wide, operands, n, reader.attrs["reverse"])
+            results = [*found[0][len(states) :], *found[1], *found[2]]
+        else:
+            if reader not in self.kept:
+                self._sweep_again(loop, reader)
+            first, left = self.kept[reader]
+            plan = place(loop.node.attrs["memory"], n)
+            attrs = {
+                "advance": self.treat(again.advance()), "again": False, "arrays": again.parts.arrays,
+                "back": self.treat(again.back()), "carry": again.parts.carry, "consts": len(consts),
+                "count": self.count, "first": first, "kept": len(loop.kept), "length": n,
+                "residuals": len(left) - len(loop.kept), "reverse": loop.node.attrs["reverse"], "way": plan.way,
+            }  # fmt: skip
+            operands = [*consts, *left, *carry, *xs]
+            hints = [v.hint for v in reader.outputs]
+            results = self.b.emit(unsweep, [x.value for x in operands], attrs, hints)
+        self.env.update(zip(reader.outputs, results, strict=True))
+
+    def _sweep_again(self, loop: Taped, reader: Node) -> None:
+        """The steps run once more for a further reader."""
+        k, inputs = loop.parts.carry, loop.again.inputs
+        step = prune(Graph(loop.again.name, inputs, loop.again.nodes, loop.again.outputs[:k]))
+        operands = self._given([*loop.node.inputs, *loop.once])
+        self._sweep(loop, reader, step, loop.again, 0, operands)

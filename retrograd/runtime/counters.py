@@ -1,0 +1,48 @@
+"""Counting what generated code does: steps that run again, and states that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass
+class Counters:
+    """What ran since the counters were made, as the statements of generated code count it.
+
+    ``advances`` are steps of checkpointed loops that ran without residuals, ``taped`` those with them, ``snapshots``
+    are the states that are kept now, and ``snapshots_peak`` the most that were kept at once.
+    """
+
+    advances: int = 0
+    taped: int = 0
+    snapshots: int = 0
+    snapshots_peak: int = 0
+
+    def count(self, name: str, change: int) -> None:
+        """Add to one of the counters."""
+        setattr(self, name, getattr(self, name) + change)
+        self.snapshots_peak = max(self.snapshots_peak, self.snapshots)
+
+
+COUNTERS: ContextVar[Counters | None] = ContextVar("retrograd_counters", default=None)
+
+
+def count(name: str, change: int) -> None:
+    """What counting statements of generated code call."""
+    counters = COUNTERS.get()
+    if counters is not None:
+        counters.count(name, change)
+
+
+@contextmanager
+def counting() -> Iterator[Counters]:
+    """Counters for a block, in this thread or task alone."""
+    counters = Counters()
+    token = COUNTERS.set(counters)
+    try:
+        yield counters
+    finally:
+        COUNTERS.reset(token)

@@ -1,0 +1,273 @@
+"""Checkpointed derivatives are bit for bit those without, and run as many steps as the schedules say."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.passes.checkpoint.binomial import binomial_advances
+from retrograd.passes.checkpoint.ctz import ctz_states
+
+RNG = np.random.default_rng(11)
+W = RNG.normal(size=(3, 3))
+H = RNG.normal(size=3)
+XS = RNG.normal(size=(64, 3))
+PLANS = [rg.Snapshots(1), rg.Snapshots(3), rg.Log(), rg.Log("ctz"), rg.Periodic(2), rg.Periodic(), rg.Everything()]
+Function = Callable[..., Any]
+
+
+def cell(memory: Any, **options: Any) -> Function:
+    """A recurrent cell, of which every output counts."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def body(c: Any, x: Any) -> Any:
+            new = np.tanh(w @ c + x)
+            return new, np.sum(new**2)
+
+        last, ys = rg.scan(body, h, xs, memory=memory, **options)
+        return np.sum(last**2) + np.sum(np.sin(ys))
+
+    return run
+
+
+def nested(memory: Any, inner: Any = None, **options: Any) -> Function:
+    """A loop in a loop, which closes over the outer carry and step."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def outer(c: Any, x: Any) -> Any:
+            last, trail = rg.scan(lambda d, y: (np.sin(w @ d) + y * c, d * x), c, xs[:4], memory=inner, **options)
+            return last * 0.5, np.sum(trail, axis=0)
+
+        last, ys = rg.scan(outer, h, xs, memory=memory, **options)
+        return np.sum(last**2) + np.sum(np.sin(ys))
+
+    return run
+
+
+def written(memory: Any, **options: Any) -> Function:
+    """The body writes into a copy of its carry."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def body(c: Any, x: Any) -> Any:
+            new = c.copy()
+            new[1:] *= x[:2]
+            new[0] = np.sum(w[0] * c)
+            return new, c[::-1]
+
+        last, ys = rg.scan(body, h, xs, memory=memory, **options)
+        return np.sum(last**2) + np.sum(np.sin(ys) * 2)
+
+    return run
+
+
+def several(memory: Any, **options: Any) -> Function:
+    """Carries of several kinds: an array, a number, a running sum that no derivative needs, one that never changes."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def body(c: Any, x: Any) -> Any:
+            state, scale, total, fixed = c
+            new = np.tanh(w @ state * scale) + x
+            return (new, scale * 0.9 + np.sum(x * state), total + np.sum(new), fixed), new * scale + fixed
+
+        (state, scale, total, fixed), ys = rg.scan(body, (h, np.float64(0.5), 0.0, w[0]), xs, memory=memory, **options)
+        return np.sum(state) * scale + np.sum(ys**2) + total + np.sum(fixed)
+
+    return run
+
+
+PROGRAMS = (cell, nested, written, several)
+programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+plans = pytest.mark.parametrize("plan", PLANS, ids=str)
+ALL = (0, 1, 2)
+
+MODES: dict[str, Callable[[Function], Function]] = {
+    "value_and_grad": lambda f: rg.value_and_grad(f, argnums=ALL),
+    "forward over reverse": lambda f: lambda *a: rg.jvp(rg.grad(f, argnums=ALL), a, a),
+    "hessian": lambda f: rg.hessian(f, argnums=1),
+    "reverse over reverse": lambda f: rg.grad(
+        lambda *a: sum(np.sum(np.cos(g)) for g in rg.grad(f, argnums=ALL)(*a)), argnums=ALL
+    ),
+    "vmap of grad": lambda f: (
+        lambda w, h, xs: rg.vmap(rg.grad(f, argnums=(0, 1)), in_axes=(0, None, None))(
+            np.stack([w, w + 1, w - 1]), h, xs
+        )
+    ),
+    "through a call": lambda f: rg.grad(lambda *a: rg.jit(f)(*a) * 2, argnums=ALL),
+    "vjp": lambda f: lambda *a: rg.vjp(f, *a)[1](1.0),
+    "a pullback used twice": lambda f: lambda *a: [p(2.0) for p in [rg.vjp(f, *a)[1]] * 2],
+    "jvp": lambda f: lambda *a: rg.jvp(f, a, a),
+}
+
+
+def flat(tree: Any) -> list[np.ndarray[Any, Any]]:
+    if isinstance(tree, (tuple, list)):
+        return [leaf for item in tree for leaf in flat(item)]
+    return [np.asarray(tree)]
+
+
+def assert_same_bits(found: Any, expected: Any) -> None:
+    for a, b in zip(flat(found), flat(expected), strict=True):
+        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+@plans
+@programs
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_gradients_have_the_same_bits(program: Function, plan: Any, reverse: bool) -> None:
+    for n in (0, 1, 2, 3, 9):
+        if program is nested and n < 4:
+            continue
+        expected = rg.value_and_grad(program(None, reverse=reverse), argnums=ALL)(W, H, XS[:n])
+        assert_same_bits(rg.value_and_grad(program(plan, reverse=reverse), argnums=ALL)(W, H, XS[:n]), expected)
+
+
+@programs
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES.keys())
+def test_every_mode_has_the_same_bits(program: Function, mode: Callable[[Function], Function]) -> None:
+    args = (W, H, XS[:5])
+    expected = mode(program(None))(*args)
+    for plan in (rg.Snapshots(2), rg.Log()):
+        assert_same_bits(mode(program(plan))(*args), expected)
+
+
+@pytest.mark.parametrize("outer", [None, rg.Snapshots(2), rg.Log(), rg.Everything()], ids=str)
+@pytest.mark.parametrize("inner", [None, rg.Snapshots(1), rg.Snapshots(2), rg.Periodic()], ids=str)
+@pytest.mark.parametrize("mode", ["value_and_grad", "hessian", "through a call"])
+def test_loops_in_loops_have_the_same_bits_under_any_two_plans(outer: Any, inner: Any, mode: str) -> None:
+    args = (W, H, XS[:6])
+    assert_same_bits(MODES[mode](nested(outer, inner))(*args), MODES[mode](nested(None))(*args))
+
+
+def slope(memory: Any, n: int) -> Function:
+    return rg.grad(lambda x: rg.scan(lambda c, _: (np.sin(c) * 1.1, None), x, None, n, memory=memory)[0])
+
+
+@pytest.mark.parametrize("n", [*range(9), 17, 33, 64])
+def test_all_lengths_and_slots_have_the_same_bits_and_the_advances_of_the_closed_form(n: int) -> None:
+    expected = slope(None, n)(0.7)
+    for slots in (1, 2, 3, 5, 16):
+        with rg.debug_counters() as counters:
+            found = slope(rg.Snapshots(slots), n)(0.7)
+        assert_same_bits(found, expected)
+        assert counters.advances == binomial_advances(n, slots)
+        assert counters.taped == n
+        assert counters.snapshots == 0
+        assert counters.snapshots_peak == min(slots, max(n - 1, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", range(65))
+def test_every_length_and_every_number_of_slots(n: int) -> None:
+    for slots, program in itertools.product(range(1, 17), (cell, written)):
+        expected = rg.value_and_grad(program(None), argnums=ALL)(W, H, XS[:n])
+        with rg.debug_counters() as counters:
+            found = rg.value_and_grad(program(rg.Snapshots(slots)), argnums=ALL)(W, H, XS[:n])
+        assert_same_bits(found, expected)
+        assert counters.advances == binomial_advances(n, slots)
+
+
+@pytest.mark.parametrize(("n", "repeated"), [(100, 187), (128, 246)])
+def test_logarithmic_memory_repeats_the_known_number_of_steps(n: int, repeated: int) -> None:
+    with rg.debug_counters() as counters:
+        slope(rg.Log(), n)(0.7)
+    assert counters.advances == n - 1 + repeated
+    assert counters.snapshots_peak == len(ctz_states(n)) - 1
+
+
+def test_trailing_zeros_on_both_ways() -> None:
+    with rg.debug_counters() as counters:
+        slope(rg.Log(reverse="ctz"), 100)(0.7)
+    assert counters.advances == 99 + 221
+    assert counters.snapshots_peak == len(ctz_states(100))
+
+
+def test_loops_in_loops_count_their_steps() -> None:
+    n, m = 6, 4
+    with rg.debug_counters() as counters:
+        rg.grad(nested(rg.Snapshots(2), rg.Snapshots(1)))(W, H, XS[:n])
+    assert counters.advances == binomial_advances(n, 2) + n * binomial_advances(m, 1)
+    assert counters.taped == n + n * m
+    with rg.debug_counters() as counters:
+        rg.grad(nested(None, rg.Snapshots(1)))(W, H, XS[:n])
+    assert counters.advances == n * binomial_advances(m, 1)
+    assert counters.snapshots_peak == n
+
+
+@pytest.mark.parametrize("mode", ["hessian", "vmap of grad", "through a call", "forward over reverse"])
+def test_every_mode_is_checkpointed(mode: str) -> None:
+    with rg.debug_counters() as counters:
+        MODES[mode](cell(rg.Snapshots(2)))(W, H, XS[:9])
+    assert counters.advances % binomial_advances(9, 2) == 0
+    assert counters.advances > 0
+
+
+def test_without_a_plan_nothing_is_counted_and_the_source_is_that_of_a_loop() -> None:
+    with rg.debug_counters() as counters:
+        slope(None, 10)(0.7)
+        slope(rg.Everything(), 10)(0.7)
+    assert (counters.advances, counters.taped, counters.snapshots_peak) == (0, 0, 0)
+    assert "count" not in slope(rg.Snapshots(2), 10).source(0.7)
+    assert "def binomial(" in slope(rg.Snapshots(2), 10).source(0.7)
+    assert "def " not in slope(None, 10).source(0.7).partition("def ")[2]
+
+
+def test_what_needs_no_state_is_read_without_keeping_any() -> None:
+    f = rg.value_and_grad(
+        lambda w: np.sum(rg.scan(lambda c, x: (c + w * x * x, None), 0.0, XS[:, 0], memory=rg.Log())[0])
+    )
+    with rg.debug_counters() as counters:
+        f(0.5)
+    assert counters.snapshots_peak == 0
+
+
+def test_only_states_that_residuals_need_are_kept() -> None:
+    f = rg.grad(several(rg.Snapshots(2)), argnums=ALL)
+    (sweep,) = [node for node in f.graph(W, H, XS[:9]).nodes if node.prim.name == "sweep"]
+    assert len(sweep.attrs["kept"]) == 2  # the state and its scale, neither the total nor what never changes
+
+
+@pytest.mark.parametrize("size", [4, 4096, 20_000])
+def test_large_states_have_the_same_bits(size: int) -> None:
+    def loss(memory: Any) -> Function:
+        def run(x: Any, k: Any) -> Any:
+            def body(c: Any, _: Any) -> Any:
+                new = c + k * (np.roll(c, 1) - 2 * c + np.roll(c, -1)) * np.exp(-c * c)
+                new[0] = 0.0
+                return new, None
+
+            return np.sum(rg.scan(body, x, None, 12, memory=memory)[0] ** 2)
+
+        return rg.value_and_grad(run, argnums=(0, 1))
+
+    x = RNG.normal(size=size)
+    expected = loss(None)(x, 0.2)
+    for plan in PLANS:
+        assert_same_bits(loss(plan)(x, 0.2), expected)
+        assert_same_bits(loss(plan)(x, 0.2), expected)
+
+
+@pytest.mark.parametrize("plan", [rg.Snapshots(1), rg.Snapshots(2), rg.Log(), rg.Periodic()], ids=str)
+def test_host_calls_are_not_repeated(plan: Any) -> None:
+    calls: list[float] = []
+
+    @rg.lens(host=True)
+    def noisy(x: Any) -> Any:
+        calls.append(float(x))
+        return np.float64(np.sin(x) + 0.001 * len(calls)), lambda ct: np.float64(ct * np.cos(x))
+
+    def loss(memory: Any) -> Function:
+        return rg.value_and_grad(lambda x: rg.scan(lambda c, _: (noisy(c) * 1.5, None), x, None, 7, memory=memory)[0])
+
+    found = {}
+    for memory in (None, plan):
+        f = loss(memory)
+        f(0.5)
+        calls.clear()
+        found[memory] = f(0.5), list(calls)
+    assert found[plan][1] == found[None][1]
+    assert_same_bits(found[plan][0], found[None][0])
