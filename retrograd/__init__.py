@@ -1,6 +1,6 @@
 """retrograd: a graph compiler for derivatives of plain NumPy programs."""
 
-from . import errors, ir, ops, passes, scipy
+from . import errors, ir, nn, ops, optim, passes, scipy
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.batching import vmap
 from .api.branches import cond, switch
@@ -8,6 +8,10 @@ from .api.check import check_grads
 from .api.config import config
 from .api.control import associative_scan, fori_loop, map, scan, while_loop
 from .api.custom import custom_jvp, custom_vjp
+from .api.functions.closures import Fn
+from .api.functions.conversion import closure_convert, fn
+from .api.functions.cotangent import FunctionCotangent
+from .api.functions.learners import fit_pairs
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
@@ -17,19 +21,21 @@ from .api.memory import Everything, Log, Periodic, Snapshots
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
 from .api.stops import no_grad, stop_gradient
+from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
 from .fronts.functions import Function
+from .fronts.parameters import ParameterStore
 from .fronts.records import Record
 from .fronts.tensors import Tensor
-from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
 from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
 debug_counters = config.counting
 
 __all__ = [
-    "Everything", "Log", "Periodic", "Snapshots", "adjoint", "associative_scan", "check_grads", "check_lens", "cond", "config", "cotangent_space", "custom_jvp", "debug_counters",
-    "custom_vjp", "errors", "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
-    "lens", "linear_transpose", "linearize", "map", "no_grad", "ops", "passes", "primitive", "pull", "push",
-    "register_container", "scan", "scipy", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap",
-    "while_loop",
+    "Everything", "Fn", "Function", "FunctionCotangent", "Log", "ParameterStore", "Periodic", "Record", "Snapshots",
+    "Tensor", "adjoint", "associative_scan", "check_grads", "check_lens", "closure_convert", "cond", "config",
+    "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "errors", "fit_pairs", "fn", "fori_loop", "grad",
+    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens", "linear_transpose", "linearize",
+    "map", "nn", "no_grad", "ops", "optim", "passes", "primitive", "pull", "push", "register_container", "scan",
+    "scipy", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -23,7 +23,9 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _stopped(x: Any) -> Any:
-    return apply(stop_primitive, [x]) if isinstance(x, Tracer) and not x.const else x
+    if isinstance(x, Tracer):
+        return x if x.const else apply(stop_primitive, [x])
+    return x.detach() if hasattr(x, "detach") else x  # eager tensors know their own past
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def value_and_grad(graph: Graph, active: Sequence[bool], lin: Linearized, keep: 
     wanted = [a for a, on in zip(args, active, strict=True) if on]
     found = transpose_into(b, lin.linear, [*residuals, *[None] * len(wanted)], seeds)
     b.where = None
-    grads = [_filled(b, ct, a.aval) for ct, a in zip(found, wanted, strict=True)]
+    grads = [filled(b, ct, a.aval) for ct, a in zip(found, wanted, strict=True)]
     return b.graph(f"{graph.name}_grad", [*outs, *grads] if keep else grads)
 
 
@@ -45,10 +45,11 @@ def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
     seeds = [ct for ct, on in zip(cts, lin.out_active, strict=True) if on]
     found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], seeds)
     b.where = None
-    grads = [_filled(b, ct, v.aval) for ct, v in zip(found, tangents, strict=True)]
+    grads = [filled(b, ct, v.aval) for ct, v in zip(found, tangents, strict=True)]
     return b.graph(lin.linear.name.removesuffix("_linear") + "_pullback", grads)
 
 
-def _filled(b: Builder, ct: Symbol | None, aval: Aval) -> Symbol:
+def filled(b: Builder, ct: Symbol | None, aval: Aval) -> Symbol:
+    """A cotangent of a value of this aval: zero where there is none, a NumPy scalar for a Python number."""
     target = replace(aval, kind="scalar") if aval.kind == "python" else aval
     return b.zeros(target) if ct is None else b.coerce(ct, target)
