@@ -53,7 +53,7 @@ def _fft_code(node: Node) -> str:
 
 
 fft: Primitive = primitive(
-    "fft", _fft_shape, _fft_code, batch=shifted_axis,
+    "fft", _fft_shape, _fft_code, batch=shifted_axis, scratch=lambda x, **_: 2 * x.nbytes if x.dtype.kind == "f" else 0,
     diff=(pull(lambda ct, x, **attrs: to_dtype(fft(ct, **attrs), x.dtype)),),
 )  # fmt: skip
 

@@ -299,5 +299,6 @@ def _scatter_add_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> list[S
 scatter_add: Primitive = primitive(
     "scatter_add", _scatter_shape, statement=_scatter_add_code, writes=0, loose=(1,), joint=True, batch=_scatter_batch,
     lower=_scatter_add_lower,
+    scratch=lambda x, v, *_, unique=False, **__: v.nbytes if unique else 0,  # np.add.at needs none
     diff=(pull(lambda ct, *operands, index, unique=False: ct), pull(_scatter_add_pull_v), None),
 )  # fmt: skip

@@ -109,6 +109,6 @@ def _cross_shape(a: Aval, b: Aval) -> Aval:
 
 
 cross: Primitive = primitive(
-    "cross", _cross_shape, "np.cross({0}, {1})", batch=elementwise,
+    "cross", _cross_shape, "np.cross({0}, {1})", batch=elementwise, scratch=lambda a, b: 5 * a.nbytes // 2,
     diff=(pull(lambda ct, a, b: cross(b, ct)), pull(lambda ct, a, b: cross(ct, a))),
 )  # fmt: skip

@@ -109,7 +109,16 @@ def _arg_shape(x: Aval, axis: int) -> Aval:
     return reduced(Aval(x.shape, np.dtype(np.int64)), (axis,), False)
 
 
-argmax = primitive("argmax", _arg_shape, "np.argmax({0}, axis={axis})", batch=shifted_axis, takes_out=True)
-argmin = primitive("argmin", _arg_shape, "np.argmin({0}, axis={axis})", batch=shifted_axis, takes_out=True)
+def _turned(x: Aval, axis: int) -> int:
+    """Bytes of the copy in which NumPy searches along an axis that is not the last."""
+    return 0 if axis == x.ndim - 1 else x.nbytes
+
+
+argmax = primitive(
+    "argmax", _arg_shape, "np.argmax({0}, axis={axis})", batch=shifted_axis, takes_out=True, scratch=_turned
+)
+argmin = primitive(
+    "argmin", _arg_shape, "np.argmin({0}, axis={axis})", batch=shifted_axis, takes_out=True, scratch=_turned
+)
 nanargmax = primitive("nanargmax", _arg_shape, "np.nanargmax({0}, axis={axis})", batch=shifted_axis)
 nanargmin = primitive("nanargmin", _arg_shape, "np.nanargmin({0}, axis={axis})", batch=shifted_axis)

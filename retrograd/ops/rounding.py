@@ -61,11 +61,12 @@ isnan = unary("isnan", "np.isnan", shape=truth)
 signbit = unary("signbit", "np.signbit", shape=truth)
 isclose = primitive(
     "isclose", _isclose_shape, "np.isclose({0}, {1}, {rtol}, {atol}, {equal_nan})", loose=(0, 1), batch=elementwise,
-    cheap=True,
+    cheap=True, scratch=lambda x, *_, **__: 2 * x.nbytes,
 )  # fmt: skip
 nan_to_num = primitive(
     "nan_to_num", _nan_to_num_shape, "np.nan_to_num({0}, True, {nan}, {posinf}, {neginf})", batch=elementwise,
-    cheap=True, diff=(push(lambda t, out, x, **_: t * to_dtype(isfinite(x), x.dtype)),),
+    cheap=True, scratch=lambda x, **_: x.nbytes,
+    diff=(push(lambda t, out, x, **_: t * to_dtype(isfinite(x), x.dtype)),),
 )  # fmt: skip
 
 copysign: Primitive = binary("copysign", "np.copysign", push(lambda t, out, x, y: t * (sign(x) * copysign(1, y))))

@@ -101,7 +101,7 @@ take_along: Primitive = primitive(
 add_along: Primitive = primitive(
     "add_along", _add_shape,
     statement=lambda node: f"{{0}}[{_along(node.inputs[2].aval, node.attrs['axis'], 2)}] += {{1}}",
-    writes=0, loose=(1,), joint=True, batch=shifted_axis,
+    writes=0, loose=(1,), joint=True, batch=shifted_axis, scratch=lambda x, v, *_, **__: v.nbytes,
     diff=(
         pull(lambda ct, x, v, index, axis: ct),
         pull(lambda ct, x, v, index, axis: take_along(ct, index, axis=axis)),
