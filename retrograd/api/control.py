@@ -44,8 +44,9 @@ def scan(
 
     ``init`` and ``xs`` are trees; ``length`` is needed where ``xs`` is None. Returns the last carry and the
     ``y`` stacked along a first axis. The body is recorded once; it may close over traced values, which get
-    gradients. ``reverse`` runs from the last ``x`` to the first. The carry keeps its structure, shapes and
-    dtypes: CarryError otherwise.
+    gradients. ``reverse`` runs from the last ``x`` to the first. ``memory`` is a plan of what is kept for a
+    derivative, by default all (see ``rg.Snapshots``). The carry keeps its structure, shapes and dtypes: CarryError
+    otherwise.
 
     >>> import numpy as np, retrograd as rg
     >>> total, sums = rg.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
@@ -115,12 +116,13 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
     """``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; the last carry.
 
     ``n`` may be a Python int or a traced integer; without steps the result is ``init``. ``i`` behaves like the Python
     int of ``for i in range(n)``. The body is recorded once; it may close over traced values, which get gradients.
-    Raises CarryError where the carry changes its structure, shapes or dtypes, OptionError.
+    ``memory`` is a plan of what is kept for a derivative, by default all (see ``rg.Snapshots``, ``rg.Log``). Raises
+    CarryError where the carry changes its structure, shapes or dtypes, OptionError.
 
     >>> import retrograd as rg
     >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
@@ -130,7 +132,7 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
     n = _count(n)
     trace = enclosing()
     if trace is None:
-        return Compiled(lambda init: fori_loop(n, body, init), "fori_loop")(as_arrays(init))
+        return Compiled(lambda init: fori_loop(n, body, init, memory=memory), "fori_loop")(as_arrays(init))
     leaves, spec = flatten(init)
     carry = [strong(x) for x in leaves]
     shadows = [shadow_of(x) for x in carry]
@@ -146,6 +148,8 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
     graph = Graph(graph.name, (*rest[k:], *rest[:k], i), graph.nodes, graph.outputs)
     length = max(steps, 0) if known else -1
     attrs = {"arrays": 0, "body": graph, "carry": k, "consts": consts, "length": length, "reverse": False}
+    if (plan := plan_of(memory, known)) is not None:
+        attrs["memory"] = plan
     count = [] if known else [operand(trace, n)]
     numbers = trace.builder.emit(
         step_numbers, [s.value for s, _ in count], {"aval": Aval((), np.dtype(np.int64), "python", (length,))}
@@ -165,11 +169,14 @@ def _count(n: Any) -> Any:
     return n if isinstance(n, Tracer) and not n.const else int(value)
 
 
-def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+def while_loop(
+    cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, memory: MemoryPlan = None
+) -> Any:
     """``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; the last carry.
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
-    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. Raises
+    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a plan
+    of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps. Raises
     CarryError where the carry changes its structure, shapes or dtypes, ShapeError where ``cond`` gives no number.
 
     >>> import retrograd as rg
@@ -180,7 +187,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_functions("while_loop", "while_loop(cond, body, init)", cond, body)
     trace = enclosing()
     if trace is None:
-        return Compiled(lambda init: while_loop(cond, body, init), "while_loop")(as_arrays(init))
+        return Compiled(lambda init: while_loop(cond, body, init, memory=memory), "while_loop")(as_arrays(init))
     leaves, spec = flatten(init)
     carry = [strong(x) for x in leaves]
     shadows = [shadow_of(x) for x in carry]
@@ -198,6 +205,8 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
         "body": captures_first(body_graph, k), "carry": k, "cond": captures_first(decision(cond_graph), k),
         "consts": len(captures),
     }  # fmt: skip
+    if (plan := plan_of(memory, known=False)) is not None:
+        attrs["memory"] = plan
     return unflatten(spec, put(trace, while_primitive, attrs, [operand(trace, x) for x in (*captures, *carry)]))
 
 

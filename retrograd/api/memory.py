@@ -80,8 +80,13 @@ def _whole(name: str, field: str, value: object) -> None:
         )
 
 
-def plan_of(memory: MemoryPlan) -> tuple[Any, ...] | None:
-    """A plan as the attribute of a loop."""
+def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
+    """A plan as the attribute of a loop; ``known`` says whether the number of steps is known before it runs."""
+    if not known and memory in (Periodic(),) or (not known and isinstance(memory, Snapshots) and memory.mixed):
+        raise OptionError(
+            f"memory={memory} needs to know the number of steps", where=user_site()[0],
+            remedy="give rg.Log(), rg.Snapshots(c) or rg.Periodic(every), which do not",
+        )  # fmt: skip
     match memory:
         case None:
             return None

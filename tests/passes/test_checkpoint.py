@@ -271,3 +271,81 @@ def test_host_calls_are_not_repeated(plan: Any) -> None:
         found[memory] = f(0.5), list(calls)
     assert found[plan][1] == found[None][1]
     assert_same_bits(found[plan][0], found[None][0])
+
+
+def wandering(memory: Any, limit: float = 30.0) -> Function:
+    """A loop of unknown length."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def body(c: Any) -> Any:
+            state, steps = c
+            return np.tanh(w @ state) + xs[0], steps + 1.0
+
+        state, steps = rg.while_loop(lambda c: c[1] < limit, body, (h, 0.0), memory=memory)
+        return np.sum(state**2) * steps
+
+    return run
+
+
+def counted(memory: Any) -> Function:
+    """A loop of a traced number of steps, whose body reads its number."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        n = np.sum(xs > -1e9).astype(int)
+        return np.sum(rg.fori_loop(n, lambda i, c: np.sin(w @ c) + 0.1 * i * c, h, memory=memory))
+
+    return run
+
+
+OPEN = [rg.Snapshots(1), rg.Snapshots(3), rg.Log(), rg.Log("ctz"), rg.Periodic(4), rg.Everything()]
+
+
+@pytest.mark.parametrize("plan", OPEN, ids=str)
+@pytest.mark.parametrize("program", [wandering, counted], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES.keys())
+def test_loops_of_unknown_length_have_the_same_bits(program: Function, mode: Any, plan: Any) -> None:
+    args = (W, H, XS[:4])
+    assert_same_bits(mode(program(plan))(*args), mode(program(None))(*args))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 21])
+@pytest.mark.parametrize("plan", OPEN, ids=str)
+def test_every_unknown_length_has_the_same_bits(n: int, plan: Any) -> None:
+    found, expected = (rg.grad(wandering(memory, float(n)), argnums=ALL) for memory in (plan, None))
+    assert_same_bits(found(W, H, XS), expected(W, H, XS))
+
+
+@pytest.mark.parametrize(("n", "repeated"), [(8, 4), (100, 187), (1000, 2945), (1024, 2997)])
+def test_a_loop_of_unknown_length_takes_logarithmic_memory(n: int, repeated: int) -> None:
+    grow = rg.grad(lambda x: rg.while_loop(lambda c: c[1] < n, lambda c: (np.sin(c[0]), c[1] + 1.0), (x, 0.0),
+                                           memory=rg.Log())[0])  # fmt: skip
+    with rg.debug_counters() as counters:
+        grow(0.5)
+    if n > 8:
+        assert counters.advances == n + repeated
+    assert counters.snapshots_peak == (n - 1).bit_length() + 1
+    assert counters.taped == n
+
+
+def test_a_loop_of_unknown_length_in_fixed_slots() -> None:
+    for slots in (1, 2, 10):
+        with rg.debug_counters() as counters:
+            rg.grad(wandering(rg.Snapshots(slots), 50.0), argnums=ALL)(W, H, XS)
+        assert counters.snapshots_peak == slots
+        assert counters.advances <= binomial_advances(50, slots) + 50 * 2
+
+
+@pytest.mark.parametrize(
+    ("plan", "what"),
+    [
+        (lambda: rg.Snapshots(0), "Snapshots\\(slots=0\\)"),
+        (lambda: rg.Snapshots(True), "Snapshots\\(slots=True\\)"),
+        (lambda: rg.Log("revolve"), "Log\\(reverse='revolve'\\)"),
+        (lambda: rg.Periodic(0), "Periodic\\(every=0\\)"),
+        (lambda: slope(7.5, 3)(0.5), "memory=7.5 is no plan"),
+        (lambda: rg.grad(wandering(rg.Periodic()))(W, H, XS), "needs to know the number of steps"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(plan: Any, what: str) -> None:
+    with pytest.raises(rg.OptionError, match=what):
+        plan()

@@ -280,7 +280,8 @@ def test_placers_are_self_contained_source(name: str) -> None:
     exec("\n\n".join(PLACERS[name].sources), scope)
     args = {
         "binomial": ((0, 6, 9), 14, 4), "binomial_states": (15, 4), "ctz": (ctz_states(20), 19), "ctz_room": (0,),
-        "keeping": ((0, 3), 9), "online_room": (4,), "split": (15, 4),
+        "keeping": ((0, 3), 9), "online_room": (4,), "periodic": ((0, 5, 10), 12, 5), "periodic_room": (3,),
+        "shrinking": (ctz_states(20), 20), "split": (15, 4),
     }[name]  # fmt: skip
     found, expected = scope[name](*args), PLACERS[name].function(*args)
     if name == "split":

@@ -1,5 +1,8 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import applied, call, cond, custom, guard, host, scan, stack, sweep, while_loop
+from . import applied, call, cond, custom, guard, host, open_sweep, scan, stack, sweep, unsweep, while_loop
 
-__all__ = ["applied", "call", "cond", "custom", "guard", "host", "scan", "stack", "sweep", "while_loop"]
+__all__ = [
+    "applied", "call", "cond", "custom", "guard", "host", "open_sweep", "scan", "stack", "sweep", "unsweep",
+    "while_loop",
+]  # fmt: skip

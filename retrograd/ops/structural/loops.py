@@ -257,7 +257,7 @@ def borrowed(mask: Symbol, lane: Symbol, x: Symbol) -> Symbol:
     A lane that takes no part in a computation runs with the operands of one that does, and its results are
     dropped: so it meets no point where the computation is undefined, whose nan would spoil its derivative.
     """
-    if x.aval.steps is not None:
+    if x.aval.steps is not None or not x.shape[0]:
         return x
     other = reshape_to(getitem(stop_gradient(x), lane, index=(Arg(1),)), (1, *x.shape[1:]))
     return chosen(mask, x, broadcast_to(other, x.shape))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -144,14 +143,15 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     consts, _, xs = parts.operands(operands)
     c_in, k_in, x_in = parts.operands(body.inputs)
     ct_k, ct_ys, ct_stacks = parts.results(cts)
-    ct_k = [instantiated(b, ct, x.aval) for ct, x in zip(ct_k, k_in, strict=True)]
+    k_avals = [_number(v.aval) for v in k_in]
+    ct_k = [instantiated(b, ct, aval) for ct, aval in zip(ct_k, k_avals, strict=True)]
     step_cts = [*ct_ys, *ct_stacks]
     has_ct = [ct is not None for ct in step_cts]
 
     inner = Builder()
     known_c = _known(inner, c_in, c_lin)
-    k_ct = inner.inputs_like(k_in)
-    totals = [replace(v.aval, kind="scalar") if v.aval.kind == "python" else v.aval for v in picked(c_in, c_lin)]
+    k_ct = [inner.input(aval, v.hint) for aval, v in zip(k_avals, k_in, strict=True)]
+    totals = [_number(v.aval) for v in picked(c_in, c_lin)]
     sums = [inner.input(aval, v.hint) for aval, v in zip(totals, picked(c_in, c_lin), strict=True)]
     known_x = _known(inner, x_in, x_lin)
     step_outs = body.outputs[parts.carry :]
@@ -160,7 +160,7 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     found = TRANSFORMS.transpose(inner, body, [*known_c, *[None] * parts.carry, *known_x], [*k_ct, *y_ct])
     n = sum(c_lin)
     into_c, into_k, into_x = found[:n], found[n : n + parts.carry], found[n + parts.carry :]
-    new_k = [instantiated(inner, ct, v.aval) for ct, v in zip(into_k, k_in, strict=True)]
+    new_k = [instantiated(inner, ct, aval) for ct, aval in zip(into_k, k_avals, strict=True)]
     new_c = [s if ct is None else _sum(inner, s, ct) for s, ct in zip(sums, into_c, strict=True)]
     lin_x = picked(list(zip(x_in, xs, strict=True)), x_lin)
     gets = [ct is not None for ct in into_x]  # what gets no cotangent needs no zeros, whose number may be unknown
@@ -200,6 +200,11 @@ def _computes_known_carries(node: Node, operands: Sequence[Any]) -> bool:
         linear = grown
 
 
+def _number(aval: Aval) -> Aval:
+    """The aval of a carried cotangent: of a 0-d array it is a number, which is what sums of such are."""
+    return aval if aval.shape or aval.steps is not None else Aval((), aval.dtype, "scalar")
+
+
 def _known(inner: Builder, values: Sequence[Value], linear: Sequence[bool]) -> list[Any]:
     """Inputs for the values that are known, None for the others."""
     known = [not f for f in linear]
@@ -217,7 +222,7 @@ def _scan_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool
     count = None
     if length < 0:
         if flags[0]:
-            return _batch_counts(b, size, args, flags, parts, body, reverse)
+            return _batch_counts(b, size, args, flags, parts, body, reverse, attrs.get("memory"))
         count, args, flags = args[0], args[1:], flags[1:]
     inner, _, outs, flags, out_flags = batched_body(parts, body, size, flags)
     k_flags = parts.operands(flags)[1]
@@ -247,11 +252,14 @@ def _over_lanes(
 
 
 def _batch_counts(
-    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, body: Graph, reverse: bool
-) -> Any:
+    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, body: Graph, reverse: bool,
+    memory: tuple[Any, ...] | None,
+) -> Any:  # fmt: skip
     """Lanes with numbers of steps of their own: it runs for the longest; the others keep their last carry."""
     counts, *rest = args
-    longest = max_(counts, axis=(0,), keepdims=False)
+    longest = leader = b.zeros(Aval((), INT, "scalar"))
+    if size:
+        longest, leader = max_(counts, axis=(0,), keepdims=False), argmax(counts, axis=0)
     _, _, outs, flags, out_flags = batched = batched_body(parts, body, size, flags[1:], every=True)
     graph = batched[0].graph(body.name, outs)
 
@@ -269,9 +277,9 @@ def _batch_counts(
 
     c_args, k_args, x_args = Layout(parts.consts, parts.carry).operands(_over_lanes(b, size, rest, parts, body, flags))
     start = b.coerce(longest, t.aval) - 1 if reverse else b.zeros(t.aval)
-    operands = [*c_args, counts, argmax(counts, axis=0), *k_args, start, *x_args]
+    operands = [*c_args, counts, leader, *k_args, start, *x_args]
     wide = Layout(parts.consts + 2, parts.carry + 1)
-    carry, _, lists = make_scan(b, step, wide, operands, -1, reverse, longest)
+    carry, _, lists = make_scan(b, step, wide, operands, -1, reverse, longest, memory)
     return [*carry[:-1], *lists], [*[True] * parts.carry, *out_flags[parts.carry :]]
 
 

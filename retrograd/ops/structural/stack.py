@@ -31,7 +31,7 @@ def _add_code(node: Node) -> str:
         a, b = (f"a{level - 1}", f"b{level - 1}") if level > 1 else ("{0}", "{1}")
         text = f"[{text} for a{level}, b{level} in zip({a}, {b})]"
         if (aval.steps or ())[level - 1] < 0:  # the zero of a list of unknown length is empty
-            text = f"({text} if {a} and {b} else {a} or {b})"
+            text = f"{text} + {a}[len({b}):] + {b}[len({a}):]"
     return text
 
 
@@ -75,7 +75,7 @@ def _steps_shape(*count: Aval, aval: Aval) -> tuple[Aval]:
 
 
 def _steps_code(node: Node) -> str:
-    return "list(range({0}))" if node.inputs else f"range({node.attrs['aval'].steps[0]})"
+    return f"list(range({'{0}' if node.inputs else node.attrs['aval'].steps[0]}))"
 
 
 def _steps_run(evaluate: Any, node: Node, *count: Any) -> list[Any]:
@@ -83,7 +83,10 @@ def _steps_run(evaluate: Any, node: Node, *count: Any) -> list[Any]:
 
 
 def _steps_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Any:
-    return prim(max_(args[0], axis=(0,), keepdims=False), aval=aval), [False]
+    most = (
+        max_(args[0], axis=(0,), keepdims=False) if size else args[0].builder.zeros(Aval((), args[0].dtype, "scalar"))
+    )
+    return prim(most, aval=aval), [False]
 
 
 def _absent_code(node: Node) -> str:
@@ -96,6 +99,15 @@ def _absent_code(node: Node) -> str:
     return text
 
 
+def _absent(node: Node) -> Any:
+    aval = node.out.aval
+    zero = aval.dtype.type(0)
+    made: Any = np.broadcast_to(zero, aval.shape) if aval.kind == "array" else zero
+    for n in reversed(aval.steps or ()):
+        made = [made] * max(n, 0)
+    return made
+
+
 stack_length: Primitive = primitive(
     "stack_length", _length_shape, "len({0})", multi=True, run=lambda evaluate, node, x: [len(x)],
     batch=lambda prim, size, args, flags: (prim(args[0]), [False]),
@@ -106,7 +118,9 @@ step_numbers: Primitive = primitive(
 )
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
 # what a branch that was not taken would have left: it is never read, and takes no memory
-absent: Primitive = primitive("absent", lambda aval: aval, _absent_code, typed=True)
+absent: Primitive = primitive(
+    "absent", lambda aval: (aval,), _absent_code, typed=True, multi=True, run=lambda evaluate, node: [_absent(node)]
+)
 stack_add = primitive(
     "stack_add", _same, _add_code, joint=True, batch=_add_batch,
     diff=(pull(lambda ct, x, y: ct), pull(lambda ct, x, y: ct)),

@@ -39,7 +39,9 @@ def layout(node: Node) -> Layout:
     return Layout(node.attrs["consts"], node.attrs["carry"])
 
 
-def _shape(*avals: Aval, cond: Graph, body: Graph, consts: int, carry: int) -> tuple[Aval, ...]:
+def _shape(
+    *avals: Aval, cond: Graph, body: Graph, consts: int, carry: int, memory: tuple[Any, ...] | None = None
+) -> tuple[Aval, ...]:
     if cond.in_avals != avals or body.in_avals != avals or len(avals) != consts + carry:
         raise ValueError(f"condition and body do not take {', '.join(map(str, avals))}")
     decided = cond.out_avals
@@ -83,10 +85,13 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 
 def make_while(
-    b: Builder, cond: Graph, body: Graph, parts: Layout, operands: Sequence[Symbol]
-) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
+    b: Builder, cond: Graph, body: Graph, parts: Layout, operands: Sequence[Symbol],
+    memory: tuple[Any, ...] | None = None,
+) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:  # fmt: skip
     """Emit a while loop; its results as carry, nothing, and stacks."""
-    attrs = {"body": body, "carry": parts.carry, "cond": cond, "consts": parts.consts}
+    attrs: dict[str, Any] = {"body": body, "carry": parts.carry, "cond": cond, "consts": parts.consts}
+    if memory is not None:
+        attrs["memory"] = memory
     hints = [v.hint for v in body.outputs]
     return parts.results(b.emit(while_loop, [x.value for x in operands], attrs, hints))
 
@@ -119,7 +124,7 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
     on = active_outputs(parts, active, lin.out_active)
     graph, wide = fused_body(parts, body, active, on)
     operands = interleaved(parts.operands(args), parts.operands(tans))
-    made = make_while(b, _for_inputs(cond, parts, graph, wide), graph, wide, operands)
+    made = make_while(b, _for_inputs(cond, parts, graph, wide), graph, wide, operands, node.attrs.get("memory"))
     return parted(made, parts.results(on))
 
 
@@ -131,7 +136,7 @@ def _jvp_split(b: Builder, node: Node, args: list[Symbol], tans: list[Any]) -> t
     tans = [instantiated(b, t, x.aval) if f else None for t, x, f in zip(tans, args, active, strict=True)]
     halves = split_body(parts, body, active, lin)
     cond = _for_inputs(node.attrs["cond"], layout(node), halves.forward, halves.wide)
-    made = make_while(b, cond, halves.forward, halves.wide, halves.operands(b, args))
+    made = make_while(b, cond, halves.forward, halves.wide, halves.operands(b, args), node.attrs.get("memory"))
     count = made[0][parts.carry - 1]
     outs, dots = halves.tangents(b, made, args, tans, -1, False, count)
     at = parts.carry - 1
@@ -140,9 +145,10 @@ def _jvp_split(b: Builder, node: Node, args: list[Symbol], tans: list[Any]) -> t
 
 def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
     parts, cond, body, b = Layout(attrs["consts"], attrs["carry"]), attrs["cond"], attrs["body"], args[0].builder
+    memory = attrs.get("memory")
     inner, _, outs, on, out_flags = batched_body(parts, body, size, flags)
     if _decided_per_lane(cond, size, on):
-        return _batch_lanes(b, size, args, flags, parts, cond, body)
+        return _batch_lanes(b, size, args, flags, parts, cond, body, memory)
     want = [*parts.operands(on)[1], *out_flags[parts.carry :]]
     outs = [lanes(size, o, f) if w else o for o, f, w in zip(outs, out_flags, want, strict=True)]
     outs = [inner.coerce(o, lane_aval(size, v.aval, w)) for o, v, w in zip(outs, body.outputs, want, strict=True)]
@@ -151,7 +157,7 @@ def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **
     inputs = decide.inputs_like(graph.inputs)
     (go,), _ = TRANSFORMS.batch(decide, cond, size, inputs, on)
     operands = _spread_carry(size, args, parts, flags, on)
-    carry, _, stacks = make_while(b, decide.graph(cond.name, [go]), graph, parts, operands)
+    carry, _, stacks = make_while(b, decide.graph(cond.name, [go]), graph, parts, operands, memory)
     return [*carry, *stacks], want
 
 
@@ -173,8 +179,9 @@ def _spread_carry(
 
 
 def _batch_lanes(
-    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, cond: Graph, body: Graph
-) -> Any:
+    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, cond: Graph, body: Graph,
+    memory: tuple[Any, ...] | None,
+) -> Any:  # fmt: skip
     """Lanes that end one by one: the loop goes on while one of them does; the others keep their carry.
 
     Which lanes go on is one more carry, so that the condition is computed once a step.
@@ -200,7 +207,7 @@ def _batch_lanes(
     decide = Builder()
     again = any_(decide.inputs_like(step.inputs)[-1], axis=(0,), keepdims=False)
     wide = Layout(parts.consts, parts.carry + 1)
-    carry, _, lists = make_while(b, decide.graph("any", [again]), step, wide, [*operands, first])
+    carry, _, lists = make_while(b, decide.graph("any", [again]), step, wide, [*operands, first], memory)
     return [*carry[:-1], *lists], [*[True] * parts.carry, *out_flags[parts.carry :]]
 
 
@@ -223,7 +230,7 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
         keep = grown
     in_keep = [*live[: parts.consts], *keep[: parts.carry]]
     graphs = {"body": narrowed(body, in_keep, keep), "cond": narrowed(cond, in_keep, [True])}
-    attrs = {**graphs, "carry": sum(keep[: parts.carry]), "consts": sum(live[: parts.consts])}
+    attrs = {**node.attrs, **graphs, "carry": sum(keep[: parts.carry]), "consts": sum(live[: parts.consts])}
     return attrs, [i for i, f in enumerate(in_keep) if f], [i for i, f in enumerate(keep) if f]
 
 

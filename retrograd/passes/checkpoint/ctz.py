@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...ir.schedule import Step, placer
+from .binomial import binomial
 
 
 @placer()
@@ -52,6 +53,13 @@ def ctz(states: Iterable[int], end: int) -> Iterator[Step]:
         kept.pop()
         yield ("back", i, i + 1)
         end = i
+
+
+@placer(binomial)
+def shrinking(states: Iterable[int], end: int) -> Iterator[Step]:
+    """Reverse the steps before ``end``, of which the last state is kept, binomially in the slots that they have."""
+    kept = list(states)
+    yield from binomial(kept, end, len(kept) - 1)
 
 
 def ctz_states(n: int) -> tuple[int, ...]:

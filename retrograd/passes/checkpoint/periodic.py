@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import isqrt
+
+from ...ir.schedule import Step, placer
+from .binomial import binomial
 
 
 def period(n: int) -> int:
@@ -20,3 +24,19 @@ def periodic_slots(n: int, every: int) -> int:
     Binomial placement in them advances over each step of a period once.
     """
     return len(range(0, max(n - 1, 0), every)) + max(min(every, n - 1) - 2, 0)
+
+
+@placer()
+def periodic_room(every: int) -> Iterator[int]:
+    """For each state 0, 1, … in turn: -1 to keep it, -2 to keep it not."""
+    while True:
+        yield -1
+        for _ in range(every - 1):
+            yield -2
+
+
+@placer(binomial)
+def periodic(states: Iterable[int], end: int, every: int) -> Iterator[Step]:
+    """Reverse the steps before ``end``, keeping all states of one period meanwhile."""
+    kept = list(states)
+    yield from binomial(kept, end, len(kept) + every)

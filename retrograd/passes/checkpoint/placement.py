@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...errors import InternalError
-from ...ops.structural.sweep import KEPT
+from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping
-from .ctz import ctz, ctz_states
-from .periodic import period, periodic_slots
+from .ctz import ctz, ctz_room, ctz_states, shrinking
+from .online import online_room
+from .periodic import period, periodic, periodic_room, periodic_slots
 
 
 class Placement(NamedTuple):
@@ -40,3 +41,15 @@ def place(memory: tuple[Any, ...], n: int) -> Placement:
 def _kept(states: Any, end: int, slots: int) -> Placement:
     """Keep ``states`` in the first sweep, and place binomially on the way back."""
     return Placement((keeping.__name__, states, end), (binomial.__name__, KEPT, end, slots), slots)
+
+
+def place_open(memory: tuple[Any, ...]) -> tuple[Any, Any]:
+    """For a number of steps that is found at run time: which states are kept, as the steps come, and the way back."""
+    match memory:
+        case ("snapshots", int(slots)):
+            return (online_room.__name__, slots), (binomial.__name__, KEPT, COUNT, slots)
+        case ("log", how):
+            return (ctz_room.__name__, 0), ((shrinking if how == "binomial" else ctz).__name__, KEPT, COUNT)
+        case ("periodic", int(every)):
+            return (periodic_room.__name__, every), (periodic.__name__, KEPT, COUNT, every)
+    raise InternalError(f"{memory} is no plan for an unknown number of steps")

@@ -15,13 +15,16 @@ from ...ir.graph import Graph, Node, Value
 from ...ops.structural.call import call
 from ...ops.structural.flags import picked
 from ...ops.structural.loops import Layout, make_scan
-from ...ops.structural.scan import layout, scan
-from ...ops.structural.sweep import sweep, unsweep
+from ...ops.structural.open_sweep import open_sweep
+from ...ops.structural.scan import scan
+from ...ops.structural.sweep import sweep
+from ...ops.structural.unsweep import unsweep
+from ...ops.structural.while_loop import make_while, while_loop
 from ..inline import inline_into
 from ..prune import prune
 from .across import across
-from .placement import place
-from .taped import Again, Taped, taken_apart
+from .placement import place, place_open
+from .taped import Again, Taped, is_loop, layout, length, operands, taken_apart
 
 
 def checkpoint(graph: Graph, count: bool = False) -> Graph:
@@ -37,8 +40,8 @@ def limited(graph: Graph) -> bool:
 
 
 def _limited(node: Node) -> bool:
-    planned = node.prim is scan and node.attrs.get("memory") not in (None, ("everything",))
-    return planned and _stacks(node) != [] and node.attrs["length"] > 0
+    planned = is_loop(node) and node.attrs.get("memory") not in (None, ("everything",))
+    return planned and _stacks(node) != [] and length(node) != 0
 
 
 def _stacks(node: Node) -> list[Value]:
@@ -70,10 +73,12 @@ def _readers(graph: Graph, loop: Node) -> list[Node]:
     if any(s in graph.outputs for s in stacks):
         return []
     for node in readers:
-        if node.prim is not scan or node.attrs["length"] != loop.attrs["length"]:
+        if node.prim is not scan or length(node) != length(loop):
             return []
-        consts, carry, _ = layout(node).operands(node.inputs)
+        consts, carry, _ = layout(node).operands(operands(node))
         if any(s in (*consts, *carry) for s in stacks):
+            return []
+        if length(loop) < 0 and node.inputs[0] not in (*loop.outputs, *loop.inputs[:1]):
             return []
     return readers
 
@@ -146,7 +151,7 @@ class _Rewriter:
         self.loops: dict[Node, Taped] = {}
         self.read: dict[Node, Taped] = {}
         self.kept: dict[
-            Node, tuple[Graph, list[Symbol]]
+            Node, tuple[Graph | None, list[Symbol]]
         ] = {}  # by reader: its first step back, and what a sweep left it
         for node in graph.nodes:
             readers = _readers(graph, node) if _limited(node) else []
@@ -175,22 +180,44 @@ class _Rewriter:
         """The loop itself: a sweep that keeps states, or a plain loop if no reader goes back."""
         node, parts = loop.node, loop.parts
         carry, arrays, _ = parts.results(node.outputs)
-        n, reverse, operands = node.attrs["length"], node.attrs["reverse"], self._given(node.inputs)
         back = [r for r, other in self.read.items() if other is loop and self._goes_back(loop, r)]
-        if back:
-            results = self._sweep(loop, back[0], loop.step, loop.tape, len(arrays), operands)
+        if back and length(node) > 0:
+            results = self._sweep(loop, back[0], loop.step, loop.tape, len(arrays), self._given(node.inputs))
+        elif back:
+            results = self._open_sweep(loop, back[0], loop.step, self._given(node.inputs), node.attrs.get("cond"))
         else:
-            results = [
-                x for group in make_scan(self.b, self.treat(loop.step), parts, operands, n, reverse) for x in group
-            ]
+            results = self._plain(node, loop.step, self._given(operands(node)))
         self.env.update(zip((*carry, *arrays, *loop.once), results, strict=True))
 
+    def _plain(self, node: Node, step: Graph, given: list[Symbol]) -> list[Symbol]:
+        if node.prim is while_loop:
+            found = make_while(self.b, node.attrs["cond"], self.treat(step), layout(node), given)
+        else:
+            n, count = length(node), self.env[node.inputs[0]] if length(node) < 0 else None
+            found = make_scan(self.b, self.treat(step), layout(node), given, n, node.attrs["reverse"], count)
+        return [x for group in found for x in group]
+
     def _goes_back(self, loop: Taped, reader: Node) -> bool:
-        return bool(loop.kept) and reader.attrs["reverse"] != loop.node.attrs["reverse"]
+        return bool(loop.kept) and reader.attrs["reverse"] != loop.node.attrs.get("reverse", False)
+
+    def _open_sweep(
+        self, loop: Taped, reader: Node, step: Graph, given: Sequence[Symbol], cond: Graph | None
+    ) -> list[Symbol]:
+        """Emit a sweep of a number of steps that is found at run time; its results without the states that it keeps."""
+        parts, room = loop.parts, place_open(loop.node.attrs["memory"])[0]
+        attrs = {
+            "carry": parts.carry, "consts": parts.consts, "count": self.count, "kept": tuple(loop.kept),
+            "lists": len(step.outputs) - parts.carry, "reverse": loop.node.attrs.get("reverse", False), "room": room,
+            "step": self.treat(step), **({} if cond is None else {"cond": cond}),
+        }  # fmt: skip
+        hints = [*(v.hint for v in step.outputs), *_names(loop)]
+        found = self.b.emit(open_sweep, [x.value for x in given], attrs, hints)
+        self.kept[reader] = None, found[len(step.outputs) :]
+        return found[: len(step.outputs)]
 
     def _sweep(
-        self, loop: Taped, reader: Node, step: Graph, tape: Graph, arrays: int, operands: Sequence[Symbol]
-    ) -> list[Symbol]:  # fmt: skip
+        self, loop: Taped, reader: Node, step: Graph, tape: Graph, arrays: int, given: Sequence[Symbol]
+    ) -> list[Symbol]:
         """Emit a sweep for a reader; its results without what it keeps."""
         node, parts = loop.node, loop.parts
         first = Again(loop, reader).first()
@@ -204,42 +231,51 @@ class _Rewriter:
             "kept": tuple(loop.kept), "length": node.attrs["length"], "lists": outs - parts.carry - arrays,
             "reverse": node.attrs["reverse"], "slots": plan.slots, "step": self.treat(step), "tape": tape,
         }  # fmt: skip
-        carry = parts.operands(node.attrs["body"].inputs)[1]
-        names = [f"{carry[k].hint or 'state'}_at" for k in loop.kept]
-        hints = [*(v.hint for v in step.outputs), *names, *(v.hint for v in tape.outputs[outs:])]
-        found = self.b.emit(sweep, [x.value for x in operands], attrs, hints)
+        hints = [*(v.hint for v in step.outputs), *_names(loop), *(v.hint for v in tape.outputs[outs:])]
+        found = self.b.emit(sweep, [x.value for x in given], attrs, hints)
         self.kept[reader] = first, found[outs:]
         return found[:outs]
 
     def _reader(self, loop: Taped, reader: Node) -> None:
         """A loop that reads residuals, which are computed again."""
-        again, n = Again(loop, reader), loop.node.attrs["length"]
+        again, n, reverse = Again(loop, reader), length(loop.node), loop.node.attrs.get("reverse", False)
+        count = [self.env[reader.inputs[0]]] if n < 0 else []
         consts, carry, xs = (self._given(values) for values in (again.consts, again.carry, again.xs))
         if not self._goes_back(loop, reader):
-            states = [self.env[loop.parts.operands(loop.node.inputs)[1][k]] for k in loop.kept]
+            states = [self.env[again.f_carry[k]] for k in loop.kept]
             wide = Layout(len(consts), len(states) + len(carry), again.parts.arrays)
-            operands = [*consts, *states, *carry, *xs]
-            found = make_scan(self.b, self.treat(again.along()), wide, operands, n, reader.attrs["reverse"])
+            given = [*consts, *states, *carry, *xs]
+            found = make_scan(self.b, self.treat(again.along()), wide, given, n, reader.attrs["reverse"], *count)
             results = [*found[0][len(states) :], *found[1], *found[2]]
         else:
             if reader not in self.kept:
                 self._sweep_again(loop, reader)
             first, left = self.kept[reader]
-            plan = place(loop.node.attrs["memory"], n)
+            memory = loop.node.attrs["memory"]
             attrs = {
                 "advance": self.treat(again.advance()), "again": False, "arrays": again.parts.arrays,
                 "back": self.treat(again.back()), "carry": again.parts.carry, "consts": len(consts),
-                "count": self.count, "first": first, "kept": len(loop.kept), "length": n,
-                "residuals": len(left) - len(loop.kept), "reverse": loop.node.attrs["reverse"], "way": plan.way,
+                "count": self.count, "kept": len(loop.kept), "length": n,
+                "residuals": len(left) - len(loop.kept), "reverse": reverse,
+                "way": place(memory, n).way if n > 0 else place_open(memory)[1],
+                **({} if first is None else {"first": first}),
             }  # fmt: skip
-            operands = [*consts, *left, *carry, *xs]
-            hints = [v.hint for v in reader.outputs]
-            results = self.b.emit(unsweep, [x.value for x in operands], attrs, hints)
+            given = [*count, *consts, *left, *carry, *xs]
+            results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.outputs])
         self.env.update(zip(reader.outputs, results, strict=True))
 
     def _sweep_again(self, loop: Taped, reader: Node) -> None:
         """The steps run once more for a further reader."""
         k, inputs = loop.parts.carry, loop.again.inputs
         step = prune(Graph(loop.again.name, inputs, loop.again.nodes, loop.again.outputs[:k]))
-        operands = self._given([*loop.node.inputs, *loop.once])
-        self._sweep(loop, reader, step, loop.again, 0, operands)
+        if length(loop.node) > 0:
+            self._sweep(loop, reader, step, loop.again, 0, self._given([*loop.node.inputs, *loop.once]))
+        else:  # how many steps there are is known by now
+            given = self._given([reader.inputs[0], *operands(loop.node), *loop.once])
+            self._open_sweep(loop, reader, step, given, None)
+
+
+def _names(loop: Taped) -> list[str]:
+    """Names of the dictionaries of kept states."""
+    carry = loop.parts.operands(loop.step.inputs)[1]
+    return [f"{carry[k].hint or 'state'}_at" for k in loop.kept]

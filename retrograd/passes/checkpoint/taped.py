@@ -9,7 +9,10 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ops.structural.flags import picked
 from ...ops.structural.loops import Layout, step_of
-from ...ops.structural.scan import layout
+from ...ops.structural.scan import layout as scan_layout
+from ...ops.structural.scan import scan
+from ...ops.structural.while_loop import layout as while_layout
+from ...ops.structural.while_loop import while_loop
 from ..inline import inline_into
 from ..prune import live_inputs, prune
 
@@ -18,6 +21,27 @@ def repeats(node: Node) -> bool:
     """Whether a node may run again: draws and host calls, also in the graphs inside it, may not."""
     once = node.prim.effect or node.prim.name == "host"
     return not once and all(repeats(inner) for _, body in node.graphs for inner in body.nodes)
+
+
+def is_loop(node: Node) -> bool:
+    """Whether a node is a loop that may save residuals."""
+    return node.prim is scan or node.prim is while_loop
+
+
+def layout(node: Node) -> Layout:
+    """The layout of a loop."""
+    return scan_layout(node) if node.prim is scan else while_layout(node)
+
+
+def length(node: Node) -> int:
+    """The number of steps of a loop; -1 where it is found at run time."""
+    found: int = node.attrs.get("length", -1)
+    return found
+
+
+def operands(node: Node) -> tuple[Value, ...]:
+    """The operands of a loop without its number of steps."""
+    return node.inputs[1:] if node.prim is scan and length(node) < 0 else node.inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +73,7 @@ def taken_apart(node: Node, readers: Iterable[Node]) -> Taped:
     once = [v for inner in body.nodes if not repeats(inner) for v in inner.outputs]
     again = Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals))
     once = picked(once, live_inputs(again, [True] * len(again.outputs))[len(body.inputs) :])
-    lists = [Value(v.aval.stacked(node.attrs["length"]), v.hint) for v in once]
+    lists = [Value(v.aval.stacked(length(node)), v.hint) for v in once]
     again = Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals))
     step = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once)))
     tape = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once, *residuals)))
@@ -78,8 +102,8 @@ class Again:
     def __init__(self, loop: Taped, reader: Node) -> None:
         self.loop, self.reader = loop, reader
         self.parts = layout(reader)
-        self.f_consts, self.f_carry, self.f_xs = loop.parts.operands(loop.node.inputs)
-        self.r_consts, self.carry, self.r_xs = self.parts.operands(reader.inputs)
+        self.f_consts, self.f_carry, self.f_xs = loop.parts.operands(operands(loop.node))
+        self.r_consts, self.carry, self.r_xs = self.parts.operands(operands(reader))
         fixed = [v for k, v in enumerate(self.f_carry) if k not in loop.kept]
         read = set(loop.residuals)
         self.consts = list(dict.fromkeys((*self.f_consts, *fixed, *self.r_consts)))

@@ -1,0 +1,104 @@
+"""open_sweep: the steps of a checkpointed loop whose number is found at run time, of which some states are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...ir.graph import Graph, Node
+from ...ir.primitive import primitive
+from ...ir.types import Aval
+from .loops import step_of
+from .sweeps import Parts, Writer, schedule_of
+
+
+def operands(node: Node) -> Parts:
+    """The number of steps if there is no condition, consts, carry | xs."""
+    return Parts((int("cond" not in node.attrs), node.attrs["consts"], node.attrs["carry"]))
+
+
+def results(node: Node) -> Parts:
+    """carry, lists | kept states."""
+    return Parts((node.attrs["carry"], node.attrs["lists"]))
+
+
+def _shape(
+    *avals: Aval, step: Graph, consts: int, carry: int, lists: int, kept: tuple[int, ...], reverse: bool, room: Any,
+    count: bool, cond: Graph | None = None,
+) -> tuple[Aval, ...]:  # fmt: skip
+    _, c, k, xs = Parts((int(cond is None), consts, carry)).of(avals)
+    if step.in_avals != (*c, *k, *map(step_of, xs)) or (cond and cond.in_avals != (*c, *k)):
+        raise ValueError(f"the steps take {', '.join(map(str, step.in_avals))}")
+    k_out, saved = Parts((carry,)).of(step.out_avals)
+    if k_out != k or len(saved) != lists:
+        raise ValueError(f"a step makes {', '.join(map(str, step.out_avals))}")
+    return (*k, *(s.stacked(-1) for s in saved), *(k[i].stacked(-1) for i in kept))
+
+
+def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
+    a = node.attrs
+    count, consts, carry, xs = operands(node).of(args)
+    lists: list[list[Any]] = [[] for _ in range(a["lists"])]
+    states: list[dict[int, Any]] = [{} for _ in a["kept"]]
+    for i, old in enumerate(schedule_of(a["room"])):
+        going = i < int(count[0]) if count else bool(evaluate(a["cond"], [*consts, *carry])[0])
+        if not going:
+            break
+        for state, k in zip(states, a["kept"], strict=True):
+            if old >= 0:
+                del state[old]
+            if old > -2:
+                state[i] = carry[k]
+        t = int(count[0]) - 1 - i if a["reverse"] else i
+        carry, saved = Parts((a["carry"],)).of(evaluate(a["step"], [*consts, *carry, *(x[t] for x in xs)]))
+        for store, value in zip(lists, saved, strict=True):
+            store.append(value)
+    for store in lists if a["reverse"] else ():
+        store.reverse()
+    return [*carry, *lists, *states]
+
+
+def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    a = node.attrs
+    count, consts, carry, xs = operands(node).of(ins)
+    k_out, lists, kept = results(node).of(outs)
+    writer = Writer(emitter, node, xs, count[0] if count else "")
+    writer.start(k_out, carry)
+    writer.stores((), (), lists)
+    for name in kept:
+        emitter.line(f"{name} = {{}}")
+    room, old, i = (emitter.fresh(name) for name in ("room", "old", "i"))
+    emitter.line(f"{room} = {writer.schedule(a['room'])}")
+    with _steps(emitter, a.get("cond"), [*consts, *k_out], i, count):
+        emitter.line(f"{old} = next({room})")
+        with emitter.block(f"if {old} >= 0:"):
+            emitter.line(f"del {', '.join(f'{state}[{old}]' for state in kept)}")
+            writer.count("snapshots", -1)
+        with emitter.block(f"if {old} > -2:"):
+            writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
+            writer.count("snapshots", 1)
+        writer.count("advances", 1)
+        t = writer.row(i)
+        found = writer.step(a["step"], [*consts, *k_out], t)
+        writer.collect((), (), lists, Parts((a["carry"],)).of(found)[1], t)
+        writer.moved(k_out, found, a["step"])
+        if not count:
+            emitter.line(f"{i} += 1")
+    if a["reverse"]:
+        for name in lists:
+            emitter.line(f"{name}.reverse()")
+
+
+@contextmanager
+def _steps(emitter: Any, cond: Graph | None, names: list[str], i: str, count: list[str]) -> Iterator[None]:
+    if cond is None:
+        with emitter.block(f"for {i} in range({count[0]}):"):
+            yield
+    else:
+        emitter.line(f"{i} = 0")
+        with emitter.loop(cond, names):
+            yield
+
+
+open_sweep = primitive("open_sweep", _shape, multi=True, run=_run, emit=_emit, fresh=lambda _: ())
