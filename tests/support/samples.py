@@ -12,7 +12,7 @@ import numpy as np
 from retrograd.ir import Aval
 from retrograd.ops.structural.host import Host
 
-from . import linalg_samples, special_samples
+from . import control_samples, linalg_samples, special_samples
 from .graphs import built, op
 from .sampling import (
     SAMPLES,
@@ -49,7 +49,7 @@ from .sampling import (
     unary,
 )  # fmt: skip
 
-__all__ = ["SAMPLES", "Sample", "linalg_samples", "special_samples"]
+__all__ = ["SAMPLES", "Sample", "control_samples", "linalg_samples", "special_samples"]
 
 s_ = np.s_
 
@@ -331,6 +331,7 @@ declare(
     loop(lambda c, x: ([op("sin", c * x)], [c], [c]), carry=[a((2,))], xs=[steps(3, a((2,)))]),
     loop(lambda n, c, x: ([n + 1, c * x], [n], []), carry=[a("scalar", "l"), a("scalar")], xs=[a((3,))]),
     loop(lambda c, x: ([c], [c * x], []), carry=[a((2,))], xs=[a((3, 2))]),
+    *control_samples.COUNTED,
     loop(_inner, consts=[a((2,))], carry=[a((2,))], xs=[a((3, 2))]),
     loop(_inner, consts=[a((2,))], carry=[a((2,))], xs=[a((3, 2))], reverse=True),
     loop(lambda c, x: ([op("setitem", c, op("sin", x), index=s_[1,])], [op("getitem", c, index=s_[::-1,])], []),
@@ -484,7 +485,7 @@ declare(
 
 declare(
     "guard",
-    case(positive("scalar"), kind="bool", expected=True, lanes=False),
+    case(a("scalar", domain=positive), kind="bool", expected=True, lanes=False),
     case(number(3.0), kind="int", expected=3, lanes=False),
     case(number(2.5), kind="number", expected=2.5, lanes=False),
     case(a((4,)), kind="size", expected=4, lanes=False),
@@ -492,7 +493,7 @@ declare(
 declare(
     "exit_if",
     case(
-        positive("scalar"), a((3,)), kind="bool", expected=False, lanes=False,
+        a("scalar", domain=positive), a((3,)), kind="bool", expected=False, lanes=False,
         body=built(lambda x: op("sin", x), Aval((3,), np.dtype(float))),
     ),
 )  # fmt: skip
