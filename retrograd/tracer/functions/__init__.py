@@ -1,11 +1,14 @@
 """NumPy functions that are not ufuncs, one file per family; importing the package fills the table."""
 
 from . import (
+    applying,
     arrays,
     contraction,
     cumulative,
     diagonals,
+    distinct,
     einsum,
+    fitting,
     fourier,
     interpolation,
     joining,
@@ -28,6 +31,7 @@ from . import (
     shapes,
     sorting,
     spectra,
+    statistics,
     writing,
 )
 from .table import FUNCTIONS, REMEDIES
@@ -35,11 +39,14 @@ from .table import FUNCTIONS, REMEDIES
 __all__ = [
     "FUNCTIONS",
     "REMEDIES",
+    "applying",
     "arrays",
     "contraction",
     "cumulative",
     "diagonals",
+    "distinct",
     "einsum",
+    "fitting",
     "fourier",
     "interpolation",
     "joining",
@@ -62,5 +69,6 @@ __all__ = [
     "shapes",
     "sorting",
     "spectra",
+    "statistics",
     "writing",
 ]

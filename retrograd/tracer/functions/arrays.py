@@ -10,6 +10,7 @@ from ...ir.types import Aval
 from ...ops.elementwise import cast
 from ..array import apply, shadow_of
 from ..creation import full_like, like
+from ..trace import unsupported
 from ..ufuncs import copy
 from .table import Axis, implements
 
@@ -49,3 +50,25 @@ def result_type(*operands: Any) -> Any:
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
     return bool(np.iscomplexobj(shadow_of(x)))
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return bool(np.isrealobj(shadow_of(x)))
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    return np.common_type(*map(shadow_of, arrays))
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return bool(np.can_cast(shadow_of(from_), to, casting))
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any) -> Any:
+    if a.ndim == 0:
+        raise unsupported("np.min_scalar_type of a traced number: it depends on its value", "use a.dtype")
+    return a.dtype
