@@ -1,4 +1,4 @@
-"""Faults that loops had in an early trial, each as a test; arrays on both sides of the sizes where storage is shared."""
+"""Faults that loops had in an early trial, each as a test, at sizes on both sides of those where storage is shared."""
 
 from __future__ import annotations
 

@@ -174,13 +174,18 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     given = [*known_consts, *ct_k, *zeros, *known_xs, *picked(step_cts, has_ct)]
     graph = inner.graph(f"{body.name}_adjoint", results)
     k, arrays, lists = make_scan(b, graph, back, given, length, not node.attrs["reverse"], count)
-    into_arrays, into_lists = iter(arrays), iter(lists)
-    x_cts = iter(spread([next(into_lists) if f else next(into_arrays) for f in is_list], gets))
+    x_cts = iter(spread(_merged(arrays, lists, is_list), gets))
     sums_out = iter(k[parts.carry :])
     return [
         *([] if count is None else [None]), *(next(sums_out) if f else None for f in c_lin), *k[: parts.carry],
         *(next(x_cts) if f else None for f in x_lin),
     ]  # fmt: skip
+
+
+def _merged(arrays: Sequence[Symbol], lists: Sequence[Symbol], is_list: Sequence[bool]) -> list[Symbol]:
+    """Arrays and lists in the order that the flags tell."""
+    next_array, next_list = iter(arrays), iter(lists)
+    return [next(next_list) if f else next(next_array) for f in is_list]
 
 
 def _computes_known_carries(node: Node, operands: Sequence[Any]) -> bool:
