@@ -13,6 +13,7 @@ import numpy as np
 from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, shadow_of, tracers_in
 from ..tracer.creation import fresh
+from ..tracer.functions.table import as_array
 from ..tracer.interception import substitutes
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand
@@ -63,6 +64,21 @@ def dispatch(original: Function, handler: Function, args: Sequence[Any], options
     return map_leaves(lambda x: fresh(x) if isinstance(x, np.ndarray) else x, found)
 
 
+def answered(method: Function) -> Function:
+    """The handler of a class's method: ``method(self, ...)`` where an argument is traced, else the original."""
+
+    def handler(original: Function, self: Any, *args: Any, **options: Any) -> Any:
+        def own(*args: Any, **options: Any) -> Any:
+            return original(self, *args, **options)
+
+        def ours(*args: Any, **options: Any) -> Any:
+            return method(self, *args, **options)
+
+        return dispatch(own, ours, args, options)
+
+    return handler
+
+
 class Lazy:
     """A module that is imported when something of it is first used."""
 
@@ -83,6 +99,12 @@ def inexact(x: Any) -> Any:
     x = as_operand(x)
     dtype = np.asarray(shadow_of(x)).dtype
     return x if dtype.kind in "fc" else np.multiply(x, 1.0)
+
+
+def array(x: Any) -> Any:
+    """An operand as an array of floating-point or complex numbers, also where it is a Python number."""
+    x = inexact(x)
+    return as_array(x) if isinstance(x, Tracer) else np.asarray(x)
 
 
 def known(x: Any) -> bool:

@@ -22,7 +22,7 @@ from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, dispatch, inexact
+from .dispatch import Lazy, answered, inexact
 
 _interpolate = Lazy("scipy.interpolate")
 
@@ -53,13 +53,6 @@ def _evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     return np.transpose(out, (*range(n, n + axis), *range(n), *range(n + axis, np.ndim(out)))) if axis else out
 
 
-def _call(original: Any, self: Any, *args: Any, **options: Any) -> Any:
-    def own(*args: Any, **options: Any) -> Any:
-        return original(self, *args, **options)
-
-    return dispatch(own, lambda *a, **o: _evaluated(self, *a, **o), args, options)
-
-
 @methods("scipy.interpolate")
 def _of_interpolate(interpolate: ModuleType) -> Iterable[Method]:
-    yield Method(interpolate.PPoly, "__call__", _call)
+    yield Method(interpolate.PPoly, "__call__", answered(_evaluated))

@@ -20,7 +20,7 @@ from ..tracer.class_methods import Method, methods
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
-from .dispatch import dispatch, inexact
+from .dispatch import answered, inexact
 
 
 def product(matrix: Any, x: Any) -> Any:
@@ -52,16 +52,6 @@ def _refused(name: str) -> Callable[..., Any]:
     return method
 
 
-def _answered(method: Callable[..., Any]) -> Callable[..., Any]:
-    def handler(original: Any, self: Any, *args: Any, **options: Any) -> Any:
-        def own(*args: Any, **options: Any) -> Any:
-            return original(self, *args, **options)
-
-        return dispatch(own, lambda *a, **o: method(self, *a, **o), args, options)
-
-    return handler
-
-
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 HANDLERS: dict[str, Callable[..., Any]] = {
     "__matmul__": product, "dot": product, "__rmatmul__": _product_from_left,
@@ -72,6 +62,6 @@ HANDLERS: dict[str, Callable[..., Any]] = {
 @methods("scipy.sparse")
 def _of_sparse(sparse: ModuleType) -> Iterable[Method]:
     for cls in (getattr(sparse, f"{name}_array") for name in FORMATS):
-        yield from (Method(cls, name, _answered(handler)) for name, handler in HANDLERS.items())
-    yield Method(sparse.csr_matrix, "__mul__", _answered(product))
-    yield Method(sparse.csr_matrix, "__rmul__", _answered(_product_from_left))
+        yield from (Method(cls, name, answered(handler)) for name, handler in HANDLERS.items())
+    yield Method(sparse.csr_matrix, "__mul__", answered(product))
+    yield Method(sparse.csr_matrix, "__rmul__", answered(_product_from_left))

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..tracer.class_methods import Method, methods
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, dispatch, guarded, inexact, known, where
+from .dispatch import Lazy, answered, guarded, inexact, known, where
 
 SPECIAL = Lazy("scipy.special")
 Formula = Callable[..., Any]
@@ -178,7 +178,7 @@ def _continuous(name: str) -> Formula:
             found = STANDARD[name](family, y, shapes)
         return guarded(fine, found, math.nan)
 
-    return _answered(method)
+    return answered(method)
 
 
 def _discrete(name: str) -> Formula:
@@ -196,7 +196,7 @@ def _discrete(name: str) -> Formula:
             found = STANDARD[name](family, np.floor(k), shapes)
         return guarded(family.valid(*shapes), found, math.nan)
 
-    return _answered(method)
+    return answered(method)
 
 
 def _family(families: dict[str, Family], distribution: Any, name: str) -> Family:
@@ -212,39 +212,9 @@ def _refused(distribution: Any, name: str) -> Exception:
     )
 
 
-def _answered(method: Formula) -> Formula:
-    """``method`` for traced arguments, the original for others; also the distribution itself may hold traced ones."""
-
-    def handler(original: Any, self: Any, *args: Any, **options: Any) -> Any:
-        def own(*args: Any, **options: Any) -> Any:
-            return original(self, *args, **options)
-
-        return dispatch(own, lambda *a, **o: method(self, *a, **o), args, options)
-
-    return handler
-
-
-def _dirichlet_logpdf(self: Any, x: Any, alpha: Any) -> Any:
-    x, alpha = inexact(x), inexact(alpha)
-    if alpha.ndim != 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
-        raise ValueError(f"alpha of shape {alpha.shape} and x of shape {x.shape} do not fit")
-    if x.shape[0] == alpha.size - 1:
-        x = np.concatenate([x, (1 - np.sum(x, axis=0))[None]])
-    column = alpha.reshape((-1, *(1,) * (x.ndim - 1)))
-    norm = np.sum(SPECIAL.gammaln(alpha)) - SPECIAL.gammaln(np.sum(alpha))
-    found = np.sum(SPECIAL.xlogy(column - 1, x), axis=0) - norm
-    return guarded((alpha > 0).all() & (x >= 0).all(), found, math.nan)
-
-
-def _dirichlet_pdf(self: Any, x: Any, alpha: Any) -> Any:
-    return np.exp(_dirichlet_logpdf(self, x, alpha))
-
-
 @methods("scipy.stats")
 def _of_stats(stats: ModuleType) -> Iterable[Method]:
     for name in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf"):
         yield Method(stats.rv_continuous, name, _continuous(name))
     for name in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
         yield Method(stats.rv_discrete, name, _discrete(name))
-    yield Method(type(stats.dirichlet), "logpdf", _answered(_dirichlet_logpdf))
-    yield Method(type(stats.dirichlet), "pdf", _answered(_dirichlet_pdf))

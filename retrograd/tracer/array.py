@@ -15,6 +15,7 @@ from ..ir.evaluate import run_node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
+from .foreign import refusal
 from .mutation import make_traced, read
 from .trace import STOPPED, Storage, Trace, noting_failure, owner, unsupported
 from .where import is_ours, user_site
@@ -100,11 +101,10 @@ class Tracer:
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         if self.const:
             return np.array(self.shadow)
-        raise TracerConversionError(
+        raise refusal(
             "a traced value reached code that needs a plain array (it was written into an array made outside "
             "the traced function, or handed to a library that does not dispatch to NumPy)",
-            where=user_site()[0],
-            remedy="make the array inside the traced function, or use the NumPy function of the same purpose",
+            "make the array inside the traced function, or use the NumPy function of the same purpose",
         )
 
     def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
@@ -149,9 +149,7 @@ class Tracer:
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
-        raise TracerConversionError(
-            "a traced value cannot be pickled", where=user_site()[0], remedy="return it, and pickle the result"
-        )
+        raise refusal("a traced value cannot be pickled", "return it, and pickle the result")
 
 
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:

@@ -24,14 +24,14 @@ class Method(NamedTuple):
 
 
 Provider = Callable[[ModuleType], Iterable[Method]]
-PROVIDERS: dict[str, Provider] = {}
+PROVIDERS: dict[str, list[Provider]] = {}
 
 
 def methods(module: str) -> Callable[[Provider], Provider]:
     """The decorated function lists the methods of a module's classes that have handlers, once the module is loaded."""
 
     def register(provider: Provider) -> Provider:
-        PROVIDERS[module] = provider
+        PROVIDERS.setdefault(module, []).append(provider)
         return provider
 
     return register
@@ -46,12 +46,12 @@ class ClassMethods:
 
     def patch(self) -> None:
         """Put the handlers in, for the modules that are loaded."""
-        for name, provider in PROVIDERS.items():
+        for name, providers in PROVIDERS.items():
             module = sys.modules.get(name)
             if module is None:
                 continue
             if name not in self._known:
-                self._known[name] = [_located(m) for m in provider(module)]
+                self._known[name] = [_located(m) for provider in providers for m in provider(module)]
             for owner, method, original, substitute in self._known[name]:
                 setattr(owner, method, substitute)
                 self._patched.append((owner, method, original))
@@ -64,7 +64,7 @@ class ClassMethods:
 
 
 def _located(method: Method) -> tuple[type, str, Any, Any]:
-    """The class that defines a method, its name, the method, and what stands for it."""
+    """The class that defines the method, its name, the method, and what stands for it."""
     owner = next(cls for cls in method.cls.__mro__ if method.name in vars(cls))
     original = vars(owner)[method.name]
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from .where import OURS
-
-NEVER = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}
+from .where import FOREIGN
 
 
 class EarlyNames:
@@ -35,7 +33,7 @@ class EarlyNames:
         if self._modules != len(sys.modules):
             self._modules = len(sys.modules)
             loaded = list(sys.modules.items())
-            self._users = [m for name, m in loaded if name.partition(".")[0] not in NEVER and type(m) is ModuleType]
+            self._users = [m for name, m in loaded if name.partition(".")[0] not in FOREIGN and type(m) is ModuleType]
         for module in self._users:
             for name, stand_in in self._names(module):
                 names = vars(module)

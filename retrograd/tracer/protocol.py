@@ -12,6 +12,7 @@ from ..ir.types import aval_of
 from ..ops.elementwise import cast
 from . import indexing
 from .array import Tracer, apply, same_memory, shadow_of, wrap
+from .foreign import alternative
 from .functions import FUNCTIONS, REMEDIES
 from .functions.methods import ufunc_method
 from .functions.numbers import clip, round_
@@ -56,7 +57,8 @@ def array_function(
                 raise
     elif not _all_known((args, dict(kwargs))):
         name = f"{function.__module__}.{function.__name__}"
-        raise unsupported(f"{name} of a traced value", REMEDIES.get(function, "write it with other NumPy functions"))
+        remedy = REMEDIES.get(function) or alternative(name) or "write it with other NumPy functions"
+        raise unsupported(f"{name} of a traced value", remedy)
     return _of_numbers(function, args, kwargs)
 
 

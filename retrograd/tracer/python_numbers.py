@@ -17,11 +17,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..errors import TracerConversionError
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from .array import Tracer, apply, shadow_of
-from .where import user_frame, user_site
+from .foreign import refusal
+from .where import user_frame
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -149,11 +149,11 @@ def to_float(self: Tracer) -> float:
     if self.const:
         return float(self.shadow)
     _ask("float")
-    raise TracerConversionError(
+    raise refusal(
         "a traced value is made a plain number (by code that is no Python, or by writing it into an array made outside "
-        "the traced function), but it is known only when the compiled function runs", where=user_site()[0],
-        remedy="leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",
-    )  # fmt: skip
+        "the traced function), but it is known only when the compiled function runs",
+        "leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",
+    )
 
 
 def to_complex(self: Tracer) -> complex:

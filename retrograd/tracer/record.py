@@ -13,6 +13,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
+from .foreign import translated
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
 from .trace import CURRENT, Capture, Trace, owner, traceable
@@ -72,14 +73,19 @@ def record(
 
 
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:
-    """Call the user's function; where NumPy hid an error of ours behind one of its own, ours is raised."""
+    """Call the user's function; what NumPy or another library says of a traced value is said in our words."""
     try:
         return function(tracers)
-    except (TypeError, ValueError) as fault:
+    except (AttributeError, TypeError, ValueError) as fault:
         ours = fault.__cause__
-        if isinstance(fault, RetrogradError) or not isinstance(ours, RetrogradError):
+        if isinstance(fault, RetrogradError):
             raise
-        raise ours.with_traceback(fault.__traceback__) from None
+        if isinstance(ours, RetrogradError):
+            raise ours.with_traceback(fault.__traceback__) from None
+        named = translated(fault)
+        if named is None:
+            raise
+        raise named from fault
 
 
 def _output(trace: Trace, leaf: Any) -> Symbol:

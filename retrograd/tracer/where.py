@@ -10,6 +10,7 @@ from types import CodeType, FrameType
 from ..ir.types import Where
 
 OURS = ("retrograd", "numpy", "scipy")
+FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 
 _sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
@@ -21,10 +22,15 @@ def is_ours(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
 
 
+def is_foreign(frame: FrameType) -> bool:
+    """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in FOREIGN
+
+
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame that is neither ours nor NumPy's."""
+    """The nearest frame that is neither ours, NumPy's nor the standard library's."""
     while frame is not None:
-        if not is_ours(frame):
+        if not is_foreign(frame):
             return frame
         frame = frame.f_back
     return None

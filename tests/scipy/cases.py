@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.integrate
 import scipy.interpolate
+import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.sparse
@@ -160,3 +161,50 @@ for _matrix in (A.tocsr(), A.tocsc(), A.tocoo(), scipy.sparse.csr_matrix(A), sci
     case(f"{_name}.T @ x", lambda x, m=_matrix: m.T @ x, IMAGE[:, 0])
     case(f"{_name}.dot", lambda x, m=_matrix: m.dot(x), V)
 case("csr_matrix * x", lambda x: scipy.sparse.csr_matrix(A) * x, V)
+
+# ------------------------------------------------------------------------------------------------------ linalg
+
+SQUARE = 2 * np.eye(3) + 0.3 * rng.standard_normal((3, 3))
+BANDS = np.array([[0.3], [2.0], [0.2]]) + 0.1 * rng.standard_normal((3, 4))
+COLUMNS = rng.standard_normal((3, 2))
+for _lower in (False, True):
+    for _trans in (0, "T", 2):
+        case(
+            f"solve_triangular {_lower} {_trans}",
+            lambda a, b, l=_lower, t=_trans: scipy.linalg.solve_triangular(a, b, t, l), SQUARE, COLUMNS,
+        )  # fmt: skip
+    case(f"cholesky {_lower}", lambda a, l=_lower: scipy.linalg.cholesky(a @ a.T, l), SQUARE)
+    case(
+        f"cho_solve {_lower}",
+        lambda a, b, l=_lower: scipy.linalg.cho_solve(scipy.linalg.cho_factor(a @ a.T, l), b), SQUARE, COLUMNS,
+    )  # fmt: skip
+    _factor = scipy.linalg.cho_factor(SQUARE @ SQUARE.T, _lower)
+    case(f"cho_solve of a factor made before {_lower}", lambda b, f=_factor: scipy.linalg.cho_solve(f, b), V)
+case("solve_triangular unit", lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True), SQUARE, V)
+LU = scipy.linalg.lu_factor(COLUMNS @ COLUMNS.T + SQUARE[::-1])
+for _trans in (0, 1):
+    case(f"lu_solve {_trans}", lambda b, t=_trans: scipy.linalg.lu_solve(LU, b, t), V)
+case("solve_banded", lambda ab, b: scipy.linalg.solve_banded((1, 1), ab, b), BANDS, LONG[:4])
+case("solve_banded of columns", lambda ab, b: scipy.linalg.solve_banded((1, 1), ab, b), BANDS, IMAGE)
+case("solve_sylvester", lambda a, b, q: scipy.linalg.solve_sylvester(a, b, q), SQUARE, SQUARE[:2, :2], COLUMNS)
+case("solve", lambda a, b: scipy.linalg.solve(a, b), SQUARE, V)
+case("inv", lambda a: scipy.linalg.inv(a), SQUARE)
+case("det", lambda a: scipy.linalg.det(a), SQUARE)
+for _method in ("expm", "sqrtm", "logm"):
+    case(_method, lambda a, m=_method: getattr(scipy.linalg, m)(a), SQUARE)
+case("expm of an angle", lambda t: scipy.linalg.expm(t * np.array([[0.0, 1.0], [-1.0, 0.0]])), 0.7)
+case("expm of a complex matrix", lambda t: np.abs(scipy.linalg.expm(1j * t * SQUARE)[0, 1]), 0.7)
+case("toeplitz", lambda c, r: scipy.linalg.toeplitz(c, r), V, LONG)
+case("symmetric toeplitz", lambda c: scipy.linalg.toeplitz(c), V)
+case("block_diag", lambda a, b, c: scipy.linalg.block_diag(a, b, c), M, V, 2.0)
+
+COVARIANCE = SQUARE @ SQUARE.T
+NORMAL = scipy.stats.multivariate_normal
+FROZEN = NORMAL(UNIT, COVARIANCE)
+for _method in ("logpdf", "pdf"):
+    case(f"multivariate_normal.{_method}", lambda x, m, c, f=_method: getattr(NORMAL, f)(x, m, c), V, UNIT, COVARIANCE)
+    case(f"multivariate_normal.{_method} of many", lambda x, m, f=_method: getattr(NORMAL, f)(x, m, 2.0), M, UNIT)
+    case(f"multivariate_normal.{_method} frozen", lambda x, f=_method: getattr(FROZEN, f)(x), M)
+case("multivariate_normal.logpdf in one dimension", lambda x, c: NORMAL.logpdf(x, 0.1, c), V, 0.8)
+case("multivariate_normal.logpdf of variances", lambda x, c: NORMAL.logpdf(x, UNIT, c), M, V)
+case("multivariate_normal.entropy", lambda c: NORMAL.entropy(None, c), COVARIANCE)

@@ -39,8 +39,11 @@ def inexact(graph: Graph) -> list[bool]:
     unknown: set[Value] = set()
     for node in reversed(graph.nodes):
         through = not unknown.isdisjoint(node.outputs)
-        operands = enumerate(node.inputs)
-        unknown.update(v for i, v in operands if through or isinstance(node.prim.derivative(i), Unknown))
+        refused = {i for i in range(len(node.inputs)) if isinstance(node.prim.derivative(i), Unknown)}
+        for _, body in node.graphs:
+            flags = zip(body.inputs, inexact(body), strict=True)
+            refused |= {i for i, (v, on) in enumerate(flags) if v.aval.inexact and not on}
+        unknown.update(v for i, v in enumerate(node.inputs) if through or i in refused)
     return [v.aval.inexact and v not in unknown for v in graph.inputs]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .sampling import (
@@ -115,3 +117,29 @@ for _dtype in "dfD":
     for _shape in ((3,), (3, 2)):
         declare("sparse_product", case(a((4,), _dtype), *_rows, a(_shape, _dtype), shape=(3, 3), by_rows=True))
         declare("sparse_product", case(a((4,), _dtype), *_columns, a(_shape, _dtype), shape=(4, 3), by_rows=False))
+
+
+def _matrix(size: int, dtype: str = "d", scale: float = 1.0) -> Any:
+    """A well-conditioned matrix whose eigenvalues have positive real parts."""
+    return lambda rng: (a((size, size), dtype)(rng) * 0.3 + 2 * np.eye(size, dtype=dtype)) * np.dtype(dtype).type(scale)
+
+
+for _dtype in "dfD":
+    for _shape in ((3,), (3, 2)):
+        for _lower, _unit in ((True, False), (False, False), (True, True)):
+            declare("solve_triangular", case(_matrix(3, _dtype), a(_shape, _dtype), lower=_lower, unit=_unit))
+        declare(
+            "solve_banded",
+            case(
+                lambda rng, t=_dtype: np.array([[0.3], [2], [0.2], [0.4]], t) + a((4, 3), t)(rng) * np.array(0.1, t),
+                a(_shape, _dtype),
+                low=2,
+                up=1,
+            ),
+        )
+    declare("solve_sylvester", case(_matrix(3, _dtype), _matrix(2, _dtype), a((3, 2), _dtype)))
+for _dtype in "dD":
+    for _name in ("expm", "logm", "sqrtm"):
+        declare(_name, case(_matrix(3, _dtype, 0.5)))
+    for _name in ("expm_frechet", "logm_frechet"):
+        declare(_name, case(_matrix(2, _dtype, 0.5), a((2, 2), _dtype)))

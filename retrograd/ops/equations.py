@@ -1,0 +1,125 @@
+"""Linear equations of special forms, by SciPy: triangular, banded, and Sylvester's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Primitive, primitive, pull, push
+from ..ir.types import Aval
+from .batching import Flags, looped
+from .index import additem, getitem, setitem
+from .linalg.solutions import lanes_as_columns
+from .shape import broadcast_to, reshape_to, swap, tril, triu
+
+
+def matrix(x: Aval) -> Aval:
+    """One square matrix, in single or double precision; ValueError for anything else."""
+    if x.ndim != 2 or x.shape[0] != x.shape[1] or x.dtype.char not in "fdFD" or x.steps is not None:
+        raise ValueError(f"{x} is no square matrix in single or double precision")
+    return x
+
+
+def _right_side(n: int, a: Aval, b: Aval) -> Aval:
+    if b.ndim not in (1, 2) or b.shape[0] != n or a.dtype != b.dtype:
+        raise ValueError(f"{a} and {b} are no equations")
+    return Aval(b.shape, b.dtype)
+
+
+def _by_columns(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
+    if not flags[0]:
+        return lanes_as_columns(lambda b: prim(args[0], b, **attrs), args[1])
+    return looped(prim, size, args, flags, **attrs)
+
+
+# --- a triangle of a matrix; what is beside it is not read
+
+
+def _triangular_shape(a: Aval, b: Aval, lower: bool, unit: bool) -> Aval:
+    return _right_side(matrix(a).shape[0], a, b)
+
+
+def _triangle(x: Symbol, lower: bool, unit: bool) -> Any:
+    return tril(x, k=-unit) if lower else triu(x, k=int(unit))
+
+
+def _triangular_push_a(t: Symbol, out: Symbol, a: Symbol, b: Symbol, lower: bool, unit: bool) -> Any:
+    return -solve_triangular(a, _triangle(t, lower, unit) @ out, lower=lower, unit=unit)
+
+
+def _triangular_pull_b(ct: Symbol, a: Symbol, b: Any, lower: bool, unit: bool) -> Any:
+    return solve_triangular(swap(a), ct, lower=not lower, unit=unit)
+
+
+solve_triangular: Primitive = primitive(
+    "solve_triangular", _triangular_shape,
+    "scipy.linalg.solve_triangular({0}, {1}, lower={lower}, unit_diagonal={unit})", batch=_by_columns,
+    diff=(push(_triangular_push_a), pull(_triangular_pull_b)),
+)  # fmt: skip
+
+
+# --- the diagonals of a matrix: row u - d holds diagonal d, whose first elements stand in column max(d, 0)
+
+
+def _banded_shape(ab: Aval, b: Aval, low: int, up: int) -> Aval:
+    if ab.ndim != 2 or ab.shape[0] != low + up + 1 or ab.dtype.char not in "fdFD":
+        raise ValueError(f"{ab} holds no {low} lower and {up} upper diagonals")
+    return _right_side(ab.shape[1], ab, b)
+
+
+def _spans(n: int, low: int, up: int) -> list[tuple[int, slice, slice]]:
+    """For each diagonal d: d, and the rows and columns of its elements."""
+    return [(d, slice(max(-d, 0), n - max(d, 0)), slice(max(d, 0), n - max(-d, 0))) for d in range(-low, up + 1)]
+
+
+def _banded_times(ab: Symbol, x: Symbol, low: int, up: int) -> Any:
+    """The product of a banded matrix and a vector or matrix."""
+    total = x.builder.zeros(Aval(x.shape, x.dtype))
+    for d, rows, columns in _spans(ab.shape[1], low, up):
+        part = getitem(x, index=(columns,))
+        band = getitem(ab, index=(up - d, columns))
+        if x.ndim == 2:
+            band = broadcast_to(reshape_to(band, (*band.shape, 1)), part.shape)
+        total = additem(total, band * part, index=(rows,))
+    return total
+
+
+def _banded_transpose(ab: Symbol, low: int, up: int) -> Any:
+    turned = ab.builder.zeros(Aval(ab.shape, ab.dtype))
+    for d, rows, columns in _spans(ab.shape[1], low, up):
+        turned = setitem(turned, getitem(ab, index=(up - d, columns)), index=(low + d, rows))
+    return turned
+
+
+def _banded_push_ab(t: Symbol, out: Symbol, ab: Symbol, b: Symbol, low: int, up: int) -> Any:
+    return -solve_banded(ab, _banded_times(t, out, low, up), low=low, up=up)
+
+
+def _banded_pull_b(ct: Symbol, ab: Symbol, b: Any, low: int, up: int) -> Any:
+    return solve_banded(_banded_transpose(ab, low, up), ct, low=up, up=low)
+
+
+solve_banded: Primitive = primitive(
+    "solve_banded", _banded_shape, "scipy.linalg.solve_banded(({low}, {up}), {0}, {1})", batch=_by_columns,
+    diff=(push(_banded_push_ab), pull(_banded_pull_b)),
+)  # fmt: skip
+
+
+# --- A X + X B = Q
+
+
+def _sylvester_shape(a: Aval, b: Aval, q: Aval) -> Aval:
+    if q.shape != (matrix(a).shape[0], matrix(b).shape[0]) or not a.dtype == b.dtype == q.dtype:
+        raise ValueError(f"{a}, {b} and {q} are no equation of Sylvester")
+    return Aval(q.shape, q.dtype)
+
+
+solve_sylvester: Primitive = primitive(
+    "solve_sylvester", _sylvester_shape, "scipy.linalg.solve_sylvester({0}, {1}, {2})", batch=looped,
+    diff=(
+        push(lambda t, out, a, b, q: -solve_sylvester(a, b, t @ out)),
+        push(lambda t, out, a, b, q: -solve_sylvester(a, b, out @ t)),
+        pull(lambda ct, a, b, q: solve_sylvester(swap(a), swap(b), ct)),
+    ),
+)  # fmt: skip

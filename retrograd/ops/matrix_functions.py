@@ -1,0 +1,89 @@
+"""Functions of a square matrix, by SciPy: exponential, logarithm and square root.
+
+The derivative of f at A along E is the upper right block of f applied to [[A, E], [0, A]] (Mathias, A chain rule for
+matrix functions and applications, 1996). As an operation of A and E it has a derivative of the same form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ir.primitive import Primitive, primitive, pull, push
+from ..ir.types import Aval
+from .batching import looped
+from .equations import matrix, solve_sylvester
+from .index import getitem, setitem
+from .shape import swap
+
+# of a real matrix that has no real one, SciPy gives a complex one: as np.log does of a negative number, nan here
+LOGM = """
+def real_logm(a):
+    found = scipy.linalg.logm(a)
+    if np.iscomplexobj(found) > np.iscomplexobj(a):
+        return np.full(a.shape, np.nan, a.dtype)
+    return found.astype(a.dtype)
+"""
+SQRTM = """
+def real_sqrtm(a):
+    found = scipy.linalg.sqrtm(a)
+    if np.iscomplexobj(found) > np.iscomplexobj(a):
+        return np.full(a.shape, np.nan, a.dtype)
+    return found.astype(a.dtype)
+"""
+LOGM_FRECHET = """
+def logm_frechet(a, e):
+    n = a.shape[0]
+    whole = np.zeros((2 * n, 2 * n), a.dtype)
+    whole[:n, :n] = a
+    whole[n:, n:] = a
+    whole[:n, n:] = e
+    return np.ascontiguousarray(scipy.linalg.logm(whole)[:n, n:]).astype(a.dtype)
+"""
+
+
+def _along(a: Aval, e: Aval) -> Aval:
+    if matrix(a).shape != e.shape or a.dtype != e.dtype:
+        raise ValueError(f"{e} is no direction at {a}")
+    return Aval(a.shape, a.dtype)
+
+
+def _blocks(diagonal: Symbol, corner: Symbol | None) -> Any:
+    """[[D, C], [0, D]]."""
+    n = diagonal.shape[0]
+    first, last = slice(0, n), slice(n, 2 * n)
+    whole = diagonal.builder.zeros(Aval((2 * n, 2 * n), diagonal.dtype))
+    for block, rows, columns in ((diagonal, first, first), (diagonal, last, last), (corner, first, last)):
+        if block is not None:
+            whole = setitem(whole, block, index=(rows, columns))
+    return whole
+
+
+def _frechet(name: str, code: str, helper: str = "") -> Primitive:
+    """The derivative of a matrix function at ``a`` along ``e``."""
+
+    def slope(t: Symbol, out: Symbol, a: Symbol, e: Symbol) -> Any:
+        n = a.shape[0]
+        moved = prim(_blocks(a, e), _blocks(t, None))
+        return getitem(moved, index=(slice(0, n), slice(n, 2 * n)))
+
+    prim: Primitive = primitive(
+        name, _along, code, helper=helper, batch=looped, diff=(push(slope), pull(lambda ct, a, e: prim(swap(a), ct)))
+    )
+    return prim
+
+
+expm_frechet = _frechet("expm_frechet", "scipy.linalg.expm_frechet({0}, {1}, compute_expm=False)")
+logm_frechet = _frechet("logm_frechet", "logm_frechet({0}, {1})", LOGM_FRECHET)
+
+expm = primitive(
+    "expm", matrix, "scipy.linalg.expm({0})", batch=looped, diff=(push(lambda t, out, a: expm_frechet(a, t)),)
+)
+logm = primitive(
+    "logm", matrix, "real_logm({0})", helper=LOGM, batch=looped, diff=(push(lambda t, out, a: logm_frechet(a, t)),)
+)
+# X dX + dX X = dA
+sqrtm = primitive(
+    "sqrtm", matrix, "real_sqrtm({0})", helper=SQRTM, batch=looped,
+    diff=(push(lambda t, out, a: solve_sylvester(out, out, t)),),
+)  # fmt: skip

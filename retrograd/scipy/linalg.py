@@ -1,0 +1,184 @@
+"""``scipy.linalg`` for traced matrices.
+
+>>> import numpy as np, retrograd as rg
+>>> from retrograd.scipy.linalg import expm
+>>> rg.grad(lambda t: np.trace(expm(t * np.array([[0.0, 1.0], [-1.0, 0.0]]))))(np.pi / 2)
+-2.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.primitive import Primitive
+from ..ops import equations, matrix_functions
+from ..tracer.array import apply, shadow_of
+from ..tracer.functions.table import lifted, only_default
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import astype
+from .dispatch import inexact, known, stands_for
+
+
+def _equal(*operands: Any) -> list[Any]:
+    """Operands as arrays of one dtype that LAPACK has."""
+    found = lifted(*map(inexact, operands))
+    dtype = np.result_type(*(x.dtype for x in found), np.float32)
+    return [x if x.dtype == dtype else astype(x, dtype) for x in found]
+
+
+def _square(a: Any) -> Any:
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError(f"expected a square matrix, not an array of shape {a.shape}")
+    return a
+
+
+def _adjoint(a: Any) -> Any:
+    turned = np.transpose(a)
+    return np.conj(turned) if turned.dtype.kind == "c" else turned
+
+
+# --- equations
+
+
+@stands_for("scipy.linalg.solve_triangular")
+def solve_triangular(
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    a, b = _equal(a, b)
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'")
+    turned = trans not in (0, "N")
+    a = _square(a)
+    a = _adjoint(a) if trans in (2, "C") else np.transpose(a) if turned else a
+    return apply(equations.solve_triangular, [a, b], lower=bool(lower) != turned, unit=bool(unit_diagonal))
+
+
+@stands_for("scipy.linalg.solve_banded")
+def solve_banded(
+    l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    ab, b = _equal(ab, b)
+    low, up = (int(n) for n in l_and_u)
+    return apply(equations.solve_banded, [ab, b], low=low, up=up)
+
+
+@stands_for("scipy.linalg.solve_sylvester")
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    a, b, q = _equal(a, b, q)
+    return apply(equations.solve_sylvester, [_square(a), _square(b), q])
+
+
+@stands_for("scipy.linalg.solve")
+def solve(a: Any, b: Any, lower: bool = False, *_: Any, **options: Any) -> Any:
+    only_default("linalg.solve", transposed=(options.get("transposed", False), False))
+    if options.get("assume_a") not in (None, "gen"):
+        raise unsupported(
+            "scipy.linalg.solve with assume_a=", "use cho_solve(cho_factor(a), b), or leave assume_a= out"
+        )
+    return np.linalg.solve(*_equal(a, b))
+
+
+# --- factorizations
+
+
+@stands_for("scipy.linalg.cholesky")
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The factor of the triangle that ``lower`` says, which alone is read."""
+    a = _square(*_equal(a))
+    return np.linalg.cholesky(a) if lower else _adjoint(np.linalg.cholesky(_adjoint(a)))
+
+
+@stands_for("scipy.linalg.cho_factor")
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Beside the triangle stand zeros, where SciPy leaves what was there."""
+    return cholesky(a, lower), lower
+
+
+@stands_for("scipy.linalg.cho_solve")
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    c, lower = c_and_lower
+    first, second = ("N", "C") if lower else ("C", "N")
+    return solve_triangular(c, solve_triangular(c, b, first, lower), second, lower)
+
+
+@stands_for("scipy.linalg.lu_solve")
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    lu, pivots = lu_and_piv
+    if not known(pivots):
+        raise unsupported("scipy.linalg.lu_solve with traced pivots", "use np.linalg.solve")
+    (b,) = lifted(inexact(b))
+    order = np.arange(len(shadow_of(pivots)))
+    for k, p in enumerate(shadow_of(pivots)):
+        order[[k, p]] = order[[p, k]]
+    if trans == 0:
+        return solve_triangular(lu, solve_triangular(lu, b[order], 0, lower=True, unit_diagonal=True))
+    inner = solve_triangular(lu, solve_triangular(lu, b, trans), trans, lower=True, unit_diagonal=True)
+    return inner[np.argsort(order)]
+
+
+@stands_for("scipy.linalg.inv")
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
+    return np.linalg.inv(*_equal(a))
+
+
+@stands_for("scipy.linalg.det")
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return np.linalg.det(*_equal(a))
+
+
+# --- functions of matrices
+
+
+def _function(prim: Primitive, a: Any) -> Any:
+    a = _square(*_equal(a))
+    found = apply(prim, [a])
+    if np.isnan(found.shadow).any() and np.isfinite(a.shadow).all():
+        raise unsupported(
+            f"scipy.linalg.{prim.name} of a real matrix that has no real one", "make it complex: a.astype(complex)"
+        )
+    return found
+
+
+@stands_for("scipy.linalg.expm")
+def expm(a: Any) -> Any:
+    (a,) = _equal(a)
+    if a.ndim > 2:
+        return np.stack([expm(m) for m in a])
+    return apply(matrix_functions.expm, [_square(a)])
+
+
+@stands_for("scipy.linalg.logm")
+def logm(a: Any, *_: Any, **options: Any) -> Any:
+    return _function(matrix_functions.logm, a)
+
+
+@stands_for("scipy.linalg.sqrtm")
+def sqrtm(a: Any, *_: Any, **options: Any) -> Any:
+    return _function(matrix_functions.sqrtm, a)
+
+
+# --- matrices of a form
+
+
+@stands_for("scipy.linalg.toeplitz")
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The matrix whose diagonals are constant: first column ``c``, first row ``r``, by default the conjugate of c."""
+    (c,) = lifted(c)
+    (r,) = lifted(np.conj(c) if r is None else r)
+    c, r = np.ravel(c), np.ravel(r)
+    line = np.concatenate([c[::-1], r[1:]])
+    return line[c.size - 1 - np.arange(c.size)[:, None] + np.arange(r.size)]
+
+
+@stands_for("scipy.linalg.block_diag")
+def block_diag(*arrs: Any) -> Any:
+    blocks = [np.atleast_2d(x) for x in lifted(*arrs)]
+    width = sum(x.shape[1] for x in blocks)
+    rows, left = [], 0
+    for x in blocks:
+        rows.append(np.pad(x, ((0, 0), (left, width - left - x.shape[1]))))
+        left += x.shape[1]
+    return np.concatenate(rows)
