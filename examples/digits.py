@@ -2,7 +2,8 @@
 
     python examples/digits.py                  scikit-learn's 8x8 digits, in a few seconds
     python examples/digits.py --mnist DIR      MNIST, from its four gzipped IDX files in DIR
-    python examples/digits.py --check          compare every step with NumPy by hand, and with PyTorch if installed
+    python examples/digits.py --check          compare every step with NumPy by hand, with records and tensors (the
+                                               two eager front ends), and with PyTorch if it is installed
 
 At the end, `out/` has everything the compiler made of the loss on the way to its gradient:
 
@@ -165,7 +166,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hidden", type=positive, default=128, help="hidden units (128)")
     parser.add_argument("--seed", type=int, default=0, help="for the first weights and the order of the images (0)")
     parser.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="where the artefacts go (out)")
-    parser.add_argument("--check", action="store_true", help="compare every step with NumPy by hand and PyTorch")
+    parser.add_argument("--check", action="store_true", help="compare every step with other ways to take it")
     parser.add_argument("--require", type=float, help="held-out accuracy to reach (0.97, or 0.975 on MNIST)")
     options = parser.parse_args(arguments)
     for name, value in (MNIST if options.mnist else DIGITS).items():

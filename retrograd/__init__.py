@@ -12,6 +12,7 @@ from .api.functions.closures import Fn
 from .api.functions.conversion import closure_convert, fn
 from .api.functions.cotangent import FunctionCotangent
 from .api.functions.learners import fit_pairs
+from .api.exceptions import callcc, require, throw_if, try_catch
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
@@ -33,9 +34,10 @@ debug_counters = config.counting
 
 __all__ = [
     "Everything", "Fn", "Function", "FunctionCotangent", "Log", "ParameterStore", "Periodic", "Record", "Snapshots",
-    "Tensor", "adjoint", "associative_scan", "check_grads", "check_lens", "closure_convert", "cond", "config",
-    "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "errors", "fit_pairs", "fn", "fori_loop", "grad",
-    "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens", "linear_transpose", "linearize",
-    "map", "nn", "no_grad", "ops", "optim", "passes", "primitive", "pull", "push", "register_container", "scan",
-    "scipy", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Tensor", "adjoint", "associative_scan", "callcc", "check_grads", "check_lens", "closure_convert", "cond",
+    "config", "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "errors", "fit_pairs", "fn",
+    "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens",
+    "linear_transpose", "linearize", "map", "nn", "no_grad", "ops", "optim", "passes", "primitive", "pull", "push",
+    "register_container", "require", "scan", "scipy", "stop_gradient", "switch", "throw_if", "trace", "try_catch",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

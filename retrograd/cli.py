@@ -1,4 +1,4 @@
-"""The command line: ``python -m retrograd show module:function …`` and ``opt FILE -p simplify,…``."""
+"""The command line: ``python -m retrograd show module:function``, ``opt FILE -p simplify``, ``errors RG0203``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .api.explanations import explain, overview
 from .api.gradients import grad
 from .api.jit import jit
 from .errors import OptionError, RetrogradError
@@ -95,6 +96,8 @@ def parser() -> argparse.ArgumentParser:
     opt = commands.add_parser("opt", help="run passes over a graph in text")
     opt.add_argument("file", help="a file with one graph; - for standard input")
     opt.add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=f"of {', '.join(PASSES)}; by commas")
+    about = commands.add_parser("errors", help="explain an error by its code, or list all")
+    about.add_argument("code", nargs="?", help="RG0203, or the name of a class")
     return top
 
 
@@ -118,11 +121,19 @@ def opt(options: argparse.Namespace) -> str:
     return str(graph)
 
 
+def told(options: argparse.Namespace) -> str:
+    """The ``errors`` command: one explanation, or the tree of all errors."""
+    return explain(options.code) if options.code else overview()
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], str]] = {"show": show, "opt": opt, "errors": told}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0, or 2 with the error on stderr."""
     options = parser().parse_args(argv)
     try:
-        print(show(options) if options.command == "show" else opt(options), end="")
+        print(COMMANDS[options.command](options), end="")
     except RetrogradError as fault:
         print(fault, file=sys.stderr)
         return 2

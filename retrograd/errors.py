@@ -14,7 +14,10 @@
     │   ├── CapturedWriteError            RG0110  a traced value written into an array made outside the trace
     │   ├── ReadOnlyError                 RG0111  a write into a read-only array
     │   ├── TraceLengthError              RG0112  a recording longer than rg.config.max_nodes
-    │   └── LensLawError                  RG0120  a lens whose pullback breaks a law
+    │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
+    │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
+    │   ├── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
+    │   └── SnapshotError                 RG0141  a state that cannot be written to disk, or read back
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
@@ -26,6 +29,7 @@
         └── ParseError                    RG0902  text that is not a graph
 
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
+    Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
 
 User faults and faults of ours are two families. Each class has a stable code; a message says what
@@ -131,7 +135,7 @@ class ReadOnlyError(UserError, ValueError):
     code = "RG0111"
 
 
-class TraceLengthError(UserError, RuntimeError):
+class TraceLengthError(UserError, ValueError):
     """A recording became longer than ``rg.config.max_nodes``: a loop or a recursion that does not end."""
 
     code = "RG0112"
@@ -146,6 +150,29 @@ class LensLawError(UserError, AssertionError):
     def law(self) -> str:
         """The name of the law: "repetition", "additivity", "homogeneity" or "derivative"."""
         return self.what.partition(":")[0]
+
+
+class HigherOrderCotangentError(UserError, TypeError):
+    """A function value is differentiated, of which a list of pairs of its inputs and cotangents is wanted."""
+
+    code = "RG0130"
+
+
+class MemoryBudgetError(UserError, MemoryError):
+    """A budget of memory that no plan meets: ``minimum`` is the least number of bytes that one needs."""
+
+    code = "RG0140"
+
+    @property
+    def minimum(self) -> int:
+        """The bytes that the thriftiest plan takes."""
+        return int(self.remedy.split()[-2].replace(",", ""))
+
+
+class SnapshotError(UserError, OSError):
+    """A state of a loop cannot be written to disk, or what is read back is not what was written."""
+
+    code = "RG0141"
 
 
 class TracerError(RetrogradError):
@@ -208,3 +235,11 @@ class ManyPathsWarning(UserWarning):
 
 class IndependentOutputWarning(UserWarning):
     """The differentiated output does not depend on the argument: the gradient is zero."""
+
+
+class Thrown(Exception):  # noqa: N818 - the user's own signal, not a fault
+    """What ``throw_if`` and ``require`` raise outside ``try_catch``; ``payload`` is what was thrown, a tree."""
+
+    def __init__(self, payload: Any = ()) -> None:
+        self.payload = payload
+        super().__init__(payload)

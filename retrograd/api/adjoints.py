@@ -15,8 +15,9 @@ from ..tracer.tree import Spec, flatten, flatten_like, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled
 from .gradients import grad
+from .graph_function import as_member
 from .jacobians import jacfwd, jacrev
-from .points import as_member, jvp, vjp
+from .points import jvp, vjp
 from .signature import Argnums, take_apart, wanted
 
 

@@ -18,7 +18,8 @@ from ..tracer.array import shadow_of
 from ..tracer.record import Recorded
 from ..tracer.tree import children, prefix_leaves
 from ..tracer.where import user_site
-from .compiled import Compiled, Derived, results_of
+from .compiled import Compiled, form_of, results_of
+from .paths import Derived
 from .signature import Call
 
 
@@ -64,9 +65,9 @@ class Batched(Compiled):
             for x, axis in zip(call.values(), self.axes(call), strict=True)
         ]
 
-    def _record(self, call: Call) -> tuple[Recorded, Derived]:
+    def record(self, call: Call) -> tuple[Recorded, Derived]:
         with nullcontext() if self.size(call) else np.errstate(all="ignore"):  # without lanes, the example is made up
-            return super()._record(call)
+            return super().record(call)
 
     def derive(self, recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
@@ -97,7 +98,7 @@ class Batched(Compiled):
                 )  # fmt: skip
             results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))
         graph = b.graph(f"{recorded.graph.name}_vmap", results)
-        return Derived(graph, results_of(recorded), {"traced": lambda: recorded.graph})
+        return Derived(graph, results_of(recorded), {"traced": lambda: recorded.graph}, form_of(recorded))
 
     def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
         spread = prefix_leaves(self.out_axes, recorded.out_spec, "out_axes")

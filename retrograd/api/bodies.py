@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CarryError, OptionError, ShapeError, TreeError
+from ..errors import CarryError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph
@@ -23,6 +23,17 @@ from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
 from ..tracer.where import user_site
 from .compiled import results_of
 from .signature import is_traced, parameter_names
+
+
+class Escape(Exception):  # noqa: N818 - a signal, not an error
+    """A continuation was called: the recording that stands for its ``callcc`` ends with ``value``."""
+
+    def __init__(self, tag: int, value: Any) -> None:
+        super().__init__()
+        self.tag, self.value = tag, value
+
+
+LEFT = object()  # what a branch returns that calls a continuation
 
 
 def as_arrays(tree: Any) -> Any:
@@ -51,11 +62,13 @@ def check_functions(label: str, remedy: str, *functions: Any) -> None:
 
 
 def recorded_body(
-    function: Callable[..., Any], label: str, trees: Sequence[tuple[list[Any], Spec]], runs: bool = True
+    function: Callable[..., Any], label: str, trees: Sequence[tuple[list[Any], Spec]], runs: bool = True,
+    may_leave: bool = False,
 ) -> Recorded:  # fmt: skip
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
-    Where the examples are made up, or the function does not run on them, NumPy's warnings are silenced.
+    Where the examples are made up, or the function does not run on them, NumPy's warnings are silenced. A function
+    that calls a continuation returns LEFT, if it ``may_leave``.
     """
     own = parameter_names(function)
     names = own if len(own) == len(trees) else [f"arg{k}" for k in range(len(trees))]
@@ -63,7 +76,16 @@ def recorded_body(
 
     def run(tracers: Sequence[Any]) -> Any:
         rest = iter(tracers)
-        return function(*(unflatten(spec, [next(rest) if _enters(x) else x for x in leaves]) for leaves, spec in trees))
+        given = [unflatten(spec, [next(rest) if _enters(x) else x for x in leaves]) for leaves, spec in trees]
+        try:
+            return function(*given)
+        except Escape:
+            if may_leave:
+                return LEFT
+            raise UnsupportedError(
+                "a continuation is called in every step of a loop", where=user_site()[0],
+                remedy="call it in a branch: rg.cond(p, lambda: k(value), lambda: ...)",
+            ) from None  # fmt: skip
 
     leaves = [x for group, _ in trees for x in group]
     entering = [_enters(x) for x in leaves]
@@ -117,6 +139,18 @@ def typed(graph: Graph, avals: Sequence[Aval]) -> Graph:
     outs = inline_into(b, graph, b.inputs_like(graph.inputs))
     k = len(avals)
     return b.graph(graph.name, [*(b.coerce(o, a) for o, a in zip(outs[:k], avals, strict=True)), *outs[k:]])
+
+
+def left(recorded: Recorded) -> bool:
+    """Whether a recorded function called a continuation."""
+    return recorded.statics.get(0) is LEFT
+
+
+def returning_zeros(graph: Graph, avals: Sequence[Aval]) -> Graph:
+    """A graph that is left before it ends, with results that nobody sees."""
+    b = Builder()
+    inline_into(b, graph, b.inputs_like(graph.inputs))
+    return b.graph(graph.name, [b.zeros(a) for a in avals])
 
 
 def operand(trace: Trace, x: Any) -> tuple[Symbol, Any]:

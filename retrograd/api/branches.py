@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, ShapeError
-from ..ir.types import aval_of
+from ..errors import OptionError, ShapeError, UnsupportedError
 from ..ops.elementwise import BOOL, ge, ne
 from ..ops.structural.cond import cond as primitive
 from ..tracer.array import Tracer, shadow_of, symbol_in
 from ..tracer.record import enclosing
 from ..tracer.tree import flatten
 from ..tracer.where import user_site
-from .bodies import check_functions, closed, common, operand, put, recorded_body, results, strong, typed
+from .bodies import (
+    check_functions,
+    closed,
+    common,
+    left,
+    operand,
+    put,
+    recorded_body,
+    results,
+    returning_zeros,
+    strong,
+    typed,
+)
 from .compiled import Compiled
 from .signature import is_traced
 
@@ -33,7 +44,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     (0.5, -1.0)
     """
     check_functions("cond", "cond(pred, true_fn, false_fn, *operands)", true_fn, false_fn)
-    return _choose("cond", pred, [false_fn, true_fn], operands)
+    return choose("cond", pred, [false_fn, true_fn], operands)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -53,10 +64,11 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
             f"the index of a switch is {shadow_of(index)!r}, not an integer", where=user_site()[0],
             remedy="give an integer: i.astype(int)",
         )  # fmt: skip
-    return _choose("switch", index, branches, operands)
+    return choose("switch", index, branches, operands)
 
 
-def _choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
+    """The results of one of the functions, chosen by a traced number when the compiled function runs."""
     if np.ndim(shadow_of(index)):
         raise ShapeError(
             f"{label} decides by one number, not by an array of shape {np.shape(shadow_of(index))}",
@@ -64,25 +76,31 @@ def _choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], ope
         )  # fmt: skip
     trace = enclosing()
     if trace is None:
-        run = Compiled(lambda index, *operands: _choose(label, index, functions, operands), label)
+        run = Compiled(lambda index, *operands: choose(label, index, functions, operands), label)
         return run(strong(index), *operands)
     at = _number(label, shadow_of(index), len(functions))
     if len(functions) == 1 or not isinstance(index, Tracer) or index.const:
         return functions[at](*operands)
     trees = [flatten(x) for x in operands]
-    bodies = [recorded_body(f, f"branch{k}", trees, runs=k == at) for k, f in enumerate(functions)]
-    avals = common(label, bodies)
+    bodies = [recorded_body(f, f"branch{k}", trees, k == at, may_leave=True) for k, f in enumerate(functions)]
+    staying = [r for r in bodies if not left(r)]
+    if not staying:
+        raise UnsupportedError(
+            f"every branch of a {label} calls a continuation", where=user_site()[0],
+            remedy="call it once, with what is chosen: k(rg.cond(p, f, g))",
+        )  # fmt: skip
+    avals = common(label, staying)
     leaves = [x for group, _ in trees for x in group if is_traced(x) or type(x) is int]
-    graphs, captures = closed([(typed(r.graph, avals), len(leaves), r.captures) for r in bodies])
+    ends = [(returning_zeros if left(r) else typed)(r.graph, avals) for r in bodies]
+    graphs, captures = closed([(graph, len(leaves), r.captures) for graph, r in zip(ends, bodies, strict=True)])
     chooser = symbol_in(trace, index)
     if len(functions) == 2 and chooser.dtype != BOOL:
-        chooser = ne(chooser, 0) if label == "cond" else ge(chooser, 1)
-    decided = aval_of(shadow_of(index)).dtype == BOOL or label == "cond" or len(functions) == 2
-    given = [(chooser, np.bool_(at) if decided else np.int64(at))]
+        chooser = ge(chooser, 1) if label == "switch" else ne(chooser, 0)
+    given = [(chooser, np.bool_(at) if chooser.dtype == BOOL else np.int64(at))]
     given += [operand(trace, x) for x in (*leaves, *captures)]
     attrs = {f"branch{k}": graph for k, graph in enumerate(graphs)}
-    return results(bodies[0], put(trace, primitive, attrs, given))
+    return results(staying[0], put(trace, primitive, attrs, given))
 
 
 def _number(label: str, value: Any, n: int) -> int:
-    return int(bool(value)) if label == "cond" else min(max(int(value), 0), n - 1)
+    return min(max(int(value), 0), n - 1) if label == "switch" else int(bool(value))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import ControlFlowError, OptionError
 from ..ir.builder import Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ops.structural.call import make_call
+from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
 from ..runtime.cache import Cache, CacheInfo
 from ..runtime.collector import paused
@@ -26,30 +26,10 @@ from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .config import OVERRIDES, config
+from .paths import Derived, Path, Paths
 from .signature import Call, take_apart
 
 INLINE = 16  # nodes up to which a compiled function called in a trace is copied into it
-
-
-@dataclass(frozen=True, eq=False)
-class Derived:
-    """What a transform makes of a recorded function: a graph, and how its results become the user's.
-
-    ``stages`` makes earlier graphs by name, for inspection; ``assemble`` takes the list of results.
-    """
-
-    graph: Graph
-    assemble: Callable[[Sequence[Any]], Any]
-    stages: dict[str, Callable[[], Graph]]
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One compiled signature."""
-
-    call: Callable[..., Any]
-    executable: Executable
-    derived: Derived
 
 
 class Compiled:
@@ -71,8 +51,8 @@ class Compiled:
         self._renew()
 
     def _renew(self) -> None:
-        self._cache: Cache[Entry] = Cache()
-        self._flat: dict[Any, Entry] = {}
+        self._cache: Cache[Paths] = Cache()
+        self._flat: dict[Any, Paths] = {}
         self._inner: dict[Any, tuple[Recorded, Derived]] = {}
         self._methods: dict[int, tuple[Any, dict[str, Any]]] = {}
 
@@ -81,7 +61,11 @@ class Compiled:
 
     def derive(self, recorded: Recorded, call: Call) -> Derived:
         """The transform itself, on graphs; subclasses override it."""
-        return Derived(recorded.graph, results_of(recorded), {"traced": lambda: recorded.graph})
+        return Derived(recorded.graph, results_of(recorded), {"traced": lambda: recorded.graph}, form_of(recorded))
+
+    def take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call, taken apart."""
+        return take_apart(self.function, args, kwargs)
 
     def prepare(self, call: Call) -> Call:
         """Check the arguments before anything is recorded."""
@@ -109,12 +93,12 @@ class Compiled:
                 flat = tuple(key)
                 entry = self._flat.get(flat)
                 if entry is None:
-                    entry = self._flat[flat] = self._entry(take_apart(self.function, args, kwargs))
+                    entry = self._flat[flat] = self._entry(self.take(args, kwargs))
                 else:
                     self._cache.hits += 1
-                return entry.call(args)
-        call = take_apart(self.function, args, kwargs)
-        return self._entry(call).call(call.values())
+                return entry.call(self, args)
+        call = self.take(args, kwargs)
+        return self._entry(call).call(self, call.values())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
@@ -148,72 +132,73 @@ class Compiled:
 
     def recorded(self, call: Call) -> Recorded:
         """The function recorded for a call, without the transform."""
-        return self._record(call)[0]
+        return self.record(call)[0]
 
-    def _record(self, call: Call) -> tuple[Recorded, Derived]:
+    def record(self, call: Call) -> tuple[Recorded, Derived]:
+        """Run the function on tracers, and derive the transform's graph from what it did."""
+
         def run(tracers: Sequence[Any]) -> Any:
             args, kwargs = call.rebuild(tracers)
             return INTERCEPTION.meaning(self.function)(*args, **kwargs)
 
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
-        recorded = record(run, name, self.examples(call), call.hints, self.concrete)
+        recorded = record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes)
         with paused:
             return recorded, self.derive(recorded, call)
 
-    concrete = True
-
-    def _entry(self, call: Call) -> Entry:
+    def _entry(self, call: Call) -> Paths:
         return self._cache.get((config.now(), call.key()), lambda: self._make(call))
 
-    def _make(self, call: Call) -> Entry:
-        recorded, derived = self._record(call)
-        with paused:
-            executable = Executable(config.optimised(derived.graph))
-        captures = tuple(c.payload for c in recorded.captures)
-        run, assemble = executable.function, derived.assemble
-        single = executable.single
+    def _make(self, call: Call) -> Paths:
+        paths = Paths(call)
+        paths.recorded(self, call.values())
+        return paths
 
-        def invoke(leaves: Sequence[Any]) -> Any:
-            try:
-                result = run(*leaves, *captures)
-            except Exception as fault:
-                executable.annotate(fault)
-                raise
-            return assemble((result,) if single else result)
-
-        return Entry(invoke, executable, derived)
+    def _path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Path:
+        call = self.take(args, kwargs)
+        return self._entry(call).path(self, call.values())
 
     def _inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called while another function is traced: the graph goes into that trace."""
         trace = enclosing()
         assert trace is not None
-        call = take_apart(self.function, args, kwargs)
+        call = self.take(args, kwargs)
         recorded, derived = self._recorded_once(call)
+        try:
+            results = evaluate(derived.graph, _shadows(call, recorded))
+        except Miss:  # its decisions were those for other values
+            recorded, derived = self.record(call)
+            results = evaluate(derived.graph, _shadows(call, recorded))
+        small = len(derived.graph.nodes) <= INLINE or any(node.prim.effect for node in derived.graph.nodes)
         operands = [*call.values(), *recorded.captures]
-        shadows = [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
-        results = evaluate(derived.graph, shadows)
-        place = make_call if len(derived.graph.nodes) > INLINE else inline_into
-        return derived.assemble(insert(trace, derived.graph, operands, results, place))
+        return derived.assemble(insert(trace, derived.graph, operands, results, inline_into if small else make_call))
 
     def _recorded_once(self, call: Call) -> tuple[Recorded, Derived]:
         """The recording for a call inside a trace, kept unless it closes over traced values."""
         key = call.key()
         if key not in self._inner:
-            made = self._record(call)
-            if any(isinstance(c.payload, Symbol) for c in made[0].captures):
+            made = self.record(call)
+            if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):
                 return made
             self._inner[key] = made
         return self._inner[key]
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:
         """The compiled code for these arguments; its ``function`` takes the flat leaves and the captures."""
-        return self._entry(take_apart(self.function, args, kwargs)).executable
+        self._path(args, kwargs)
+        executable = self._entry(self.take(args, kwargs)).executable
+        if executable is None:
+            raise ControlFlowError(
+                f"{self!r} catches an error that depends on the values of its arguments: such calls are interpreted",
+                where=user_site()[0], remedy="decide with an if before the operation that fails",
+            )  # fmt: skip
+        return executable
 
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""
-        entry = self._entry(take_apart(self.function, args, kwargs))
-        stages: dict[str, Callable[[], Graph]] = {**entry.derived.stages, "optimised": lambda: entry.executable.graph}
+        path = self._path(args, kwargs)
+        stages: dict[str, Callable[[], Graph]] = {**path.derived.stages, "optimised": lambda: path.graph}
         if stage not in stages:
             raise OptionError(
                 f"there is no stage {stage!r} of {self!r}", where=user_site()[0],
@@ -254,6 +239,15 @@ class Composed(Compiled):
         if not hasattr(self.inner, "__get__"):
             return self
         return Composed(self.build, self.inner.__get__(instance, owner), self.label)
+
+
+def _shadows(call: Call, recorded: Recorded) -> list[Any]:
+    return [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
+
+
+def form_of(recorded: Recorded) -> Any:
+    """What ``results_of`` depends on."""
+    return recorded.out_spec, recorded.statics
 
 
 def results_of(recorded: Recorded) -> Callable[[Sequence[Any]], Any]:

@@ -21,6 +21,7 @@ from ..passes.prune import prune
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
+from .budgets import within_budgets
 
 
 class Settings(NamedTuple):
@@ -101,7 +102,10 @@ class Config:
         def checkpoint(graph: Graph) -> Graph:
             return checkpoint_pass(graph, self.counters)
 
-        passes = (prune, lower, simplify, checkpoint, own_outputs)
+        def budget(graph: Graph) -> Graph:
+            return within_budgets(graph, lambda g: own_outputs(checkpoint(g)))
+
+        passes = (prune, lower, simplify, budget, checkpoint, own_outputs)
         return pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1)
 
     @contextmanager

@@ -8,45 +8,56 @@ from typing import Any
 
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
+from ..passes.expose import at_rest
 from ..passes.linearize import linearize
 from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children
 from ..tracer.where import user_site, warn
-from .compiled import Compiled, Derived, assembler
-from .signature import Argnums, Call, wanted
+from .compiled import Compiled, assembler, form_of
+from .functions.observed import FunctionCall, Observation, Observed, checked_form, observe, take_functions
+from .paths import Derived
+from .signature import Argnums, Call, Wanted, wanted
 
 
 class Gradient(Compiled):
     """``grad`` and ``value_and_grad``."""
 
-    def __init__(self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, value: bool) -> None:
+    def __init__(self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool) -> None:
         super().__init__(function, "value_and_grad" if value else "grad")
-        self.argnums, self.has_aux, self.value = argnums, has_aux, value
+        self.argnums, self.has_aux, self.fns, self.value = argnums, has_aux, checked_form(fns), value
+
+    def take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_functions(self.function, args, kwargs, self.argnums, self.fns)
 
     def prepare(self, call: Call) -> Call:
-        wanted(call, self.function, self.argnums)
+        self._wanted(call)
         return call
 
+    def _wanted(self, call: Call) -> Wanted:
+        return wanted(call, self.function, self.argnums, Observed, empty=isinstance(call, FunctionCall))
+
     def derive(self, recorded: Recorded, call: Call) -> Derived:
-        chosen = wanted(call, self.function, self.argnums)
+        chosen, seen = self._wanted(call), observe(call, recorded.graph)
         self._check_output(recorded)
-        active = [*chosen.active, *(False for _ in recorded.captures)]
-        simple = simplify(recorded.graph)
+        active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
+        simple = simplify(seen.graph)
         lin = linearize(simple, active)
         if not lin.out_active[0]:
             what = f"the output of {self!r} does not depend on argument {self.argnums!r}: the gradient is zero"
             warn(what, IndependentOutputWarning)
-        with_value = self.value
-        keep = with_value or self.has_aux
-        graph = value_and_grad_graph(simple, active, lin, keep)
-        n = len(recorded.graph.outputs) if keep else 0
+        returned = self.value or self.has_aux
+        keep = returned or bool(seen.sites)
+        graph = at_rest(value_and_grad_graph(simple, active, lin, keep), seen.deltas)
+        n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
         results = assembler(recorded.out_spec, recorded.statics)
+        with_value, plain = self.value, not isinstance(call, FunctionCall)
+        many = isinstance(self.argnums, (tuple, list))
 
         def assemble(found: Sequence[Any]) -> Any:
-            grads = chosen.tree(found[n:])
-            if not keep:
+            grads = chosen.tree(found[n:]) if plain else _with_functions(many, chosen, seen, found[n:end], found[end:])
+            if not returned:
                 return grads
             value = results(found[:n])
             if with_value:
@@ -58,7 +69,7 @@ class Gradient(Compiled):
             "linearized": lambda: lin.linear,
             "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
         }
-        return Derived(graph, assemble, stages)
+        return Derived(graph, assemble, stages, form_of(recorded) if plain else None)
 
     def _check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]
@@ -86,25 +97,35 @@ class Gradient(Compiled):
             )  # fmt: skip
 
 
-def grad(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
+def grad(
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures"
+) -> Any:  # fmt: skip
     """The gradient of a function with one output element.
 
     ``argnums``: the differentiated arguments, a position or name, or a tuple of them (the result is then a
     tuple). The gradient has the structure, shapes and dtypes of the argument; integer leaves give None. With
     ``has_aux`` the function returns ``(output, aux)`` and the gradient function ``(gradient, aux)``.
 
-    Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError.
+    An argument that is a function is differentiated too: ``fns="captures"`` gives the cotangents of what it captures, a
+    dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
+
+    Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
+    >>> line = lambda a: lambda x: a * x
+    >>> float(rg.grad(lambda f, x: f(f(x)))(line(3.0), 2.0)["a"])
+    12.0
     """
     if function is None:
-        return partial(grad, argnums=argnums, has_aux=has_aux)
-    return Gradient(function, argnums, has_aux, value=False)
+        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns)
+    return Gradient(function, argnums, has_aux, fns, value=False)
 
 
-def value_and_grad(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
+def value_and_grad(
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures"
+) -> Any:  # fmt: skip
     """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
 
     >>> import numpy as np, retrograd as rg
@@ -113,5 +134,5 @@ def value_and_grad(function: Callable[..., Any] | None = None, argnums: Argnums 
     (0.0, 1.0)
     """
     if function is None:
-        return partial(value_and_grad, argnums=argnums, has_aux=has_aux)
-    return Gradient(function, argnums, has_aux, value=True)
+        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns)
+    return Gradient(function, argnums, has_aux, fns, value=True)

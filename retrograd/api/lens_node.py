@@ -19,7 +19,7 @@ from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves, prefix_leaves, register_container, unflatten
 from ..tracer.where import user_site
 from .custom import CustomVjp
-from .points import GraphFunction
+from .graph_function import GraphFunction
 from .signature import is_traced
 
 UNTRACED = (UnsupportedError, TracerConversionError, ControlFlowError)

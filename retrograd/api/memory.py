@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import OptionError
+from ..runtime.available import available_bytes
 from ..tracer.where import user_site
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -70,7 +72,7 @@ class Everything:
     """Keep all residuals and repeat nothing, whatever a plan around it says."""
 
 
-MemoryPlan = Snapshots | Log | Periodic | Everything | None
+MemoryPlan = Snapshots | Log | Periodic | Everything | int | str | None
 
 
 def _whole(name: str, field: str, value: object) -> None:
@@ -82,7 +84,8 @@ def _whole(name: str, field: str, value: object) -> None:
 
 def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     """A plan as the attribute of a loop; ``known`` says whether the number of steps is known before it runs."""
-    if not known and memory in (Periodic(),) or (not known and isinstance(memory, Snapshots) and memory.mixed):
+    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, (int, str))
+    if not known and (unplaced or memory == Periodic()):
         raise OptionError(
             f"memory={memory} needs to know the number of steps", where=user_site()[0],
             remedy="give rg.Log(), rg.Snapshots(c) or rg.Periodic(every), which do not",
@@ -98,7 +101,23 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
             return ("periodic", every)
         case Everything():
             return ("everything",)
-    raise OptionError(
-        f"memory={memory!r} is no plan", where=user_site()[0],
-        remedy="give rg.Snapshots(c), rg.Log(), rg.Periodic(), rg.Everything() or None",
-    )  # fmt: skip
+    return ("bytes", bytes_of(memory))
+
+
+def bytes_of(memory: object) -> int:
+    """A budget in bytes: a whole number, a text such as "64 MiB", or "available". Raises OptionError.
+
+    >>> bytes_of("1.5 kB"), bytes_of("2 GiB"), bytes_of(100)
+    (1500, 2147483648, 100)
+    """
+    if memory == "available":
+        return available_bytes()
+    if isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
+        return memory
+    found = SIZE.fullmatch(memory) if isinstance(memory, str) else None
+    if found is None or found[2].lower() not in UNITS:
+        raise OptionError(
+            f"memory={memory!r} is no plan and no number of bytes", where=user_site()[0],
+            remedy='give rg.Snapshots(c), rg.Log(), rg.Periodic(), rg.Everything(), "64 MiB", "available" or None',
+        )  # fmt: skip
+    return math.floor(float(found[1]) * UNITS[found[2].lower()])

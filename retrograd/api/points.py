@@ -7,43 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InternalError, NonDifferentiableError, OptionError, ShapeError, TreeError
-from ..ir.evaluate import evaluate
+from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
 from ..ir.graph import Graph
 from ..ir.types import Aval
-from ..passes.differentiate import pullback as pullback_graph
-from ..passes.inline import inline_into
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.transpose import transpose
-from ..runtime.executable import Executable
-from ..tracer.array import Tracer, shadow_of
-from ..tracer.record import Recorded, enclosing, insert
-from ..tracer.trace import Capture, traceable
-from ..tracer.tree import Spec, children, flatten, flatten_like
+from ..tracer.record import Recorded
+from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled, assembler, results_of
-from .config import config
+from .functions.closures import is_function
+from .functions.cotangent import FunctionCotangent, aligned
+from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
+from .graph_function import GraphFunction, leaf_avals, linearized_at, members
 from .signature import Call, Wanted, take_apart, wanted
-
-
-class GraphFunction:
-    """A graph as a function of flat operands: compiled at its first plain call, inserted into a trace in one."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self._executable: Executable | None = None
-
-    def __call__(self, operands: Sequence[Any]) -> Sequence[Any]:
-        trace = enclosing()
-        if trace is not None:
-            shadows = [x.shadow if isinstance(x, Capture) else shadow_of(x) for x in operands]
-            return insert(trace, self.graph, operands, evaluate(self.graph, shadows), inline_into)
-        if self._executable is None:
-            self._executable = Executable(config.optimised(self.graph))
-        plain = [x.payload if isinstance(x, Capture) else x for x in operands]
-        results: Sequence[Any] = self._executable(*plain)
-        return results
 
 
 def _recorded(function: Callable[..., Any], args: tuple[Any, ...], label: str) -> tuple[Recorded, Call, Wanted]:
@@ -51,7 +29,7 @@ def _recorded(function: Callable[..., Any], args: tuple[Any, ...], label: str) -
     compiled = Compiled(function, label)
     call = take_apart(function, args, {})
     chosen = wanted(call, function, tuple(range(len(args))))
-    recorded, _ = compiled._record(call)
+    recorded, _ = compiled.record(call)
     return recorded, call, chosen
 
 
@@ -68,75 +46,76 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     return head, sum(1 for i in range(head.num_leaves) if i not in recorded.statics)
 
 
-def as_member(x: Any, aval: Aval, what: str) -> Any:
-    """A tangent or cotangent for a value of this aval: its shape must be equal, its dtype is converted."""
-    try:
-        found = traceable(shadow_of(x))
-    except TypeError:
-        raise ShapeError(
-            f"{what}: a {type(x).__name__} is no array of numbers", where=user_site()[0],
-            remedy=f"pass an array of shape {aval.shape}",
-        ) from None  # fmt: skip
-    if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):
-        raise ShapeError(
-            f"{what}: {found} is given, but the value it belongs to is {aval}", where=user_site()[0],
-            remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
-        )  # fmt: skip
-    if isinstance(x, Tracer):
-        return x if found.dtype == aval.dtype else x.astype(aval.dtype)
-    if aval.kind == "array":
-        return np.asarray(x, aval.dtype)
-    return aval.dtype.type(x) if aval.kind == "scalar" else np.asarray(x, aval.dtype).item()
-
-
-def _members(spec: Spec, tree: Any, avals: Sequence[Aval | None], what: str) -> list[Any]:
-    leaves = flatten_like(spec, tree, what)
-    return [as_member(x, a, what) for x, a in zip(leaves, avals, strict=True) if a is not None]
-
-
-def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns: str = "captures") -> Any:
     """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
 
     ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
     cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError,
-    TreeError.
+    TreeError, OptionError.
+
+    A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a
+    dict, from the names of what it captures to their cotangents; with ``fns="pairs"`` a FunctionCotangent, the
+    pairs of input and cotangent of all its calls. Where a result is a function, its cotangent is a
+    FunctionCotangent or a list of pairs; ``function`` then runs again for each pullback.
 
     >>> import numpy as np, retrograd as rg
     >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> [float(ct) for ct in pullback(1.0)]
     [4.0, 3.0]
+    >>> out, pullback = rg.vjp(lambda f, x: f(f(x)), np.square, 3.0, fns="pairs")
+    >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
+    [(3.0, 18.0), (9.0, 1.0)]
     """
-    recorded, call, chosen = _recorded(function, primals, "vjp")
+    every = tuple(range(len(primals)))
+    call = take_functions(function, primals, {}, every, checked_form(fns))
+    chosen = wanted(call, function, every, Observed, empty=isinstance(call, FunctionCall))
+    recorded, _ = Compiled(function, "vjp").record(call)
     head, n = _split_aux(recorded, has_aux)
+    if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
+        return _vjp_to_functions(function, primals, has_aux, fns)
+    seen = observe(call, recorded.graph)
     active = [*chosen.active, *(False for _ in recorded.captures)]
-    lin = linearize_graph(recorded.graph, active)
-    results = GraphFunction(lin.forward)([*call.values(), *recorded.captures])
+    found, back = linearized_at(seen.graph, active, [*call.values(), *recorded.captures], seen.deltas, n)
     count = len(recorded.graph.outputs)
-    outs, residuals = results[:count], results[count:]
-    seeded = [i < n and aval.inexact for i, aval in enumerate(recorded.graph.out_avals)]
-    backward = GraphFunction(pullback_graph(lin, seeded))
-    avals = _leaf_avals(recorded, head)
-    tree = results_of(recorded)(outs)
+    avals = leaf_avals(recorded, head)
+    tree = results_of(recorded)(found[:count])
 
     def pullback(ct: Any) -> tuple[Any, ...]:
-        cts = _members(head, ct, avals, "the cotangent")
-        grads: tuple[Any, ...] = chosen.tree(backward([*residuals, *cts]))
-        return grads
+        grads = back(members(head, ct, avals, "the cotangent"))
+        own = len(grads) - seen.deltas
+        return tuple(seen.cotangents(chosen.tree(grads[:own]), found[count:], grads[own:]))
 
     return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
 
 
-def _leaf_avals(recorded: Recorded, head: Spec) -> list[Aval | None]:
-    """The aval of each leaf of the output; None where it has no cotangent."""
-    rest = iter(recorded.graph.out_avals)
-    avals = [None if i in recorded.statics else next(rest) for i in range(head.num_leaves)]
-    return [a if a is not None and a.inexact else None for a in avals]
+def _vjp_to_functions(function: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, fns: str) -> Any:
+    """``vjp`` where results are functions: a pair (x, ct) of one is pulled back through ``function(*primals)(x)``."""
+    out = function(*primals)
+    results, spec = flatten(out[0] if has_aux else out)
+
+    def pullback(ct: Any) -> Any:
+        parts = flatten_up_to(spec, ct, "the cotangent")
+        parts = [FunctionCotangent(c) if callable(y) else c for y, c in zip(results, parts, strict=True)]
+        given = unflatten(spec, parts)
+        cts: list[Any] = []
+
+        def evaluated(*args: Any) -> list[Any]:
+            again = function(*args)
+            matched = aligned(again[0] if has_aux else again, given)
+            cts[:] = [c for _, c in matched]
+            return [y for y, _ in matched]
+
+        _, pull = vjp(evaluated, *primals, fns=fns)
+        return pull(cts)
+
+    return (out[0], pullback, out[1]) if has_aux else (out, pullback)
 
 
 def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
 
     ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
+    The tangent of a function is a function g: the derivative is that of f + ε g in ε.
     Raises NonDifferentiableError, ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
@@ -148,6 +127,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
             "jvp takes a tuple of primals and a tuple of tangents", where=user_site()[0],
             remedy="write jvp(f, (x,), (x_dot,))",
         )  # fmt: skip
+    if any(map(is_function, primals)):
+        return _jvp_along_functions(function, tuple(primals), tuple(tangents))
     recorded, call, chosen = _recorded(function, tuple(primals), "jvp")
     active = [*chosen.active, *(False for _ in recorded.captures)]
     operands = [*call.values(), *recorded.captures]
@@ -158,13 +139,45 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     return assemble(results[:n]), assembler(recorded.out_spec, recorded.statics)(results[n:])
 
 
+def _jvp_along_functions(
+    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """``jvp`` where the tangents of function values are functions: the derivative in ε of the values f + ε g."""
+    on = [is_function(p) for p in primals]
+    for is_f, t in zip(on, tangents, strict=False):
+        if is_f and not callable(t):
+            raise TreeError(
+                f"the tangent of a function value is a function, not a {type(t).__name__}", where=user_site()[0],
+                remedy="pass a function g: the derivative is that of f + eps * g in eps",
+            )  # fmt: skip
+
+    def moved(eps: Any, *others: Any) -> Any:
+        rest = iter(others)
+        both = zip(primals, tangents, on, strict=True)
+        return function(*(_shifted(p, t, eps) if is_f else next(rest) for p, t, is_f in both))
+
+    plain = [[x for x, is_f in zip(side, on, strict=False) if not is_f] for side in (primals, tangents)]
+    return jvp(moved, (0.0, *plain[0]), (1.0, *plain[1]))
+
+
+def _shifted(f: Callable[..., Any], g: Callable[..., Any], eps: Any) -> Callable[..., Any]:
+    """f + ε g."""
+
+    def shifted(*args: Any) -> Any:
+        leaves, spec = flatten(f(*args))
+        moves = flatten_like(spec, g(*args), "the tangent of a function value")
+        return unflatten(spec, [y + eps * d for y, d in zip(leaves, moves, strict=True)])
+
+    return shifted
+
+
 def _tangents(chosen: Wanted, call: Call, recorded: Recorded, tangents: Sequence[Any]) -> list[Any]:
     avals = [recorded.graph.inputs[k].aval for k, on in enumerate(chosen.active) if on]
     wanted_leaves = [avals[i] if i >= 0 else None for i in chosen.leaves]
     filled = flatten(tuple(tangents))
     if filled[1] != chosen.spec:
-        return _members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), avals, "the tangents")
-    return _members(chosen.spec, tuple(tangents), wanted_leaves, "the tangents")
+        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), avals, "the tangents")
+    return members(chosen.spec, tuple(tangents), wanted_leaves, "the tangents")
 
 
 def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -222,7 +235,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     avals: list[Aval | None] = list(recorded.graph.out_avals)
 
     def transposed(ct: Any) -> tuple[Any, ...]:
-        cts = _members(recorded.out_spec, ct, avals, "the cotangent")
+        cts = members(recorded.out_spec, ct, avals, "the cotangent")
         found: tuple[Any, ...] = chosen.tree(backward([*captures, *cts]))
         return found
 

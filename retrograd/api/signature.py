@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,15 @@ class Call:
 
     def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments and keyword arguments with tracers in place of the traced leaves."""
-        leaves = list(self.leaves)
-        for i, tracer in zip(self.traced, tracers, strict=True):
-            leaves[i] = tracer
-        args, kwargs = unflatten(self.spec, leaves)
+        args, kwargs = unflatten(self.spec, self.with_values(tracers).leaves)
         return args, kwargs
+
+    def with_values(self, values: Sequence[Any]) -> Call:
+        """The same call with other values of its traced leaves."""
+        leaves = list(self.leaves)
+        for i, value in zip(self.traced, values, strict=True):
+            leaves[i] = value
+        return replace(self, leaves=leaves)
 
     def values(self) -> list[Any]:
         """The traced leaves."""
@@ -118,8 +122,13 @@ class Wanted:
         return unflatten(self.spec, [None if i < 0 else grads[i] for i in self.leaves])
 
 
-def wanted(call: Call, function: Callable[..., Any], argnums: Argnums) -> Wanted:
-    """Resolve ``argnums`` for a call; ArgnumsError, NonDifferentiableError."""
+def wanted(
+    call: Call, function: Callable[..., Any], argnums: Argnums, apart: type | None = None, empty: bool = False
+) -> Wanted:
+    """Resolve ``argnums`` for a call; ArgnumsError, NonDifferentiableError.
+
+    The numbers in a container of the class ``apart`` are left alone; with ``empty`` there may be nothing else.
+    """
     if isinstance(argnums, (tuple, list)) and not argnums:
         raise ArgnumsError(
             "no argument is differentiated", where=user_site()[0], remedy="name one or more arguments in argnums"
@@ -132,14 +141,16 @@ def wanted(call: Call, function: Callable[..., Any], argnums: Argnums) -> Wanted
     traced = {leaf: k for k, leaf in enumerate(call.traced)}
     active = [False] * len(call.traced)
     for start, spec in spans:
+        if apart is not None and spec.type is apart:
+            continue
         for i in range(start, start + spec.num_leaves):
             if _differentiable(call.leaves[i]):
                 active[traced[i]] = True
             elif spec.num_leaves == 1 and spec.is_leaf():
                 raise _not_differentiable(call.leaves[i], chosen)
     order = {k: n for n, k in enumerate(k for k, on in enumerate(active) if on)}
-    places = tuple(order[traced[i]] if _differentiable(call.leaves[i]) else -1 for i in picked)
-    if not order:
+    places = tuple(order.get(traced.get(i, -1), -1) for i in picked)
+    if not order and not empty:
         raise _not_differentiable(tuple(call.leaves[i] for i in picked), chosen)
     spec = flatten(tuple(unflatten(s, [0] * s.num_leaves) for s in specs))[1] if many else specs[0]
     return Wanted(tuple(active), spec, places)

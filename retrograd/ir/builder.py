@@ -91,7 +91,7 @@ class Builder:
 
     def keep(self, node: Node) -> tuple[Value, ...]:
         """Take over a node whose operands are values of this builder; its results, or those of its equal here."""
-        if not node.prim.effect:
+        if not node.effect:
             key = (node.prim, node.inputs, node.replica, attrs_key(node.attrs) if node.attrs else ())
             known = self._known.setdefault(key, node)
             if known is not node or node.outputs[0] in self.made:
@@ -108,7 +108,7 @@ class Builder:
         """Add a node, or find the equal one; the symbols of its outputs. Known ``avals`` are not inferred again."""
         inputs = tuple(inputs)
         key = None
-        if not prim.effect:
+        if not (prim.effect or (prim.multi and any(isinstance(a, Graph) and a.effect for a in attrs.values()))):
             key = (prim, inputs, self.replica, attrs_key(attrs) if attrs else ())
             if (node := self._known.get(key)) is not None:
                 return [Symbol(self, v) for v in node.outputs]

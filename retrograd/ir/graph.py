@@ -49,6 +49,11 @@ class Node:
         return out
 
     @property
+    def effect(self) -> bool:
+        """Whether it does more than give results: it is never merged, dropped or reordered."""
+        return self.prim.effect or any(graph.effect for _, graph in self.graphs)
+
+    @property
     def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs among the attributes."""
         return [(name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph)]
@@ -76,6 +81,11 @@ class Graph:
     def producer(self) -> dict[Value, Node]:
         """For each computed value, the node that makes it."""
         return {out: node for node in self.nodes for out in node.outputs}
+
+    @cached_property
+    def effect(self) -> bool:
+        """Whether a node does more than give results."""
+        return any(node.effect for node in self.nodes)
 
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from functools import lru_cache
 from types import ModuleType
@@ -19,15 +18,11 @@ def scipy_parts(source: str) -> list[str]:
     return [f"scipy.{part}" for part in sorted(set(_USED.findall(source)))]
 
 
-def load(name: str) -> ModuleType:
-    """What ``import name`` binds: ``numpy``, or ``scipy`` with this part of it loaded; ImportError for others."""
-    if name == "numpy":
-        return np
-    top, _, part = name.partition(".")
-    if top != "scipy" or part not in SCIPY:
+def load(name: str, *details: Any) -> ModuleType:
+    """``__import__`` for generated source and for what NumPy imports while it runs; ImportError for other modules."""
+    if name.partition(".")[0] not in ("numpy", "scipy"):
         raise ImportError(f"generated source imports {name}")
-    importlib.import_module(name)
-    return importlib.import_module(top)
+    return __import__(name, *details)
 
 
 def scope_for(source: str) -> dict[str, Any]:

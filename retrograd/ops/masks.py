@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import ControlFlowError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull
 from ..ir.types import Aval
@@ -35,6 +36,18 @@ def _putmask_pull_x(ct: Symbol, x: Any, mask: Symbol, v: Any) -> Any:
 def _putmask_pull_v(ct: Symbol, x: Any, mask: Symbol, v: Any) -> Any:
     return sum_(where(mask, ct, 0), axis=tuple(range(ct.ndim)), keepdims=False)
 
+
+def _flatnonzero_batch(*_: Any, **__: Any) -> Any:
+    raise ControlFlowError(
+        "how many elements a mask names may differ between the lanes of a vmap",
+        remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
+    )
+
+
+# as many places as its aval says: a guard behind it asks whether that is so
+flatnonzero = primitive(
+    "flatnonzero", lambda mask, aval: aval, "np.flatnonzero({0})", typed=True, batch=_flatnonzero_batch
+)
 
 # {0}[mask] = number: where few elements are hit, a multiple faster than np.where, which branches on each element
 putmask: Primitive = primitive(

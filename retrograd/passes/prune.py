@@ -15,7 +15,7 @@ def prune(graph: Graph) -> Graph:
     kept: list[Node] = []
     for node in reversed(graph.nodes):
         used = [v in live for v in node.outputs]
-        if any(used) or node.prim.effect:
+        if any(used) or node.effect:
             kept.append(node if all(used) or node.prim.dce is None else _narrowed(node, used))
             live.update(kept[-1].inputs)
     if len(kept) == len(graph.nodes) and all(a is b for a, b in zip(reversed(kept), graph.nodes, strict=True)):
@@ -36,6 +36,6 @@ def live_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
     """Which inputs the used outputs need."""
     live: set[Value] = {v for v, on in zip(graph.outputs, used, strict=True) if on}
     for node in reversed(graph.nodes):
-        if node.prim.effect or any(v in live for v in node.outputs):
+        if any(v in live for v in node.outputs) or node.effect:
             live.update(node.inputs)
     return [v in live for v in graph.inputs]

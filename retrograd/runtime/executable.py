@@ -48,7 +48,7 @@ class Executable:
             "__name__": "retrograd.generated",
             "np": np,
             **called(self.graph),
-            "__builtins__": {**BUILTINS, "__import__": _imported},
+            "__builtins__": {**BUILTINS, "__import__": load},
         }
         exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
         linecache.cache[self.filename] = (len(source), None, source.splitlines(True), self.filename)
@@ -82,8 +82,3 @@ class Executable:
 
 def _miss(value: Any) -> None:
     raise Miss(value)
-
-
-def _imported(name: str, *_: Any) -> types.ModuleType:
-    """What the import statements of generated source bind."""
-    return load(name)

@@ -221,8 +221,6 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
         shadow = run_node(scratch.builder.made[out.value], [shadow_of(x) for x in operands])[0]
         return _wrapped(trace, prim, operands, symbols, attrs, None, shadow, where)
     trace.builder.where = where
-    if len(trace.builder.nodes) > trace.max_nodes:
-        raise trace.too_long(where)
     if prim.alias is not None and isinstance(base := operands[prim.alias], Tracer) and base.home is trace:
         make_traced(base)  # which part of it the view shows may be traced
     symbols = [symbol_in(trace, x) for x in operands]

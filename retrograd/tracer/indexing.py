@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ControlFlowError
 from ..ir.builder import attr_key
 from ..ir.primitive import Arg
 from ..ir.types import Aval
@@ -17,6 +16,7 @@ from ..ops.masks import putmask
 from ..ops.shape import broadcast_to, reshape
 from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
+from .found import nonzero
 from .mutation import check_writable, make_traced, read, write
 from .trace import Trace, owner, unsupported
 from .ufuncs import as_operand, copy
@@ -35,6 +35,7 @@ class Index:
         self.operands: list[Any] = []
         self.empty: int | None = None
         self.by_bool = False
+        self.named = 0  # operands that say what one traced mask names
         self.trace = owner([x, *tracers_in(given if isinstance(given, tuple) else (given,))])
         parts: list[Any] = []
         for item in given if isinstance(given, tuple) else (given,):
@@ -62,13 +63,13 @@ class Index:
         return [shadow.__index__()]
 
     def _mask(self, item: Any, before: list[Any]) -> list[Any]:
-        if is_traced(item):
-            raise unsupported(
-                "reading by a traced mask gives a result whose shape depends on data",
-                "choose with np.where(mask, x, 0), or write x[mask] = value, which is traced",
-            )
+        if is_traced(item) and np.ndim(item.shadow):
+            found = nonzero(item)
+            self.operands.extend(found)
+            self.named = len(found)
+            return [Arg(len(self.operands) - len(found) + k) for k in range(len(found))]
         if not np.ndim(shadow_of(item)):
-            self.empty = None if shadow_of(item) else sum(not isinstance(p, (int, Arg)) for p in before)
+            self.empty = None if bool(item) else sum(not isinstance(p, (int, Arg)) for p in before)
             self.by_bool = True
             return [None]
         found = np.nonzero(shadow_of(item))
@@ -90,7 +91,7 @@ class Index:
         if all(np.size(shadow_of(i)) <= 1 for i in self.operands):
             return True
         if any(not isinstance(i, Tracer) or not i.const for i in self.operands):
-            return False
+            return self.named == len(self.operands)
         axes = [sum(q is not None for q in self.parts[:k]) for k, p in enumerate(self.parts) if isinstance(p, Arg)]
         places = [np.asarray(i.shadow) % shape[k] for i, k in zip(self.operands, axes, strict=True)]
         flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), tuple(shape[k] for k in axes))
@@ -111,11 +112,6 @@ def is_traced(x: Any) -> bool:
 
 
 def _bound(x: Any) -> Any:
-    if is_traced(x):
-        raise ControlFlowError(
-            "a slice with a traced bound gives a result whose shape depends on data", where=user_site()[0],
-            remedy="make the bound a plain int; for a part of fixed length write x[start + np.arange(length)]",
-        )  # fmt: skip
     return None if x is None else x.__index__()
 
 

@@ -12,6 +12,7 @@ from ..ir.types import aval_of
 from ..ops.elementwise import cast
 from . import indexing
 from .array import Tracer, apply, same_memory, shadow_of, wrap
+from .flat import flat_of, set_flat
 from .foreign import alternative
 from .functions import FUNCTIONS, REMEDIES
 from .functions.methods import ufunc_method
@@ -126,6 +127,21 @@ def _item(self: Tracer, *index: Any) -> Any:
     return apply(cast, [element], aval=aval_of(self.dtype.type(0).item()))
 
 
+def _tolist(self: Tracer) -> Any:
+    return [_tolist(row) for row in self] if self.ndim else _item(self)
+
+
+def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Any:
+    if type is not None or (dtype is not None and self.dtype != dtype):
+        raise unsupported("view() of a traced value as another type", "convert it with astype")
+    return self[...]
+
+
+def _to_device(self: Tracer, device: str, *, stream: Any = None) -> Any:
+    self.shadow.to_device(device, stream=stream)  # NumPy's own error
+    return self
+
+
 def _fill(self: Tracer, value: Any) -> None:
     indexing.put(self, ..., value)
 
@@ -179,6 +195,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "flatten": _flatten,
     "item": _item,
     "fill": _fill,
+    "tolist": _tolist,
+    "view": _view,
+    "to_device": _to_device,
+    "__array_namespace__": lambda self, *, api_version=None: np,
     "sort": sort_in_place,
     "partition": partition_in_place,
     "nonzero": np.nonzero,
@@ -209,6 +229,8 @@ def install() -> None:
         setattr(Tracer, name, noting_failure(METHODS[name]))
     for name, part in (("real", real_part), ("imag", imaginary_part), ("mT", FUNCTIONS[np.matrix_transpose])):
         setattr(Tracer, name, _missing_attribute(name).getter(part))
+    for name, member in (("flat", property(flat_of, set_flat)), ("device", "cpu")):
+        setattr(Tracer, name, member)
     for name, attribute in vars(np.ndarray).items():
         if not name.startswith("_") and not hasattr(Tracer, name):
             setattr(Tracer, name, _missing_method(name) if callable(attribute) else _missing_attribute(name))

@@ -60,14 +60,12 @@ class Capture:
 class Trace:
     """One recording. ``parent`` is the enclosing one; ``concrete`` is False where example values may not decide."""
 
-    def __init__(
-        self, name: str, parent: Trace | None, concrete: bool = True, max_nodes: int | None = None
-    ) -> None:
+    def __init__(self, name: str, parent: Trace | None, concrete: bool = True, max_nodes: int | None = None) -> None:
         self.name = name
         self.number = next(_number)
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.concrete = concrete and (parent is None or parent.concrete)
+        self.concrete: bool = concrete and (parent is None or parent.concrete)
         self.active = True
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
@@ -122,13 +120,6 @@ class Trace:
         if known is None or known[1] != storage.version:
             known = self._lifted[id(storage)] = (storage, storage.version, self.capture(array.copy()))
         return known[2]
-
-    def too_long(self, where: Where | None) -> TraceLengthError:
-        """The error for a recording without end."""
-        return TraceLengthError(
-            f"the recording of {self.name} has more than {self.max_nodes} operations", where=where,
-            remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
-        )  # fmt: skip
 
     def decide(self, symbol: Symbol, kind: str, expected: Any, where: Where | None) -> None:
         """Python was told the answer to a question about a value: the graph holds only where it is the same."""
@@ -251,6 +242,11 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             f"a value of {deepest} is used in another thread",
             where=user_site()[0],
             remedy="compute with traced values in the thread that traces",
+        )
+    if len(deepest.builder.nodes) > deepest.max_nodes:
+        raise TraceLengthError(
+            f"the recording of {deepest.name} has more than {deepest.max_nodes} operations", where=user_site()[0],
+            remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
         )
     return deepest
 

@@ -50,6 +50,27 @@ def map_leaves(function: Callable[..., Any], tree: Any) -> Any:
     return unflatten(spec, map(function, leaves))
 
 
+def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
+    """The tree with ``function`` applied to each container of the class ``kind``; everything else stays."""
+
+    def found(x: Any) -> bool:
+        return isinstance(x, kind)
+
+    return optree.tree_map(lambda x: function(x) if found(x) else x, tree, is_leaf=found, namespace=NAMESPACE)
+
+
+def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
+    """The parts of ``tree`` at the leaves of ``spec``, whatever they are; TreeError where the containers differ."""
+    try:
+        parts: list[Any] = spec.flatten_up_to(tree)
+    except ValueError as fault:
+        raise TreeError(
+            f"{what} does not fit the structure {spec}: {fault}", where=user_site()[0],
+            remedy="pass the same containers",
+        ) from None  # fmt: skip
+    return parts
+
+
 def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
     leaves, found = flatten(tree)
@@ -77,9 +98,14 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
 
 
 def register_container(
-    cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_func: Callable[[Any, Any], Any]
+    cls: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any] | tuple[Iterable[Any], Any, Iterable[str]]],
+    unflatten_func: Callable[[Any, Any], Any],
 ) -> None:
-    """Make a class a container: ``flatten_func(x) -> (children, data)``, ``unflatten_func(data, children)``."""
+    """Make a class a container: ``flatten_func(x) -> (children, data)``, ``unflatten_func(data, children)``.
+
+    ``flatten_func`` may return a third part, the names of the children, which then name arguments in generated code.
+    """
     optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)
 
 

@@ -200,6 +200,8 @@ def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
 def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: dict[str, Any]) -> Any:
     """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
     options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
+    if "signature" in options:
+        inputs = _signed(ufunc, inputs, options.pop("signature"), options.get("casting", "same_kind"))
     if unknown := [k for k in options if k not in ("dtype", "casting")]:
         raise unsupported(f"{name_of(ufunc)} with {', '.join(unknown)}", "cast with astype before or after")
     if "dtype" in options:
@@ -223,6 +225,21 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
     if ufunc.nout == 1:
         return _written(ufunc, out[0], result, mask)
     return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
+
+
+def _signed(ufunc: Any, inputs: Sequence[Any], signature: Any, casting: Any) -> Sequence[Any]:
+    """Operands cast to the dtypes of the loop that ``signature=`` names."""
+    types = tuple(signature.replace("->", "")) if isinstance(signature, str) else tuple(signature)
+    if len(types) != ufunc.nin + ufunc.nout:
+        raise unsupported(f"np.{ufunc.__name__} with the signature {signature!r}", "name the dtype of each operand")
+    given = [as_operand(x) for x in inputs]
+    kinds = (*(_kind(shadow_of(x)) for x in given), *(None,) * ufunc.nout)
+    wanted = tuple(None if t is None else np.dtype(t) for t in types)
+    dtypes = ufunc.resolve_dtypes(kinds, signature=wanted, casting=casting)
+    return [
+        astype(x, dtype) if isinstance(x, Tracer) else dtype.type(x) if np.ndim(x) == 0 else x.astype(dtype)
+        for x, dtype in zip(given, dtypes, strict=False)
+    ]
 
 
 def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:

@@ -75,7 +75,6 @@ UNTRACED: dict[str, Callable[[Any], Any]] = {
     "tobytes": lambda x: x.tobytes(),
     "tofile": lambda x: x.tofile("nowhere"),
     "a view of another dtype": lambda x: x.view(np.int64),
-    "an array of traced length": lambda x: np.zeros(np.argmax(x)),
 }
 
 for _name, _function in UNTRACED.items():
@@ -693,7 +692,7 @@ DECISIONS: dict[str, Callable[[Any], Any]] = {
     "a list index": lambda x: [1.0, 2.0, 3.0][np.argmax(x)],
     "a repeated list": lambda x: [0.0] * np.argmax(x),
     "a repeated string": lambda x: np.argmax(x) * "ab",
-    "max": max,
+    "max": lambda x: max(x),
 }
 
 def add_decided(name: str, function: Callable[[Any], Any]) -> None:

@@ -43,7 +43,8 @@ class Function:
 class Scope:
     """A module under construction: its functions, called ones first, and the names at its top."""
 
-    def __init__(self) -> None:
+    def __init__(self, emitter: type[Emitter] | None = None) -> None:
+        self.emitter = emitter or Emitter
         self.names = Names([*HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())), *PLACERS, "count"])
         self.functions: list[Function] = []
         self.helpers: dict[str, None] = {}
@@ -57,7 +58,7 @@ class Scope:
             name = self.names.fresh(hint, "function")
         for names in self._open:
             names.used.add(name)
-        emitter = Emitter(plan, self)
+        emitter = self.emitter(plan, self)
         self._open.append(emitter.names)
         parameters = [emitter.assign(v) for v in plan.order.inputs]
         results = emitter.graph(plan)

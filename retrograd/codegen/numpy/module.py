@@ -78,11 +78,7 @@ def _comment(line: Line, column: int) -> str:
     text = "    " * line.depth + line.text
     if line.where is None:
         return text
-    return f"{text:<{column}}  # {_printable(line.where.short)}"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return f"{text:<{column}}  # {line.where.short}"
 
 
 def _return(results: list[str]) -> str:

@@ -19,11 +19,14 @@ def period(n: int) -> int:
 
 
 def periodic_slots(n: int, every: int) -> int:
-    """Slots for every ``every``-th of n states and for the states inside the last period but one.
+    """Slots for every ``every``-th of n states and for those between two of them, on the way back.
 
-    Binomial placement in them advances over each step of a period once.
+    Binomial placement in these slots advances over each step of a period once.
     """
-    return len(range(0, max(n - 1, 0), every)) + max(min(every, n - 1) - 2, 0)
+    kept = len(range(0, max(n - 1, 0), every))
+    last = n - 1 - (kept - 1) * every  # steps after the last kept state, without the last of all
+    earlier = kept - 1 + max(every - 2, 0) if kept > 1 else 0
+    return max(kept + max(last - 2, 0), earlier, 0)
 
 
 @placer()

@@ -245,7 +245,9 @@ class _Rewriter:
             states = [self.env[again.f_carry[k]] for k in loop.kept]
             wide = Layout(len(consts), len(states) + len(carry), again.parts.arrays)
             given = [*consts, *states, *carry, *xs]
-            found = make_scan(self.b, self.treat(again.along()), wide, given, n, reader.attrs["reverse"], *count)
+            found = make_scan(
+                self.b, self.treat(again.along()), wide, given, n, reader.attrs["reverse"], count[0] if count else None
+            )
             results = [*found[0][len(states) :], *found[1], *found[2]]
         else:
             if reader not in self.kept:

@@ -57,6 +57,16 @@ def isrealobj(x: Any) -> bool:
     return bool(np.isrealobj(shadow_of(x)))
 
 
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    return bool(np.may_share_memory(shadow_of(a), shadow_of(b)))
+
+
+@implements(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
+    return bool(np.shares_memory(shadow_of(a), shadow_of(b), max_work))
+
+
 @implements(np.common_type)
 def common_type(*arrays: Any) -> Any:
     return np.common_type(*map(shadow_of, arrays))

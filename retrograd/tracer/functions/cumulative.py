@@ -17,7 +17,7 @@ def accumulated(prim: Any, a: Any, axis: Axis) -> Any:
     """A running reduction from the front; over the flat array where there is no axis."""
     a = as_array(a)
     x = ravel(a) if axis is None or a.ndim == 0 else a
-    return apply(prim, [x], axis=axis_of(x, 0 if axis is None or a.ndim == 0 else axis), reverse=False)
+    return apply(prim, [x], axis=axis_of(x, 0 if axis is None else axis), reverse=False)
 
 
 def _running(prim: Any, ufunc: Any, a: Any, axis: Axis, dtype: Any) -> Any:

@@ -46,8 +46,8 @@ def polyder(p: Any, m: Any = 1) -> Any:
     if int(m) < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     (p,) = lifted(p)
-    for _ in range(int(m)):
-        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
+    for degree in range(len(p) - 1, len(p) - 1 - int(m), -1):
+        p = p[:-1] * np.arange(degree, 0, -1)
     return p
 
 
@@ -73,9 +73,9 @@ def polydiv(u: Any, v: Any) -> Any:
     dtype = np.result_type(u.dtype, v.dtype)
     u, v = as_dtype(u, dtype), as_dtype(v, dtype)
     m, n = len(u) - 1, len(v) - 1
-    quotient = []
+    scale, quotient = 1.0 / v[0], []
     for k in range(m - n + 1):
-        factor = u[k] / v[0]
+        factor = scale * u[k]
         quotient.append(factor)
         u = np.concatenate([u[:k], u[k : k + n + 1] - factor * v, u[k + n + 1 :]])
     while np.allclose(u[0], 0, rtol=1e-14) and len(u) > 1:
@@ -91,7 +91,7 @@ def poly(seq_of_zeros: Any) -> Any:
         roots = np.linalg.eigvals(roots)
     if not len(roots):
         return like
-    roots = _floating(roots)
+    roots = as_dtype(roots, np.dtype(np.mintypecode(roots.dtype.char)))
     product = np.ones_like(roots, shape=(1,))
     for k in range(len(roots)):
         product = np.convolve(product, np.stack([np.ones_like(roots[k]), -roots[k]]))

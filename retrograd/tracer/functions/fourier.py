@@ -129,16 +129,17 @@ def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = No
     return into(out, np.conj(np.fft.rfft(a, n, axis, SWAPPED[norm])))
 
 
-def _shifts(x: Any, axes: Any, half: Callable[[int], int]) -> Any:
+def _shifts(function: Any, x: Any, axes: Any, half: Callable[[int], int]) -> Any:
+    function(shadow_of(x), axes)  # NumPy's own error
     chosen = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
     return np.roll(x, tuple(half(x.shape[k]) for k in chosen), chosen)
 
 
 @implements(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Any:
-    return _shifts(x, axes, lambda n: n // 2)
+    return _shifts(np.fft.fftshift, x, axes, lambda n: n // 2)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    return _shifts(x, axes, lambda n: -(n // 2))
+    return _shifts(np.fft.ifftshift, x, axes, lambda n: -(n // 2))

@@ -86,7 +86,9 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:
         raise ValueError("`rtol` and `rcond` can't be both set.")
-    _, (x,) = checked(np.linalg.pinv, a)
+    like, (x,) = checked(np.linalg.pinv, a)
+    if not like.size:
+        return np.zeros_like(x, shape=like.shape, dtype=like.dtype)
     if rcond is None and rtol is None:
         cut = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     else:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ...ir.builder import Builder
+from ...ir.primitive import REGISTRY
+from ...ir.types import Aval
 from ...ops import cumulative, runs
+from ...ops.elementwise import where as choose
 from ...ops.shape import stop_gradient
-from ..array import Tracer, apply, shadow_of
+from ..array import Tracer, apply, apply_all, shadow_of
 from ..creation import fresh
 from ..trace import unsupported
+from ..ufuncs import UFUNCS
 from .cumulative import accumulated
-from .reductions import ABSENT, array_of, as_dtype
+from .reductions import ABSENT, array_of, as_dtype, axes_over
+from .shapes import moveaxis, reshape
 from .table import Axis, axis_of, into, lifted, only_default
 from .writing import at
 
@@ -54,17 +61,69 @@ def _reduce(
     initial: Any = ABSENT, where: Any = True,
 ) -> Any:  # fmt: skip
     a = array_of(array, initial, where)
+    if ufunc not in REDUCE:
+        return into(_only(out), _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where))
     a = a if dtype is None else as_dtype(a, np.dtype(dtype))
     options = {} if initial is ABSENT else {"initial": initial}
     return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
 
 
+def _primitive(ufunc: Any, method: str) -> Any:
+    """The primitive of which a method makes many; NumPy has these methods of ufuncs of two operands and one result."""
+    if ufunc not in UFUNCS or ufunc.nin != 2:
+        getattr(ufunc, method)(np.zeros(2))  # NumPy's own error
+        raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "write it as a loop")
+    return UFUNCS[ufunc]
+
+
+def _stepped(prim: Any, first: Any, rest: Any, collect: bool, mask: Any = None) -> list[Any]:
+    """A loop over the leading axis of ``rest`` whose carry starts as ``first``: its end, and all carries if wanted."""
+    b = Builder()
+    step = Aval(rest.shape[1:], rest.dtype, "array" if rest.ndim > 1 else "scalar")
+    carry, operand = b.input(step), b.input(step)
+    out = prim(carry, operand)
+    if mask is not None:
+        out = choose(b.input(Aval(step.shape, np.dtype(bool), step.kind)), out, carry)
+    body = b.graph(prim.name, [b.coerce(out, step), *([out] if collect else [])])
+    attrs = {"arrays": int(collect), "body": body, "carry": 1, "consts": 0, "length": len(rest), "reverse": False}
+    return apply_all(REGISTRY["scan"], [first, rest, *([] if mask is None else [mask])], **attrs)
+
+
+def _reduced_step_by_step(
+    ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:  # fmt: skip
+    prim = _primitive(ufunc, "reduce")
+    options = {} if initial is ABSENT else {"initial": shadow_of(initial)}
+    like = ufunc.reduce(a.shadow, axis, dtype, None, keepdims, where=shadow_of(where), **options)
+    axes = axes_over(a, axis)
+    x = moveaxis(as_dtype(a, like.dtype), axes, range(len(axes)))
+    rest = tuple(n for k, n in enumerate(a.shape) if k not in axes)
+    x = reshape(x, (math.prod(a.shape[k] for k in axes), *rest))
+    mask = None
+    if where is not True:
+        mask = moveaxis(np.broadcast_to(array_of(where, a), a.shape), axes, range(len(axes)))
+        mask = reshape(mask, x.shape)
+    if initial is ABSENT and mask is None and len(x):
+        start, x = x[0], x[1:]
+    else:
+        start = ufunc.identity if initial is ABSENT or initial is None else initial
+        start = np.zeros_like(x, shape=rest) + as_dtype(start, like.dtype)
+    found = _stepped(prim, start, x, False, mask)[0] if len(x) else start
+    return reshape(found, like.shape) if np.shape(found) != like.shape else found
+
+
 def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     a = array_of(array)
-    wanted = np.dtype(dtype) if dtype is not None else ufunc.accumulate(np.zeros(1, a.dtype)).dtype
     if a.ndim == 0:
-        raise TypeError("cannot accumulate on a scalar")
-    return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, wanted), axis))
+        ufunc.accumulate(a.shadow, axis)  # NumPy's own error
+    like = ufunc.accumulate(a.shadow, axis, dtype)
+    if ufunc in ACCUMULATE:
+        return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, like.dtype), axis))
+    prim, k = _primitive(ufunc, "accumulate"), axis_of(a, axis)
+    x = moveaxis(as_dtype(a, like.dtype), k, 0)
+    if len(x) > 1:
+        x = np.concatenate([x[:1], _stepped(prim, x[0], x[1:], True)[1]])
+    return into(_only(out), np.copy(moveaxis(x, 0, k)))
 
 
 def _reduceat(
@@ -73,16 +132,23 @@ def _reduceat(
     if isinstance(indices, Tracer) and not indices.const:
         raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
     starts = np.asarray(shadow_of(indices))
-    ufunc.reduceat(shadow_of(array), starts, axis)  # NumPy's own errors
+    like = ufunc.reduceat(shadow_of(array), starts, axis, dtype)  # NumPy's own errors
     a = array_of(array)
-    wanted = np.dtype(dtype) if dtype is not None else ufunc.reduceat(np.zeros(1, a.dtype), [0]).dtype
-    k = axis_of(a, axis)
-    if not starts.size or np.any(np.diff(starts) <= 0):
-        raise unsupported("reduceat with indices that do not increase", "sort them, or sum the parts one by one")
-    first, n = int(starts[0]), a.shape[k]
+    k, n = axis_of(a, axis), a.shape[axis]
+    if ufunc not in REDUCEAT or not starts.size or np.any(np.diff(starts) <= 0):
+        ends = [*starts[1:].tolist(), n]
+        parts = [
+            np.copy(a[cumulative.along(k, slice(start, max(end, start + 1)))])
+            for start, end in zip(starts.tolist(), ends, strict=True)
+        ]
+        if not parts:
+            return into(_only(out), np.zeros_like(a, shape=like.shape, dtype=like.dtype))
+        found = np.stack([_reduce(ufunc, part, k, like.dtype) for part in parts], axis=k)
+        return into(_only(out), as_dtype(found, like.dtype))
+    first = int(starts[0])
     numbers = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
     part = a if first == 0 else a[cumulative.along(k, slice(first, None))]
-    operands = [as_dtype(part, wanted), fresh((starts - first).astype(np.int64)), fresh(numbers)]
+    operands = [as_dtype(part, like.dtype), fresh((starts - first).astype(np.int64)), fresh(numbers)]
     return into(_only(out), apply(REDUCEAT[ufunc], operands, axis=k))
 
 
@@ -97,17 +163,11 @@ def _outer(ufunc: Any, a: Any, b: Any, **options: Any) -> Any:
 
 def ufunc_method(ufunc: Any, method: str, inputs: Any, options: dict[str, Any]) -> Any:
     """``ufunc.method(*inputs, **options)`` with a tracer among its arguments."""
-    table: dict[str, tuple[dict[Any, Any], Any]] = {
-        "reduce": (REDUCE, _reduce),
-        "accumulate": (ACCUMULATE, _accumulate),
-        "reduceat": (REDUCEAT, _reduceat),
-    }
     if method == "at":
         return at(ufunc, *inputs)
     if method == "outer" and ufunc.nin == 2 and ufunc.nout == 1:
         return _outer(ufunc, *inputs, **options)
-    known, handler = table.get(method, ({}, None))
-    if handler is None or ufunc not in known:
-        name = f"np.{ufunc.__name__}.{method}"
-        raise unsupported(f"{name} of a traced value", "use the NumPy function of the same purpose")
-    return handler(ufunc, *inputs, **options)
+    handlers: dict[str, Any] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat}
+    if method not in handlers:
+        raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "call the ufunc itself")
+    return handlers[method](ufunc, *inputs, **options)

@@ -21,7 +21,7 @@ from .table import Axis, axes_of, implements, into, lifted
 def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "raise") -> Any:
     indices = as_operand(indices)
     x = lifted(a, indices)[0]
-    x = ravel(x) if axis is None else x
+    x = ravel(x) if axis is None or x.ndim == 0 else x
     (k,) = axes_of(x, 0 if axis is None else axis)
     found = get(x, (*(slice(None),) * k, within(indices, x.shape[k], mode)))
     return into(out, copy(found) if isinstance(found, Tracer) and found.parent is not None else found)
@@ -38,18 +38,17 @@ def within(number: Any, n: int, mode: str) -> Any:
 
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
-    if is_traced(condition):
-        what = "compressing by a traced condition gives a result whose shape depends on data"
-        raise unsupported(what, "use np.where(condition, a, 0)")
     (x,) = lifted(a)
     x = ravel(x) if axis is None else x
     (k,) = axes_of(x, 0 if axis is None else axis)
+    if is_traced(condition):
+        return into(out, get(x, (*(slice(None),) * k, *np.nonzero(condition))))
     return into(out, at_places(x, np.compress(shadow_of(condition), np.arange(x.shape[k])), k))
 
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
-    return compress(np.ravel(plain(condition, "the condition of np.extract")), arr)
+    return compress(np.ravel(condition), arr)
 
 
 @implements(np.choose)

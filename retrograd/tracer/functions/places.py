@@ -15,12 +15,15 @@ from .joining import concatenate
 from .shapes import broadcast_to, expand_dims, ravel, reshape
 from .table import Axis, axes_of, implements, lifted
 
+FEW = 32  # traced integers up to which each is asked for its value, where they decide a shape
 RUNS = 8  # runs of places up to which slices are joined
 
 
 def plain(x: Any, what: str) -> Any:
-    """Numbers that decide a shape; UnsupportedError for traced ones."""
+    """Numbers that decide a shape; the graph then holds for these numbers. UnsupportedError for traced floats."""
     if is_traced(x):
+        if x.dtype.kind in "iub" and x.size <= FEW:
+            return np.reshape([int(v) for v in x.reshape(-1)], x.shape).astype(x.dtype)[()]
         raise unsupported(f"{what} decides the shape of the result, so it cannot be traced", "pass plain numbers")
     return shadow_of(x)
 

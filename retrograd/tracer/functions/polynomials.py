@@ -9,7 +9,6 @@ import numpy as np
 from ...ops import convolution
 from ..array import apply
 from ..creation import fresh
-from ..trace import unsupported
 from ..ufuncs import astype
 from .contraction import common
 from .shapes import atleast_1d
@@ -40,8 +39,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    a, v = common(*atleast_1d(*lifted(a, v)))
-    if a.ndim > 1 or v.ndim > 1 or not a.size or not v.size:
+    a, v = common(*lifted(a, v))
+    if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
         np.correlate(a.shadow, v.shadow)  # NumPy's own error
     v = np.conjugate(v[::-1]) if v.dtype.kind == "c" else v[::-1]
     return _convolved(v, a, mode, True) if v.size > a.size else _convolved(a, v, mode, False)
@@ -77,10 +76,14 @@ def _same_length(a1: Any, a2: Any) -> list[Any]:
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    found = atleast_1d(*lifted(a1, a2))
-    if any(not x.shadow[0] for x in found):
-        raise unsupported("np.polymul, which drops leading zeros: the shape depends on data", "use np.convolve")
-    return convolve(*found)
+    return convolve(*map(_without_leading_zeros, atleast_1d(*lifted(a1, a2))))
+
+
+def _without_leading_zeros(p: Any) -> Any:
+    """The coefficients as ``np.poly1d`` keeps them; how many there are is data."""
+    while len(p) > 1 and p[0] == 0:
+        p = p[1:]
+    return p if len(p) else np.zeros_like(p, shape=(1,))
 
 
 @implements(np.vander)

@@ -61,6 +61,8 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     if isinstance(q, np.ndarray) and method == "linear" and not skip:
         q = array_of(q, a)  # read at each call
     a = array_of(a, q)
+    if a.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)

@@ -26,7 +26,7 @@ def where(condition: Any, /, *choices: Any) -> Any:
         trace, site = owner(tracers_in(operands)), user_site()[0]
         return wrap(trace, None, shadow, site) if choices else tuple(wrap(trace, None, i, site) for i in shadow)
     if not choices:
-        raise unsupported("np.where with one argument: its shape depends on data", "give the two choices")
+        return np.nonzero(*operands)
     if shadow_dtype(operands[0]) != np.bool_:
         operands[0] = np.not_equal(operands[0], 0)
     return record(ops.where, operands, (np.dtype(bool), shadow.dtype, shadow.dtype), shadow)

@@ -8,18 +8,15 @@ import numpy as np
 
 from ...ops import sort as ops
 from ...ops.index import getitem
+from .. import found
 from ..array import Tracer, apply, shadow_of
 from ..creation import fresh
 from ..mutation import read
 from ..trace import unsupported
 from ..ufuncs import assign
 from .shapes import ravel
-from .table import REMEDIES, Axis, as_array, axis_of, implements, lifted, only_default
+from .table import Axis, as_array, axis_of, implements, lifted, only_default
 
-MASK = "its shape depends on data: use the mask itself, np.where(mask, x, 0)"
-DISTINCT = "its shape depends on data: sort, and compare neighbours"
-REMEDIES.update(dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), MASK))
-REMEDIES.update(dict.fromkeys((np.unique, np.unique_values, np.unique_counts, np.unique_inverse), DISTINCT))
 
 
 def _line(a: Any, axis: Axis) -> tuple[Any, int]:
@@ -34,10 +31,33 @@ def _is_stable(kind: Any, order: Any, stable: Any) -> bool:
     return bool(stable) or kind in {"stable", "mergesort"}
 
 
+@implements(np.nonzero)
+def nonzero(a: Any) -> tuple[Any, ...]:
+    mask = as_array(a)
+    if not mask.ndim:
+        np.nonzero(np.zeros(()))  # NumPy's own error
+    return found.nonzero(mask if mask.dtype == np.bool_ else np.not_equal(mask, 0))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Any:
+    return nonzero(ravel(a))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Any:
+    return np.stack(nonzero(a), axis=1) if np.ndim(a) else np.zeros((int(bool(a)), 0), np.int64)
+
+
 @implements(np.sort)
 def sort(a: Any, axis: Axis = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     x, k = _line(a, axis)
     return apply(ops.sort, [x], axis=k, stable=_is_stable(kind, order, stable))
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    return np.sort(a).astype(np.sort_complex(np.zeros(1, a.dtype)).dtype)
 
 
 @implements(np.argsort)

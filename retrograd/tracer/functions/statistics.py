@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..array import Tracer, shadow_of
+from ...ir.types import Aval
+from ...ops.shape import reshape
+from ..array import Tracer, apply, shadow_of
 from ..trace import unsupported
 from ..ufuncs import as_operand
 from .reductions import array_of, as_dtype
@@ -85,4 +87,5 @@ def isin(
     one, several = lifted(element, test_elements)
     several = np.reshape(several, (-1,))
     found = np.any(np.equal(np.expand_dims(one, -1), several), axis=-1)
-    return np.reshape(np.logical_not(found) if invert else found, one.shape)
+    found = np.logical_not(found) if invert else found
+    return found if one.ndim else apply(reshape, [found], aval=Aval((), found.dtype))

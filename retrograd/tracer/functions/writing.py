@@ -45,9 +45,21 @@ def _through_flat(a: Tracer, write: Callable[[Any], None]) -> None:
         assign(a, reshape(flat, a.shape))
 
 
+def put_flat(a: Tracer, index: Any, v: Any) -> None:
+    """``a.flat[index] = v``: short values are repeated."""
+    if is_traced(index):
+        _through_flat(a, lambda flat: put(flat, index, v))
+        return
+    places = np.ravel(np.arange(a.size)[shadow_of(index)])
+    if places.size:
+        _through_flat(a, lambda flat: put(flat, places, _cyclic(v, places.size)))
+
+
 @implements(np.put)
 def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     at = np.ravel(as_operand(ind))
+    if at.size and not np.size(shadow_of(a)):
+        raise IndexError("cannot replace elements of an empty array")
     at, a = within(at, np.size(shadow_of(a)), mode), _target(a)
     if at.size and np.size(shadow_of(v)):
         _through_flat(a, lambda flat: put(flat, at, _cyclic(v, at.size)))
@@ -60,10 +72,11 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         hit = np.flatnonzero(np.ravel(shadow_of(mask)))
         if hit.size:
             put_(arr, hit, vals)
-    elif np.size(shadow_of(as_operand(vals))) == 1:
-        put(arr, np.not_equal(mask, 0), _cyclic(vals, 1))
     else:
-        raise unsupported("np.place of several values by a traced mask", "use np.where")
+        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(as_operand(vals))
+        if values.size > 1:  # the k-th place gets the k-th value
+            values = values[np.remainder(np.cumsum(hit) - 1, values.size).reshape(arr.shape)]
+        assign(arr, np.where(hit, astype(values, arr.dtype), arr))
 
 
 @implements(np.putmask)
@@ -125,8 +138,23 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
         add_at(a, indices, np.negative(values[0]))
     elif add_at(a, indices, None):
         put(a, indices, ufunc(a[indices], *values))
-    else:
+    elif any(is_traced(i) for i in (indices if isinstance(indices, tuple) else (indices,))):
         raise unsupported(
-            f"np.{ufunc.__name__}.at with indices that may repeat",
-            "use np.add.at, or indices that are known to be different, as those of a list or a mask",
+            f"np.{ufunc.__name__}.at with traced indices", "use np.add.at, or indices that are plain numbers"
         )
+    else:
+        _one_after_another(ufunc, a, indices, values)
+
+
+def _one_after_another(ufunc: Any, a: Tracer, indices: Any, values: list[Any]) -> None:
+    """Repeated indices accumulate: each element that is named is a step."""
+    places = np.arange(a.size).reshape(a.shape)[
+        tuple(map(shadow_of, indices)) if isinstance(indices, tuple) else indices
+    ]
+    spread = [v if np.ndim(shadow_of(v)) == 0 else np.ravel(np.broadcast_to(v, places.shape)) for v in values]
+
+    def write(flat: Tracer) -> None:
+        for k, place in enumerate(np.ravel(places).tolist()):
+            flat[place] = ufunc(flat[place], *(v if np.ndim(shadow_of(v)) == 0 else v[k] for v in spread))
+
+    _through_flat(a, write)

@@ -1,0 +1,174 @@
+"""Throw and catch, and early exits: both ways through a computation in one graph."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import LeakedTracerError, ShapeError, Thrown, UnsupportedError
+from ..ir.evaluate import evaluate
+from ..ops.elementwise import BOOL, ne
+from ..ops.structural.throw import form_of, throw_if as primitive, tree_of
+from ..passes.catch import catch
+from ..passes.inline import inline_into
+from ..tracer.array import shadow_of, symbol_in
+from ..tracer.record import enclosing, insert, record
+from ..tracer.trace import Trace
+from ..tracer.tree import flatten
+from ..tracer.where import user_site
+from .bodies import Escape, check_functions, results
+from .branches import choose
+from .signature import is_traced
+
+_number = itertools.count(1)
+
+
+def throw_if(pred: Any, payload: Any = ()) -> None:
+    """Where ``pred`` holds, leave the enclosing ``try_catch``, whose handler gets ``payload``.
+
+    ``payload`` is a tree of tuples, lists, dicts, arrays, numbers and strings. Outside ``try_catch`` it raises
+    ``rg.Thrown(payload)`` when the compiled function runs. Raises ShapeError where ``pred`` is no single bool,
+    UnsupportedError for other objects in the payload.
+
+    >>> import retrograd as rg
+    >>> safe = lambda x: rg.try_catch(lambda: (rg.throw_if(x < 0, x), x**0.5)[1], lambda y: 0.0 * y)
+    >>> float(safe(4.0)), float(safe(-4.0))
+    (2.0, -0.0)
+    """
+    if np.ndim(shadow_of(pred)):
+        raise ShapeError(
+            f"throw_if decides by one bool, not by an array of shape {np.shape(shadow_of(pred))}",
+            where=user_site()[0], remedy="reduce it with np.any or np.all",
+        )  # fmt: skip
+    trace = enclosing()
+    if trace is None or trace.concrete:
+        if pred:
+            raise Thrown(payload)
+        return
+    _emit(trace, pred, payload, 0)
+
+
+def require(pred: Any, payload: Any = ()) -> None:
+    """``throw_if`` where ``pred`` does not hold.
+
+    >>> import retrograd as rg
+    >>> rg.require(1 < 2)
+    """
+    throw_if(np.logical_not(pred), payload)
+
+
+def _emit(trace: Trace, pred: Any, payload: Any, tag: int) -> None:
+    leaves = [x for x in flatten(payload)[0] if is_traced(x)]
+    try:
+        form = form_of(payload, leaves)
+    except TypeError as fault:
+        raise UnsupportedError(
+            f"a payload cannot hold an object of type {fault}", where=user_site()[0],
+            remedy="throw tuples, lists, dicts, arrays, numbers and strings",
+        ) from None  # fmt: skip
+    where = trace.builder.where = user_site()[0]
+    symbol = symbol_in(trace, pred)
+    symbol = symbol if symbol.dtype == BOOL else ne(symbol, 0)
+    trace.builder.where = where
+    operands = [symbol.value, *(symbol_in(trace, x).value for x in leaves)]
+    trace.builder.emit(primitive, operands, {"form": form, "tag": tag})
+
+
+def try_catch(
+    body: Callable[[], Any], handler: Callable[[Any], Any], finally_: Callable[[Any], Any] | None = None
+) -> Any:
+    """``body()``, or ``handler(payload)`` where ``body`` throws by ``throw_if`` or ``require``.
+
+    Both return the same containers, shapes and dtypes. ``finally_(value)`` then makes the result of either. Both ways
+    are in one compiled function, also under ``vmap``; what a handler does not receive contributes exactly zero to
+    derivatives. All that is thrown within one ``try_catch`` has one structure. Raises ShapeError, TreeError,
+    UnsupportedError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def f(x):
+    ...     def body():
+    ...         rg.require(abs(x) <= 1, x)
+    ...         return np.arcsin(x)
+    ...     return rg.try_catch(body, lambda y: 3.0 * y)
+    >>> float(rg.grad(f)(0.0)), float(rg.grad(f)(2.0))
+    (1.0, 3.0)
+    """
+    label = "try_catch"
+    check_functions(label, "try_catch(body, handler) with body() and handler(payload)", body, handler)
+    if finally_ is not None:
+        check_functions(label, "try_catch(body, handler, finally_) with finally_(value)", finally_)
+    trace = enclosing()
+    if trace is None:
+        try:
+            value = body()
+        except Thrown as thrown:
+            value = handler(thrown.payload)
+    else:
+        value = _caught(trace, body, handler, label, 0, concrete=False)
+    return value if finally_ is None else finally_(value)
+
+
+def _caught(
+    trace: Trace, body: Callable[[], Any], handler: Callable[[Any], Any], label: str, tag: int, concrete: bool
+) -> Any:
+    with np.errstate(all="ignore"):  # what follows after something was thrown runs on the examples too
+        recorded = record(lambda _: body(), label, [], [], concrete=concrete)
+    found = catch(recorded.graph, tag)
+    graph = recorded.graph if found is None else found.graph
+    with np.errstate(all="ignore"):
+        shadows = evaluate(graph, [c.shadow for c in recorded.captures])
+    values = insert(trace, graph, recorded.captures, shadows, inline_into)
+    if found is None:
+        return results(recorded, values)
+    thrown, *rest = values
+    n = len(found.payload)
+    payload, outs = tree_of(found.form, rest[:n]), results(recorded, rest[n:])
+    return choose(label, thrown, [lambda: outs, lambda: handler(payload)], ())
+
+
+def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
+    """``body(k)``, unless ``k(value)`` is called in it: that leaves at once, with ``value`` as the result.
+
+    In a branch of ``cond`` or ``switch``, also one in a loop, ``k`` leaves where that branch is taken; ``body`` and
+    ``k`` then give the same containers, shapes and dtypes. Raises UnsupportedError where every step of a loop would
+    leave, LeakedTracerError where ``k`` is called after ``body`` has ended.
+
+    >>> import retrograd as rg
+    >>> f = lambda x: rg.callcc(lambda k: 1 + k(x**2) * 100)
+    >>> float(f(3.0)), float(rg.grad(f)(3.0))
+    (9.0, 6.0)
+    """
+    check_functions("callcc", "callcc(body) with body(k)", body)
+    trace = enclosing()
+    tag = next(_number)
+    inside: list[Any] = []  # the trace of the body, while it runs
+
+    def k(value: Any) -> Any:
+        here = enclosing()
+        if not inside:
+            raise LeakedTracerError(
+                "the continuation of a callcc is called after its body has ended", where=user_site()[0],
+                remedy="call k within body",
+            )  # fmt: skip
+        if here is not None and here is not inside[0] and not here.concrete:
+            _emit(here, True, value, tag)
+            inside[0].concrete = False  # from here on, what Python decides may concern a computation that was left
+        raise Escape(tag, value)
+
+    def run() -> Any:
+        inside.append(enclosing())
+        try:
+            return body(k)
+        except Escape as left:
+            if left.tag != tag:
+                raise
+            return left.value
+        finally:
+            inside.clear()
+
+    if trace is None:
+        return run()
+    return _caught(trace, run, lambda value: value, "callcc", tag, concrete=True)

@@ -1,0 +1,1 @@
+"""Function types: functions as differentiable values, and their cotangents."""

@@ -1,0 +1,298 @@
+"""Closure conversion: a Python function as a template, and the numbers and arrays that it captures, by name."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import types
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...tracer.array import Tracer, shadow_of
+from ...tracer.tree import flatten, flatten_like, map_kind, map_leaves, register_container, unflatten
+from ..compiled import Compiled
+from ..signature import parameter_names
+from .names import free_names
+
+OURS = ("retrograd", "numpy", "scipy", "builtins")
+
+Made = dict[int, Any]  # by the identity of a function that is converted: what is rebuilt for it
+
+
+@dataclass(frozen=True)
+class Template:
+    """A callable without its captures. ``key`` is equal for equal code over equal other values.
+
+    ``rebuild(captures, made)`` is the callable with these captures; ``made`` holds the functions around it that are
+    being rebuilt, for those that call themselves.
+    """
+
+    key: Hashable
+    rebuild: Callable[[Mapping[str, Any], Made], Callable[..., Any]] = field(compare=False)
+
+
+class Fn:
+    """A function value: its ``template`` and its ``captures``, a dict by name. See ``rg.fn``.
+
+    It is a container: passed to a transform, its captures are traced, and another closure of the same definition
+    compiles nothing anew.
+    """
+
+    __slots__ = ("_function", "captures", "template")
+
+    def __init__(
+        self, template: Template, captures: dict[str, Any], function: Callable[..., Any] | None = None
+    ) -> None:
+        self.template, self.captures = template, captures
+        self._function = function
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The plain callable."""
+        if self._function is None:
+            self._function = self.template.rebuild(self.captures, {})
+        return self._function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<function value {getattr(self.function, '__qualname__', self.function)!s} over {list(self.captures)}>"
+
+    def over(self, captures: Mapping[str, Any]) -> Fn:
+        """The same function over other captures: a dict like ``captures``, nested functions as dicts. TreeError."""
+        leaves = flatten_like(flatten(as_mapping(self))[1], as_mapping(dict(captures)), "the captures")
+        opened: Fn = unflatten(flatten(self)[1], leaves)
+        return opened
+
+
+def register_function_container(cls: type[Fn], make: Callable[[Template, dict[str, Any]], Fn]) -> None:
+    """Make a class of function values a container of its captures, in the order of their names."""
+
+    def take_apart(f: Fn) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+        names = tuple(sorted(f.captures))  # as dicts are flattened, so that leaves stand in one order
+        return tuple(f.captures[n] for n in names), (f.template, names), names
+
+    def put_together(data: Any, children: Any) -> Fn:
+        template, names = data
+        return make(template, dict(zip(names, children, strict=True)))
+
+    register_container(cls, take_apart, put_together)
+
+
+register_function_container(Fn, Fn)
+
+
+def as_mapping(tree: Any) -> Any:
+    """A tree in which the captures of function values stand as dicts: what their cotangents look like."""
+    return map_kind(Fn, lambda f: {name: as_mapping(value) for name, value in f.captures.items()}, tree)
+
+
+def is_function(x: Any) -> bool:
+    """Whether an argument counts as a function value: it is callable, and no container of other values."""
+    return isinstance(x, Fn) or (callable(x) and flatten(x)[1].is_leaf())
+
+
+def converted(function: Callable[..., Any]) -> Fn:
+    """Closure conversion of any callable."""
+    return function if isinstance(function, Fn) else _converted(function, ())
+
+
+def _converted(function: Any, within: tuple[int, ...]) -> Fn:
+    within = (*within, id(function))
+    if isinstance(function, types.FunctionType):
+        return _closure(function, within)
+    if isinstance(function, functools.partial):
+        return _partial(function, within)
+    if isinstance(function, types.MethodType):
+        return _method(function, within)
+    if isinstance(function, Compiled):
+        return _compiled(function, within)
+    if _is_callable_object(function):
+        return _object(function, within)
+    return Fn(Template(Same(function), lambda _, __: function), {}, function)
+
+
+def _is_callable_object(x: Any) -> bool:
+    """Whether it is an instance of a class of the user's with ``__call__``."""
+    return callable(x) and not isinstance(x, type) and not _foreign(type(x).__module__) and hasattr(x, "__dict__")
+
+
+def _foreign(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in OURS
+
+
+def _has_captures(x: Any) -> bool:
+    """Whether a value can be a function with captures of its own."""
+    if isinstance(x, (types.FunctionType, types.MethodType)):
+        return not _foreign(x.__module__) or bool(getattr(x, "__closure__", None))
+    return isinstance(x, (functools.partial, Compiled)) or _is_callable_object(x)
+
+
+class Same:
+    """A value that a template depends on: numbers and strings by equality, anything else by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Same) or type(self.value) is not type(other.value):
+            return False
+        return self.value is other.value or (isinstance(self.value, PLAIN) and bool(self.value == other.value))
+
+    def __hash__(self) -> int:
+        return hash(self.value) if isinstance(self.value, PLAIN) else id(self.value)
+
+
+PLAIN = (int, str, bytes, type(None))
+NUMERIC = (Tracer, np.ndarray, np.generic, float, complex)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Values by name, divided into those that are captured and those that belong to the template.
+
+    ``loops`` are names of functions that are being converted already, as one that calls itself.
+    """
+
+    captured: dict[str, Any]
+    fixed: tuple[tuple[str, Hashable], ...]
+    loops: dict[str, int]
+
+
+def _split(values: Mapping[str, Any], within: tuple[int, ...]) -> _Split:
+    captured: dict[str, Any] = {}
+    fixed: list[tuple[str, Hashable]] = []
+    loops: dict[str, int] = {}
+    for name, value in values.items():
+        if id(value) in within:
+            loops[name] = id(value)
+            continue
+        lifted = map_leaves(lambda x: _lifted(x, within), value) if callable(value) or _is_tree(value) else value
+        if any(is_inexact(x) for x in flatten(lifted)[0]):
+            captured[name] = lifted
+        else:
+            fixed.append((name, lifted.template.key if isinstance(lifted, Fn) else Same(value)))
+    return _Split(captured, tuple(fixed), loops)
+
+
+def is_inexact(x: Any) -> bool:
+    """Whether a leaf is a floating-point number or array, traced or not."""
+    return isinstance(x, NUMERIC) and np.asarray(shadow_of(x)).dtype.kind in "fc"
+
+
+def _is_tree(value: Any) -> bool:
+    return not flatten(value)[1].is_leaf()
+
+
+def _lifted(x: Any, within: tuple[int, ...]) -> Any:
+    return _converted(x, within) if _has_captures(x) and id(x) not in within else x
+
+
+def _opened(value: Any, made: Made) -> Any:
+    """A capture as the function sees it: nested function values as plain functions."""
+    return map_kind(Fn, lambda f: f.template.rebuild(f.captures, made), value)
+
+
+def _closure(function: types.FunctionType, within: tuple[int, ...]) -> Fn:
+    names = free_names(function.__code__)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    inside = {n: c.cell_contents for n, c in cells.items() if n not in names.rebound and _filled(c)}
+    world = function.__globals__
+    outside = {n: world[n] for n in names.globals if n in world and n not in inside and not isinstance(world[n], type)}
+    outside = {} if names.writes_globals else {n: x for n, x in outside.items() if not isinstance(x, types.ModuleType)}
+    parameters = parameter_names(function)
+    defaults = function.__defaults__ or ()
+    given = dict(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
+    given |= function.__kwdefaults__ or {}
+    parts = [_split(values, within) for values in (inside, outside, given)]
+    captures = {n: x for part in parts for n, x in part.captured.items()}
+    in_cells, in_globals, in_defaults = (set(part.captured) for part in parts)
+
+    def rebuild(values: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        own = {n: values[n] for n in in_globals - in_cells}
+        scope = {**world, **{n: _opened(x, made) for n, x in own.items()}} if own or parts[1].loops else world
+        new = types.FunctionType(
+            function.__code__, scope, function.__name__, None,
+            tuple(types.CellType() if n in in_cells or n in parts[0].loops else c for n, c in cells.items()),
+        )  # fmt: skip
+        new.__dict__.update(function.__dict__)
+        new.__qualname__, new.__doc__, new.__module__ = function.__qualname__, function.__doc__, function.__module__
+        made = {**made, id(function): new}
+        for n, cell in zip(cells, new.__closure__ or (), strict=True):
+            if n in in_cells:
+                cell.cell_contents = _opened(values[n], made)
+            elif n in parts[0].loops:
+                cell.cell_contents = made[parts[0].loops[n]]
+        scope.update((n, made[k]) for n, k in parts[1].loops.items())
+        filled = {n: _opened(values[n], made) if n in in_defaults else x for n, x in given.items()}
+        new.__defaults__ = tuple(filled[n] for n in list(given)[: len(defaults)]) or None
+        new.__kwdefaults__ = {n: filled[n] for n in function.__kwdefaults__ or {}} or None
+        return new
+
+    key = (function.__code__, id(world), *(part.fixed for part in parts), *(tuple(part.loops) for part in parts))
+    return Fn(Template(key, rebuild), captures, function)
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - reading it is the question
+    except ValueError:
+        return False
+    return True
+
+
+def _partial(function: functools.partial[Any], within: tuple[int, ...]) -> Fn:
+    names = parameter_names(function.func)
+    at = [names[i] if i < len(names) else f"arg{i}" for i in range(len(function.args))]
+    values = {"func": function.func, **dict(zip(at, function.args, strict=True)), **function.keywords}
+    part = _split(values, within)
+
+    def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        filled = {n: _opened(captures[n], made) if n in captures else x for n, x in values.items()}
+        keywords = {n: filled[n] for n in function.keywords}
+        return functools.partial(filled["func"], *(filled[n] for n in at), **keywords)
+
+    return Fn(Template(("partial", part.fixed), rebuild), part.captured, function)
+
+
+def _object(instance: Any, within: tuple[int, ...]) -> Fn:
+    part = _split(vars(instance), within)
+
+    def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        new = copy.copy(instance)
+        for name, value in captures.items():
+            object.__setattr__(new, name, _opened(value, made))
+        return new  # type: ignore[no-any-return]  # a callable object stays one
+
+    return Fn(Template((type(instance), part.fixed), rebuild), part.captured, instance)
+
+
+def _method(method: types.MethodType, within: tuple[int, ...]) -> Fn:
+    instance = method.__self__
+    if isinstance(instance, type) or not hasattr(instance, "__dict__"):
+        return Fn(Template(Same(method), lambda _, __: method), {}, method)
+    owner = _object(instance, within)
+
+    def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        return types.MethodType(method.__func__, owner.template.rebuild(captures, made))
+
+    return Fn(Template((method.__func__, owner.template.key), rebuild), owner.captures, method)
+
+
+def _compiled(function: Compiled, within: tuple[int, ...]) -> Fn:
+    inner = _converted(function.function, within)
+
+    def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        new = copy.copy(function)
+        new.function = inner.template.rebuild(captures, made)
+        new._renew()
+        return new
+
+    key = (type(function), inner.template.key, Same(function))
+    return Fn(Template(key, rebuild), inner.captures, function)

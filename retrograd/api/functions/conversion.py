@@ -1,0 +1,103 @@
+"""fn and closure_convert: closure conversion as the user calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import CapturedTracerError, OptionError
+from ...ir.builder import Symbol
+from ...tracer.record import record
+from ...tracer.tree import flatten, unflatten
+from ...tracer.where import user_site
+from ..signature import Call, take_apart
+from .closures import Fn, converted, is_inexact
+
+
+def fn(function: Callable[..., Any], *examples: Any) -> Fn:
+    """A function as a value: ``.captures`` is a dict of the numbers and arrays that it captures, by name.
+
+    Captured are floating-point numbers and arrays, and trees of them, in the variables of enclosing functions, the
+    globals that it names, default arguments, the arguments of a ``functools.partial``, the attributes of a callable
+    object or of a method's instance. Functions among these that capture something are function values in turn.
+    What the function itself rebinds is not captured, nor what it reaches in other ways, as the attributes of
+    other objects.
+
+    A function value is called like the function. It is a container: as an argument of a transform its captures are
+    traced, and another closure of the same definition is not compiled anew. ``.over(captures)`` is the same function
+    over other values. With ``examples``, the function is recorded on them at once, so that what cannot be traced is
+    refused here.
+
+    >>> import retrograd as rg
+    >>> def line(a, b):
+    ...     return lambda x: a * x + b
+    >>> f = rg.fn(line(2.0, 1.0))
+    >>> f(3.0), f.captures
+    (7.0, {'a': 2.0, 'b': 1.0})
+    >>> f.over({"a": 5.0, "b": 0.0})(3.0)
+    15.0
+    """
+    _check(function, "fn")
+    value = converted(function)
+    if examples:
+        call = take_apart(function, examples, {})
+        record(lambda tracers: value(*call.rebuild(tracers)[0]), "fn", call.values(), call.hints)
+    return value
+
+
+def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """``(pure, captures)``: what the function captures, and ``pure(*captures, *args)``, which captures nothing.
+
+    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.fn`` finds. On the ``examples`` it
+    is checked that the function uses no other value of an enclosing trace: CapturedTracerError otherwise.
+
+    >>> import numpy as np, retrograd as rg
+    >>> w = np.array([1.0, 2.0])
+    >>> pure, captures = rg.closure_convert(lambda x: w @ x, w)
+    >>> captures
+    (array([1., 2.]),)
+    >>> float(pure(np.array([0.0, 1.0]), np.array([3.0, 4.0])))
+    4.0
+    """
+    _check(function, "closure_convert")
+    value = converted(function)
+    leaves, spec = flatten(value)
+    places = [i for i, x in enumerate(leaves) if is_inexact(x)]
+    captures = tuple(leaves[i] for i in places)
+
+    def pure(*args: Any) -> Any:
+        if len(args) < len(places):
+            raise OptionError(
+                f"the converted function takes {len(places)} captures first, and {len(args)} arguments are given",
+                where=user_site()[0], remedy="call pure(*captures, *args)",
+            )  # fmt: skip
+        filled = list(leaves)
+        for i, x in zip(places, args, strict=False):  # the function's own arguments follow
+            filled[i] = x
+        return unflatten(spec, filled)(*args[len(places) :])
+
+    _check_closed(pure, take_apart(pure, (*captures, *examples), {}))
+    return pure, captures
+
+
+def _check_closed(pure: Callable[..., Any], call: Call) -> None:
+    """CapturedTracerError if values of an enclosing trace reach the function otherwise than as arguments."""
+
+    def run(tracers: Sequence[Any]) -> Any:
+        return pure(*call.rebuild(tracers)[0])
+
+    recorded = record(run, "pure", call.values(), call.hints)
+    for c in recorded.captures:
+        if isinstance(c.payload, Symbol):
+            raise CapturedTracerError(
+                f"the function uses a traced value ({c.payload.aval}) that is not found among its captures",
+                where=user_site()[0], remedy="name it in a variable that the function reads, or pass it as an argument",
+            )  # fmt: skip
+
+
+def _check(function: Any, label: str) -> None:
+    if not callable(function):
+        raise OptionError(
+            f"{label} wants a function, got {type(function).__name__}", where=user_site()[0],
+            remedy=f"write {label}(f, *examples)",
+        )  # fmt: skip

@@ -1,0 +1,195 @@
+"""Function values at differentiated positions: what a traced function is given for them, and what comes back."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import LeakedTracerError, OptionError, UnsupportedError
+from ...ir.graph import Graph
+from ...ir.types import aval_of
+from ...ops.structural.applied import applied
+from ...passes.expose import Axis, Site, expose
+from ...tracer.array import shadow_of, symbol_in, wrap
+from ...tracer.record import enclosing
+from ...tracer.trace import STOPPED
+from ...tracer.tree import Spec, flatten, register_container, unflatten
+from ...tracer.where import user_site
+from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
+from .closures import Fn, as_mapping, converted, is_function, register_function_container
+from .cotangent import Block, FunctionCotangent
+
+_number = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The structure of one call: ``fixed`` arguments are no operands, ``active`` results have cotangents."""
+
+    args: Spec
+    fixed: dict[int, Any]
+    results: Spec
+    active: tuple[int, ...]
+
+
+class FunctionValue:
+    """A function value inside a trace: it computes as the plain function does, and its calls are marked."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self.key = next(_number)
+        self.home = enclosing()
+        self.forms: list[Form] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, where = enclosing(), user_site()[0]
+        if trace is None or self.home is None or not trace.descends_from(self.home):
+            raise LeakedTracerError(
+                f"a function value of {self.home} is called outside of it", where=where,
+                remedy="call it in the function that takes it, or return a function that calls it",
+            )  # fmt: skip
+        if kwargs:
+            raise UnsupportedError(
+                f"a function value is called with the keywords {sorted(kwargs)}", where=where,
+                remedy="pass its arguments by position",
+            )  # fmt: skip
+        leaves, spec = flatten(args)
+        operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
+        fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
+        results, out_spec = flatten(self.function(*args))
+        active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
+        if not active or STOPPED.get():
+            return unflatten(out_spec, results)
+        attrs = {"args": len(operands), "axes": 0, "call": len(self.forms), "key": self.key}
+        self.forms.append(Form(spec, fixed, out_spec, active))
+        operands += [symbol_in(trace, results[i]) for i in active]
+        trace.builder.where = where
+        marked = trace.builder.emit(applied, [s.value for s in operands], attrs)
+        for i, symbol in zip(active, marked, strict=True):
+            shadow = shadow_of(results[i])
+            results[i] = wrap(trace, symbol, np.array(shadow) if isinstance(shadow, np.ndarray) else shadow, where)
+        return unflatten(out_spec, results)
+
+    def block(self, site: Site, args: Iterable[Any], cts: Iterable[Any]) -> Block:
+        """What one call was given, and the cotangents of its results."""
+        form, operands = self.forms[site.call], iter(args)
+        inputs = [form.fixed[i] if i in form.fixed else next(operands) for i in range(form.args.num_leaves)]
+        cotangents: list[Any] = [None] * form.results.num_leaves
+        for i, ct in zip(form.active, cts, strict=True):
+            cotangents[i] = ct
+        lanes = any(isinstance(a, Axis) for a in site.place)
+        stacked = tuple(lanes and i not in form.fixed for i in range(form.args.num_leaves))
+        return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked)
+
+
+class Lifted(Fn):
+    """A plain function at a differentiated position: the traced function gets a plain function."""
+
+    __slots__ = ()
+
+
+class Observed(Fn):
+    """The function value at a differentiated position whose cotangent is wanted as pairs: its captures have none."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, function: Fn, index: int) -> None:
+        super().__init__(function.template, function.captures, function.function)
+        self.index = index
+
+
+register_function_container(Lifted, Lifted)
+register_container(
+    Observed,
+    lambda f: (tuple(f.captures.values()), (f.template, tuple(f.captures), f.index), tuple(f.captures)),
+    lambda data, values: Observed(Fn(data[0], dict(zip(data[1], values, strict=True))), data[2]),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionCall(Call):
+    """A call with function values among the differentiated arguments; ``opened`` are those of the last recording."""
+
+    opened: dict[int, FunctionValue] = field(default_factory=dict)
+
+    def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = super().rebuild(tracers)
+        self.opened.clear()
+        return tuple(map(self._open, args)), {name: self._open(x) for name, x in kwargs.items()}
+
+    def _open(self, x: Any) -> Any:
+        if isinstance(x, Observed):
+            value = self.opened[x.index] = FunctionValue(x.function)
+            return value
+        return x.function if isinstance(x, Lifted) else x
+
+
+def take_functions(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums, fns: str
+) -> Call:
+    """Take a call apart; callables at differentiated positions are closure-converted, and observed for pairs."""
+    names = parameter_names(function)
+    chosen = set(argnums) if isinstance(argnums, (tuple, list)) else {argnums}
+    places = {names.index(a) if isinstance(a, str) and a in names and a not in kwargs else a for a in chosen}
+    places |= {a + len(args) for a in places if isinstance(a, int) and a < 0}
+    given: dict[int | str, Any] = dict(enumerate(args))
+    given.update(kwargs)
+    found = {place: converted(x) for place, x in given.items() if place in places and is_function(x)}
+    if not found:
+        return take_apart(function, args, kwargs)
+    for index, (place, f) in enumerate(found.items()):
+        if fns == "pairs":
+            given[place] = Observed(f, index)
+        elif not isinstance(given[place], Fn):
+            given[place] = Lifted(f.template, f.captures, f.function)
+    call = take_apart(function, tuple(given[i] for i in range(len(args))), {name: given[name] for name in kwargs})
+    return FunctionCall(call.leaves, call.spec, call.traced, call.hints)
+
+
+def checked_form(fns: str) -> str:
+    """The option ``fns``; OptionError unless it is ``"captures"`` or ``"pairs"``."""
+    if fns not in ("captures", "pairs"):
+        raise OptionError(f"fns={fns!r}", where=user_site()[0], remedy='use "captures" or "pairs"')
+    return fns
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A recorded graph with its calls of observed function values laid open, and how pairs come out of it.
+
+    ``graph`` has further inputs, the perturbations of results, and further outputs, the arguments of calls.
+    """
+
+    graph: Graph
+    deltas: int
+    sites: tuple[Site, ...]
+    opened: dict[int, FunctionValue]
+
+    def cotangents(self, parts: Iterable[Any], args: Sequence[Any], cts: Sequence[Any]) -> Iterator[Any]:
+        """The cotangents of whole arguments; those of function values as pairs where observed, else as dicts."""
+        given, found = iter(args), iter(cts)
+        blocks: dict[int, list[Block]] = {value.key: [] for value in self.opened.values()}
+        values = {value.key: value for value in self.opened.values()}
+        for site in self.sites:
+            xs = [next(given) for _ in range(site.args)]
+            blocks[site.key].append(values[site.key].block(site, xs, [next(found) for _ in site.results]))
+        for part in parts:
+            if isinstance(part, Observed):
+                yield FunctionCotangent.of_blocks(blocks[self.opened[part.index].key])
+            else:
+                yield as_mapping(part) if isinstance(part, Fn) else part
+
+
+def observe(call: Call, graph: Graph) -> Observation:
+    """Lay open the calls of the function values that were recorded for this call."""
+    opened = dict(call.opened) if isinstance(call, FunctionCall) else {}
+    if not opened:
+        return Observation(graph, 0, (), {})
+    exposed = expose(graph, tuple(value.key for value in opened.values()))
+    return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, opened)

@@ -1,0 +1,98 @@
+"""Graphs as functions of values, and the pullback of one at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.evaluate import evaluate
+from ..ir.graph import Graph
+from ..ir.types import Aval
+from ..passes.differentiate import pullback as pullback_graph
+from ..passes.expose import at_rest
+from ..passes.inline import inline_into
+from ..passes.linearize import linearize as linearize_graph
+from ..passes.paths import without_guards
+from ..runtime.executable import Executable
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.record import Recorded, enclosing, insert
+from ..tracer.trace import Capture, traceable
+from ..tracer.tree import Spec, flatten_like
+from ..tracer.where import user_site
+from .config import config
+
+
+class GraphFunction:
+    """A graph as a function of flat operands: compiled at its first plain call, inserted into a trace in one.
+
+    Its guards hold, for it is applied at the point where it was recorded; in a trace they go into that trace.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._executable: Executable | None = None
+
+    def __call__(self, operands: Sequence[Any]) -> Sequence[Any]:
+        trace = enclosing()
+        if trace is not None:
+            shadows = [x.shadow if isinstance(x, Capture) else shadow_of(x) for x in operands]
+            return insert(trace, self.graph, operands, evaluate(self.graph, shadows), inline_into)
+        if self._executable is None:
+            self._executable = Executable(config.optimised(without_guards(self.graph)))
+        plain = [x.payload if isinstance(x, Capture) else x for x in operands]
+        results: Sequence[Any] = self._executable(*plain)
+        return results
+
+
+def linearized_at(
+    graph: Graph, active: Sequence[bool], operands: Sequence[Any], deltas: int = 0, seeds: int | None = None
+) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+    """The results of a graph, and its pullback there: from one cotangent per inexact result to one per active input.
+
+    The last ``deltas`` inputs, beyond ``operands``, are active too, and at rest. With ``seeds``, only so many results
+    have cotangents.
+    """
+    lin = linearize_graph(graph, [*active, *[True] * deltas])
+    results = GraphFunction(at_rest(lin.forward, deltas))(operands)
+    n = len(graph.outputs)
+    seeded = [aval.inexact and (seeds is None or i < seeds) for i, aval in enumerate(graph.out_avals)]
+    backward = GraphFunction(pullback_graph(lin, seeded))
+    residuals = results[n:]
+    return results[:n], lambda cts: backward([*residuals, *cts])
+
+
+def as_member(x: Any, aval: Aval, what: str) -> Any:
+    """A tangent or cotangent for a value of this aval: its shape must be equal, its dtype is converted."""
+    try:
+        found = traceable(shadow_of(x))
+    except TypeError:
+        raise ShapeError(
+            f"{what}: a {type(x).__name__} is no array of numbers", where=user_site()[0],
+            remedy=f"pass an array of shape {aval.shape}",
+        ) from None  # fmt: skip
+    if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):
+        raise ShapeError(
+            f"{what}: {found} is given, but the value it belongs to is {aval}", where=user_site()[0],
+            remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
+        )  # fmt: skip
+    if isinstance(x, Tracer):
+        return x if found.dtype == aval.dtype else x.astype(aval.dtype)
+    if aval.kind == "array":
+        return np.asarray(x, aval.dtype)
+    return aval.dtype.type(x) if aval.kind == "scalar" else np.asarray(x, aval.dtype).item()
+
+
+def members(spec: Spec, tree: Any, avals: Sequence[Aval | None], what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent that belong to values of these avals; None where there is none."""
+    leaves = flatten_like(spec, tree, what)
+    return [as_member(x, a, what) for x, a in zip(leaves, avals, strict=True) if a is not None]
+
+
+def leaf_avals(recorded: Recorded, head: Spec) -> list[Aval | None]:
+    """The aval of each leaf of the output; None where it has no cotangent."""
+    rest = iter(recorded.graph.out_avals)
+    avals = [None if i in recorded.statics else next(rest) for i in range(head.num_leaves)]
+    return [a if a is not None and a.inexact else None for a in avals]

@@ -1,0 +1,179 @@
+"""The memory that generated code takes, found by running the same statements on blocks that only have a size.
+
+The text has the names, loops, schedules and deletions of the generated module; each operation is replaced by a block of
+as many bytes as its result has. Python's own reference counts then say what lives at every moment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.graph import Graph, Node, Value
+from ...ir.plan import Plan
+from ...ops.structural.host import called
+from .emitter import Emitter, Function, Scope
+
+STEADY = 3  # steps of a loop after which the next ones take no other memory
+
+
+class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
+    """The course of the program, and so its memory, depends on data."""
+
+
+class Meter:
+    """Counts the bytes that live, and the most that lived at once."""
+
+    def __init__(self) -> None:
+        self.live = self.peak = 0
+
+    def new(self, nbytes: int, scratch: int = 0) -> Block:
+        """A block, made with so many bytes of workspace."""
+        self.peak = max(self.peak, self.live + nbytes + scratch)
+        return Block(self, nbytes)
+
+
+class Block:
+    """An array of which only the size is known; a view of it is the block itself."""
+
+    __slots__ = ("meter", "nbytes")
+
+    def __init__(self, meter: Meter, nbytes: int) -> None:
+        self.meter, self.nbytes = meter, nbytes
+        meter.live += nbytes
+
+    def __del__(self) -> None:
+        self.meter.live -= self.nbytes
+
+    def __getitem__(self, _: Any) -> Block:
+        return self
+
+    def __setitem__(self, _: Any, __: Any) -> None:
+        pass
+
+    def __add__(self, _: Any) -> Block:
+        return self.meter.new(self.nbytes)
+
+    def __bool__(self) -> bool:
+        raise Undecided
+
+    __index__ = __int__ = __len__ = __bool__
+
+
+class _Arrays:
+    """Stands for NumPy where structural operations make arrays."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+
+    def empty(self, shape: Any, dtype: Any = np.float64, *_: Any) -> Block:
+        """A block for the shape."""
+        return self.meter.new(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
+
+    zeros = ones = empty
+
+    def asarray(self, x: Any, *_: Any) -> Any:
+        """The block itself."""
+        return x
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+class _Sizes(Emitter):
+    """Writes blocks in place of operations, and short loops in place of long ones that take no more memory."""
+
+    def _node(self, node: Node, made: dict[Value, Node]) -> None:
+        prim = node.prim
+        if prim.name in ("sweep", "unsweep"):
+            node = _shortened(node)
+        elif prim.name == "scan" and node.attrs["length"] > STEADY and all(v.aval.steps is None for v in node.outputs):
+            node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
+        elif prim.multi and prim.emit is None:
+            for out in node.outputs:
+                self.line(f"{self.assign(out)} = {_block(out, node)}")
+            return
+        super()._node(node, made)
+
+    def _expression(self, node: Node, operands: list[str]) -> str:
+        prim, out = node.prim, node.out
+        if out.aval.steps is not None:
+            return prim.render(node, operands)
+        if (holder := self.plan.into.get(out)) is not None:
+            return self.name[holder]
+        if prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies:
+            base = operands[prim.alias]
+            return base if base.isidentifier() else "new(0)"
+        return _block(out, node)
+
+    def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
+        out = node.out
+        if out in self.plan.into:
+            self.name[out] = self.name[node.inputs[node.prim.writes or 0]]
+            self.line(f"new(0, {_scratch(node)})")
+        else:
+            self.line(f"{self.assign(out)} = {_block(out, node)}")
+
+    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
+        return self.name[value] if value in self.name else _block(value, made[value])
+
+
+def _block(value: Value, node: Node) -> str:
+    return f"new({value.aval.nbytes if value.aval.kind == 'array' else 0}, {_scratch(node)})"
+
+
+def _scratch(node: Node) -> int:
+    rule = node.prim.scratch
+    found: int = rule(*(v.aval for v in node.inputs), **node.attrs) if rule else 0
+    return found
+
+
+def _shortened(node: Node) -> Node:
+    """A sweep over fewer steps that fills its slots all the same."""
+    a, lists = node.attrs, [v for v in (*node.inputs, *node.outputs) if v.aval.steps is not None]
+    slots = max(v.aval.steps[0] for v in lists if v.aval.steps)
+    n = min(a["length"], 2 * slots + 8)
+    if a["length"] < 0 or any(v.aval.steps and v.aval.steps[0] == a["length"] > slots for v in lists):
+        return node
+    if node.prim.name == "sweep":
+        schedule = {"forth": ("keeping", ("binomial_states", n, slots), n - 1)}
+    else:
+        schedule = {"way": ("binomial", "kept", n - 1, slots)}
+    return Node(node.prim, node.inputs, {**a, **schedule, "length": n}, node.outputs, node.where, node.replica)
+
+
+def peak_bytes(plan: Plan) -> int:
+    """The most bytes of arrays that a call of the generated module holds at once, inputs not counted.
+
+    Raises ``Undecided`` where that depends on data.
+    """
+    scope = Scope(_Sizes)
+    main = scope.add(plan, plan.order.name)
+    meter = Meter()
+    names: dict[str, Any] = {"np": _Arrays(meter), "new": meter.new, **_hosts(plan.order, meter)}
+    for helper in scope.helpers:
+        exec(helper, names)  # noqa: S102 - the source of our own declarations
+    text = "\n\n".join(map(_source, scope.functions))
+    try:
+        exec(text, names)  # noqa: S102 - the source is ours
+        names[main.name](*(meter.new(0) for _ in main.parameters))
+    except Undecided:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError) as fault:
+        raise InternalError(f"the memory of {plan.order.name} cannot be found: {fault!r}\n{text}") from fault
+    return meter.peak
+
+
+def _hosts(graph: Graph, meter: Meter) -> dict[str, Any]:
+    def blocks(host: Any) -> Any:
+        return lambda *_: tuple(meter.new(a.nbytes) for a in host.avals)
+
+    return {name: blocks(host) for name, host in called(graph).items()}
+
+
+def _source(function: Function) -> str:
+    header = f"def {function.name}({', '.join(function.parameters)}):"
+    lines = ["    " * line.depth + line.text for line in function.lines]
+    return "\n".join([header, *lines, f"    return ({', '.join([*function.results, ''])})"])

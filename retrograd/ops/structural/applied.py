@@ -1,0 +1,56 @@
+"""applied: marks a call of a function value in the graph: its arguments, and its results, which pass unchanged.
+
+The mark is how ``passes.expose`` finds the calls again, wherever batching, loops and calls have carried them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import HigherOrderCotangentError
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Node
+from ...ir.primitive import Primitive, primitive
+from ...ir.types import Aval
+from ..batching import Flags, lanes
+
+
+def _shape(*avals: Aval, key: int, call: int, args: int, axes: int) -> tuple[Aval, ...]:
+    if not 0 <= args < len(avals) or any(a.ndim < axes for a in avals):
+        raise ValueError(f"a call with {args} arguments over {axes} axes of lanes has not {len(avals)} operands")
+    return avals[args:]
+
+
+def _run(_: Any, node: Node, *operands: Any) -> tuple[Any, ...]:
+    return operands[node.attrs["args"] :]
+
+
+def _lower(_: Builder, node: Node, operands: list[Symbol]) -> list[Symbol]:
+    return operands[node.attrs["args"] :]
+
+
+def _jvp(
+    b: Builder, node: Node, operands: list[Symbol], tans: list[Any], split: bool
+) -> tuple[list[Symbol], list[Any]]:
+    n = node.attrs["args"]
+    if any(t is not None for t in tans[:n]):
+        raise HigherOrderCotangentError(
+            "a function value is differentiated inside the function that takes it: its cotangent would be a derivative "
+            "of a point evaluation, which no list of pairs represents", where=node.where,
+            remedy='use fns="captures", which differentiates through what the function captures',
+        )  # fmt: skip
+    return b.copy_node(node, [x.value for x in operands]), tans[n:]
+
+
+def _batch(
+    prim: Primitive, size: int, operands: Sequence[Symbol], flags: Flags, axes: int, **attrs: int
+) -> tuple[list[Symbol], list[bool]]:
+    wide = [lanes(size, x, flag).value for x, flag in zip(operands, flags, strict=True)]
+    outs = operands[0].builder.emit(prim, wide, {**attrs, "axes": axes + 1})
+    return outs, [True] * len(outs)
+
+
+# key: the function value that is called; call: which of its calls; args: how many operands are arguments, the rest
+# are results; axes: how many leading axes of all of them are lanes of vmap.
+applied: Primitive = primitive("applied", _shape, multi=True, run=_run, lower=_lower, jvp=_jvp, batch=_batch)

@@ -1,0 +1,120 @@
+"""Guards: what Python decided while a function was recorded must hold again when its graph runs.
+
+A ``guard`` stands where Python asked a traced value for a bool or an int. Where it finds another answer than the
+recorded one, this graph does not apply: it ends in a ``Miss``. An ``exit_if`` leaves the graph instead, with the
+results of another recorded path as its ``body``; ``passes.paths`` makes it, after all differentiation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ControlFlowError, InternalError
+from ...ir.evaluate import Left
+from ...ir.graph import Graph, Node
+from ...ir.primitive import Primitive, literal, primitive
+from ...ir.types import Aval
+
+# How each kind of question is put: whether the answer is, and whether any of it is not, the expected one.
+ASKED = {
+    "bool": ("{v}", "not {v}"),
+    "int": ("int({v}) == {expected}", "int({v}) != {expected}"),
+    "number": ("{v} == {expected}", "{v} != {expected}"),
+    "size": ("len({v}) == {expected}", "len({v}) != {expected}"),
+}
+LANES = {
+    "bool": ("{v}.all()", "not {v}.all()"),
+    "int": ("({v} == {expected}).all()", "({v} != {expected}).any()"),
+    "number": ("({v} == {expected}).all()", "({v} != {expected}).any()"),
+}
+
+HELPER = '''
+def miss(value):
+    raise LookupError("no recorded path goes on with this value", value)
+'''
+
+
+class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller records the path that is missing
+    """A guard found another answer than the recorded one: the value that it asked."""
+
+    def __init__(self, value: Any, where: object = None) -> None:
+        super().__init__(value)
+        self.value, self.where = value, where
+
+
+def _test(value: str, kind: str, expected: Any, lanes: bool) -> tuple[str, str]:
+    """Source that is true where the answer is the expected one, and source that is true where it is not."""
+    yes, no = (LANES if lanes else ASKED)[kind]
+    if kind == "bool" and not expected:
+        yes, no = ("not {v}.any()", "{v}.any()") if lanes else (no, yes)
+    return yes.format(v=value, expected=literal(expected)), no.format(v=value, expected=literal(expected))
+
+
+def answer(value: Any, kind: str) -> Any:
+    """What Python gets to know of a value."""
+    if kind == "bool":
+        return bool(value)
+    if kind == "int":
+        return int(value)
+    return len(value) if kind == "size" else value.item() if hasattr(value, "item") else value
+
+
+def _guard_shape(value: Aval, *, kind: str, expected: Any, lanes: bool) -> tuple[Aval, ...]:
+    if kind not in ASKED or (lanes and (kind not in LANES or not value.shape)):
+        raise ValueError(f"no guard asks a {value} for {kind!r}")
+    return ()
+
+
+def _guard_run(_: Any, node: Node, value: Any) -> tuple[Any, ...]:
+    kind, expected = node.attrs["kind"], node.attrs["expected"]
+    lanes = [answer(v, kind) for v in value] if node.attrs["lanes"] else [answer(value, kind)]
+    if any(lane != expected for lane in lanes):
+        raise Miss(value, node.where)
+    return ()
+
+
+def _guard_emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
+    with emitter.block(f"if {_test(ins[0], **node.attrs)[1]}:"):
+        emitter.line(f"return miss({ins[0]})")
+
+
+def _guard_batch(
+    prim: Primitive, _: int, args: list[Any], __: list[bool], kind: str, expected: Any, lanes: bool
+) -> tuple[list[Any], list[bool]]:
+    b = args[0].builder
+    if lanes or kind not in LANES:
+        what = "a decision under two nested maps" if lanes else "a shape that depends on data, under vmap"
+        raise ControlFlowError(
+            what, where=b.where, remedy="choose with np.where or rg.cond, which lanes may do apart"
+        )
+    b.emit(prim, (args[0].value,), {"kind": kind, "expected": expected, "lanes": True})
+    return [], []
+
+
+def _exit_shape(value: Aval, *operands: Aval, kind: str, expected: Any, lanes: bool, body: Graph) -> tuple[Aval, ...]:
+    _guard_shape(value, kind=kind, expected=expected, lanes=lanes)
+    if body.in_avals != operands:
+        raise ValueError(f"the path takes {', '.join(map(str, body.in_avals))}")
+    return ()
+
+
+def _exit_run(evaluate: Any, node: Node, value: Any, *operands: Any) -> tuple[Any, ...]:
+    if node.attrs["lanes"]:
+        raise InternalError("a path for lanes is only ever compiled", where=node.where)
+    if answer(value, node.attrs["kind"]) == node.attrs["expected"]:
+        raise Left(evaluate(node.attrs["body"], operands))
+    return ()
+
+
+def _exit_emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
+    attrs = {name: value for name, value in node.attrs.items() if name != "body"}
+    with emitter.block(f"if {_test(ins[0], **attrs)[0]}:"):
+        results = emitter.inline(node.attrs["body"], ins[1:], len(ins) - 1)
+        emitter.where = None
+        emitter.line(f"return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}")
+
+
+guard: Primitive = primitive(
+    "guard", _guard_shape, run=_guard_run, emit=_guard_emit, batch=_guard_batch, helper=HELPER, multi=True, effect=True
+)
+exit_if: Primitive = primitive("exit_if", _exit_shape, run=_exit_run, emit=_exit_emit, multi=True, effect=True)

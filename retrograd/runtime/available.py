@@ -1,0 +1,46 @@
+"""How much memory this process may still take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MARGIN = 0.8  # of what seems free: other parts of the program allocate, too
+GROUP = Path("/sys/fs/cgroup")
+LIMITS = ((GROUP / "memory.max", GROUP / "memory.current"),
+          (GROUP / "memory/memory.limit_in_bytes", GROUP / "memory/memory.usage_in_bytes"))  # fmt: skip
+
+
+def available_bytes() -> int:
+    """Four fifths of the least of: free memory of the machine, of the control group, below the limit of the process."""
+    return int(MARGIN * max(min(_free(), _in_group(), _below_limit()), 0))
+
+
+def _free() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
+    except (OSError, StopIteration):
+        pages = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in os.sysconf_names else os.sysconf("SC_PHYS_PAGES")
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _in_group() -> float:
+    for limit, used in LIMITS:
+        try:
+            return float(limit.read_text(encoding="ascii")) - float(used.read_text(encoding="ascii"))
+        except (OSError, ValueError):  # no such group, or "max": no limit
+            continue
+    return float("inf")
+
+
+def _below_limit() -> float:
+    try:
+        import resource  # not on every platform
+    except ImportError:
+        return float("inf")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return float("inf")
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return limit - pages * os.sysconf("SC_PAGE_SIZE")
