@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..codegen.check import BUILTINS, check_source
 from ..codegen.numpy.module import Module, emit_module
+from ..errors import Thrown
 from ..ir.graph import Graph
 from ..ir.modules import load
 from ..ir.plan import Plan
@@ -55,6 +55,8 @@ class Executable:
         weakref.finalize(self, linecache.cache.pop, self.filename, None)
         if "miss" in scope:
             scope["miss"] = _miss
+        if "throw" in scope:
+            scope["throw"] = _throw
         if "count" in scope:
             scope["count"] = count
         function: Callable[..., Any] = scope[self.module.function]
@@ -78,6 +80,10 @@ class Executable:
                 if where is not None:
                     fault.add_note(f"in compiled code that stands for {where}")
             step = step.tb_next
+
+
+def _throw(payload: Any) -> None:
+    raise Thrown(payload)
 
 
 def _miss(value: Any) -> None:
