@@ -97,6 +97,16 @@ class Gradient(Compiled):
             )  # fmt: skip
 
 
+def _with_functions(
+    many: bool, chosen: Wanted, seen: Observation, args: Sequence[Any], grads: Sequence[Any]
+) -> Any:  # fmt: skip
+    """The gradients, of which some are those of function values; ``many`` tells a tuple of them from one."""
+    own = len(grads) - seen.deltas
+    tree = chosen.tree(grads[:own])
+    found = tuple(seen.cotangents(tree if many else [tree], args, grads[own:]))
+    return found if many else found[0]
+
+
 def grad(
     function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures"
 ) -> Any:  # fmt: skip
@@ -106,8 +116,8 @@ def grad(
     tuple). The gradient has the structure, shapes and dtypes of the argument; integer leaves give None. With
     ``has_aux`` the function returns ``(output, aux)`` and the gradient function ``(gradient, aux)``.
 
-    An argument that is a function is differentiated too: ``fns="captures"`` gives the cotangents of what it captures, a
-    dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
+    An argument that is a function is differentiated too: ``fns="captures"`` gives the cotangents of what it
+    captures, a dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
 
     Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError.
 

@@ -177,7 +177,7 @@ def branch_on_a_result(f, x):
 
 @program(square, (0.5,), 1.4)
 def while_with_a_count_that_depends_on_data(f, x):
-    while f(x) > 1e-3:
+    while f(x) > 0.05:
         x = f(x)
     return x + f(x)
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...errors import ShapeError, TreeError
 from ...passes.expose import Axis
-from ...tracer.array import shadow_of
-from ...tracer.record import record
+from ...tracer.array import shadow_of, wrap
+from ...tracer.record import enclosing, record
 from ...tracer.tree import flatten, flatten_up_to, map_leaves, register_container, unflatten
 from ...tracer.where import user_site
 from ..batching import vmap
@@ -65,7 +65,7 @@ class Block:
     def called(self, function: Callable[..., Any]) -> list[Pair]:
         """Each leaf of the function's results on the inputs, over lanes if these are, with its cotangent."""
         if not self.sizes:
-            return aligned(function(*self.inputs), self.cotangent)
+            return aligned(function(*map_leaves(_own, self.inputs)), self.cotangent)
         inputs, ct = self.flat()
         leaves, spec = flatten(inputs)
 
@@ -100,6 +100,14 @@ def aligned(out: Any, ct: Any) -> list[Pair]:
         elif c is not None:
             found.append((y, c))
     return found
+
+
+def _own(x: Any) -> Any:
+    """An input that a function may write into: what it writes stays in the trace, or in a copy."""
+    if not isinstance(x, np.ndarray):
+        return x
+    trace = enclosing()
+    return np.array(x) if trace is None else wrap(trace, trace.capture(x), np.array(x), user_site()[0])
 
 
 def bare(inputs: tuple[Any, ...]) -> Any:

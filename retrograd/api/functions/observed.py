@@ -135,7 +135,7 @@ def take_functions(
 ) -> Call:
     """Take a call apart; callables at differentiated positions are closure-converted, and observed for pairs."""
     names = parameter_names(function)
-    chosen = set(argnums) if isinstance(argnums, (tuple, list)) else {argnums}
+    chosen = [a for a in (argnums if isinstance(argnums, (tuple, list)) else [argnums]) if isinstance(a, (int, str))]
     places = {names.index(a) if isinstance(a, str) and a in names and a not in kwargs else a for a in chosen}
     places |= {a + len(args) for a in places if isinstance(a, int) and a < 0}
     given: dict[int | str, Any] = dict(enumerate(args))
