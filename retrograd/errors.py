@@ -16,8 +16,7 @@
     │   ├── TraceLengthError              RG0112  a recording longer than rg.config.max_nodes
     │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
     │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
-    │   ├── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
-    │   └── SnapshotError                 RG0141  a state that cannot be written to disk, or read back
+    │   └── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
@@ -158,7 +157,7 @@ class HigherOrderCotangentError(UserError, TypeError):
     code = "RG0130"
 
 
-class MemoryBudgetError(UserError, MemoryError):
+class MemoryBudgetError(UserError, ValueError):
     """A budget of memory that no plan meets: ``minimum`` is the least number of bytes that one needs."""
 
     code = "RG0140"
@@ -167,12 +166,6 @@ class MemoryBudgetError(UserError, MemoryError):
     def minimum(self) -> int:
         """The bytes that the thriftiest plan takes."""
         return int(self.remedy.split()[-2].replace(",", ""))
-
-
-class SnapshotError(UserError, OSError):
-    """A state of a loop cannot be written to disk, or what is read back is not what was written."""
-
-    code = "RG0141"
 
 
 class TracerError(RetrogradError):

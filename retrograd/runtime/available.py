@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 MARGIN = 0.8  # of what seems free: other parts of the program allocate, too
@@ -35,12 +37,11 @@ def _in_group() -> float:
 
 
 def _below_limit() -> float:
-    try:
-        import resource  # not on every platform
-    except ImportError:
+    if find_spec("resource") is None:  # it is not on every platform
         return float("inf")
+    resource = import_module("resource")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return float("inf")
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    return limit - pages * os.sysconf("SC_PAGE_SIZE")
+    return float(limit - pages * os.sysconf("SC_PAGE_SIZE"))

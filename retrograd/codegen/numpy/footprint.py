@@ -88,7 +88,7 @@ class _Sizes(Emitter):
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
         if prim.name in ("sweep", "unsweep"):
-            node = _shortened(node)
+            node = _shortened(node, made)
         elif prim.name == "scan" and node.attrs["length"] > STEADY and all(v.aval.steps is None for v in node.outputs):
             node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
         elif prim.multi and prim.emit is None:
@@ -105,14 +105,14 @@ class _Sizes(Emitter):
             return self.name[holder]
         if prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies:
             base = operands[prim.alias]
-            return base if base.isidentifier() else "new(0)"
+            return base if base.isidentifier() else "__block(0)"
         return _block(out, node)
 
     def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
         out = node.out
         if out in self.plan.into:
             self.name[out] = self.name[node.inputs[node.prim.writes or 0]]
-            self.line(f"new(0, {_scratch(node)})")
+            self.line(f"__block(0, {_scratch(node)})")
         else:
             self.line(f"{self.assign(out)} = {_block(out, node)}")
 
@@ -121,7 +121,7 @@ class _Sizes(Emitter):
 
 
 def _block(value: Value, node: Node) -> str:
-    return f"new({value.aval.nbytes if value.aval.kind == 'array' else 0}, {_scratch(node)})"
+    return f"__block({value.aval.nbytes if value.aval.kind == 'array' else 0}, {_scratch(node)})"
 
 
 def _scratch(node: Node) -> int:
@@ -130,18 +130,19 @@ def _scratch(node: Node) -> int:
     return found
 
 
-def _shortened(node: Node) -> Node:
-    """A sweep over fewer steps that fills its slots all the same."""
-    a, lists = node.attrs, [v for v in (*node.inputs, *node.outputs) if v.aval.steps is not None]
-    slots = max(v.aval.steps[0] for v in lists if v.aval.steps)
-    n = min(a["length"], 2 * slots + 8)
-    if a["length"] < 0 or any(v.aval.steps and v.aval.steps[0] == a["length"] > slots for v in lists):
+def _shortened(node: Node, made: dict[Value, Node]) -> Node:
+    """A sweep over fewer steps that fills its slots all the same, as any binomial one does that is long enough."""
+    sweep: Node | None = node if node.prim.name == "sweep" else made.get(node.inputs[node.attrs["consts"]])
+    if sweep is None or sweep.prim.name != "sweep" or sweep.attrs["forth"][1][0] != "binomial_states":
         return node
-    if node.prim.name == "sweep":
+    slots, n = sweep.attrs["slots"], min(node.attrs["length"], 2 * sweep.attrs["slots"] + 8)
+    lists = [v.aval.steps[0] for v in (*sweep.inputs, *node.inputs, *node.outputs) if v.aval.steps is not None]
+    if sweep.attrs["lists"] or any(length != slots for length in lists):
+        return node
+    schedule: dict[str, Any] = {"way": ("binomial", "kept", n - 1, slots)}
+    if node is sweep:
         schedule = {"forth": ("keeping", ("binomial_states", n, slots), n - 1)}
-    else:
-        schedule = {"way": ("binomial", "kept", n - 1, slots)}
-    return Node(node.prim, node.inputs, {**a, **schedule, "length": n}, node.outputs, node.where, node.replica)
+    return Node(node.prim, node.inputs, {**node.attrs, **schedule, "length": n}, node.outputs, node.where, node.replica)
 
 
 def peak_bytes(plan: Plan) -> int:
@@ -152,7 +153,7 @@ def peak_bytes(plan: Plan) -> int:
     scope = Scope(_Sizes)
     main = scope.add(plan, plan.order.name)
     meter = Meter()
-    names: dict[str, Any] = {"np": _Arrays(meter), "new": meter.new, **_hosts(plan.order, meter)}
+    names: dict[str, Any] = {"np": _Arrays(meter), "__block": meter.new, **_hosts(plan.order, meter)}
     for helper in scope.helpers:
         exec(helper, names)  # noqa: S102 - the source of our own declarations
     text = "\n\n".join(map(_source, scope.functions))

@@ -1,0 +1,202 @@
+"""Budgets in bytes: what is predicted is what is measured, and more memory never means more steps."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.api.budgets import most_slots, peak_of
+from retrograd.api.memory import bytes_of
+from retrograd.runtime import available
+
+U = np.random.default_rng(3).normal(size=(400, 400))  # 1.28 MB
+PYTHON = 64 * 1024  # bytes of Python objects, which do not count
+Function = Callable[..., Any]
+
+
+def heat(memory: Any, n: int = 12) -> Function:
+    """Nonlinear diffusion."""
+
+    def loss(u: Any, k: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            around = np.roll(c, 1, 0) + np.roll(c, -1, 0) + np.roll(c, 1, 1) + np.roll(c, -1, 1)
+            return c + k * (around - 4 * c) * np.exp(-c * c), None
+
+        return np.sum(rg.scan(body, u, None, n, memory=memory)[0] ** 2)
+
+    return rg.value_and_grad(loss, argnums=(0, 1))
+
+
+def recurrent(memory: Any) -> Function:
+    """A recurrence whose every output counts, with large inputs for each step."""
+
+    def loss(w: Any, h: Any, xs: Any) -> Any:
+        def body(h: Any, x: Any) -> Any:
+            new = np.tanh(h * w + x)
+            return new, new * x
+
+        last, ys = rg.scan(body, h, xs, memory=memory)
+        return np.sum(last**2) + np.sum(ys**2)
+
+    def gradient(u: Any, k: Any) -> Any:
+        return rg.grad(loss, argnums=(0, 1, 2))(u * 0.05, u, np.stack([u] * 6) * k)
+
+    return rg.jit(gradient)
+
+
+def nested(memory: Any) -> Function:
+    """A loop in a loop, both with the plan."""
+
+    def loss(u: Any, k: Any) -> Any:
+        def outer(c: Any, _: Any) -> Any:
+            return rg.scan(lambda d, _: (np.sin(d) * k + 0.1 * c * d, None), c, None, 5, memory=memory)[0], None
+
+        return np.sum(rg.scan(outer, u, None, 6, memory=memory)[0])
+
+    return rg.value_and_grad(loss, argnums=(0, 1))
+
+
+def measured(f: Function, *args: Any) -> int:
+    """The most bytes that a call takes, compiled before."""
+    f(*args)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        f(*args)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def predicted(f: Function, *args: Any) -> int:
+    return peak_of(f.graph(*args))
+
+
+PLANS = [
+    None,
+    rg.Snapshots(1),
+    rg.Snapshots(3),
+    rg.Snapshots(20),
+    rg.Log(),
+    rg.Log("ctz"),
+    rg.Periodic(),
+    rg.Periodic(5),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("program", [heat, recurrent, nested], ids=lambda p: p.__name__)
+def test_the_predicted_peak_is_the_measured_one(program: Function, plan: Any) -> None:
+    f = program(plan)
+    found, expected = measured(f, U, 0.1), predicted(f, U, 0.1)
+    assert expected == pytest.approx(found, rel=0.01)
+    assert found <= expected + PYTHON
+
+
+@pytest.mark.parametrize("budget", ["9 MB", "14.1 MB", "16.5 MB", "20 MB", "33 MB", "100 MB"])
+def test_a_call_stays_within_its_budget(budget: str) -> None:
+    f, limit = heat(budget), bytes_of(budget)
+    if limit < predicted(heat(rg.Snapshots(1)), U, 0.1):
+        with pytest.raises(rg.MemoryBudgetError, match="no plan for this loop stays within 9,000,000 bytes"):
+            f(U, 0.1)
+        return
+    assert predicted(f, U, 0.1) <= limit
+    assert measured(f, U, 0.1) <= limit + PYTHON
+    for found, expected in zip(f(U, 0.1), heat(None)(U, 0.1), strict=True):
+        np.testing.assert_array_equal(found[0] if isinstance(found, tuple) else found,
+                                      expected[0] if isinstance(expected, tuple) else expected)  # fmt: skip
+
+
+def test_fifty_budgets_take_ever_more_memory_and_ever_fewer_steps() -> None:
+    u = U[:100, :100]
+    least = predicted(heat(rg.Snapshots(1), 30), u, 0.1)
+    most = predicted(heat(None, 30), u, 0.1)
+    peaks, steps = [], []
+    for budget in np.linspace(least, most, 50).astype(int).tolist():
+        f = heat(budget, 30)
+        with rg.debug_counters() as counters:
+            f(u, 0.1)
+        peaks.append(predicted(f, u, 0.1))
+        steps.append(counters.advances)
+        assert peaks[-1] <= budget
+    assert peaks == sorted(peaks)
+    assert steps == sorted(steps, reverse=True)
+    assert len(set(steps)) > 8
+    assert (steps[0], steps[-1]) == (30 * 29 // 2, 0)
+
+
+def test_a_budget_that_is_too_small_names_the_least_one_before_anything_runs() -> None:
+    ran: list[int] = []
+
+    def loss(u: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            ran.append(1)
+            return np.sin(c), None
+
+        return np.sum(rg.scan(body, u, None, 10, memory="1 MB")[0])
+
+    with pytest.raises(rg.MemoryBudgetError) as caught:
+        rg.grad(loss)(U)
+    least = caught.value.minimum
+    assert f"allow at least {least:,} bytes" in str(caught.value)
+    assert caught.value.where is not None
+    assert len(ran) == 1  # recorded once
+
+    def again(memory: int) -> Function:
+        return rg.grad(lambda u: np.sum(rg.scan(lambda c, _: (np.sin(c), None), u, None, 10, memory=memory)[0]))
+
+    assert measured(again(least), U) <= least + PYTHON
+    with pytest.raises(rg.MemoryBudgetError):
+        again(least - 1)(U)
+
+
+def test_what_is_not_differentiated_needs_no_plan() -> None:
+    last = rg.jit(lambda u: rg.scan(lambda c, _: (np.sin(c), None), u, None, 10, memory="1 kB")[0])
+    np.testing.assert_allclose(last(U), rg.scan(lambda c, _: (np.sin(c), None), U, None, 10)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("1", 1), ("64 MiB", 64 * 2**20), ("1.5kB", 1500), (" 2 gib ", 2**31), ("3 MB", 3_000_000), (7, 7), ("0.5 B", 0)],
+)
+def test_bytes_as_they_are_written(text: Any, found: int) -> None:
+    assert bytes_of(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1 MB", "1 MiBs", 0, -5, True, 1.5, None, "64 furlongs", b"1"])
+def test_what_is_no_number_of_bytes_is_refused(text: Any) -> None:
+    with pytest.raises(rg.OptionError, match="is no plan and no number of bytes"):
+        bytes_of(text)
+
+
+def test_available_memory_is_some_and_not_all() -> None:
+    found = bytes_of("available")
+    assert 0 < found < available._free()
+    slope = rg.grad(lambda x: rg.scan(lambda c, _: (np.sin(c), None), x, None, 20, memory="available")[0])
+    plain = rg.grad(lambda x: rg.scan(lambda c, _: (np.sin(c), None), x, None, 20)[0])
+    assert slope(0.5) == plain(0.5)
+
+
+def test_an_unknown_number_of_steps_has_no_budget() -> None:
+    with pytest.raises(rg.OptionError, match="needs to know the number of steps"):
+        rg.grad(lambda x: rg.while_loop(lambda c: c < 10.0, lambda c: c * 2.0, x, memory="1 MB"))(0.5)
+
+
+@pytest.mark.parametrize("state", [1, 7, 100])
+@pytest.mark.parametrize("base", [0, 50])
+def test_the_search_for_slots_finds_the_most_that_fit(state: int, base: int) -> None:
+    for n in (2, 3, 10, 77):
+        for budget in range(base + state, base + state * n + 3, max(state * n // 40, 1)):
+            calls = []
+
+            def peak(slots: int) -> int:
+                calls.append(slots)  # noqa: B023 - called in this turn
+                return base + state * slots
+
+            assert most_slots(peak, budget, n) == min((budget - base) // state, n - 1)
+            assert len(calls) <= 8
