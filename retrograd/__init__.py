@@ -8,11 +8,11 @@ from .api.check import check_grads
 from .api.config import config
 from .api.control import associative_scan, fori_loop, map, scan, while_loop
 from .api.custom import custom_jvp, custom_vjp
+from .api.exceptions import callcc, require, throw_if, try_catch
 from .api.functions.closures import Fn
 from .api.functions.conversion import closure_convert, fn
 from .api.functions.cotangent import FunctionCotangent
 from .api.functions.learners import fit_pairs
-from .api.exceptions import callcc, require, throw_if, try_catch
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CarryError, OptionError, ShapeError, TreeError, UnsupportedError
+from ..errors import CarryError, OptionError, ShapeError, Thrown, TreeError, UnsupportedError
 from ..ir.builder import Builder, Symbol
-from ..ir.evaluate import run_node
+from ..ir.evaluate import evaluate, run_node
 from ..ir.graph import Graph
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
+from ..ops.structural.throw import Leaving
 from ..passes.inline import inline_into
-from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
+from ..tracer.array import Tracer, shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.record import Recorded, record
 from ..tracer.trace import Capture, Trace, traceable
-from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
+from ..tracer.tree import Spec, flatten, leaf_paths, map_leaves, unflatten
 from ..tracer.where import user_site
 from .compiled import results_of
 from .signature import is_traced, parameter_names
@@ -92,7 +93,7 @@ def recorded_body(
     with nullcontext() if runs else np.errstate(all="ignore"):
         return record(
             run, label_of(function, label), [x for x in leaves if _enters(x)],
-            [h for h, on in zip(hints, entering, strict=True) if on], concrete=False,
+            [h for h, on in zip(hints, entering, strict=True) if on], concrete=False, gathers=True,
         )  # fmt: skip
 
 
@@ -166,8 +167,35 @@ def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence
     outs = trace.builder.emit(prim, [s.value for s, _ in operands], attrs)
     if not outs:
         return []
-    results = run_node(trace.builder.made[outs[0].value], [shadow for _, shadow in operands])
-    return wrap_all(trace, outs, results, where)
+    node = trace.builder.made[outs[0].value]
+    found = examples(trace, lambda: run_node(node, [shadow for _, shadow in operands]), [v.aval for v in node.outputs])
+    return wrap_all(trace, outs, found, where)
+
+
+def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
+    """Example results; zeros where something throws on the way that is still to be caught."""
+    try:
+        return run()
+    except Thrown as thrown:
+        if trace.concrete:
+            raise Thrown(map_leaves(_out_of_reach, thrown.payload)) from None
+    except Leaving:
+        pass
+    b = Builder()
+    return evaluate(b.graph("zeros", [b.zeros(a) for a in avals]), ())
+
+
+def _out_of_reach(x: Any) -> Any:
+    """A value thrown out of a loop or a branch, as a traced value that no computation may use.
+
+    Whoever catches it in Python has left the graph that it belongs to.
+    """
+    if not isinstance(x, (np.ndarray, np.generic, float, complex)):
+        return x
+    ended = Trace("a loop or a choice that was left by throwing", None)
+    tracer = wrap(ended, ended.builder.input(aval_of(x)), x, user_site()[0])
+    ended.active = False
+    return tracer
 
 
 def check_carry(recorded: Recorded, spec: Spec, before: Sequence[Aval], found: Spec | None = None) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 from ..errors import LeakedTracerError, ShapeError, Thrown, UnsupportedError
 from ..ir.evaluate import evaluate
 from ..ops.elementwise import BOOL, ne
-from ..ops.structural.throw import form_of, throw_if as primitive, tree_of
+from ..ops.structural.throw import form_of, tree_of
+from ..ops.structural.throw import throw_if as primitive
 from ..passes.catch import catch
 from ..passes.inline import inline_into
 from ..tracer.array import shadow_of, symbol_in
@@ -19,8 +20,9 @@ from ..tracer.record import enclosing, insert, record
 from ..tracer.trace import Trace
 from ..tracer.tree import flatten
 from ..tracer.where import user_site
-from .bodies import Escape, check_functions, results
+from .bodies import Escape, check_functions, examples, results
 from .branches import choose
+from .compiled import Compiled
 from .signature import is_traced
 
 _number = itertools.count(1)
@@ -115,11 +117,12 @@ def _caught(
     trace: Trace, body: Callable[[], Any], handler: Callable[[Any], Any], label: str, tag: int, concrete: bool
 ) -> Any:
     with np.errstate(all="ignore"):  # what follows after something was thrown runs on the examples too
-        recorded = record(lambda _: body(), label, [], [], concrete=concrete)
+        recorded = record(lambda _: body(), label, [], [], concrete=concrete, gathers=True)
     found = catch(recorded.graph, tag)
     graph = recorded.graph if found is None else found.graph
     with np.errstate(all="ignore"):
-        shadows = evaluate(graph, [c.shadow for c in recorded.captures])
+        given = [c.shadow for c in recorded.captures]
+        shadows = examples(trace, lambda: evaluate(graph, given), graph.out_avals)
     values = insert(trace, graph, recorded.captures, shadows, inline_into)
     if found is None:
         return results(recorded, values)
@@ -143,19 +146,23 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
     """
     check_functions("callcc", "callcc(body) with body(k)", body)
     trace = enclosing()
+    if trace is None:
+        return Compiled(lambda: callcc(body), "callcc")()
     tag = next(_number)
     inside: list[Any] = []  # the trace of the body, while it runs
 
     def k(value: Any) -> Any:
-        here = enclosing()
+        here: Any = enclosing()
         if not inside:
             raise LeakedTracerError(
                 "the continuation of a callcc is called after its body has ended", where=user_site()[0],
                 remedy="call k within body",
             )  # fmt: skip
-        if here is not None and here is not inside[0] and not here.concrete:
+        if here is not None and here is not inside[0]:
             _emit(here, True, value, tag)
-            inside[0].concrete = False  # from here on, what Python decides may concern a computation that was left
+            while here is not inside[0].parent:  # from here on, Python may decide about what was left
+                here.concrete = False
+                here = here.parent
         raise Escape(tag, value)
 
     def run() -> Any:
@@ -169,6 +176,4 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
         finally:
             inside.clear()
 
-    if trace is None:
-        return run()
     return _caught(trace, run, lambda value: value, "callcc", tag, concrete=True)

@@ -92,6 +92,7 @@ FUNCTIONS = frozenset(
 IMPORTS = frozenset({"numpy", *(f"scipy.{part}" for part in SCIPY)})
 BUILTINS = {
     "LookupError": LookupError,
+    "RuntimeError": RuntimeError,
     "abs": abs,
     "list": list,
     "min": min,

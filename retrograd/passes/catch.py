@@ -114,18 +114,22 @@ class _Catcher:
         self, b: Builder, graph: Graph, start: int, env: dict[Value, Symbol], thrown: Symbol, payload: list[Symbol]
     ) -> list[Symbol]:
         """The payload if it was thrown, else the nodes from ``start`` on."""
+        last = not any(map(self.throws, graph.nodes[start:]))  # then it is known by now whether it throws
+        known_by_now = 1 + len(payload) if last else 0
         later = {v for node in graph.nodes[start:] for v in node.inputs} | set(graph.outputs)
         passed = [v for v in env if v in later]
         after = Builder()
         known = after.inputs_like(env[v].value for v in passed)
         after.inputs += [Value(x.aval) for x in payload]
-        rest = after.graph("rest", self.rest(after, graph, start, dict(zip(passed, known, strict=True))))
+        found = self.rest(after, graph, start, dict(zip(passed, known, strict=True)))
+        rest = after.graph("rest", found[known_by_now:])
         ended = Builder()
         ended.inputs_like(env[v].value for v in passed)
         given = ended.inputs_like(x.value for x in payload)
         zeros = [ended.zeros(v.aval) for v in graph.outputs]
-        end = ended.graph("thrown", [ended.constant(True, TRUTH), *given, *zeros])
-        return make_cond(b, thrown, [rest, end], [*(env[v] for v in passed), *payload])
+        end = ended.graph("thrown", [ended.constant(True, TRUTH), *given, *zeros][known_by_now:])
+        made = make_cond(b, thrown, [rest, end], [*(env[v] for v in passed), *payload])
+        return [b.coerce(thrown, TRUTH), *payload, *made] if last else made
 
     def inside(
         self, b: Builder, node: Node, ins: list[Symbol]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LeakedTracerError, RetrogradError, UnsupportedError
+from ..errors import LeakedTracerError, RetrogradError, Thrown, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
@@ -17,7 +17,7 @@ from .foreign import translated
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
 from .trace import CURRENT, Capture, Trace, owner, traceable
-from .tree import Spec, flatten
+from .tree import Spec, flatten, map_leaves
 from .where import user_site
 
 Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
@@ -43,11 +43,15 @@ class Recorded:
 @following_numbers
 def record(
     function: Callable[[Sequence[Any]], Any], name: str, examples: Sequence[Any], hints: Sequence[str],
-    concrete: bool = True, max_nodes: int | None = None,
+    concrete: bool = True, max_nodes: int | None = None, gathers: bool = False,
 ) -> Recorded:  # fmt: skip
-    """Run ``function`` on one tracer per example; examples are copied first, and never changed."""
+    """Run ``function`` on one tracer per example; examples are copied first, and never changed.
+
+    With ``gathers``, operations on values of enclosing traces alone are recorded here too, not there.
+    """
     parent = CURRENT.get()
     trace = Trace(name, parent, concrete, max_nodes)
+    trace.gathers = gathers
     with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
         inputs = []
         tracers = []
@@ -76,7 +80,12 @@ def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> An
     """Call the user's function; what NumPy or another library says of a traced value is said in our words."""
     try:
         return function(tracers)
-    except (AttributeError, TypeError, ValueError) as fault:
+    except Thrown as thrown:
+        trace = CURRENT.get()
+        if trace is None or trace.parent is not None:
+            raise
+        raise Thrown(map_leaves(_value, thrown.payload)).with_traceback(thrown.__traceback__) from None
+    except Exception as fault:
         ours = fault.__cause__
         if isinstance(fault, RetrogradError):
             raise
@@ -86,6 +95,11 @@ def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> An
         if named is None:
             raise
         raise named from fault
+
+
+def _value(x: Any) -> Any:
+    """What is thrown out of a recording on the user's own arguments is known."""
+    return np.copy(x.shadow)[()] if isinstance(x, Tracer) else x
 
 
 def _output(trace: Trace, leaf: Any) -> Symbol:

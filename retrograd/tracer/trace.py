@@ -67,6 +67,7 @@ class Trace:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.concrete: bool = concrete and (parent is None or parent.concrete)
         self.active = True
+        self.gathers = False  # a branch or the body of a loop: what happens there stays there
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
@@ -248,6 +249,16 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             f"the recording of {deepest.name} has more than {deepest.max_nodes} operations", where=user_site()[0],
             remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
         )
+    return _gathering(deepest)
+
+
+def _gathering(deepest: Trace) -> Trace:
+    """Where an operation is recorded whose operands belong to ``deepest``: in a body, all that happens there."""
+    trace = CURRENT.get()
+    while trace is not None and trace is not deepest:
+        if trace.gathers:
+            return trace
+        trace = trace.parent
     return deepest
 
 

@@ -69,9 +69,43 @@ def _associative_scan(f: Any, xs: Any) -> Any:
     return _tree(lambda *parts: np.concatenate(parts), *rows)
 
 
+def _throw_if(pred: Any, payload: Any = ()) -> None:
+    if pred:
+        raise rg.Thrown(payload)
+
+
+def _require(pred: Any, payload: Any = ()) -> None:
+    if not pred:
+        raise rg.Thrown(payload)
+
+
+def _try_catch(body: Any, handler: Any, finally_: Any = None) -> Any:
+    try:
+        value = body()
+    except rg.Thrown as thrown:
+        value = handler(thrown.payload)
+    return finally_(value) if finally_ else value
+
+
+class _Left(Exception):  # noqa: N818 - a signal
+    """A continuation was called: which, and with what."""
+
+
+def _callcc(body: Any) -> Any:
+    def k(value: Any) -> Any:
+        raise _Left(k, value)
+
+    try:
+        return body(k)
+    except _Left as left:
+        if left.args[0] is not k:
+            raise
+        return left.args[1]
+
+
 PLAIN = SimpleNamespace(
     cond=_cond, switch=_switch, while_loop=_while_loop, fori_loop=_fori_loop, scan=_scan, map=_map,
-    associative_scan=_associative_scan,
+    associative_scan=_associative_scan, throw_if=_throw_if, require=_require, try_catch=_try_catch, callcc=_callcc,
 )  # fmt: skip
 OURS = SimpleNamespace(**{name: getattr(rg, name) for name in vars(PLAIN)})
 
@@ -531,3 +565,113 @@ def gradients_inside_a_loop(ops: Any, v: Any) -> Any:
 def an_outer_gradient_over_a_choice(ops: Any, v: Any, k: Any) -> Any:
     inner = rg.grad(lambda x: ops.cond(k > 0, lambda u: np.sum(u**3) * k, lambda u: np.sum(np.exp(u * k)), x))
     return np.sum(inner(v) ** 2)
+
+
+# --- throwing and leaving -----------------------------------------------------------------------------------------
+
+
+@program(0.5, 2.0, -3.0)
+def inverse_sine_or_itself(ops: Any, x: Any) -> Any:
+    y = 2 * x
+
+    def body() -> Any:
+        ops.throw_if((x < -1) | (x > 1), y)
+        return y * np.arcsin(x)
+
+    return ops.try_catch(body, lambda p: p)
+
+
+@program((V, 2.0), (-V, 2.0), (V, -1.0))
+def two_places_to_throw(ops: Any, v: Any, k: Any) -> Any:
+    def body() -> Any:
+        ops.require(np.sum(v) > 0, {"why": v[0], "more": (k, 1.0)})
+        y = np.log(np.sum(v)) * v
+        ops.throw_if(k < 0, {"why": y[1], "more": (k * k, 2.0)})
+        return np.sum(np.sqrt(k) * y)
+
+    return ops.try_catch(body, lambda p: p["why"] * p["more"][0] + p["more"][1], lambda value: value**2 + k)
+
+
+@program(np.array([1.1, 1.5, 2.0, 4.0]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([9.0, 1.0, 1.0, 1.0]))
+def a_scan_that_throws(ops: Any, xs: Any) -> Any:
+    def body(c: Any, x: Any) -> Any:
+        ops.throw_if(c > 3, (c, x))
+        return c + x, c * x
+
+    def run() -> Any:
+        last, ys = ops.scan(body, 0.5, xs)
+        return last * np.sum(ys)
+
+    return ops.try_catch(run, lambda p: p[0] * p[1] ** 2)
+
+
+@program((2.0, 0.1), (2.0, 3.0), (0.5, 0.1))
+def newton_that_gives_up(ops: Any, a: Any, start: Any) -> Any:
+    def body(c: Any) -> Any:
+        x, n = c
+        ops.throw_if(n > 6, x)
+        return 0.5 * (x + a / x), n + 1
+
+    def run() -> Any:
+        return ops.while_loop(lambda c: abs(c[0] ** 2 - a) > 1e-12, body, (start, 0))[0]
+
+    return ops.try_catch(run, lambda x: x * a)
+
+
+@program((1.0, 2.0), (-1.0, 2.0), (-1.0, -2.0))
+def throwing_in_branches(ops: Any, x: Any, y: Any) -> Any:
+    def bad() -> Any:
+        ops.throw_if(y < 0, x * y)
+        return x - y
+
+    return ops.try_catch(lambda: ops.cond(x > 0, lambda: np.log(x) * y, bad) ** 2, lambda p: p + 1.0)
+
+
+@program(0.5, 1.5, 2.5)
+def a_catch_in_a_catch(ops: Any, x: Any) -> Any:
+    def inner() -> Any:
+        ops.throw_if(x > 1, x * 3)
+        return x**2
+
+    def handler(p: Any) -> Any:
+        ops.throw_if(p > 6, p * p)
+        return p + x
+
+    return ops.try_catch(lambda: ops.try_catch(inner, handler) * 2.0, lambda q: q * x)
+
+
+@program(np.array([0.5, 0.3, 2.5, 0.1]), np.array([0.5, 0.3, 0.2, 0.1]), np.array([3.0, 0.3, 0.2, 0.1]), indexed=True)
+def a_search_that_stops(ops: Any, v: Any) -> Any:
+    def search(k: Any) -> Any:
+        return ops.fori_loop(4, lambda i, c: ops.cond(v[i] > 2, lambda: k(c * v[i]), lambda: c + v[i] ** 2), 1.0) * 2.0
+
+    return ops.callcc(search)
+
+
+@program(3.0)
+def leaving_at_once(ops: Any, x: Any) -> Any:
+    return ops.callcc(lambda k: 1 + k(x**2) * 100)
+
+
+@program((2.0, 1.0), (-2.0, 1.0), (-2.0, -1.0))
+def leaving_one_of_two(ops: Any, x: Any, y: Any) -> Any:
+    def outer(k: Any) -> Any:
+        def inner(j: Any) -> Any:
+            return ops.cond(x > 0, lambda: j(x * y), lambda: ops.cond(y > 0, lambda: k(y**3 * x), lambda: x - y))
+
+        return ops.callcc(inner) ** 2
+
+    return ops.callcc(outer) + x
+
+
+@program(np.array([0.2, 0.4, 0.8]), np.array([0.2, 1.4, 0.8]))
+def a_while_loop_that_is_left(ops: Any, v: Any) -> Any:
+    def body(k: Any) -> Any:
+        def step(c: Any) -> Any:
+            u, n = c
+            u = ops.cond(np.max(u) > 1, lambda: k(np.sum(u) * n), lambda: u * 1.2)
+            return u, n + 1
+
+        return np.sum(ops.while_loop(lambda c: c[1] < 3, step, (v, 0))[0] ** 2)
+
+    return ops.callcc(body)

@@ -105,6 +105,13 @@ declare("absent", *(case(aval=v) for v in (
     Aval((2,), np.dtype(np.float32), "array", (3,)), Aval((), np.dtype(float), "scalar", (2,)),
 )))  # fmt: skip
 
+declare(
+    "throw_if",
+    case(fixed(np.False_), a((3,)), form="({0},)", tag=0),
+    case(fixed(np.False_), a("scalar"), a("scalar", "l"), form="{{'a': [{0}, 'too large'], 'b': {1}}}", tag=0),
+    case(fixed(False), form="()", tag=0),
+)
+
 COUNTED = (
     counted(3, lambda c: ([op("sin", c)], [], []), carry=[a((2,))]),
     counted(3, lambda w, c: ([op("tanh", w * c)], [], []), consts=[a((2,))], carry=[a((2,))]),

@@ -1,4 +1,7 @@
-"""throw_if: the end of a computation, if a bool holds, with a payload for whoever catches it."""
+"""throw_if: the end of a computation, if a bool holds, with a payload for whoever catches it.
+
+``tag`` is 0 for what ``try_catch`` catches, else the number of the ``callcc`` that is left.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from ..elementwise import BOOL
 from ..index import getitem
 from ..reduce import any_, argmax
 
-HELPER = '''
+HELPER = """
 def throw(payload):
     raise RuntimeError("thrown", payload)
-'''
+"""
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;!?-")
 
 
@@ -74,9 +77,13 @@ def _shape(pred: Aval, *_: Aval, form: str, tag: int) -> tuple[Aval, ...]:
     return ()
 
 
+class Leaving(Exception):  # noqa: N818 - a signal, not an error
+    """On example values, a continuation is called whose ``callcc`` is still being recorded."""
+
+
 def _run(_: Any, node: Node, pred: Any, *payload: Any) -> tuple[Any, ...]:
     if pred:
-        raise Thrown(tree_of(node.attrs["form"], payload))
+        raise Leaving if node.attrs["tag"] else Thrown(tree_of(node.attrs["form"], payload))
     return ()
 
 

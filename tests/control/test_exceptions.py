@@ -1,0 +1,246 @@
+"""Throw, catch and leave: what is raised, what is not computed, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from tests.support import values
+
+XS = np.array([1.0, 1.5, 2.0, 4.0])
+
+
+def test_throw_and_catch_in_one_compiled_function() -> None:
+    def f(x: Any) -> Any:
+        y = 2 * x
+
+        def body() -> Any:
+            rg.require((x >= -1) & (x <= 1), y)
+            return y * np.arcsin(x)
+
+        return rg.try_catch(body, lambda p: p)
+
+    slope = rg.grad(f)
+    values.assert_close(slope(0.5), 2.20189808957585, 1e-14)
+    assert slope(2.0) == 2.0
+    assert slope(-3.0) == 2.0
+    assert slope.cache_info().misses == 1
+    values.assert_close(rg.vmap(slope)(np.array([0.5, 2.0])), np.array([2.20189808957585, 2.0]), 1e-14)
+
+
+def test_continuation_as_an_early_exit() -> None:
+    def f(x: Any) -> Any:
+        return rg.callcc(lambda k: 1 + k(x**2) * 100)
+
+    assert (f(3.0), rg.jit(f)(3.0), rg.grad(f)(3.0)) == (9.0, 9.0, 6.0)
+
+
+def test_finally_runs_on_both_ways() -> None:
+    def f(x: Any) -> Any:
+        def body() -> Any:
+            rg.throw_if(x > 1, x * 2)
+            return x * 3
+
+        return rg.try_catch(body, lambda p: p + 1, lambda value: value**2)
+
+    for x, expected in ((0.5, 2.25), (2.0, 25.0)):
+        assert (f(x), rg.jit(f)(x)) == (expected, expected)
+    assert rg.grad(f)(0.5) == 9.0
+    assert rg.grad(f)(2.0) == 20.0
+
+
+def thrower(x: Any) -> Any:
+    rg.throw_if(x < 0, {"x": x, "why": ("a 'quoted' # {reason}\n", 1, None, [x * 2])})
+    return np.sqrt(x)
+
+
+def looping(xs: Any) -> Any:
+    def body(c: Any, x: Any) -> Any:
+        rg.throw_if(c > 3, {"x": x, "why": ("a 'quoted' # {reason}\n", 1, None, [c])})
+        return c + x, None
+
+    return rg.scan(body, 0.0, xs)[0]
+
+
+def test_what_is_not_caught_is_raised_and_the_next_call_works() -> None:
+    for transform in (rg.jit, rg.grad, rg.value_and_grad):
+        f = transform(thrower)
+        for _ in range(2):
+            with pytest.raises(rg.Thrown) as info:
+                f(-2.0)
+            assert info.value.payload["x"] == -2.0
+            assert info.value.payload["why"] == ("a 'quoted' # {reason}\n", 1, None, [-4.0])
+            assert np.all(np.isfinite(f(4.0)))
+    with pytest.raises(rg.Thrown):
+        thrower(-1.0)
+    assert thrower(4.0) == 2.0
+
+
+def test_what_is_not_caught_in_a_loop_is_raised_when_it_runs() -> None:
+    for transform in (rg.jit, rg.grad):
+        f = transform(looping)
+        for xs in (XS / 10, XS, XS / 10, XS):
+            if xs is XS:
+                with pytest.raises(rg.Thrown) as info:
+                    f(xs)
+                assert info.value.payload == {"x": 4.0, "why": ("a 'quoted' # {reason}\n", 1, None, [4.5])}
+            else:
+                f(xs)
+        assert f.cache_info().misses == 1
+    with pytest.raises(rg.Thrown):
+        rg.vmap(looping)(np.stack([XS / 10, XS]))
+    values.assert_close(rg.vmap(looping)(np.stack([XS / 10, XS / 20])), np.array([0.85, 0.425]), 1e-12)
+    _, pullback = rg.vjp(looping, XS / 10)
+    values.assert_close(pullback(1.0)[0], np.ones(4), 1e-15)
+    with pytest.raises(rg.Thrown):
+        rg.vjp(looping, XS)
+
+
+def test_generated_source_runs_by_itself() -> None:
+    scope: dict[str, Any] = {}
+    exec(rg.jit(looping).source(XS / 10), scope)
+    assert scope["looping"](XS / 10) == pytest.approx(0.85)
+    with pytest.raises(RuntimeError, match="thrown"):
+        scope["looping"](XS)
+
+
+def test_a_thrower_whose_result_nobody_reads_still_throws() -> None:
+    def f(xs: Any) -> Any:
+        looping(xs)
+        rg.cond(xs[0] > 2.5, lambda: rg.throw_if(xs[1] < 0, "too small"), lambda: None)
+        return np.sum(xs)
+
+    g = rg.grad(f)
+    values.assert_close(g(XS / 10), np.ones(4), 0)
+    with pytest.raises(rg.Thrown):
+        g(XS)
+    with pytest.raises(rg.Thrown, match="too small"):
+        g(np.array([2.7, -5.0, 0.0, 0.0]))
+
+
+def test_a_payload_caught_by_python_outside_of_its_loop_cannot_be_used() -> None:
+    """It has left the graph: it would be a constant without a derivative."""
+
+    @rg.grad
+    def f(xs: Any) -> Any:
+        try:
+            return looping(xs)
+        except rg.Thrown as thrown:
+            return thrown.payload["x"] * 2
+
+    with pytest.raises(rg.LeakedTracerError):
+        f(XS)
+
+
+def test_plain_python_catches_what_is_thrown_outside_of_loops() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return thrower(x)
+        except rg.Thrown as thrown:
+            return thrown.payload["x"] ** 2
+
+    slope = rg.grad(f)
+    for x in (4.0, -3.0, 9.0, -1.0):
+        values.assert_close(slope(x), 0.5 / np.sqrt(x) if x > 0 else 2 * x, 1e-15)
+
+
+def test_what_a_handler_does_not_receive_contributes_exactly_zero() -> None:
+    def f(x: Any, y: Any) -> Any:
+        def body() -> Any:
+            z = x * y
+            rg.throw_if(x <= 0, y)
+            return np.log(x) / x * z
+
+        return rg.try_catch(body, lambda p: p * 5)
+
+    with np.errstate(all="raise"):
+        assert rg.grad(f, (0, 1))(0.0, 2.0) == (0.0, 5.0)
+
+
+def test_a_compiled_function_may_throw_into_the_caller_that_catches() -> None:
+    compiled = rg.jit(thrower)
+
+    def f(x: Any) -> Any:
+        return rg.try_catch(lambda: compiled(x) * 2, lambda p: p["x"] * p["why"][3][0])
+
+    slope = rg.grad(f)
+    for x in (4.0, -3.0, 9.0):
+        values.assert_close(slope(x), 1 / np.sqrt(x) if x > 0 else 4 * x, 1e-14)
+
+
+def test_thrown_is_an_exception_with_a_payload() -> None:
+    again = pickle.loads(pickle.dumps(rg.Thrown({"a": 1})))
+    assert again.payload == {"a": 1}
+    assert rg.Thrown().payload == ()
+    assert not issubclass(rg.Thrown, rg.errors.RetrogradError)
+
+
+REFUSED: dict[str, tuple[Any, type[Exception]]] = {
+    "different payloads": (
+        lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), rg.throw_if(x < 0, (x, x)), x)[2], lambda p: p),
+        rg.TreeError,
+    ),
+    "different shapes": (
+        lambda x: rg.try_catch(
+            lambda: (rg.throw_if(x > 0, x), rg.throw_if(x < 0, np.array([x, x])), x)[2], lambda p: p
+        ),
+        rg.ShapeError,
+    ),
+    "a handler of another shape": (
+        lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), x)[1], lambda p: np.array([p, p])),
+        rg.ShapeError,
+    ),
+    "a handler of another structure": (
+        lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), x)[1], lambda p: (p, p)),
+        rg.TreeError,
+    ),
+    "objects as payload": (
+        lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, object()), x)[1], lambda p: x),
+        rg.UnsupportedError,
+    ),
+    "an array as predicate": (lambda x: rg.throw_if(np.array([x, x]) > 0), rg.ShapeError),
+    "an array as requirement": (lambda x: rg.require(np.array([x, x]) > 0), rg.ShapeError),
+    "no function": (lambda x: rg.try_catch(x, x), rg.OptionError),
+    "no function to finish": (lambda x: rg.try_catch(lambda: x, lambda p: x, 3), rg.OptionError),
+    "no function to leave": (rg.callcc, rg.OptionError),
+    "every step leaves": (
+        lambda x: rg.callcc(lambda k: rg.fori_loop(3, lambda i, c: k(c), x)),
+        rg.UnsupportedError,
+    ),
+    "every branch leaves": (
+        lambda x: rg.callcc(lambda k: rg.cond(x > 0, lambda: k(x), lambda: k(-x))),
+        rg.UnsupportedError,
+    ),
+    "thrown in a condition": (
+        lambda x: rg.try_catch(
+            lambda: rg.while_loop(lambda c: (rg.throw_if(c > 9, c), c < 5)[1], lambda c: c * 2, x), lambda p: p
+        ),
+        rg.UnsupportedError,
+    ),
+    "Python decides in a body": (
+        lambda x: rg.try_catch(lambda: x if x > 0 else -x, lambda p: p),
+        rg.ControlFlowError,
+    ),
+}
+
+
+@pytest.mark.parametrize(("f", "error"), REFUSED.values(), ids=REFUSED.keys())
+def test_wrong_uses_are_named(f: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        rg.jit(f)(1.0)
+
+
+def test_a_continuation_ends_with_its_body() -> None:
+    kept: list[Any] = []
+
+    def body(k: Any) -> Any:
+        kept.append(k)
+        return 1.0
+
+    assert rg.callcc(body) == 1.0
+    with pytest.raises(rg.LeakedTracerError, match="continuation"):
+        kept[0](2.0)
