@@ -14,10 +14,14 @@ from ..errors import UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Aval
+from ..ops.elementwise import BOOL
 from ..ops.structural.applied import applied
 from ..ops.structural.call import call, make_call
+from ..ops.structural.cond import branches_of, cond, make_cond
 from ..ops.structural.scan import layout, scan
 from .inline import inline_into
+
+FLAG = Aval((), BOOL, "scalar")
 
 
 class Axis(NamedTuple):
@@ -33,7 +37,8 @@ class Site:
 
     ``key`` names the function value and ``call`` the call as in the mark. ``place`` tells where it stands, in the order
     of running: positions of nodes from the outermost graph inwards, and an Axis for each loop on the way and each lane.
-    The graph has one more input for each of ``results``, and one more output for each of ``args``.
+    The graph has one more input for each of ``results``, and one more output for each of ``args``; if the call is
+    ``chosen``, as it stands in a branch of ``cond``, then another output, which tells whether it was made.
     """
 
     key: int
@@ -41,6 +46,12 @@ class Site:
     place: tuple[int | Axis, ...]
     args: int
     results: tuple[Aval, ...]
+    chosen: bool = False
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs of the graph belong to it."""
+        return self.args + self.chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +94,8 @@ class _Exposer:
             return self.b.copy_node(node, [s.value for s in ins])
         if node.prim is call:
             return self._call(position, inside[0], ins)
+        if node.prim is cond:
+            return self._cond(position, node, ins)
         if node.prim is scan and node.attrs["length"] >= 0:
             return self._scan(position, node, inside[0], ins)
         raise UnsupportedError(
@@ -112,7 +125,7 @@ class _Exposer:
     def _call(self, position: int, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
         deltas = [d for site in body.sites for d in self._declared(position, site)]
         made = make_call(self.b, body.graph, [*ins, *deltas])
-        n = len(made) - sum(site.args for site in body.sites)
+        n = len(made) - sum(site.outputs for site in body.sites)
         self.args += made[n:]
         return made[:n]
 
@@ -120,7 +133,7 @@ class _Exposer:
         """The perturbations are further xs; the arguments are collected into arrays."""
         axis = Axis(node.attrs["length"], node.attrs["reverse"])
         deltas = [d for site in body.sites for d in self._declared(position, site, axis)]
-        parts, new = layout(node), sum(site.args for site in body.sites)
+        parts, new = layout(node), sum(site.outputs for site in body.sites)
         outs = body.graph.outputs
         k, ys, stacks = parts.results(outs[: len(outs) - new])
         inner = replace(body.graph, outputs=(*k, *ys, *outs[len(outs) - new :], *stacks))
@@ -130,14 +143,43 @@ class _Exposer:
         self.args += made[start : start + new]
         return [*made[:start], *made[start + new :]]
 
-    def _declared(self, position: int, inner: Site, axis: Axis | None = None) -> list[Symbol]:
-        """The perturbations of a call that stands in a body; its arguments are noted once the body's node is made."""
-        axes: tuple[int | Axis, ...] = () if axis is None else (axis,)
-        place = (position, *axes, *inner.place)
+    def _cond(self, position: int, node: Node, ins: list[Symbol]) -> list[Symbol]:
+        """Each branch gets the perturbations of all, and leaves its own arguments and zeros for those of others."""
+        opened = [expose(branch, self.keys) for branch in branches_of(dict(node.attrs))]
+        deltas = [d for k, body in enumerate(opened) for s in body.sites for d in self._declared(position, s, k)]
+        n = len(node.outputs)
+        avals = [body.graph.out_avals[n:] for body in opened]
+        graphs = []
+        for k, body in enumerate(opened):
+            inner = Builder()
+            own = inner.inputs_like(body.graph.inputs[: len(ins) - 1])
+            given = [inner.inputs_like(other.graph.inputs[len(ins) - 1 :]) for other in opened]
+            outs = inline_into(inner, body.graph, [*own, *given[k]])
+            left = [self._left(inner, other, avals[j], outs[n:] if j == k else None) for j, other in enumerate(opened)]
+            graphs.append(inner.graph(body.graph.name, [*outs[:n], *(x for part in left for x in part)]))
+        made = make_cond(self.b, ins[0], graphs, [*ins[1:], *deltas])
+        self.args += made[n:]
+        return made[:n]
+
+    def _left(
+        self, inner: Builder, body: Exposed, avals: Sequence[Aval], outs: Sequence[Symbol] | None
+    ) -> list[Symbol]:
+        """For the calls of a branch, the arguments and whether each was made; ``outs`` is None in other branches."""
+        rest = iter([inner.zeros(aval) for aval in avals] if outs is None else outs)
+        left: list[Symbol] = []
+        for site in body.sites:
+            left += [next(rest) for _ in range(site.args)]
+            left.append(next(rest) if site.chosen else inner.constant(outs is not None, FLAG))
+        return left
+
+    def _declared(self, position: int, inner: Site, within: Axis | int | None = None) -> list[Symbol]:
+        """The perturbations of a call in a body, ``within`` a loop or a branch; its arguments follow with the node."""
+        place = (position, *(() if within is None else (within,)), *inner.place)
         results = inner.results
-        if axis is not None:
-            results = tuple(Aval((axis.size, *aval.shape), aval.dtype) for aval in results)
-        return self._site(Site(inner.key, inner.call, place, inner.args, results), ())
+        if isinstance(within, Axis):
+            results = tuple(Aval((within.size, *aval.shape), aval.dtype) for aval in results)
+        chosen = inner.chosen or isinstance(within, int)
+        return self._site(Site(inner.key, inner.call, place, inner.args, results, chosen), ())
 
 
 def _perturbation(aval: Aval) -> Aval:

@@ -402,3 +402,46 @@ def single_precision(f, x):
 @program(lambda w: lambda z: w * z**2, (0.5 + 0.3j,), X + 1j * X[::-1], along=lambda z: np.exp(1j * z))
 def complex_numbers(f, z):
     return np.sum(np.real(f(z) * f(z[::-1]) * z))
+
+
+# --- calls in branches ------------------------------------------------------------------------------------
+
+
+@program(wave, WAVE, 0.4)
+def branch_that_is_taken(f, x):
+    return rg.cond(x > 0.0, lambda: f(f(x)) * x, lambda: np.sin(x)) + f(x)
+
+
+@program(wave, WAVE, -0.4)
+def branches_that_both_call(f, x):
+    return rg.cond(x > 0.0, lambda y: f(y) * x, lambda y: f(y * 3.0) + f(2.0), x) ** 2
+
+
+@program(wave, WAVE, np.array([0.3, -1.2, 0.7, -0.1]))
+def choices_in_a_scan(f, x):
+    def body(c, t):
+        y = rg.cond(t > 0.0, lambda: f(t * c), lambda: rg.cond(c > 0.5, lambda: f(c) * t, lambda: t))
+        return c + np.sin(y), y
+
+    last, ys = rg.scan(body, 0.4, x)
+    return last * np.sum(ys)
+
+
+@program(lambda a: lambda x: a * np.log(x), (0.7,), np.array([0.3, -1.2, 0.7, -0.1]), along=lambda x: x**2)
+def calls_outside_the_domain_are_not_made(f, x):
+    return np.sum(rg.map(lambda t: rg.cond(t > 0.0, lambda: f(t), lambda: t * 2.0), x))
+
+
+@program(wave, WAVE, np.array([0.3, -1.2, 0.7, -0.1]))
+def choices_of_lanes(f, x):
+    return np.sum(rg.vmap(lambda t: rg.cond(t > 0.0, lambda: f(t), lambda: f(2.0 * t) * t))(x) ** 2)
+
+
+@program(wave, WAVE, 0.5)
+def thrown_past(f, x):
+    def body():
+        y = f(x)
+        rg.throw_if(y > 0.5, y)
+        return f(y)
+
+    return rg.try_catch(body, lambda y: f(3.0 * y)) * x

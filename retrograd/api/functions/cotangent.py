@@ -31,12 +31,14 @@ class Block:
 
     ``inputs`` is the tuple of arguments, ``cotangent`` has the structure of the result. Leaves that are ``stacked`` and
     all of the cotangent have one leading axis for each Axis in ``place``, which orders pairs as the calls were made.
+    ``made`` tells which calls a branch left out, along the first of these axes.
     """
 
     inputs: tuple[Any, ...]
     cotangent: Any
     place: tuple[int | Axis, ...] = ()
     stacked: tuple[bool, ...] = ()
+    made: Any = True
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -47,18 +49,19 @@ class Block:
         if not self.sizes:
             yield tuple(a for a in self.place if isinstance(a, int)), (bare(self.inputs), self.cotangent)
             return
-        for index in np.ndindex(self.sizes):
+        for index in map(tuple, np.argwhere(self._mask())):
             inputs = self._inputs(lambda x: x[index])  # noqa: B023 - called at once
             steps = iter(index)
             order = tuple(a if isinstance(a, int) else -next(steps) if a.reverse else next(steps) for a in self.place)
             yield order, (bare(inputs), map_leaves(lambda x: x[index], self.cotangent))  # noqa: B023 - called at once
 
     def flat(self) -> tuple[tuple[Any, ...], Any]:
-        """Inputs and cotangent with all leading axes in one."""
-        n = len(self.sizes)
+        """Inputs and cotangent with all leading axes in one, without the calls that were not made."""
+        n, kept = len(self.sizes), np.flatnonzero(self._mask())
 
         def merged(x: Any) -> Any:
-            return np.reshape(x, (-1, *np.shape(x)[n:]))
+            rows = np.reshape(x, (-1, *np.shape(x)[n:]))
+            return rows if self.made is True else rows[kept]
 
         return self._inputs(merged), map_leaves(merged, self.cotangent)
 
@@ -81,6 +84,11 @@ class Block:
         (xs, inputs), (cts, cotangent) = flatten(self.inputs), flatten(self.cotangent)
         numbers = [(np.shape(shadow_of(x)), np.result_type(shadow_of(x))) if is_traced(x) else Same(x) for x in xs]
         return (inputs, cotangent, *numbers, *(np.shape(shadow_of(c)) for c in cts))
+
+    def _mask(self) -> np.ndarray[Any, Any]:
+        """Which calls were made, over all leading axes."""
+        made = np.asarray(self.made)
+        return np.broadcast_to(made.reshape(made.shape + (1,) * (len(self.sizes) - made.ndim)), self.sizes)
 
     def _inputs(self, change: Callable[[Any], Any]) -> tuple[Any, ...]:
         leaves, spec = flatten(self.inputs)
@@ -310,14 +318,18 @@ def _replaced(items: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -
 
 def _take_apart(ct: FunctionCotangent) -> tuple[list[Any], Any]:
     shape = tuple(tuple((block.place, block.stacked) for block in group) for group in ct._groups)
-    return [(block.inputs, block.cotangent) for block in ct.blocks], shape
+    return [(block.inputs, block.cotangent, block.made) for block in ct.blocks], shape
 
 
 def _put_together(shape: Any, children: Any) -> FunctionCotangent:
     rest = iter(children)
     made = FunctionCotangent()
-    made._groups = tuple(tuple(Block(*next(rest), *where) for where in group) for group in shape)
+    made._groups = tuple(tuple(_block(next(rest), where) for where in group) for group in shape)
     return made
+
+
+def _block(parts: tuple[Any, Any, Any], where: tuple[Any, Any]) -> Block:
+    return Block(parts[0], parts[1], *where, parts[2])
 
 
 register_container(FunctionCotangent, _take_apart, _put_together)

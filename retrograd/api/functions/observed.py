@@ -15,7 +15,7 @@ from ...ir.graph import Graph
 from ...ir.types import aval_of
 from ...ops.structural.applied import applied
 from ...passes.expose import Axis, Site, expose
-from ...tracer.array import shadow_of, symbol_in, wrap
+from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ...tracer.record import enclosing
 from ...tracer.trace import STOPPED
 from ...tracer.tree import Spec, flatten, register_container, unflatten
@@ -76,16 +76,22 @@ class FunctionValue:
             results[i] = wrap(trace, symbol, np.array(shadow) if isinstance(shadow, np.ndarray) else shadow, where)
         return unflatten(out_spec, results)
 
-    def block(self, site: Site, args: Iterable[Any], cts: Iterable[Any]) -> Block:
+    def block(self, site: Site, outputs: Sequence[Any], cts: Sequence[Any]) -> Block:
         """What one call was given, and the cotangents of its results."""
-        form, operands = self.forms[site.call], iter(args)
+        form, operands = self.forms[site.call], iter(outputs)
         inputs = [form.fixed[i] if i in form.fixed else next(operands) for i in range(form.args.num_leaves)]
         cotangents: list[Any] = [None] * form.results.num_leaves
         for i, ct in zip(form.active, cts, strict=True):
             cotangents[i] = ct
         lanes = any(isinstance(a, Axis) for a in site.place)
         stacked = tuple(lanes and i not in form.fixed for i in range(form.args.num_leaves))
-        return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked)
+        made = outputs[-1] if site.chosen else True
+        if isinstance(made, Tracer):
+            raise UnsupportedError(
+                "whether a function value is called in a branch is not known while an enclosing function is traced",
+                where=user_site()[0], remedy='use fns="captures", or choose with np.where',
+            )  # fmt: skip
+        return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked, made)
 
 
 class Lifted(Fn):
@@ -177,8 +183,10 @@ class Observation:
         blocks: dict[int, list[Block]] = {value.key: [] for value in self.opened.values()}
         values = {value.key: value for value in self.opened.values()}
         for site in self.sites:
-            xs = [next(given) for _ in range(site.args)]
-            blocks[site.key].append(values[site.key].block(site, xs, [next(found) for _ in site.results]))
+            outputs = [next(given) for _ in range(site.outputs)]
+            block = values[site.key].block(site, outputs, [next(found) for _ in site.results])
+            if np.any(block.made):
+                blocks[site.key].append(block)
         for part in parts:
             if isinstance(part, Observed):
                 yield FunctionCotangent.of_blocks(blocks[self.opened[part.index].key])
