@@ -434,6 +434,14 @@ declare(
         S, V)),
     case(a((3,), "f"), body=built(lambda x: op("exp", x), Aval((3,), np.dtype(np.float32)))),
 )  # fmt: skip
+# Of a marked call only results are differentiated: the derivative in its arguments is refused, so these are integers.
+declare(
+    "applied",
+    case(ints(5, (3,)), a((3,)), args=1, axes=0, call=0, key=1),
+    case(ints(5, ()), a((3,)), a("scalar"), a((2,), "D"), args=1, axes=0, call=2, key=1),
+    case(ints(5, (2, 3)), ints(5, (2,)), a((2, 2), "f"), args=2, axes=1, call=0, key=3),
+    case(a((3,)), args=0, axes=0, call=0, key=1),
+)
 declare(
     "custom_jvp",
     case(
