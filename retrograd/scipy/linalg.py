@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
 from ..tracer.array import apply, shadow_of
-from ..tracer.functions.table import lifted, only_default
+from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .dispatch import inexact, known, stands_for
@@ -73,10 +73,9 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 @stands_for("scipy.linalg.solve")
 def solve(a: Any, b: Any, lower: bool = False, *_: Any, **options: Any) -> Any:
-    only_default("linalg.solve", transposed=(options.get("transposed", False), False))
-    if options.get("assume_a") not in (None, "gen"):
+    if options.get("transposed") or options.get("assume_a") not in (None, "gen"):
         raise unsupported(
-            "scipy.linalg.solve with assume_a=", "use cho_solve(cho_factor(a), b), or leave assume_a= out"
+            "scipy.linalg.solve with assume_a= or transposed=", "use cho_solve(cho_factor(a), b), or leave them out"
         )
     return np.linalg.solve(*_equal(a, b))
 

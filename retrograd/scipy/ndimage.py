@@ -8,7 +8,6 @@ import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
-from ..tracer.functions.table import only_default
 from ..tracer.trace import unsupported
 from .dispatch import stands_for
 from .signal import operands
@@ -19,9 +18,13 @@ PADDING = {  # SciPy's names of modes, and NumPy's
 }  # fmt: skip
 
 
-def _filtered(image: Any, weights: Any, mode: Any, cval: Any, origin: Any, mirrored: bool) -> Any:
+def _filtered(
+    image: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, mirrored: bool
+) -> Any:
     """Correlation with weights, whose centre is moved by ``origin``; ``mirrored`` weights make it a convolution."""
-    if mode not in PADDING:
+    if output is not None or axes is not None:
+        raise unsupported("scipy.ndimage with output= or axes=", "leave them out, and assign the result")
+    if not isinstance(mode, str) or mode not in PADDING:
         raise unsupported(f"scipy.ndimage with mode={mode!r}", f"choose one mode for all axes: {', '.join(PADDING)}")
     x, w = operands(image, weights)
     if x.ndim != w.ndim or not x.ndim or not w.size:
@@ -44,8 +47,7 @@ def convolve(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    only_default("ndimage.convolve", output=(output, None), axes=(axes, None))
-    return _filtered(input, weights, mode, cval, origin, mirrored=True)
+    return _filtered(input, weights, output, mode, cval, origin, axes, mirrored=True)
 
 
 @stands_for("scipy.ndimage.correlate")
@@ -53,5 +55,4 @@ def correlate(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    only_default("ndimage.correlate", output=(output, None), axes=(axes, None))
-    return _filtered(input, weights, mode, cval, origin, mirrored=False)
+    return _filtered(input, weights, output, mode, cval, origin, axes, mirrored=False)

@@ -45,7 +45,7 @@ def _product_from_left(matrix: Any, x: Any) -> Any:
 def _refused(name: str) -> Callable[..., Any]:
     def method(matrix: Any, *others: Any) -> Any:
         raise unsupported(
-            f"a sparse matrix and a traced value under {name}",
+            f"{name} of a sparse matrix and a traced value",
             "multiply with @, or make the matrix dense with toarray()",
         )
 
@@ -55,7 +55,8 @@ def _refused(name: str) -> Callable[..., Any]:
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 HANDLERS: dict[str, Callable[..., Any]] = {
     "__matmul__": product, "dot": product, "__rmatmul__": _product_from_left,
-    **{name: _refused(name) for name in ("multiply", "__add__", "__sub__", "__truediv__")},
+    **{f"__{name}__": _refused(sign) for name, sign in (("add", "+"), ("sub", "-"), ("truediv", "/"))},
+    "multiply": _refused("multiply()"),
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..errors import TracerConversionError
 from ..ir.types import Where
+from .interception import PROVIDERS
 from .where import is_foreign, user_frame
 
 STORE = "return the value from the traced function, and store the result that the call gives"
@@ -27,24 +28,24 @@ ALTERNATIVES: dict[str, str] = {
     "builtins.bytearray": STORE,
     "builtins.bytes": STORE,
     "builtins.memoryview": STORE,
-    "builtins.open": STORE,
     "cmath": "use the NumPy function of the same name, which takes complex numbers",
     "copyreg": STORE,
-    "cupy": OTHER_ARRAYS,
     "csv": STORE,
     "ctypes": "call the C function through rg.lens, with its derivative",
+    "cupy": OTHER_ARRAYS,
     "datetime": "compute with plain numbers outside, and pass seconds or days as arrays",
     "decimal": "compute in floating point: exact decimals have no derivatives here",
     "fractions": "compute in floating point: exact fractions have no derivatives here",
+    "io": STORE,
     "jax": OTHER_ARRAYS,
     "json": STORE,
     "marshal": STORE,
     "matplotlib": SHOW,
     "numba": "trace the plain Python function: compiled.py_func(x)",
     "numpy.frompyfunc": "write the function with array operations, or use rg.vmap",
-    "numpy.ma": "keep values and mask as two arrays: np.where(mask, 0, x), and divide by the number of those kept",
     "numpy.genfromtxt": "read the file outside, and pass the array",
     "numpy.loadtxt": "read the file outside, and pass the array",
+    "numpy.ma": "keep values and mask as two arrays: np.where(mask, 0, x), and divide by the number of those kept",
     "numpy.matrix": "use an array of two axes, and @ for products",
     "numpy.memmap": STORE,
     "numpy.ndarray": "call the NumPy function, which takes traced values, in place of the method: np.dot(a, x)",
@@ -89,9 +90,16 @@ def alternative(name: str) -> str | None:
         found = ALTERNATIVES.get(".".join(parts[:k]))
         if found is not None:
             return found
-    if parts[0] == "scipy":
-        return f"call it by SciPy's own name, scipy.…, or from retrograd.scipy, if {parts[-1]} is there"
-    return None
+    if parts[0] != "scipy":
+        return None
+    if _has_substitute(parts[-1]):
+        return f"call it by its full name, as in scipy.special.softmax(x), or import {parts[-1]} from retrograd.scipy"
+    return "write it with NumPy, or call it through rg.lens, with its derivative"
+
+
+def _has_substitute(name: str) -> bool:
+    loaded = [(sys.modules[m], providers) for m, providers in PROVIDERS.items() if m in sys.modules]
+    return any(name in provider(module) for module, providers in loaded for provider in providers)
 
 
 def refusal(what: str, remedy: str) -> TracerConversionError:
@@ -103,7 +111,7 @@ def refusal(what: str, remedy: str) -> TracerConversionError:
 def translated(fault: Exception) -> TracerConversionError | None:
     """The error for a library's own complaint about a type that it does not know, if it is about a traced value."""
     step = _users_step(fault.__traceback__)
-    if step is None or type(fault).__module__.partition(".")[0] == "jax":
+    if step is None or isinstance(fault, Warning) or type(fault).__module__.partition(".")[0] == "jax":
         return None
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
@@ -111,8 +119,9 @@ def translated(fault: Exception) -> TracerConversionError | None:
     if not ours and not (instead and TYPES.search(str(fault))):
         return None
     name = called.text if called else "this operation"
+    said = " ".join(str(fault).split())
     return TracerConversionError(
-        f"{name} cannot take a traced value ({str(fault).strip()})",
+        f"{name} cannot take a traced value ({said})",
         where=Where(step.tb_frame.f_code.co_filename, step.tb_lineno),
         remedy=instead or "use the NumPy function of the same purpose, or return the value",
     )

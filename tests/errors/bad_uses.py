@@ -2,11 +2,8 @@
 
 # ruff: noqa: B008, PLW0108 - they are written as users write them, and made in loops
 
-# ruff: noqa: B008, PLW0108 - they are written as users write them, and made in loops
-
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +12,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import errors
+from tests.errors.foreign_uses import HANDED_OVER, UNTRACED_SCIPY
 
 X = np.array([1.0, 2.0, 3.0])
 W = np.array([4.0, 5.0, 6.0])
@@ -35,11 +33,13 @@ def add(name: str, call: Callable[[], Any], error: type[errors.RetrogradError]) 
     BAD_USES[name] = BadUse(call, error, call)
 
 
-def add_traced(name: str, function: Callable[[Any], Any], error: type[errors.RetrogradError]) -> None:
+def add_traced(
+    name: str, function: Callable[[Any], Any], error: type[errors.RetrogradError], transform: Any = rg.jit
+) -> None:
     """The line is that of a lambda, or of the call where NumPy's own function is traced."""
 
     def call() -> Any:
-        return rg.jit(lambda x: function(x))(X)  # <-
+        return transform(lambda x: function(x))(X)  # <-
 
     culprit = function if getattr(function, "__name__", "") == "<lambda>" else call
     BAD_USES[name] = BadUse(call, error, culprit)
@@ -145,7 +145,6 @@ for _what, _value in {
     "bytes": b"x",
     "None": None,
     "an object": object(),
-    "a function": square_sum,
     "a list of ints": [1, 2],
     "an empty tuple": (),
     "an empty dict": {},
@@ -669,18 +668,14 @@ def an_inner_value_in_an_outer_array():
 
 # ------------------------------------------------------------------------------- conversions to plain values
 
-CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "a format": lambda x: f"{x[0]:.3f}",
-    "the method of a plain array": lambda x: W.dot(x),
-    "random numbers": lambda x: np.random.default_rng(0).normal(x),
-    "legacy random numbers": lambda x: np.random.normal(x[0]),  # noqa: NPY002 - as users do
-    "vectorize": lambda x: np.vectorize(lambda v: v)(x),
-    "a masked array": lambda x: np.ma.array(x),
-    "pickle": pickle.dumps,
-}
+add_traced("conversion by a format", lambda x: f"{x[0]:.3f}", errors.TracerConversionError)
+add_traced("conversion by format()", lambda x: format(x[0], "f"), errors.TracerConversionError)
 
-for _name, _function in CONVERSIONS.items():
-    add_traced(f"conversion by {_name}", _function, errors.TracerConversionError)
+for _name, (_function, _) in HANDED_OVER.items():
+    add_traced(f"handed to {_name}", _function, errors.TracerConversionError)
+
+for _name, (_function, _error) in UNTRACED_SCIPY.items():
+    add_traced(f"of {_name}", _function, _error, rg.jacfwd)
 
 
 # ----------------------------------------------------------------------------------------------- control flow
@@ -733,6 +728,22 @@ def a_branch_under_vmap():
         return x if x > 0 else -x  # <-
 
     rg.vmap(f)(np.array([1.0, -1.0]))
+
+
+@bad(errors.MemoryBudgetError)
+def a_budget_that_is_too_small():
+    def f(x):
+        return np.sum(rg.scan(lambda c, _: (np.sin(c), None), x, None, 10, memory="1 kB")[0])  # <-
+
+    rg.grad(f)(np.ones(10_000))
+
+
+@bad(errors.HigherOrderCotangentError)
+def a_function_value_differentiated_inside():
+    def f(g, x):
+        return rg.grad(g)(x) ** 2  # <-
+
+    rg.grad(f, fns="pairs")(lambda y: y**3, 2.0)
 
 
 # ------------------------------------------------------------------------------------------ leaks and mixtures

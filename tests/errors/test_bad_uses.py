@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -12,6 +14,7 @@ import retrograd as rg
 from retrograd import errors
 from retrograd.tracer.trace import CURRENT
 from tests.errors.bad_uses import BAD_USES, BadUse, square_sum
+from tests.errors.foreign_uses import HANDED_OVER
 
 every_bad_use = pytest.mark.parametrize("use", BAD_USES.values(), ids=BAD_USES.keys())
 NO_LINE = (errors.ParseError,)  # its message shows the line of the text instead
@@ -52,6 +55,36 @@ def test_after_a_bad_use_everything_is_as_before(use: BadUse):
     assert CURRENT.get() is None
     assert type(np.zeros(2)) is np.ndarray
     np.testing.assert_array_equal(rg.grad(square_sum)(np.array([1.0, 2.0])), [2.0, 4.0])
+
+
+def test_there_are_many_bad_uses():
+    assert len(BAD_USES) >= 300
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+def test_a_foreign_call_is_named_with_its_alternative(name: str):
+    fault = raised(BAD_USES[f"handed to {name}"])
+    assert HANDED_OVER[name][1] in fault.remedy
+    assert fault.what.split()[0] in inspect.getsource(HANDED_OVER[name][0])
+
+
+ROOT = str(Path(__file__).parents[2]) + "/"
+MESSAGES = Path(__file__).with_name("messages.txt")
+
+
+def shown(use: BadUse) -> str:
+    """A message without what differs from run to run: places, numbers of traces, addresses."""
+    text = str(raised(use)).replace(ROOT, "")
+    text = re.sub(r"(?<=\.py):\d+", "", text)
+    return re.sub(r"(?<=\btrace )\d+|(?<=0x)[0-9a-f]+", "…", text)
+
+
+def test_messages_are_those_of_the_snapshot(request: pytest.FixtureRequest):
+    """After a change of wording: ``pytest tests/errors --accept``, and read the difference."""
+    found = "\n\n".join(f"{name}:\n{shown(use)}" for name, use in sorted(BAD_USES.items())) + "\n"
+    if request.config.getoption("--accept"):
+        MESSAGES.write_text(found, encoding="utf-8")
+    assert found.splitlines() == MESSAGES.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_message_of_an_error_has_no_internal_frames_before_the_users_line():
