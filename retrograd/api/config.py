@@ -12,7 +12,10 @@ from ..errors import InternalError, OptionError
 from ..ir.graph import Graph
 from ..ir.parser import parse
 from ..ir.printer import to_text
+from ..ir.verify import verify
+from ..passes.checkpoint.across import across
 from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
+from ..passes.checkpoint.sweeps import run_again
 from ..passes.lower import lower
 from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
@@ -99,14 +102,26 @@ class Config:
         def simplify(graph: Graph) -> Graph:
             return simplify_pass(graph, rules)
 
-        def checkpoint(graph: Graph) -> Graph:
-            return checkpoint_pass(graph, self.counters)
-
-        def budget(graph: Graph) -> Graph:
-            return within_budgets(graph, lambda g: own_outputs(checkpoint(g)))
-
-        passes = (prune, lower, simplify, budget, checkpoint, own_outputs)
+        passes = (prune, lower, simplify, self.budget, self.checkpoint, own_outputs)
         return pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1)
+
+    def optimised_apart(self, head: Graph, outs: int, tail: Graph) -> tuple[Graph, Graph]:
+        """The same for two graphs, of which the second begins with the results of the first from ``outs`` on.
+
+        Loops whose residuals go from one to the other follow their plans. The second may run any number of times.
+        """
+        rules = self.rules()
+        parts = [simplify_pass(lower(prune(graph)), rules) for graph in (head, tail)]
+        head, tail = across(parts[0], outs, parts[1], 0, lambda graph: self.checkpoint(self.budget(graph)))
+        return verify(own_outputs(head)), verify(own_outputs(run_again(tail)))
+
+    def checkpoint(self, graph: Graph) -> Graph:
+        """The pass, with statements that count where that is asked for."""
+        return checkpoint_pass(graph, self.counters)
+
+    def budget(self, graph: Graph) -> Graph:
+        """Plans in place of budgets, for what follows in the pipeline."""
+        return within_budgets(graph, lambda planned: own_outputs(self.checkpoint(planned)))
 
     @contextmanager
     def counting(self) -> Iterator[Counters]:

@@ -11,6 +11,7 @@ from ..errors import ShapeError
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.types import Aval
+from ..passes.checkpoint.sweeps import limited
 from ..passes.differentiate import pullback as pullback_graph
 from ..passes.expose import at_rest
 from ..passes.inline import inline_into
@@ -56,12 +57,33 @@ def linearized_at(
     have cotangents.
     """
     lin = linearize_graph(graph, [*active, *[True] * deltas])
-    results = GraphFunction(at_rest(lin.forward, deltas))(operands)
     n = len(graph.outputs)
     seeded = [aval.inexact and (seeds is None or i < seeds) for i, aval in enumerate(graph.out_avals)]
-    backward = GraphFunction(pullback_graph(lin, seeded))
+    ahead, back = at_rest(lin.forward, deltas), pullback_graph(lin, seeded)
+    forward, backward = GraphFunction(ahead), GraphFunction(back)
+    if enclosing() is None and limited(ahead):
+        return _checkpointed_at(forward, backward, n, operands)
+    results = forward(operands)
     residuals = results[n:]
     return results[:n], lambda cts: backward([*residuals, *cts])
+
+
+def _checkpointed_at(
+    forward: GraphFunction, backward: GraphFunction, n: int, operands: Sequence[Any]
+) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+    """The same where loops have plans of memory: what is left for the pullback are the states that they keep."""
+    head, tail = (
+        Executable(g) for g in config.optimised_apart(without_guards(forward.graph), n, without_guards(backward.graph))
+    )
+    results = head(*(x.payload if isinstance(x, Capture) else x for x in operands))
+    kept = results[n:]
+
+    def pullback(cts: Sequence[Any]) -> Sequence[Any]:
+        if enclosing() is None:
+            return tail(*kept, *cts)
+        return backward([*forward(operands)[n:], *cts])  # both become part of that trace, where the plans hold again
+
+    return results[:n], pullback
 
 
 def as_member(x: Any, aval: Aval, what: str) -> Any:

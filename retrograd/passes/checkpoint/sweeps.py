@@ -8,6 +8,7 @@ draws and calls of host functions are not repeated, their results are saved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ...ir.builder import Builder, Symbol
@@ -32,6 +33,17 @@ def checkpoint(graph: Graph, count: bool = False) -> Graph:
     if not limited(graph):
         return graph
     return _Rewriter(_divided(_opened(graph), partial(checkpoint, count=count)), count).rewritten()
+
+
+def run_again(graph: Graph) -> Graph:
+    """The graph in which ways back that start from inputs leave the kept states as they are, for the next run."""
+    nodes = tuple(
+        replace(node, attrs={**node.attrs, "again": True})
+        if node.prim is unsweep and any(v in graph.inputs for v in node.inputs if v.aval.steps is not None)
+        else node
+        for node in graph.nodes
+    )
+    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
 
 
 def limited(graph: Graph) -> bool:
