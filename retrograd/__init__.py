@@ -22,6 +22,7 @@ from .api.memory import Everything, Log, Periodic, Snapshots
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
 from .api.stops import no_grad, stop_gradient
+from .api.subgraph import subgraph
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
 from .fronts.functions import Function
 from .fronts.parameters import ParameterStore
@@ -38,6 +39,6 @@ __all__ = [
     "config", "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "errors", "fit_pairs", "fn",
     "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens",
     "linear_transpose", "linearize", "map", "nn", "no_grad", "ops", "optim", "passes", "primitive", "pull", "push",
-    "register_container", "require", "scan", "scipy", "stop_gradient", "switch", "throw_if", "trace", "try_catch",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "register_container", "require", "scan", "scipy", "stop_gradient", "subgraph", "switch", "throw_if", "trace",
+    "try_catch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -39,6 +39,8 @@ class Compiled:
     arguments; ``executable`` gives the compiled code; ``cache_info`` counts.
     """
 
+    inline = INLINE
+
     def __init__(self, function: Callable[..., Any], label: str) -> None:
         if not callable(function):
             raise OptionError(
@@ -170,13 +172,17 @@ class Compiled:
         except Miss:  # its decisions were those for other values
             recorded, derived = self.record(call)
             results = evaluate(derived.graph, _shadows(call, recorded))
-        small = len(derived.graph.nodes) <= INLINE or any(node.prim.effect for node in derived.graph.nodes)
+        small = len(derived.graph.nodes) <= self.inline or derived.graph.effect
         operands = [*call.values(), *recorded.captures]
         return derived.assemble(insert(trace, derived.graph, operands, results, inline_into if small else make_call))
 
     def _recorded_once(self, call: Call) -> tuple[Recorded, Derived]:
-        """The recording for a call inside a trace, kept unless it closes over traced values."""
-        key = call.key()
+        """The recording for a call inside a trace, kept unless it closes over traced values.
+
+        Where Python may decide, it holds for these decisions only, and so is no recording for other places.
+        """
+        trace = enclosing()
+        key = (call.key(), trace is not None and trace.concrete)
         if key not in self._inner:
             made = self.record(call)
             if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):

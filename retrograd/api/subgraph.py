@@ -1,0 +1,44 @@
+"""subgraph: a function that stays one graph of its own inside those that call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..errors import OptionError
+from ..tracer.where import user_site
+from .compiled import INLINE, Compiled
+
+
+class Subgraph(Compiled):
+    """See ``subgraph``."""
+
+    def __init__(self, function: Callable[..., Any], inline: int) -> None:
+        super().__init__(function, "subgraph")
+        self.inline = inline
+
+
+def subgraph(function: Callable[..., Any] | None = None, *, inline: int = INLINE) -> Any:
+    """A function that is stored once for each signature, however often it is called inside others.
+
+    It is differentiated once for each set of arguments that are, and stands as a function of its own in generated
+    source. Graphs of up to ``inline`` nodes are copied into the caller instead; 0 copies none. A function that closes
+    over traced values is recorded at each call. Called by itself, it is compiled like ``rg.jit``. Raises OptionError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.subgraph(inline=0)
+    ... def layer(w, x):
+    ...     return np.tanh(w @ x)
+    >>> loss = lambda w, x: np.sum(layer(w, layer(w, layer(w, x))))
+    >>> source = rg.value_and_grad(loss).source(np.eye(2), np.ones(2))
+    >>> source.count("np.tanh(")
+    1
+    """
+    if isinstance(inline, bool) or not isinstance(inline, int) or inline < 0:
+        raise OptionError(
+            f"inline={inline!r} is no number of nodes", where=user_site()[0], remedy="give an integer, 0 or more"
+        )
+    if function is None:
+        return partial(subgraph, inline=inline)
+    return Subgraph(function, inline)
