@@ -31,7 +31,7 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: int = INLINE
     ... def layer(w, x):
     ...     return np.tanh(w @ x)
     >>> loss = lambda w, x: np.sum(layer(w, layer(w, layer(w, x))))
-    >>> source = rg.value_and_grad(loss).source(np.eye(2), np.ones(2))
+    >>> source = rg.value_and_grad(loss, (0, 1)).source(np.eye(2), np.ones(2))
     >>> source.count("np.tanh(")
     1
     """
