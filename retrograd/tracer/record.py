@@ -12,6 +12,7 @@ from ..errors import LeakedTracerError, RetrogradError, Thrown, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
+from ..ops.structural.applied import marks
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .foreign import translated
 from .interception import INTERCEPTION
@@ -125,7 +126,7 @@ def enclosing() -> Trace | None:
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
     """Put a graph into ``trace``, applied to operands and captures; its results as tracers."""
     where = user_site()[0]
-    if all(_settled(x) for x in operands):
+    if all(_settled(x) for x in operands) and not marks(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
     symbols = [_placed(trace, x, v.aval) for x, v in zip(payloads, graph.inputs, strict=True)]

@@ -165,6 +165,11 @@ class FunctionCotangent:
         if isinstance(pairs, FunctionCotangent):
             self._groups = pairs._groups
             return
+        if not isinstance(pairs, Iterable):
+            raise TreeError(
+                f"{pairs!r} is no cotangent of a function", where=user_site()[0],
+                remedy="give a FunctionCotangent or a list of pairs: [(x, ct), ...]",
+            )  # fmt: skip
         blocks = []
         for i, pair in enumerate(pairs):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:

@@ -7,17 +7,18 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ...errors import LeakedTracerError, OptionError, UnsupportedError
 from ...ir.graph import Graph
 from ...ir.types import aval_of
-from ...ops.structural.applied import applied
-from ...passes.expose import Axis, Site, expose
+from ...ops.structural.applied import applied, marks
+from ...passes.expose import Axis, Exposed, Site, expose
 from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ...tracer.record import enclosing
-from ...tracer.trace import STOPPED
+from ...tracer.trace import STOPPED, Trace
 from ...tracer.tree import Spec, flatten, register_container, unflatten
 from ...tracer.where import user_site
 from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
@@ -25,6 +26,7 @@ from .closures import Fn, as_mapping, converted, is_function, register_function_
 from .cotangent import Block, FunctionCotangent
 
 _number = itertools.count(1)
+HOMES: WeakValueDictionary[int, Trace] = WeakValueDictionary()  # where each function value may be called
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class FunctionValue:
         self.function = function
         self.key = next(_number)
         self.home = enclosing()
+        if self.home is not None:
+            HOMES[self.key] = self.home
         self.forms: list[Form] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,7 +110,7 @@ class Observed(Fn):
     __slots__ = ("index",)
 
     def __init__(self, function: Fn, index: int) -> None:
-        super().__init__(function.template, function.captures, function.function)
+        super().__init__(function.template, function.captures, function._function)
         self.index = index
 
 
@@ -197,7 +201,12 @@ class Observation:
 def observe(call: Call, graph: Graph) -> Observation:
     """Lay open the calls of the function values that were recorded for this call."""
     opened = dict(call.opened) if isinstance(call, FunctionCall) else {}
-    if not opened:
-        return Observation(graph, 0, (), {})
-    exposed = expose(graph, tuple(value.key for value in opened.values()))
+    exposed = expose(graph, tuple(value.key for value in opened.values())) if opened else Exposed(graph, ())
+    for key in marks(exposed.graph):  # those of functions around this one are left; any other was kept too long
+        home = HOMES.get(key)
+        if home is None or not home.active:
+            raise LeakedTracerError(
+                "a compiled function was recorded with a function value that it does not get as an argument, and is "
+                "called with another", where=user_site()[0], remedy="pass the function value to it as an argument",
+            )  # fmt: skip
     return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, opened)

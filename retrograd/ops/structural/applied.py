@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import HigherOrderCotangentError
 from ...ir.builder import Builder, Symbol
-from ...ir.graph import Node
+from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
 from ...ir.types import Aval
 from ..batching import Flags, lanes
@@ -49,6 +49,16 @@ def _batch(
     wide = [lanes(size, x, flag).value for x, flag in zip(operands, flags, strict=True)]
     outs = operands[0].builder.emit(prim, wide, {**attrs, "axes": axes + 1})
     return outs, [True] * len(outs)
+
+
+def marks(graph: Graph) -> frozenset[int]:
+    """The keys of the function values that a graph, or one inside it, calls: it depends on these too."""
+
+    def look() -> frozenset[int]:
+        own = {node.attrs["key"] for node in graph.nodes if node.prim is applied}
+        return frozenset(own).union(*(marks(body) for node in graph.nodes for _, body in node.graphs))
+
+    return graph.once("marks", look)
 
 
 # key: the function value that is called; call: which of its calls; args: how many operands are arguments, the rest
