@@ -11,12 +11,16 @@ import numpy as np
 from ..errors import CarryError, OptionError, ShapeError, Thrown, TreeError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate, run_node
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
+from ..ops.structural.scan import scan
 from ..ops.structural.throw import Leaving
+from ..ops.structural.while_loop import while_loop
 from ..passes.inline import inline_into
+from ..passes.pipeline import pipeline
+from ..runtime.executable import Executable
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.record import Recorded, record
 from ..tracer.trace import Capture, Trace, traceable
@@ -34,6 +38,7 @@ class Escape(Exception):  # noqa: N818 - a signal, not an error
         self.tag, self.value = tag, value
 
 
+LONG = 2000  # nodes to run from which compiling them pays
 LEFT = object()  # what a branch returns that calls a continuation
 
 
@@ -168,8 +173,25 @@ def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence
     if not outs:
         return []
     node = trace.builder.made[outs[0].value]
-    found = examples(trace, lambda: run_node(node, [shadow for _, shadow in operands]), [v.aval for v in node.outputs])
+    shadows = [shadow for _, shadow in operands]
+    found = examples(trace, lambda: _results(node, shadows), [v.aval for v in node.outputs])
     return wrap_all(trace, outs, found, where)
+
+
+def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    """What a node gives: long loops are compiled for it, since interpreting them takes longer."""
+    if node.effect or _work(node) < LONG:
+        return run_node(node, values)
+    given = dict(zip(node.inputs, values, strict=True))
+    graph = Graph(node.prim.name, tuple(given), (node,), node.outputs)
+    found: tuple[Any, ...] = Executable(pipeline(graph))(*given.values())
+    return found
+
+
+def _work(node: Node) -> int:
+    """About how many nodes are run; a loop of unknown length counts as a long one."""
+    steps = node.attrs.get("length", -1) if node.prim in (scan, while_loop) else 1
+    return (LONG if steps < 0 else steps) * (1 + sum(_work(inner) for _, body in node.graphs for inner in body.nodes))
 
 
 def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
