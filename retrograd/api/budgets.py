@@ -81,6 +81,17 @@ def _too_small(graph: Graph, peak: Callable[[Plan], int], budget: int) -> Memory
     )
 
 
+def with_plan(graph: Graph, plan: Plan) -> Graph:
+    """The graph with one plan for all loops that save residuals, whatever theirs are."""
+    nodes = []
+    for node in graph.nodes:
+        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
+        if node.prim.name == "scan" and node.attrs["length"] > 0:
+            attrs["memory"] = plan
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+
 def _budgeted(graph: Graph) -> Iterator[Node]:
     for node in graph.nodes:
         if (node.attrs.get("memory") or ("",))[0] == "bytes":

@@ -5,30 +5,35 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import ControlFlowError, OptionError
-from ..ir.builder import Symbol
+from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ops.structural.call import make_call
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
+from ..passes.reroll import reroll
+from ..passes.simplify import simplify
 from ..runtime.cache import Cache, CacheInfo
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.interception import INTERCEPTION
 from ..tracer.record import Recorded, enclosing, insert, record
-from ..tracer.trace import CURRENT
+from ..tracer.trace import CURRENT, Capture
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .config import OVERRIDES, config
 from .paths import Derived, Path, Paths
+from .plans import MemoryReport, Tradeoff, report, tradeoff
 from .signature import Call, take_apart
 
+LONG = 512  # nodes from which a recording is searched for loops
 INLINE = 16  # nodes up to which a compiled function called in a trace is copied into it
 
 
@@ -145,7 +150,7 @@ class Compiled:
 
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
-        recorded = record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes)
+        recorded = rolled(record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes))
         with paused:
             return recorded, self.derive(recorded, call)
 
@@ -216,6 +221,14 @@ class Compiled:
         """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used."""
         return self.executable(*args, **kwargs).module.source
 
+    def plan(self, *args: Any, **kwargs: Any) -> MemoryReport:
+        """What a call with these arguments keeps in memory and computes again; print it, or draw it."""
+        return report(self.executable(*args, **kwargs).graph)
+
+    def tradeoff(self, *args: Any, **kwargs: Any) -> Tradeoff:
+        """What less memory would cost: the peak and the repeated steps under ever thriftier plans for all loops."""
+        return tradeoff(self._path(args, kwargs).derived.graph)
+
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""
         from ..ir.dot import to_dot  # networkx is heavy
@@ -249,6 +262,17 @@ class Composed(Compiled):
 
 def _shadows(call: Call, recorded: Recorded) -> list[Any]:
     return [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
+
+
+def rolled(recorded: Recorded) -> Recorded:
+    """The recording with Python's loops as loops of the graph, where they are long."""
+    if len(recorded.graph.nodes) < LONG:
+        return recorded
+    with paused:
+        graph, arrays = reroll(simplify(recorded.graph))
+    inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
+    more = [Capture(x, Symbol(Builder(), v), x) for x, v in zip(arrays, inputs, strict=True)]
+    return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
 
 
 def form_of(recorded: Recorded) -> Any:

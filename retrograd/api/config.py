@@ -110,10 +110,17 @@ class Config:
 
         Loops whose residuals go from one to the other follow their plans. The second may run any number of times.
         """
-        rules = self.rules()
-        parts = [simplify_pass(lower(prune(graph)), rules) for graph in (head, tail)]
-        head, tail = across(parts[0], outs, parts[1], 0, lambda graph: self.checkpoint(self.budget(graph)))
+        head, tail = self.settled(head), self.settled(tail)
+        head, tail = across(head, outs, tail, 0, lambda graph: self.checkpoint(self.budget(graph)))
         return verify(own_outputs(head)), verify(own_outputs(run_again(tail)))
+
+    def settled(self, graph: Graph) -> Graph:
+        """The graph as it is before loops follow their plans."""
+        return simplify_pass(lower(prune(graph)), self.rules())
+
+    def finished(self, graph: Graph) -> Graph:
+        """What the rest of the pipeline makes of that."""
+        return own_outputs(self.checkpoint(self.budget(graph)))
 
     def checkpoint(self, graph: Graph) -> Graph:
         """The pass, with statements that count where that is asked for."""

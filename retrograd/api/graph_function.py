@@ -80,7 +80,8 @@ def _checkpointed_at(
 
     def pullback(cts: Sequence[Any]) -> Sequence[Any]:
         if enclosing() is None:
-            return tail(*kept, *cts)
+            found: Sequence[Any] = tail(*kept, *cts)
+            return found
         return backward([*forward(operands)[n:], *cts])  # both become part of that trace, where the plans hold again
 
     return results[:n], pullback

@@ -6,7 +6,7 @@ as many bytes as its result has. Python's own reference counts then say what liv
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,23 +29,53 @@ class Meter:
     def __init__(self) -> None:
         self.live = self.peak = 0
 
-    def new(self, nbytes: int, scratch: int = 0) -> Block:
-        """A block, made with so many bytes of workspace."""
+    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
+        """A block, made with so many bytes of workspace; the label says by which operation."""
         self.peak = max(self.peak, self.live + nbytes + scratch)
-        return Block(self, nbytes)
+        return Block(self, nbytes, label)
+
+    def freed(self, block: Block) -> None:
+        """Nothing refers to a block any longer."""
+        self.live -= block.nbytes
+
+
+class History(Meter):
+    """Keeps the course over time, and what lived at the peak."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.course: list[int] = []
+        self.blocks: dict[int, tuple[int, int]] = {}
+        self.at_peak: list[tuple[int, int]] = []  # bytes and label
+
+    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
+        """A block, noted."""
+        higher = self.live + nbytes + scratch > self.peak
+        block = super().new(nbytes, scratch, label)
+        self.course.append(self.live + scratch)
+        if nbytes:
+            self.blocks[id(block)] = nbytes, label
+        if higher:
+            self.at_peak = list(self.blocks.values())
+        return block
+
+    def freed(self, block: Block) -> None:
+        """A block is forgotten."""
+        super().freed(block)
+        self.blocks.pop(id(block), None)
 
 
 class Block:
     """An array of which only the size is known; a view of it is the block itself."""
 
-    __slots__ = ("meter", "nbytes")
+    __slots__ = ("label", "meter", "nbytes")
 
-    def __init__(self, meter: Meter, nbytes: int) -> None:
-        self.meter, self.nbytes = meter, nbytes
+    def __init__(self, meter: Meter, nbytes: int, label: int) -> None:
+        self.meter, self.nbytes, self.label = meter, nbytes, label
         meter.live += nbytes
 
     def __del__(self) -> None:
-        self.meter.live -= self.nbytes
+        self.meter.freed(self)
 
     def __getitem__(self, _: Any) -> Block:
         return self
@@ -83,17 +113,31 @@ class _Arrays:
 
 
 class _Sizes(Emitter):
-    """Writes blocks in place of operations, and short loops in place of long ones that take no more memory."""
+    """Writes blocks in place of operations."""
+
+    short = True  # with short loops in place of long ones that take no more memory
+
+    def __init__(self, plan: Plan, scope: Scope) -> None:
+        super().__init__(plan, scope)
+        assert isinstance(scope, _Labelled)
+        self.labels = scope.labels
+
+    def _block(self, value: Value, node: Node) -> str:
+        self.labels.append((value, node))
+        size = value.aval.nbytes if value.aval.kind == "array" else 0
+        return f"__block({size}, {_scratch(node)}, {len(self.labels) - 1})"
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
-        if prim.name in ("sweep", "unsweep"):
+        if not self.short and not (prim.multi and prim.emit is None):
+            pass
+        elif prim.name in ("sweep", "unsweep"):
             node = _shortened(node, made)
         elif prim.name == "scan" and node.attrs["length"] > STEADY and all(v.aval.steps is None for v in node.outputs):
             node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
         elif prim.multi and prim.emit is None:
             for out in node.outputs:
-                self.line(f"{self.assign(out)} = {_block(out, node)}")
+                self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, made)
 
@@ -106,7 +150,7 @@ class _Sizes(Emitter):
         if prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies:
             base = operands[prim.alias]
             return base if base.isidentifier() else "__block(0)"
-        return _block(out, node)
+        return self._block(out, node)
 
     def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
         out = node.out
@@ -114,14 +158,24 @@ class _Sizes(Emitter):
             self.name[out] = self.name[node.inputs[node.prim.writes or 0]]
             self.line(f"__block(0, {_scratch(node)})")
         else:
-            self.line(f"{self.assign(out)} = {_block(out, node)}")
+            self.line(f"{self.assign(out)} = {self._block(out, node)}")
 
     def _ref(self, value: Value, made: dict[Value, Node]) -> str:
-        return self.name[value] if value in self.name else _block(value, made[value])
+        return self.name[value] if value in self.name else self._block(value, made[value])
 
 
-def _block(value: Value, node: Node) -> str:
-    return f"__block({value.aval.nbytes if value.aval.kind == 'array' else 0}, {_scratch(node)})"
+class _InFull(_Sizes):
+    """The same, in as many steps as there are."""
+
+    short = False
+
+
+class _Labelled(Scope):
+    """A scope that numbers the results for which there are blocks."""
+
+    def __init__(self, emitter: type[Emitter]) -> None:
+        super().__init__(emitter)
+        self.labels: list[tuple[Value, Node]] = []
 
 
 def _scratch(node: Node) -> int:
@@ -150,9 +204,31 @@ def peak_bytes(plan: Plan) -> int:
 
     Raises ``Undecided`` where that depends on data.
     """
-    scope = Scope(_Sizes)
-    main = scope.add(plan, plan.order.name)
     meter = Meter()
+    _run(plan, meter, _Sizes)
+    return meter.peak
+
+
+class Course(NamedTuple):
+    """The memory of one call: the most bytes at once, bytes after each operation, and what lived at the peak."""
+
+    peak: int
+    over_time: list[int]
+    at_peak: list[tuple[int, Value | None, Node | None]]
+
+
+def course_of(plan: Plan) -> Course:
+    """The course of memory through all steps. Raises ``Undecided`` where it depends on data."""
+    history = History()
+    labels = _run(plan, history, _InFull)
+    known: list[tuple[int, Value | None, Node | None]]
+    known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
+    return Course(history.peak, history.course, known)
+
+
+def _run(plan: Plan, meter: Meter, emitter: type[_Sizes]) -> list[tuple[Value, Node]]:
+    scope = _Labelled(emitter)
+    main = scope.add(plan, plan.order.name)
     names: dict[str, Any] = {"np": _Arrays(meter), "__block": meter.new, **_hosts(plan.order, meter)}
     for helper in scope.helpers:
         exec(helper, names)  # noqa: S102 - the source of our own declarations
@@ -164,7 +240,7 @@ def peak_bytes(plan: Plan) -> int:
         raise
     except (TypeError, ValueError, KeyError, IndexError) as fault:
         raise InternalError(f"the memory of {plan.order.name} cannot be found: {fault!r}\n{text}") from fault
-    return meter.peak
+    return scope.labels
 
 
 def _hosts(graph: Graph, meter: Meter) -> dict[str, Any]:

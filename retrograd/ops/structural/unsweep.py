@@ -28,6 +28,7 @@ def results(node: Node) -> Parts:
 def _shape(
     *avals: Aval, advance: Graph, back: Graph, consts: int, kept: int, residuals: int, carry: int, arrays: int,
     length: int, reverse: bool, again: bool, way: Any, count: bool, first: Graph | None = None,
+    forth: Any = None,
 ) -> tuple[Aval, ...]:  # fmt: skip
     _, c, states, last, k, xs = Parts((int(length < 0), consts, kept, residuals, carry)).of(avals)
     steps, now = [*map(step_of, xs)], [s.unstacked() for s in states]

@@ -272,7 +272,7 @@ class _Rewriter:
                 "count": self.count, "kept": len(loop.kept), "length": n,
                 "residuals": len(left) - len(loop.kept), "reverse": reverse,
                 "way": place(memory, n).way if n > 0 else place_open(memory)[1],
-                **({} if first is None else {"first": first}),
+                **({} if first is None else {"first": first, "forth": place(memory, n).forth}),
             }  # fmt: skip
             given = [*count, *consts, *left, *carry, *xs]
             results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.outputs])
