@@ -44,7 +44,7 @@ class Gradient(Compiled):
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         simple = simplify(seen.graph)
         lin = linearize(simple, active)
-        if not lin.out_active[0]:
+        if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             what = f"the output of {self!r} does not depend on argument {self.argnums!r}: the gradient is zero"
             warn(what, IndependentOutputWarning)
         returned = self.value or self.has_aux

@@ -51,10 +51,8 @@ class Fn:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The plain callable."""
-        if self._function is None:
-            self._function = self.template.rebuild(self.captures, {})
-        return self._function
+        """The plain callable. It is made anew each time: its globals hold what stands for NumPy's in the trace."""
+        return self.template.rebuild(self.captures, {}) if self._function is None else self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
