@@ -166,8 +166,6 @@ def test_places_from_outside_are_read_at_each_call() -> None:
 
 
 UNSUPPORTED: dict[str, Any] = {
-    "falling": lambda x: np.add.reduceat(x, [2, 0]),
-    "products of runs": lambda x: np.multiply.reduceat(x, [0, 2]),
     "traced runs": lambda x: np.add.reduceat(x, np.argsort(x)),
 }
 

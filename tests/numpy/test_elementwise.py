@@ -349,7 +349,6 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "complex added in place": (lambda x: operator.iadd(x, 1j), TypeError, "same_kind"),
     "complex floor": (lambda x: np.floor(x * 1j), TypeError, "not supported"),
     "an unknown ufunc": (np.frompyfunc(float, 1, 1), rg.UnsupportedError, "other NumPy functions"),
-    "a complex real_if_close": (lambda x: np.real_if_close(x * 1j), rg.UnsupportedError, "use np.real"),
     "casting": (lambda x: np.add(x, 1, dtype=np.float32, casting="safe"), TypeError, "safe"),
     "mask": (lambda x: np.sqrt(x, out=x, where=x), TypeError, "bool"),
     "bits of floats": (lambda x: x & 1, TypeError, "not supported"),

@@ -378,7 +378,7 @@ NAMED: dict[str, tuple[Any, type[Exception]]] = {
     "bound": (lambda x: x[: np.argmax(x[0])], rg.errors.ControlFlowError),
     "compress": (lambda x: np.compress(x[:, 0] > 0, x, axis=0), rg.errors.UnsupportedError),
     "extract": (lambda x: np.extract(x > 0, x), rg.errors.UnsupportedError),
-    "repeated": (lambda x: np.multiply.at(x.copy(), [0, 0], 2.0), rg.errors.UnsupportedError),
+    "repeated": (lambda x: np.multiply.at(x.copy(), np.argmax(x, axis=0), 2.0), rg.errors.UnsupportedError),
     "outside": (lambda x: np.put(LIST, 0, x), rg.errors.CapturedWriteError),
     "outside at": (lambda x: np.add.at(LIST, 0, x[0, 0]), rg.errors.CapturedWriteError),
     "outside copyto": (lambda x: np.copyto(LIST, x[:, :2]), rg.errors.CapturedWriteError),

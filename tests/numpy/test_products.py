@@ -267,7 +267,7 @@ def test_errors_are_those_of_numpy(name: str) -> None:
     assert_same(outcome(rg.jit(ERRORS[name]), [x]), expected)
 
 
-@pytest.mark.parametrize("function", [lambda x: np.polymul(x * [0, 1, 1], x), lambda x: np.einsum("i,i", x > 0, x > 1)])
+@pytest.mark.parametrize("function", [lambda x: np.einsum("i,i", x > 0, x > 1)])
 def test_what_is_not_traced_says_so(function: Any) -> None:
     with pytest.raises(rg.errors.UnsupportedError, match="remedy"):
         rg.jit(function)(distinct((3,)))

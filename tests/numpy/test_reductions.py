@@ -336,8 +336,6 @@ UNSUPPORTED: dict[str, Any] = {
     "quantile method": lambda x: np.quantile(x, 0.5, method="inverted_cdf"),
     "nanquantile method": lambda x: np.nanquantile(x, 0.5, method="hazen"),
     "nanquantile level": lambda x: np.nanquantile(x, np.sin(x[0]) ** 2),
-    "subtract.reduce": np.subtract.reduce,
-    "divide.accumulate": np.divide.accumulate,
 }
 
 

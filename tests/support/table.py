@@ -60,7 +60,9 @@ class Row:
     @property
     def name(self) -> str:
         """``numpy.linalg.inv``, ``numpy.add.reduce`` or ``ndarray.sum``: the first function called, after assignments."""
-        head = re.match(r"[\w.]+", self.code.rpartition(":= ")[2].partition(", ")[2] if ":=" in self.code else self.code)
+        head = re.match(
+            r"[\w.]+", self.code.rpartition(":= ")[2].partition(", ")[2] if ":=" in self.code else self.code
+        )
         assert head is not None
         first, _, rest = head[0].partition(".")
         return f"{'numpy' if first == 'np' else 'ndarray'}.{rest}"
@@ -354,7 +356,7 @@ rows("""
     np.copy(x)
     np.astype(x, np.complex128)
     np.full((2, 2), s)
-    np.full_like([1.0, 2.0], s)
+    np.full_like([1.0, 2.0], s, complex)
     np.linspace(s, 2.0, 4)
     np.logspace(s, 0.5, 4)
     np.r_[v, 1.0, w]
@@ -385,19 +387,19 @@ rows("""
     v.choose([v, w])
 """)
 rows("""
-    (o := x + 0.0, np.fill_diagonal(o, v[0]))[0]
-    (o := x + 0.0, np.put_along_axis(o, np.argsort(x, axis=1), y, 1))[0]
-    (o := x + 0.0, np.put(o, [0, 2], v[:2]))[0]
-    (o := x + 0.0, np.place(o, x > 0, v))[0]
-    (o := x + 0.0, np.putmask(o, x > 0, y))[0]
-    (o := x + 0.0, np.copyto(o, y, where=x > 0))[0]
-    (o := x + 0.0, np.add.at(o, ([0, 0], [1, 1]), v[:2]))[0]
-    (o := x + 0.0, np.add(o, y, out=o, where=x > 0))[0]
-    (o := x + 0.0, o.sort())[0]
-    (o := x + 0.0, o.fill(s))[0]
-    (o := x + 0.0, o.put([0], s))[0]
+    (o := np.copy(x), np.fill_diagonal(o, v[0]))[0]
+    (o := np.copy(x), np.put_along_axis(o, np.argsort(x, axis=1), y, 1))[0]
+    (o := np.copy(x), np.put(o, [0, 2], v[:2]))[0]
+    (o := np.copy(x), np.place(o, x > 0, v))[0]
+    (o := np.copy(x), np.putmask(o, x > 0, y))[0]
+    (o := np.copy(x), np.copyto(o, y, where=x > 0))[0]
+    (o := np.copy(x), np.add.at(o, ([0, 0], [1, 1]), v[:2]))[0]
+    (o := np.copy(x), np.add(o, y, out=o, where=x > 0))[0]
+    (o := np.copy(x), o.sort())[0]
+    (o := np.copy(x), o.fill(s))[0]
+    (o := np.copy(x), o.put([0], s))[0]
 """)
-rows("np.geomspace(s, 4.0, 4)", positive)
+rows("np.geomspace(s, 4.0, 4)", positive, refused="FD")
 rows("""
     np.interp(v, [-2.0, 0.0, 2.0], w)
     np.vander(v, 3)

@@ -53,7 +53,7 @@ def _complex(x: Any, plan: Sequence[tuple[int, int]], inverse: bool, norm: Any) 
 def _transform(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: Any, inverse: bool) -> Any:
     like, x = _operand(function, a, s, axes, norm)
     plan = _plan(x, s, axes)
-    return into(out, as_dtype(_complex(x, plan, inverse, norm), like.dtype) if plan else a)
+    return into(out, as_dtype(_complex(x, plan, inverse, norm), like.dtype) if plan else np.copy(a))
 
 
 def _forward_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: Any) -> Any:

@@ -13,6 +13,8 @@ from .table import implements, lifted
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xp, fp = lifted(x, xp, fp)
+    if x.dtype.kind == "c" or xp.dtype.kind == "c":
+        np.interp(x.shadow, xp.shadow, fp.shadow)  # NumPy's own error
     value = np.dtype(complex if fp.dtype.kind == "c" else float)  # whatever comes in, NumPy computes in these
     wanted = ((x, np.dtype(float)), (xp, np.dtype(float)), (fp, value))
     x, xp, fp = (v if v.dtype == dtype else astype(v, dtype) for v, dtype in wanted)

@@ -20,15 +20,12 @@ from ..ufuncs import UFUNCS
 from .cumulative import accumulated
 from .reductions import ABSENT, array_of, as_dtype, axes_over
 from .shapes import moveaxis, reshape
-from .table import Axis, axis_of, into, lifted, only_default
+from .table import Axis, axis_of, into, lifted
 from .writing import at
 
 
-def _logsumexp(
-    a: Any, axis: Axis, out: Any, keepdims: bool, where: Any = True, initial: Any = ABSENT
-) -> Any:  # fmt: skip
+def _logsumexp(a: Any, axis: Axis, out: Any, keepdims: bool, where: bool) -> Any:
     """``np.logaddexp.reduce``: relative to the maximum, whose own derivative cancels."""
-    only_default("logaddexp.reduce", where=(where, True), initial=(initial, ABSENT))
     a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
     top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
     top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
@@ -61,17 +58,19 @@ def _reduce(
     initial: Any = ABSENT, where: Any = True,
 ) -> Any:  # fmt: skip
     a = array_of(array, initial, where)
-    if ufunc not in REDUCE:
+    masked_or_begun = initial is not ABSENT or where is not True
+    if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
         return into(_only(out), _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where))
     a = a if dtype is None else as_dtype(a, np.dtype(dtype))
     options = {} if initial is ABSENT else {"initial": initial}
     return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
 
 
-def _primitive(ufunc: Any, method: str) -> Any:
+def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:
     """The primitive of which a method makes many; NumPy has these methods of ufuncs of two operands and one result."""
-    if ufunc not in UFUNCS or ufunc.nin != 2:
+    if ufunc.nin != 2:
         getattr(ufunc, method)(np.zeros(2))  # NumPy's own error
+    if ufunc not in UFUNCS or ufunc is np.ldexp or len({dtype, *ufunc.resolve_dtypes((dtype, dtype, None))}) > 1:
         raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "write it as a loop")
     return UFUNCS[ufunc]
 
@@ -92,10 +91,9 @@ def _stepped(prim: Any, first: Any, rest: Any, collect: bool, mask: Any = None) 
 def _reduced_step_by_step(
     ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:  # fmt: skip
-    prim = _primitive(ufunc, "reduce")
     options = {} if initial is ABSENT else {"initial": shadow_of(initial)}
     like = ufunc.reduce(a.shadow, axis, dtype, None, keepdims, where=shadow_of(where), **options)
-    axes = axes_over(a, axis)
+    prim, axes = _primitive(ufunc, "reduce", like.dtype), axes_over(a, axis)
     x = moveaxis(as_dtype(a, like.dtype), axes, range(len(axes)))
     rest = tuple(n for k, n in enumerate(a.shape) if k not in axes)
     x = reshape(x, (math.prod(a.shape[k] for k in axes), *rest))
@@ -119,7 +117,7 @@ def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: A
     like = ufunc.accumulate(a.shadow, axis, dtype)
     if ufunc in ACCUMULATE:
         return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, like.dtype), axis))
-    prim, k = _primitive(ufunc, "accumulate"), axis_of(a, axis)
+    prim, k = _primitive(ufunc, "accumulate", like.dtype), axis_of(a, axis)
     x = moveaxis(as_dtype(a, like.dtype), k, 0)
     if len(x) > 1:
         x = np.concatenate([x[:1], _stepped(prim, x[0], x[1:], True)[1]])

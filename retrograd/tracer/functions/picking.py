@@ -39,7 +39,7 @@ def within(number: Any, n: int, mode: str) -> Any:
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
     (x,) = lifted(a)
-    x = ravel(x) if axis is None else x
+    x = ravel(x) if axis is None or x.ndim == 0 else x
     (k,) = axes_of(x, 0 if axis is None else axis)
     if is_traced(condition):
         return into(out, get(x, (*(slice(None),) * k, *np.nonzero(condition))))

@@ -74,8 +74,10 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
             put_(arr, hit, vals)
     else:
         hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(as_operand(vals))
-        if values.size > 1:  # the k-th place gets the k-th value
-            values = values[np.remainder(np.cumsum(hit) - 1, values.size).reshape(arr.shape)]
+        if values.size == 1:
+            values = values[0]
+        else:  # the k-th place gets the k-th value
+            values = values[np.reshape(np.remainder(np.cumsum(hit) - 1, values.size), arr.shape)]
         assign(arr, np.where(hit, astype(values, arr.dtype), arr))
 
 
