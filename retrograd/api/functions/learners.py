@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError
-from ...tracer.tree import flatten, unflatten
+from ...tracer.tree import Spec, flatten, unflatten
 from ...tracer.where import user_site
 from ..jacobians import jacrev
 from .closures import Fn, converted, is_inexact
@@ -141,18 +141,23 @@ def _flat(value: Fn) -> tuple[Any, Callable[[Any], Fn]]:
 def _table(value: Fn, ct: FunctionCotangent, rates: Rates) -> Fn:
     """The function plus, at the points of the cotangent alone, -α times it."""
     for block in ct.blocks:
-        points, values = flatten(block.inputs)[0], [-rates.alpha * np.asarray(c) for c in flatten(block.cotangent)[0]]
+        points, spec = flatten(block.inputs)
+        values = [-rates.alpha * np.asarray(c) for c in flatten(block.cotangent)[0]]
         if not block.sizes:
             points, values = [np.asarray(x)[None] for x in points], [v[None] for v in values]
-        value = converted(_with_entries(value, points, values))
+        value = converted(_with_entries(value, points, spec, values))
     return value
 
 
-def _with_entries(base: Fn, points: list[Any], values: list[Any]) -> Callable[..., Any]:
+def _with_entries(base: Fn, points: list[Any], inputs: Spec, values: list[Any]) -> Callable[..., Any]:
     def table(*args: Any) -> Any:
+        leaves, given = flatten(args)
+        shapes = [p.shape[1:] for p in points]
+        if given != inputs or [np.shape(x) for x in leaves] != shapes:
+            return base(*args)
         out, spec = flatten(base(*args))
         hit: Any = True
-        for point, x in zip(points, flatten(args)[0], strict=True):
+        for point, x in zip(points, leaves, strict=True):
             same = point == x
             hit = np.logical_and(hit, np.all(np.reshape(same, (len(same), -1)), axis=1))
         added = (np.sum(np.where(np.reshape(hit, (-1, *(1,) * (v.ndim - 1))), v, 0.0), axis=0) for v in values)
