@@ -22,6 +22,8 @@ from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, permute, reshape
 from .patterns import NUMBER, Rule
 
+PAST = 4  # writes elsewhere that a read is moved past
+
 
 def _real(x: Symbol) -> Symbol | None:
     """x itself, but for complex numbers: their product with 1 has the terms 0·inf and 0 - 0."""
@@ -55,6 +57,29 @@ def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:
 def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
     """What was written at an index that is an operand, read there."""
     return v if shifted(i, 1) == j else None
+
+
+def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
+    """A read of another part than the last few writes changed: from before them, or what one of them wrote."""
+    if not _apart(i, j):
+        return None
+    for _ in range(PAST):
+        before = x.builder.made.get(x.value)
+        if before is None or before.prim is not setitem or len(before.inputs) != 2:
+            break
+        if before.attrs["index"] == i:
+            return x.builder.symbol(before.inputs[1])
+        if not _apart(i, before.attrs["index"]):
+            break
+        x = x.builder.symbol(before.inputs[0])
+    return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
+
+
+def _apart(i: Index, j: Index) -> bool:
+    """Whether two indices of ints and full slices name different elements."""
+    if not all(type(a) is int or a == slice(None) for a in (*i, *j)):
+        return False
+    return any(type(a) is type(b) is int and a != b and (a >= 0) == (b >= 0) for a, b in zip(i, j, strict=False))
 
 
 def _added(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
@@ -144,6 +169,7 @@ EXACT = [
     Rule(lambda x, a: cast(x, aval=a), lambda x, a: x if x.aval == a else None),
     Rule(lambda x, i: getitem(x, index=i), _whole),
     Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
+    Rule(lambda x, v, i, j: getitem(setitem(x, v, index=j), index=i), _past),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),

@@ -1,0 +1,197 @@
+"""reroll: Graph → Graph in which operations that repeat become a scan, as before Python unrolled the loop.
+
+``unrolled`` says which stretches are loops; all else stays as it is. The scan computes the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph, Node, Value
+from ..ir.types import Aval
+from ..ops.index import getitem
+from ..ops.shape import broadcast_to, iota, move_axis
+from ..ops.structural.loops import Layout, make_scan
+from .prune import prune
+from .repeats import NODES
+from .unrolled import Finder, Loop, Register, is_number
+
+
+def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph with its loops, also those in loops, and the arrays that are its further inputs.
+
+    These hold numbers that differ from step to step. Values keep their bits.
+    """
+    arrays: list[np.ndarray[Any, Any]] = []
+    while len(graph.nodes) >= NODES:
+        smaller = _rolled(graph, arrays)
+        if smaller is graph:
+            break
+        graph = prune(smaller)
+    return graph, arrays
+
+
+def _rolled(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> Graph:
+    loops = {loop.start: loop for loop in Finder(graph).loops()}
+    if not loops:
+        return graph
+    b = Builder()
+    b.share_inputs(graph)
+    target = _Target(b, graph, {v: b.symbol(v) for v in graph.inputs})
+    nodes = [node for node in graph.nodes if not is_number(node)]
+    i = 0
+    while i < len(nodes):
+        if i in loops:
+            loop = loops[i]
+            copies = [nodes[k : k + loop.period] for k in range(loop.start, loop.end, loop.period)]
+            _place(target, loop, copies, [_numbers(b, numbers, arrays) for numbers in loop.columns.values()])
+            i = loop.end
+            continue
+        outs = b.copy_node(nodes[i], [target.at(v).value for v in nodes[i].inputs])
+        target.env.update(zip(nodes[i].outputs, outs, strict=True))
+        i += 1
+    return b.graph(graph.name, [target.at(v) for v in graph.outputs])
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """The new graph, and what values of the old one are in it."""
+
+    b: Builder
+    graph: Graph
+    env: dict[Value, Symbol]
+
+    def at(self, value: Value) -> Symbol:
+        """A value of the old graph in the new one; a number is made where it is first needed."""
+        if value not in self.env:
+            self.env[value] = self.b.copy_node(self.graph.producer[value], ())[0]
+        return self.env[value]
+
+
+class _Step:
+    """The body of a loop: the nodes of a copy, with operands from inputs instead of other copies."""
+
+    def __init__(self, target: _Target, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
+        self.target, self.loop = target, loop
+        self.b = Builder()
+        self.constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
+        self.rows = {r: [self._like(nodes, r.slot, r.out) for _ in range(r.back)] for r in loop.registers}
+        for slot, out in held:
+            self._like(nodes, slot, out)
+        self.values = {(slot, 0): self._like(nodes, slot, 0) for slot in loop.reads}
+        self.columns = {c: self.b.input(Aval((), c[0].aval.dtype, "scalar")) for c in loop.columns}
+        for slot, node in enumerate(nodes):
+            if slot in loop.writes:
+                self.values[slot, 0] = self._operand(slot, 1, node)
+            elif slot not in loop.reads:
+                self._copy(slot, node)
+
+    def _like(self, nodes: Sequence[Node], slot: int, out: int) -> Symbol:
+        value = nodes[slot].outputs[out]
+        return self.b.input(value.aval, value.hint)
+
+    def _copy(self, slot: int, node: Node) -> None:
+        ins = [self._operand(slot, i, node).value for i in range(len(node.inputs))]
+        self.b.where, self.b.replica = node.where, node.replica
+        outs = self.b.emit(node.prim, ins, node.attrs, [v.hint for v in node.outputs])
+        self.b.replica = 0
+        self.values.update({(slot, k): x for k, x in enumerate(outs)})
+
+    def _operand(self, slot: int, i: int, node: Node) -> Symbol:
+        source, aval = self.loop.sources[slot, i], node.inputs[i].aval
+        if isinstance(source, Register):
+            return self.rows[source][-1]
+        if isinstance(source, Value):
+            if source in self.constants:
+                return self.constants[source]
+            return self.b.copy_node(self.target.graph.producer[source], ())[0]
+        if source in self.columns:
+            x = self.columns[source]
+            return x if aval.kind == "scalar" else broadcast_to(x, aval.shape)
+        return self.values[source]
+
+    def carry(self) -> list[Symbol]:
+        """What the registers hold after the step."""
+        return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
+
+
+def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], numbers: Sequence[Symbol]) -> None:
+    """Put the loop into the new graph, and name what is read after it."""
+    b, nodes = target.b, copies[0]
+    b.where = nodes[0].where
+    registers = list(loop.registers)
+    carried = {(r.slot, r.out) for r in registers}
+    held = [key for key in loop.final if key not in loop.collected and key not in carried]
+    step = _Step(target, loop, nodes, held)
+    ys = [step.values[slot, 0] for slot in loop.writes] + [step.values[key] for key in loop.collected]
+    carry = step.carry()
+    body = step.b.graph("body", [*carry, *(step.values[key] for key in held), *ys])
+    operands = [
+        *map(target.at, loop.constants),
+        *(target.at(v) for r in registers for v in reversed(r.first)),
+        *(b.zeros(step.values[key].aval) for key in held),
+        *(_sliced(b, target.at(nodes[s].inputs[0]), nodes[s], moving, loop.copies) for s, moving in loop.reads.items()),
+        *numbers,
+    ]
+    parts = Layout(len(loop.constants), len(carry) + len(held), len(ys))
+    ended, arrays, _ = make_scan(b, body, parts, operands, loop.copies, False)
+    rows = accumulate((r.back for r in registers), initial=0)
+    final = {(r.slot, r.out): ended[row] for r, row in zip(registers, rows, strict=False)}
+    final |= dict(zip(held, ended[len(carry) :], strict=True))
+    target.env.update({copies[-1][slot].outputs[out]: x for (slot, out), x in final.items()})
+    _write(target, loop, copies, arrays[: len(loop.writes)])
+    for (slot, out), y in zip(loop.collected, arrays[len(loop.writes) :], strict=True):
+        b.where = nodes[slot].where
+        target.env.update({copy[slot].outputs[out]: getitem(y, index=(k,)) for k, copy in enumerate(copies)})
+
+
+def _write(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
+    """What the copies wrote, written at once."""
+    for (slot, moving), y in zip(loop.writes.items(), arrays, strict=True):
+        node, b = copies[0][slot], target.b
+        index = _along(node.attrs["index"], *moving, loop.copies)
+        b.where = node.where
+        moved = move_axis(y, 0, _axis(node.attrs["index"], moving[0]))
+        base = target.at(node.inputs[0])
+        target.env[copies[-1][slot].out] = b.emit(node.prim, (base.value, moved.value), {"index": index})[0]
+
+
+def _along(index: tuple[Any, ...], position: int, first: int, step: int, copies: int) -> tuple[Any, ...]:
+    """The index of all copies: a slice in place of the int that counts."""
+    stop: int | None = first + step * copies
+    if stop is not None and (stop >= 0) != (first >= 0):  # it counted to the end of the axis
+        stop = None
+    return (*index[:position], slice(first, stop, None if step == 1 else step), *index[position + 1 :])
+
+
+def _axis(index: tuple[Any, ...], position: int) -> int:
+    """The axis of the result that this part of the index makes."""
+    return sum(type(item) is not int for item in index[:position])
+
+
+def _sliced(b: Builder, x: Symbol, node: Node, moving: tuple[int, int, int], copies: int) -> Symbol:
+    """What the copies read, along a first axis."""
+    index = node.attrs["index"]
+    b.where = node.where
+    part = getitem(x, index=_along(index, *moving, copies))
+    return move_axis(part, _axis(index, moving[0]), 0)
+
+
+def _numbers(b: Builder, numbers: np.ndarray[Any, Any], arrays: list[np.ndarray[Any, Any]]) -> Symbol:
+    """The numbers of all steps: integers that count are counted, others are an input."""
+    flat = Aval(numbers.shape, numbers.dtype)
+    count = np.arange(len(numbers))
+    first, step = numbers[0].item(), (numbers[1] - numbers[0]).item()
+    if numbers.dtype == np.int64 and (first + step * count == numbers).all():
+        steps: Any = b.emit(iota, (), {"aval": flat})[0]
+        steps = steps if step == 1 else steps * step
+        counted: Symbol = steps if first == 0 else steps + first
+        return counted
+    arrays.append(numbers)
+    return b.input(flat)

@@ -1,0 +1,295 @@
+"""Loops that Python unrolled while it was traced become loops again: the same bits, and about one body to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir import evaluate, verify
+from retrograd.passes.reroll import reroll
+from retrograd.passes.simplify import simplify
+
+T = 150
+
+
+def recurrent(w, u, xs, start):
+    h = np.zeros((T + 1, 3))
+    h[0] = start
+    loss = 0.0
+    for t in range(T):
+        h[t + 1] = np.tanh(w @ h[t] + u @ xs[t])
+        loss = loss + np.sum(h[t + 1] ** 2)
+    return loss, h
+
+
+def lorenz(s, p):
+    def slope(x, y, z):
+        return p[0] * (y - x), x * (p[1] - z) - y, x * y - p[2] * z
+
+    x = tuple(s)
+    for _ in range(T):
+        a = slope(*x)
+        b = slope(*(v + 0.005 * k for v, k in zip(x, a, strict=True)))
+        x = tuple(v + 0.01 * k for v, k in zip(x, b, strict=True))
+    return x[0] * x[1] + x[2]
+
+
+def jacobi(u, f):
+    for _ in range(T):
+        v = u.copy()
+        v[1:-1] = 0.5 * (u[:-2] + u[2:] - f[1:-1])
+        u = v
+    return np.sum(u * u)
+
+
+def sum_of_elements(x):
+    return sum((x[i] * 1.5 + np.sin(x[i])) ** 2 for i in range(T))
+
+
+def with_time(x):
+    for t in range(T):
+        x = x + 0.1 * t * np.sin(x) * np.exp(-x * x) - x / 7.0
+    return x
+
+
+def with_irregular_numbers(x):
+    for t in range(T):
+        x = x * np.cos(float(t)) + np.sin(x) * 0.3 + 1.0 / (t + 1.0)
+    return x
+
+
+def leapfrog(start):
+    u = np.zeros((T + 2, 4))
+    u[0] = start
+    u[1] = start * 0.9
+    for t in range(1, T + 1):
+        u[t + 1] = 2.0 * u[t] - u[t - 1] - 0.1 * np.sin(u[t])
+    return np.sum(u**2), u[T // 2]
+
+
+def backwards(xs):
+    c = np.zeros(3)
+    for t in range(T):
+        c = np.tanh(0.5 * c + xs[T - 1 - t] * c + 0.1)
+    return c
+
+
+def every_state(x):
+    states = []
+    for _ in range(T):
+        x = np.sin(x) + 0.1 * x * x * x
+        states.append(x)
+    return np.stack(states)
+
+
+def loops_in_loops(x):
+    for _ in range(T // 3):
+        for _ in range(20):
+            x = np.sin(x) * 0.9 + 0.1 * x * x
+        x = x / (1.0 + np.sum(x * x))
+    return x
+
+
+def two_loops(x):
+    for _ in range(T):
+        x = np.sin(x) * 0.9 + 0.2 + x * 0.01
+    y = np.sum(x)
+    for _ in range(T):
+        x = np.cos(x) * 0.1 * y + np.tanh(x) - 0.1 * x
+    return x
+
+
+def swapped(a, b):
+    for _ in range(T):
+        a, b = 0.9 * b, np.sin(a) + 0.1 * b * a
+    return a + b
+
+
+def columns(m):
+    total = np.zeros(3)
+    for j in range(T):
+        total = total + np.sin(m[:, j]) * m[1, j] + total * 0.01
+    return total
+
+
+def filled_columns(x):
+    out = np.zeros((3, T))
+    for j in range(T):
+        x = np.sin(x) * 1.1 + 0.01 * x * x
+        out[:, j] = x
+    return out
+
+
+def filled_backwards(x):
+    out = np.zeros(T)
+    s = 0.0
+    for j in range(T):
+        s = s * 0.5 + x[j] * x[j] + np.sin(s)
+        out[-1 - j] = s
+    return out
+
+
+def added_into(x, y):
+    out = y * 2.0
+    for i in range(T):
+        out[i] += np.sin(x[i]) * x[i] + 0.25 * x[i]
+    return out
+
+
+def every_third(x):
+    total = 0.0
+    for i in range(T):
+        total = total + x[3 * i] * np.cos(x[3 * i]) * 0.3 + total * total * 0.01
+    return total
+
+
+def a_different_first_step(x):
+    y = x
+    for t in range(T):
+        y = np.sin(x) if t == 0 else np.sin(y) * 0.5 + y * y * 0.1
+    return y
+
+
+def one_irregular_step(x):
+    for t in range(2 * T):
+        x = np.sin(x) * 0.5 + x * x * 0.1
+        if t == T:
+            x = x * 3.0
+    return x
+
+
+R = np.random.default_rng(7)
+PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
+    (recurrent, (R.normal(size=(3, 3)), R.normal(size=(3, 2)), R.normal(size=(T, 2)), R.normal(size=3)), 12),
+    (lorenz, (np.array([1.0, 2.0, 3.0]), np.array([10.0, 28.0, 8.0 / 3.0])), 60),
+    (jacobi, (R.normal(size=12), R.normal(size=12)), 25),
+    (sum_of_elements, (R.normal(size=T),), 12),
+    (with_time, (R.normal(size=3),), 120),  # 0.1 * 10 is 1, and a factor 1 is dropped: the loop begins after it
+    (with_irregular_numbers, (R.normal(size=3),), 30),
+    (leapfrog, (R.normal(size=4),), 40),
+    (backwards, (R.normal(size=(T, 3)),), 25),
+    (every_state, (R.normal(size=3),), 3 * T),
+    (loops_in_loops, (R.normal(size=3),), 40),
+    (two_loops, (R.normal(size=3),), 40),
+    (swapped, (R.normal(size=3), R.normal(size=3)), 20),
+    (columns, (R.normal(size=(3, T)),), 20),
+    (filled_columns, (R.normal(size=3),), 20),
+    (filled_backwards, (R.normal(size=T),), 30),
+    (added_into, (R.normal(size=T), R.normal(size=T)), 20),
+    (every_third, (0.1 * R.normal(size=3 * T),), 30),
+    (a_different_first_step, (R.normal(size=3),), 30),
+    (one_irregular_step, (R.normal(size=3),), 60),
+]
+every_program = pytest.mark.parametrize(("program", "args", "most"), PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+
+
+@every_program
+def test_the_graph_is_small_and_keeps_every_bit(
+    program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrograd.api.compiled.LONG", 10**9)
+    traced = simplify(rg.trace(program)(*args))
+    rolled, arrays = reroll(traced)
+    verify(rolled)
+    assert len(rolled.nodes) <= most < len(traced.nodes)
+    before, after = evaluate(traced, args), evaluate(rolled, [*args, *arrays])
+    for x, y in zip(before, after, strict=True):
+        assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+    assert [v.aval for v in traced.outputs] == [v.aval for v in rolled.outputs]
+
+
+@every_program
+def test_compiled_values_are_plain_numpys(program: Callable[..., Any], args: tuple[Any, ...], most: int) -> None:
+    compiled = rg.jit(program)
+    np.testing.assert_equal(_leaves(compiled(*args)), _leaves(program(*args)))
+
+
+@every_program
+def test_gradients_agree_with_those_of_the_unrolled_graph(
+    program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(*args: Any) -> Any:
+        return sum(np.sum(y * 0.7 + y * y) for y in _leaves(program(*args)))
+
+    gradient = rg.grad(loss, argnums=tuple(range(len(args))))
+    rolled = gradient(*args)
+    rg.check_grads(loss, args, order=1, modes=("fwd", "rev"))
+    monkeypatch.setattr("retrograd.api.compiled.LONG", 10**9)
+    unrolled = rg.grad(loss, argnums=tuple(range(len(args))))(*args)
+    for x, y in zip(rolled, unrolled, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+
+
+def _leaves(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def test_short_loops_stay_unrolled() -> None:
+    def f(x):
+        for _ in range(20):
+            x = np.sin(x) * 0.5
+        return x
+
+    assert "for " not in rg.jit(f).source(np.ones(3))
+
+
+def test_the_source_is_a_loop() -> None:
+    source = rg.jit(recurrent).source(*PROGRAMS[0][1])
+    assert source.count("np.tanh") == 1
+    assert f"range({T})" in source
+
+
+def test_second_derivatives_and_lanes_go_through_the_loop() -> None:
+    def f(x):
+        for _ in range(200):
+            x = x + 0.01 * np.sin(x) * x
+        return np.sum(x)
+
+    x = np.array([0.3, 0.7])
+    second = rg.hessian(f)(x)
+    slope = rg.grad(f)
+    h = 1e-5
+    for i in range(2):
+        step = h * np.eye(2)[i]
+        np.testing.assert_allclose(second[i], (slope(x + step) - slope(x - step)) / (2 * h), rtol=1e-6, atol=1e-7)
+    lanes = rg.vmap(rg.grad(f))(np.stack([x, 2 * x]))
+    np.testing.assert_allclose(lanes[1], slope(2 * x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [3, 2048, 10_000])
+def test_large_states_are_not_overwritten(n: int) -> None:
+    def f(x):
+        y = x * 0.5
+        for _ in range(120):
+            z = y * 0.9
+            z += 0.1 * x
+            y = z * 0.99 + y * 0.001
+            y[0] = z[1] * x[0]
+        return y
+
+    x = np.random.default_rng(0).standard_normal(n)
+    with rg.config(exact=True):
+        np.testing.assert_array_equal(rg.jit(f)(x), f(x))
+    g = rg.grad(lambda x: np.sum(f(x) ** 2))(x)
+    h = 1e-6
+    for i in (0, 1, n - 1):
+        e = np.zeros(n)
+        e[i] = h
+        numeric = (np.sum(f(x + e) ** 2) - np.sum(f(x - e) ** 2)) / (2 * h)
+        np.testing.assert_allclose(g[i], numeric, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [lorenz, recurrent, jacobi])
+def test_ten_thousand_iterations(program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "T", 10_000)
+    args = next(args for f, args, _ in PROGRAMS if f is program)
+    if program is recurrent:
+        args = (*args[:2], np.random.default_rng(0).normal(size=(10_000, 2)), args[3])
+    compiled = rg.jit(program)
+    np.testing.assert_equal(_leaves(compiled(*args)), _leaves(program(*args)))
+    assert len(compiled.graph(*args).nodes) < 100
