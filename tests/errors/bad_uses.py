@@ -925,6 +925,115 @@ def a_rule_of_ones_own_that_closes_over_a_traced_value():
     rg.grad(f)(X, W)
 
 
+# --------------------------------------------------------------------------------------------- function values
+
+
+@bad(errors.HigherOrderCotangentError)
+def a_function_value_that_is_differentiated_inside():
+    def f(g, x):
+        return rg.grad(g)(x)  # <-
+
+    rg.vjp(f, np.sin, 0.5, fns="pairs")
+
+
+@bad(errors.HigherOrderCotangentError)
+def a_function_value_in_an_inner_jvp():
+    rg.grad(lambda g, x: rg.jvp(lambda y: g(y), (x,), (1.0,))[1], fns="pairs")(np.sin, 0.5)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_function_value_that_is_kept():
+    kept = []
+    rg.vjp(lambda g, x: (kept.append(g), g(x))[1], np.sin, 0.5, fns="pairs")
+    kept[0](0.5)  # <-
+
+
+@bad(errors.LeakedTracerError)
+def a_function_value_in_a_compiled_function_that_outlives_it():
+    kept = []
+
+    @rg.jit
+    def inner(x):
+        return kept[-1](2.0) * x
+
+    def f(g, x):
+        kept.append(g)
+        return inner(x)
+
+    for g in (np.sin, np.cos):
+        rg.vjp(f, g, 0.5, fns="pairs")  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_function_value_called_by_keyword():
+    rg.vjp(lambda g: g(x=0.5), lambda x: x, fns="pairs")  # <-
+
+
+@bad(errors.UnsupportedError)
+def a_function_value_in_a_loop_of_unknown_length():
+    def f(g, x):
+        return rg.while_loop(lambda c: c < 10.0, lambda c: c + g(c) ** 2 + 1.0, x)  # <-
+
+    rg.vjp(f, np.sin, 0.5, fns="pairs")
+
+
+@bad(errors.UnsupportedError)
+def a_function_value_in_a_branch_within_a_trace():
+    def f(x):
+        run = lambda g, y: rg.cond(y > 0.0, lambda: g(y), lambda: y)  # noqa: E731 - one line
+        return rg.vjp(run, np.sin, x, fns="pairs")[1](1.0)[0].pair(np.cos)  # <-
+
+    rg.jit(f)(0.5)
+
+
+@bad(errors.OptionError)
+def a_form_of_cotangents_that_there_is_not():
+    rg.grad(lambda g: g(0.5), fns="lists")  # <-
+
+
+@bad(errors.OptionError)
+def a_learner_that_there_is_not():
+    rg.fit_pairs(lambda x, a=1.0: a * x, [(1.0, 1.0)], "adam")  # <-
+
+
+@bad(errors.OptionError)
+def a_function_without_captures_to_learn():
+    rg.fit_pairs(np.sin, [(1.0, 1.0)])  # <-
+
+
+@bad(errors.TreeError)
+def a_number_as_the_cotangent_of_a_function():
+    rg.vjp(lambda a: lambda x: a * x, 2.0)[1](3.0)  # <-
+
+
+@bad(errors.TreeError)
+def triples_as_the_cotangent_of_a_function():
+    rg.vjp(lambda a: lambda x: a * x, 2.0)[1]([(1.0, 2.0, 3.0)])  # <-
+
+
+@bad(errors.TreeError)
+def a_number_as_the_tangent_of_a_function():
+    rg.jvp(lambda g: g(0.5), (np.sin,), (1.0,))  # <-
+
+
+@bad(errors.ShapeError)
+def a_pair_of_another_shape():
+    rg.FunctionCotangent([(0.5, np.ones(2))]).pull_into(lambda x, a=1.0: a * x)  # <-
+
+
+@bad(errors.CapturedTracerError)
+def a_traced_value_that_closure_conversion_does_not_find():
+    class Box:
+        value: Any
+
+    def f(x):
+        box = Box()
+        box.value = x
+        return rg.closure_convert(lambda y: box.value * y, 1.0)  # <-
+
+    rg.jit(f)(2.0)
+
+
 # ------------------------------------------------------------------------------------------- the package's own
 
 
