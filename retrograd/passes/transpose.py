@@ -60,6 +60,8 @@ def transpose_into(
     for node in reversed(backward):
         out_cts = [ct_of.pop(v, None) for v in node.outputs]
         if any(ct is not None for ct in out_cts):
+            if node.prim.writes is not None:  # into the cotangent, too, which of a 0-d array may be a number
+                out_cts = [ct and b.coerce(ct, _plain(ct.aval)) for ct in out_cts]
             operands: list[Any] = [Linear(v.aval) if v in linear else known[v] for v in node.inputs]
             b.where, b.replica = node.where, node.replica
             _transpose_node(b, node, operands, out_cts, ct_of)
@@ -87,7 +89,7 @@ def _transpose_node(
         if not isinstance(rule, Pull):
             raise InternalError(f"{prim.name} is not linear in operand {i}", where=node.where)
         if rule.into:
-            total = ct_of.get(value) or b.zeros(_plain(value.aval))
+            total = b.coerce(ct_of.get(value) or b.zeros(_plain(value.aval)), _plain(value.aval))
             ct_of[value] = rule.rule(total, ct, *operands, **node.attrs)
         else:
             _accumulate(ct_of, value, rule.rule(ct, *operands, **node.attrs))

@@ -137,7 +137,7 @@ def _as(function: Function, obj: Any) -> Any:
 def _joined(obj: Any) -> Any:
     """Nested lists that hold tracers as one array."""
     if isinstance(obj, (list, tuple)) and holds_tracers(obj):
-        return np.stack([x if isinstance(x, Tracer) else array(x) for x in obj])
+        return np.stack([x if isinstance(x, Tracer) else array(x) for x in obj]).copy()
     return obj
 
 

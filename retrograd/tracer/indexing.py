@@ -239,7 +239,7 @@ def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
     check_writable(x, trace)
     trace.builder.where = user_site(3)[0]
     make_traced(x)
-    if not shape and mask.shape == part.shape:
+    if mask.ndim and not shape and mask.shape == part.shape:
         new = putmask(read(part), symbol_in(trace, wide), cast_to(value, Aval((), x.dtype, "scalar"), trace))
     else:
         chosen = broadcast_to(symbol_in(trace, wide), part.shape)

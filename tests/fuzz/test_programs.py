@@ -22,7 +22,7 @@ def compiled(source: str) -> Callable[..., Any]:
     """The program as a function whose source tracebacks can show."""
     name = f"<fuzz {hash(source)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    scope: dict[str, Any] = {"np": np, "__name__": "fuzzed"}
+    scope: dict[str, Any] = {"np": np, "rg": rg, "__name__": "fuzzed"}
     exec(compile(source, name, "exec"), scope)
     function: Callable[..., Any] = scope["f"]
     return function

@@ -8,7 +8,8 @@ import numpy as np
 
 from ...ops import cumulative
 from ..array import apply, shadow_of
-from .reductions import ABSENT, array_of, as_dtype
+from ..ufuncs import copy
+from .reductions import ABSENT, array_of, as_dtype, summed_in
 from .shapes import ravel
 from .table import Axis, as_array, axes_of, axis_of, implements, into, shadow_dtype
 
@@ -20,20 +21,19 @@ def accumulated(prim: Any, a: Any, axis: Axis) -> Any:
     return apply(prim, [x], axis=axis_of(x, 0 if axis is None else axis), reverse=False)
 
 
-def _running(prim: Any, ufunc: Any, a: Any, axis: Axis, dtype: Any) -> Any:
+def _running(prim: Any, ufunc: Any, a: Any, axis: Axis, dtype: Any, out: Any) -> Any:
     a = as_array(a)
-    wanted = np.dtype(dtype) if dtype is not None else ufunc.accumulate(np.zeros(1, a.dtype)).dtype
-    return accumulated(prim, as_dtype(a, wanted), axis)
+    return into(out, accumulated(prim, as_dtype(a, summed_in(ufunc, a, dtype, out)), axis))
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) -> Any:
-    return into(out, _running(cumulative.cumsum, np.add, a, axis, dtype))
+    return _running(cumulative.cumsum, np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) -> Any:
-    return into(out, _running(cumulative.cumprod, np.multiply, a, axis, dtype))
+    return _running(cumulative.cumprod, np.multiply, a, axis, dtype, out)
 
 
 def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool) -> Any:
@@ -132,6 +132,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: Any = 1) -> A
     x = as_dtype(f, np.dtype(float)) if f.dtype.kind in "iu" else f
     kind = x.dtype if x.dtype.kind in "fc" else np.dtype(float)
     found = tuple(as_dtype(_slope(x, h, k, edge_order), kind) for k, h in zip(axes, spacings, strict=True))
+    found = tuple(copy(x, "F" if f.shadow.flags.fnc else "C") for x in found)
     return found[0] if len(found) == 1 else found
 
 

@@ -18,7 +18,7 @@ from ..creation import fresh
 from ..trace import unsupported
 from ..ufuncs import UFUNCS
 from .cumulative import accumulated
-from .reductions import ABSENT, array_of, as_dtype, axes_over
+from .reductions import ABSENT, array_of, as_dtype, axes_over, summed_in
 from .shapes import moveaxis, reshape
 from .table import Axis, axis_of, into, lifted
 from .writing import at
@@ -114,6 +114,8 @@ def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: A
     a = array_of(array)
     if a.ndim == 0:
         ufunc.accumulate(a.shadow, axis)  # NumPy's own error
+    if ufunc in (np.add, np.multiply):
+        dtype = summed_in(ufunc, a, dtype, _only(out))
     like = ufunc.accumulate(a.shadow, axis, dtype)
     if ufunc in ACCUMULATE:
         return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, like.dtype), axis))

@@ -22,6 +22,10 @@ REMEDY = "write it with np.concatenate"
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     (x,) = lifted(array)
+    return copy(_padded(x, pad_width, mode, options), "F" if x.shadow.flags.fnc else "C")
+
+
+def _padded(x: Tracer, pad_width: Any, mode: Any, options: dict[str, Any]) -> Any:
     widths = _pairs(plain(pad_width, "pad_width"), x.ndim)
     if not isinstance(mode, str) or mode == "empty":
         raise unsupported("np.pad with a function, or with mode 'empty'", REMEDY)
@@ -30,7 +34,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     for value in options.values():
         np.broadcast_to(shadow_of(value), (x.ndim, 2))  # NumPy's own error
     if not np.any(widths):
-        return copy(x)
+        return x
     for axis, (before, after) in enumerate(widths):
         if before or after:
             x = _along(x, axis, int(before), int(after), mode, options)

@@ -24,7 +24,7 @@ def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "
     x = ravel(x) if axis is None or x.ndim == 0 else x
     (k,) = axes_of(x, 0 if axis is None else axis)
     found = get(x, (*(slice(None),) * k, within(indices, x.shape[k], mode)))
-    return into(out, copy(found) if isinstance(found, Tracer) and found.parent is not None else found)
+    return into(out, copy(found, "C") if isinstance(found, Tracer) else found)
 
 
 def within(number: Any, n: int, mode: str) -> Any:

@@ -87,7 +87,7 @@ def tile(A: Any, reps: Any) -> Any:
         return copy(reshape(x, shape))
     wide = reshape(x, tuple(n for s in shape for n in (1, s)))
     wide = broadcast_to(wide, tuple(n for pair in zip(counts, shape, strict=True) for n in pair))
-    return reshape(wide, tuple(c * s for c, s in zip(counts, shape, strict=True)))
+    return copy(reshape(wide, tuple(c * s for c, s in zip(counts, shape, strict=True))))
 
 
 @implements(np.resize)

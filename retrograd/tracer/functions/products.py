@@ -90,18 +90,24 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     a, b = common(*lifted(a, b))
     if not (a.ndim and b.ndim):
-        return into(out, np.multiply(a, b))
+        return into(out, _scaled(a, b))
     last = b.ndim - (1 if b.ndim == 1 else 2)
     if a.shape[-1] != b.shape[last]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     return into(out, _tensor_product(a, [a.ndim - 1], b, [last]))
 
 
+def _scaled(a: Any, b: Any) -> Any:
+    """A number times an array; of floating-point numbers NumPy adds it to zeros, so that none is negative."""
+    product = np.multiply(a, b)
+    return (product + 0.0).copy() if product.size > 1 and product.dtype.char in "fd" else product
+
+
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     a, b = common(*lifted(a, b))
     if not (a.ndim and b.ndim):
-        return np.multiply(a, b)
+        return _scaled(a, b)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     return _tensor_product(a, [a.ndim - 1], b, [b.ndim - 1])

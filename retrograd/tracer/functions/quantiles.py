@@ -66,27 +66,26 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
-    unit = a.dtype.type(scale) if a.dtype.kind == "f" else scale
     lines = Lines(a, axis)
     if isinstance(q, Tracer) and not q.const:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
-        levels: Any = q if scale == 1 else np.divide(q, unit)
+        levels: Any = q if scale == 1 else np.divide(q, scale)
         flat = levels if levels.ndim < 2 else ravel(levels)
         found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
     else:
-        levels = np.true_divide(shadow_of(q), unit)
-        found = _at_known(lines, levels, method, example.dtype if skip else None)
+        levels = np.true_divide(shadow_of(q), scale)
+        found = _at_known(lines, levels, method, skip, example.dtype)
     return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
 
 
-def _at_known(lines: Lines, levels: Any, method: str, skip: Any) -> Any:
-    """Quantiles at plain numbers; ``skip`` is the dtype of the result where NaN are skipped."""
+def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) -> Any:
+    """Quantiles at plain numbers; ``dtype`` is that of the result, in which NumPy interpolates."""
     rows = np.asarray(levels, float).reshape(-1).tolist()
-    if skip is None:
+    array = as_dtype(lines.array, dtype)
+    if not skip:
         given: Any = tuple(rows) if levels.ndim else rows[0]
-        return apply(ops.quantile, [lines.array], axis=lines.axis, q=given, method=method)
-    array = as_dtype(lines.array, skip)
+        return apply(ops.quantile, [array], axis=lines.axis, q=given, method=method)
     each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
     return np.stack(each) if levels.ndim else each[0]
 

@@ -12,6 +12,7 @@ from ...ops import reduce
 from ...ops.cumulative import prod as prod_
 from ...ops.elementwise import cast
 from ..array import Tracer, apply, shadow_of
+from ..trace import unsupported
 from ..ufuncs import astype
 from .shapes import ravel, reshape
 from .table import Axis, as_array, axes_of, axis_of, implements, into, lifted, shadow_dtype, truth
@@ -59,10 +60,22 @@ def begun(ufunc: Any, result: Any, initial: Any) -> Any:
     return ufunc(result, as_dtype(initial, shadow_dtype(result))) if given(initial) else result
 
 
+def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
+    """The dtype in which NumPy sums or multiplies: that of ``out``, where one is given, if it is wider."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    if out is None:
+        return ufunc.reduce(np.zeros(1, a.dtype)).dtype
+    wanted = np.result_type(a.dtype, out.dtype)
+    if wanted == np.bool_:
+        raise unsupported(f"np.{ufunc.__name__} of bools into bools", "use np.any or np.all, or out= of integers")
+    return wanted
+
+
 def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...]) -> Any:
     a, axis, dtype, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
-    wanted = np.dtype(dtype) if dtype is not None else ufunc.reduce(np.zeros(1, a.dtype)).dtype
+    wanted = summed_in(ufunc, a, dtype, out)
     if prim is reduce.sum_ and a.dtype == np.bool_ and wanted == np.intp:
         prim, wanted = reduce.count, a.dtype
     a = masked(as_dtype(a, wanted), where, neutral)
@@ -157,6 +170,7 @@ def mean(
 ) -> Any:
     a = array_of(a, where)
     kind = np.dtype(dtype) if dtype is not None else np.mean(np.zeros(1, a.dtype)).dtype
+    kind = kind if out is None or dtype is not None else np.result_type(kind, out.dtype)
     wide = np.dtype(np.float32) if kind == np.float16 and dtype is None else kind
     total = np.sum(a, axis, wide, keepdims=truth(keepdims), where=where)
     return into(out, as_dtype(divided(total, counted(a, axis, keepdims, where)), kind))

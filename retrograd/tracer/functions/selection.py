@@ -38,7 +38,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     chosen = _cast(default, like.dtype)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         chosen = np.where(condition, _cast(choice, like.dtype), chosen)
-    return chosen if np.shape(shadow_of(chosen)) == like.shape else np.copy(np.broadcast_to(chosen, like.shape))
+    return np.broadcast_to(chosen, like.shape).copy()
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
