@@ -108,11 +108,7 @@ def _pow_in_place(self: Any, n: Any) -> Any:
 
 def _matmul(self: Any, other: Any) -> Any:
     """A sparse matrix, which is no operand of a ufunc, answers by its own reflected product."""
-<<<<<<< ours
     if not hasattr(type(other), "__array_ufunc__") and getattr(type(other), "__array_priority__", 0) > 0:
-=======
-    if not hasattr(type(other), "__array_ufunc__") and getattr(other, "__array_priority__", 0) > 0:
->>>>>>> theirs
         return NotImplemented
     return call_ufunc(np.matmul, [self, other], None, True, {})
 
