@@ -4,6 +4,17 @@ Inside a traced function SciPy's own names mean these functions, so that program
 from here as well. Nothing here imports SciPy before it is used.
 """
 
-from . import integrate, interpolate, linalg, multivariate, ndimage, signal, sparse, special, stats
+from . import integrate, interpolate, linalg, multivariate, ndimage, ode, signal, sparse, special, stats
 
-__all__ = ["integrate", "interpolate", "linalg", "multivariate", "ndimage", "signal", "sparse", "special", "stats"]
+__all__ = [
+    "integrate",
+    "interpolate",
+    "linalg",
+    "multivariate",
+    "ndimage",
+    "ode",
+    "signal",
+    "sparse",
+    "special",
+    "stats",
+]

@@ -15,6 +15,7 @@ from ..tracer.array import Tracer, apply, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.functions.table import as_array
 from ..tracer.interception import substitutes
+from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand
 
@@ -23,16 +24,19 @@ Function = Callable[..., Any]
 _handlers: dict[str, dict[str, Function]] = {}
 
 
-def stands_for(path: str) -> Callable[[Function], Function]:
+def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Function]:
     """The decorated function is what ``scipy.special.logsumexp``, say, means for traced arguments.
 
-    Users reach it by SciPy's name inside a traced function, or import the result of the decoration.
+    Users reach it by SciPy's name inside a traced function, or import the result of the decoration. With ``closures``
+    it is asked for all arguments while a trace is active, since functions among them may close over traced values.
     """
     module, _, name = path.rpartition(".")
 
     def register(handler: Function) -> Function:
         @wraps(handler)
         def call(*args: Any, **options: Any) -> Any:
+            if closures and CURRENT.get() is not None:
+                return handler(*args, **options)
             return dispatch(getattr(importlib.import_module(module), name), handler, args, options)
 
         if module not in _handlers:

@@ -89,11 +89,12 @@ def batched(graph: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list
 
 
 def precision(graph: Graph) -> float:
-    """The coarsest machine epsilon among all values of a graph."""
+    """The coarsest machine epsilon among all values of a graph, or tolerance of a solution in it."""
     values = (*graph.inputs, *(v for node in graph.nodes for v in node.outputs))
     own = {v.aval.dtype for v in values if v.aval.inexact}
     inner = [precision(body) for node in graph.nodes for _, body in node.graphs]
-    return max([float(np.finfo(d).eps) for d in own] + inner, default=0.0)
+    asked = [node.attrs["rtol"] for node in graph.nodes if node.prim.name.startswith("ode")]
+    return max([float(np.finfo(d).eps) for d in own] + inner + asked, default=0.0)
 
 
 def op(name: str, *operands: Any, **attrs: Any) -> Any:

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.ir import Aval
+
+from .graphs import built, op
 from .sampling import (
     a,
     between,
@@ -143,3 +146,24 @@ for _dtype in "dD":
         declare(_name, case(_matrix(3, _dtype, 0.5)))
     for _name in ("expm_frechet", "logm_frechet"):
         declare(_name, case(_matrix(2, _dtype, 0.5), a((2, 2), _dtype)))
+
+
+def _pendulum(t: Any, y: Any, a: Any) -> Any:
+    """A pendulum whose length changes, as symbols."""
+    angle, speed = (op("getitem", y, index=(slice(k, k + 1),)) for k in range(2))
+    pull = op("sin", angle) * op("reshape", a, aval=Aval((1,), np.dtype(float)))
+    wind = op("reshape", op("cos", t), aval=Aval((1,), np.dtype(float)))
+    return op("concatenate", speed, wind - pull, axis=0)
+
+
+_state, _number = Aval((2,), np.dtype(float)), Aval((), np.dtype(float), "scalar")
+_slope = built(_pendulum, Aval((), np.dtype(float), "python"), _state, _number)
+_times = lambda rng: np.cumsum(rng.uniform(0.2, 0.4, 2))  # noqa: E731 - a draw, as others are
+_attrs = {"body": _slope, "rtol": 1e-9, "atol": 1e-9}
+_point = (a((2,)), _times, a("scalar", "d", positive))
+for _method in ("odeint", "DOP853"):
+    declare("ode", case(*_point, **_attrs, method=_method))
+_known = (*_point[:2], a((2, 2)), _point[2])
+for _active, _dots in ((True, (a((2,)), a("scalar"))), (False, (a((2,)),))):
+    declare("ode_tangent", case(*_known, *_dots, **_attrs, method="odeint", active=(_active,)))
+    declare("ode_cotangent", case(*_known, a((2, 2)), **_attrs, method="odeint", active=(_active,)))

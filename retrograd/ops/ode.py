@@ -1,0 +1,274 @@
+"""ode: the solution of y' = f(t, y, p...) at given times, by SciPy; its derivatives are solutions of other equations.
+
+Tangents solve the variational equation beside the equation itself, cotangents the adjoint one backwards, from each of
+the times to the one before (Pontryagin 1962; Chen et al., arXiv 1806.07366, with the states that the solution gave).
+Both are approximated to the tolerances of the solution, and have derivatives in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph, Node
+from ..ir.modules import load
+from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
+from ..ir.types import Aval
+from .batching import lanes, looped
+from .index import getitem
+from .shape import broadcast_to, reshape_to
+from .structural.flags import instantiated, picked, spread
+
+REAL = np.dtype(float)
+METHODS = ("odeint", "RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA")
+SOLVE = """
+def solve_ode(slope, start, times, parameters, method, rtol, atol):
+    if method == 'odeint':
+        return scipy.integrate.odeint(slope, start, times, parameters, rtol=rtol, atol=atol, tfirst=True)
+    ends = (times[0], times[-1])
+    found = scipy.integrate.solve_ivp(slope, ends, start, method, times, args=parameters, rtol=rtol, atol=atol)
+    if found.y.shape[1] < len(times):
+        return np.full((len(times), len(start)), np.nan)
+    return np.ascontiguousarray(found.y.T)
+"""
+
+
+def _shape(start: Aval, times: Aval, *parameters: Aval, body: Graph, method: str, rtol: float, atol: float) -> Aval:
+    """The body takes a time, a state and the parameters, and gives the slope of the state."""
+    if start.ndim != 1 or times.ndim != 1 or not times.size or start.dtype != REAL or times.dtype != REAL:
+        raise ValueError(f"{start} and {times} are no state and times, in double precision")
+    if body.in_avals[1:] != (start, *parameters) or body.out_avals != (start,) or method not in METHODS:
+        raise ValueError(f"{body.name} gives no slope of {start} for {', '.join(map(str, parameters))}")
+    return Aval((times.size, start.size), REAL)
+
+
+def _run(evaluate: Any, node: Node, start: Any, times: Any, *parameters: Any) -> Any:
+    load("scipy.integrate")
+    scope: dict[str, Any] = {"np": np, "scipy": load("scipy"), "__name__": __name__}
+    exec(SOLVE, scope)  # noqa: S102 - the source stands above
+    body = node.attrs["body"]
+
+    def slope(t: Any, y: Any, *parameters: Any) -> Any:
+        return evaluate(body, (t, y, *parameters))[0]
+
+    method, rtol, atol = (node.attrs[name] for name in ("method", "rtol", "atol"))
+    return scope["solve_ode"](slope, start, times, parameters, method, rtol, atol)
+
+
+def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    start, times, *parameters = ins
+    given = f"({', '.join(parameters)}{',' if len(parameters) == 1 else ''})"
+    options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
+    emitter.line(f"{outs[0]} = solve_ode({emitter.function(node.attrs['body'])}, {start}, {times}, {given}, {options})")
+
+
+def _slopes(b: Builder, body: Graph, times: Symbol, states: Symbol, parameters: Sequence[Symbol]) -> Symbol:
+    """The slopes at all times."""
+    flags = [True, True, *(False for _ in parameters)]
+    (out,), (wide,) = TRANSFORMS.batch(b, body, times.size, [times, states, *parameters], flags)
+    return lanes(times.size, out, wide)
+
+
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+    """A later end moves the state along its slope; a later start moves it back."""
+    (states,) = b.copy_node(node, [x.value for x in args])
+    start, times, *parameters = args
+    tangent, moved = None, tans[0]
+    if tans[1] is not None:
+        slopes = _slopes(b, node.attrs["body"], times, states, parameters)
+        tangent = slopes * broadcast_to(reshape_to(tans[1], (times.size, 1)), slopes.shape)
+        first = getitem(tangent, index=(0,))
+        moved = -first if moved is None else moved - first
+    active = tuple(t is not None for t in tans[2:])
+    if moved is not None or any(active):
+        known = [p for p, on in zip(parameters, active, strict=True) if on]
+        dots = [instantiated(b, t, p.aval) for t, p in zip(picked(tans[2:], active), known, strict=True)]
+        given = [start, times, states, *parameters, instantiated(b, moved, start.aval), *dots]
+        (term,) = b.emit(ode_tangent, [x.value for x in given], {**node.attrs, "active": active})
+        tangent = term if tangent is None else tangent + term
+    return [states], [tangent]
+
+
+ode: Primitive = primitive("ode", _shape, helper=SOLVE, run=_run, emit=_emit, jvp=_jvp, batch=looped)
+
+
+# ode_tangent: (start, times, states, p..., start-dot, p-dot of active ones...) → states-dot, linear in the latter
+
+
+def _tangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
+    if rest[len(active)] != start or len(rest) != len(active) + 1 + sum(active):
+        raise ValueError(
+            f"{len(rest)} operands are no tangents of {start} and {sum(active)} of {len(active)} parameters"
+        )
+    return _shape(start, times, *rest[: len(active)], **attrs)
+
+
+def _joined(*parts: Any) -> Any:
+    return REGISTRY["concatenate"](*parts, axis=0)
+
+
+def _variational(body: Graph, active: Sequence[bool]) -> Graph:
+    """(t, [y, ẏ], p..., ṗ...) → [y', ẏ']."""
+    b = Builder()
+    t, y, *parameters = body.in_avals
+    n = y.size
+    time, both = b.input(t, "t"), b.input(Aval((2 * n,), REAL), "y")
+    given = [b.input(a) for a in parameters]
+    dots = [b.input(a) for a in picked(parameters, active)]
+    state, dot = getitem(both, index=(slice(0, n),)), getitem(both, index=(slice(n, 2 * n),))
+    (slope,), (tangent,) = TRANSFORMS.jvp(b, body, [time, state, *given], [None, dot, *spread(dots, active)], False)
+    return b.graph(f"{body.name}_tangent", [_joined(slope, instantiated(b, tangent, y))])
+
+
+def _expansion(node: Node) -> Graph:
+    """The tangents as a part of the solution of a larger equation."""
+    attrs = dict(node.attrs)
+    active, body = attrs.pop("active"), attrs["body"]
+    attrs["body"] = body.once(("variational", active), lambda: _variational(body, active))
+    b = Builder()
+    b.where = node.where
+    start, times, _, *rest = b.inputs_like(node.inputs)
+    k, n = len(active), start.size
+    both = _joined(start, rest[k])
+    (found,) = b.emit(ode, [x.value for x in (both, times, *rest[:k], *rest[k + 1 :])], attrs)
+    return b.graph("tangents", [getitem(found, index=(slice(None), slice(n, 2 * n)))])
+
+
+def _tangent_run(evaluate: Any, node: Node, *args: Any) -> Any:
+    return evaluate(_expansion(node), args)[0]
+
+
+def _tangent_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
+    return TRANSFORMS.inline(b, _expansion(node), args)
+
+
+def _tangent_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+    return TRANSFORMS.jvp(b, _expansion(node), args, tans, split)
+
+
+def _adjoint_equation(body: Graph, active: tuple[bool, ...]) -> Graph:
+    """(t, [y, ȳ, p̄], p...) → their slopes; p̄ are the cotangents of active parameters, flat."""
+    b = Builder()
+    t, y, *parameters = body.in_avals
+    n = y.size
+    total = sum(a.size for a in picked(parameters, active))
+    time, whole = b.input(t, "t"), b.input(Aval((2 * n + total,), REAL), "y")
+    given = [b.input(a) for a in parameters]
+    state, ct = getitem(whole, index=(slice(0, n),)), getitem(whole, index=(slice(n, 2 * n),))
+    lin = TRANSFORMS.linearize(body, [False, True, *active])
+    slope, *residuals = TRANSFORMS.inline(b, lin.forward, [time, state, *given])
+    targets = [y, *picked(parameters, active)]
+    found: Sequence[Any] = [None] * len(targets)
+    if lin.out_active[0]:
+        found = TRANSFORMS.transpose(b, lin.linear, [*residuals, *[None] * len(targets)], [ct])
+    back = [
+        b.zeros(Aval((a.size,), REAL)) if c is None else reshape_to(-c, (a.size,))
+        for c, a in zip(found, targets, strict=True)
+    ]
+    return b.graph(f"{body.name}_adjoint", [_joined(slope, *back)])
+
+
+def _interval(node: Node, parameters: Sequence[Symbol], n: int, total: int) -> Graph:
+    """One step of the loop: the cotangents at the earlier of two times from those at the later."""
+    attrs = dict(node.attrs)
+    active, body = attrs.pop("active"), attrs["body"]
+    attrs["body"] = body.once(("adjoint", active), lambda: _adjoint_equation(body, active))
+    b = Builder()
+    b.where = node.where
+    given = [b.input(p.aval) for p in parameters]
+    vector = Aval((n,), REAL)
+    ct, sums = b.input(vector, "ct"), b.input(Aval((total,), REAL), "sums")
+    later, earlier = (b.input(Aval((), REAL, "scalar")) for _ in range(2))
+    state, new = b.input(vector, "state"), b.input(vector)
+    times = _joined(*(reshape_to(t, (1,)) for t in (later, earlier)))
+    whole = _joined(state, ct + new, sums)
+    (found,) = b.emit(ode, [x.value for x in (whole, times, *given)], attrs)
+    last = getitem(found, index=(1,))
+    parts = (slice(n, 2 * n), slice(2 * n, 2 * n + total))
+    return b.graph("backwards", [getitem(last, index=(part,)) for part in parts])
+
+
+def _tangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
+    active = node.attrs["active"]
+    known, (ct,) = operands[: 3 + len(active)], cts
+    if ct is None:
+        return [None] * len(operands)
+    (flat,) = b.emit(ode_cotangent, [x.value for x in (*known, ct)], node.attrs)
+    return [*[None] * len(known), *_parts(flat, known, active)]
+
+
+ode_tangent: Primitive = primitive(
+    "ode_tangent", _tangent_shape, run=_tangent_run, lower=_tangent_lower, jvp=_tangent_jvp,
+    transpose=_tangent_transpose, batch=looped,
+)  # fmt: skip
+
+
+# ode_cotangent: (start, times, states, p..., states-bar) → start-bar and p-bar of active ones, in one vector
+
+
+def _parts(flat: Symbol, known: Sequence[Symbol], active: Sequence[bool]) -> list[Symbol]:
+    """The parts of a vector that have the shapes of the start and of the active parameters."""
+    found, at = [], 0
+    for x in (known[0], *picked(known[3:], active)):
+        found.append(reshape_to(getitem(flat, index=(slice(at, at + x.size),)), x.shape))
+        at += x.size
+    return found
+
+
+def _cotangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
+    *parameters, ct = rest
+    if ct != states or ct != _shape(start, times, *parameters, **attrs):
+        raise ValueError(f"{ct} is no cotangent of {states}")
+    return Aval((start.size + sum(a.size for a in picked(parameters, active)),), REAL)
+
+
+def _backwards(node: Node) -> Graph:
+    """The cotangents as a loop over the intervals, from the last to the first."""
+    b = Builder()
+    b.where = node.where
+    _, times, states, *parameters, ct = b.inputs_like(node.inputs)
+    m, n = states.shape
+    total = node.out.aval.size - n
+    late, early = (slice(1, m),), (slice(0, m - 1),)
+    rows = [getitem(x, index=k) for x, k in ((times, late), (times, early), (states, late), (ct, late))]
+    zeros = [b.zeros(Aval((k,), REAL)) for k in (n, total)]
+    attrs = {
+        "arrays": 0, "body": _interval(node, parameters, n, total), "carry": 2, "consts": len(parameters),
+        "length": m - 1, "reverse": True,
+    }  # fmt: skip
+    back, sums = b.emit(REGISTRY["scan"], [x.value for x in (*parameters, *zeros, *rows)], attrs)
+    return b.graph("cotangents", [_joined(back + getitem(ct, index=(0,)), sums)])
+
+
+def _cotangent_run(evaluate: Any, node: Node, *args: Any) -> Any:
+    return evaluate(_backwards(node), args)[0]
+
+
+def _cotangent_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
+    return TRANSFORMS.inline(b, _backwards(node), args)
+
+
+def _cotangent_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+    return TRANSFORMS.jvp(b, _backwards(node), args, tans, split)
+
+
+def _cotangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
+    """The tangents again."""
+    *known, _ = operands
+    if cts[0] is None:
+        return [None] * len(operands)
+    dots = _parts(cts[0], known, node.attrs["active"])
+    given = [
+        b.coerce(d, x.aval) for d, x in zip(dots, [known[0], *picked(known[3:], node.attrs["active"])], strict=True)
+    ]
+    (moved,) = b.emit(ode_tangent, [x.value for x in (*known, *given)], node.attrs)
+    return [*[None] * len(known), moved]
+
+
+ode_cotangent: Primitive = primitive(
+    "ode_cotangent", _cotangent_shape, run=_cotangent_run, lower=_cotangent_lower, jvp=_cotangent_jvp,
+    transpose=_cotangent_transpose, batch=looped,
+)  # fmt: skip
