@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy import generic, ndarray  # a name of the module is looked up by substitution in a trace
 
 Kind = Literal["array", "scalar", "python"]
 
@@ -105,23 +106,29 @@ class Aval:
         return name + "".join("*?" if n < 0 else f"*{n}" for n in self.steps or ())
 
 
+# The avals of numbers, which their types tell; those of NumPy's are added as they are met.
+_of_numbers: dict[type, Aval] = {
+    kind: Aval((), PYTHON_DTYPES[kind.__name__], "python") for kind in (bool, int, float, complex)
+}
+
+
 def aval_of(value: object) -> Aval:
     """The aval of a concrete array, NumPy scalar or Python number; TypeError for anything else."""
-    if isinstance(value, np.ndarray):
+    known = _of_numbers.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, ndarray):
         aval = Aval(value.shape, value.dtype)
-    elif isinstance(value, np.generic):
+    elif isinstance(value, generic):
         aval = Aval((), value.dtype, "scalar")
     elif isinstance(value, (bool, int, float, complex)):
-        aval = Aval((), PYTHON_DTYPES[next(n for n in PYTHON_DTYPES if isinstance(value, eval_type(n)))], "python")
+        return next(_of_numbers[kind] for kind in (bool, int, float, complex) if isinstance(value, kind))
     elif isinstance(value, list) and value:
         return aval_of(value[0]).stacked(len(value))
     else:
         raise TypeError(f"{type(value).__name__} is no array or number")
     if aval.dtype not in DTYPE_NAMES:
         raise TypeError(f"arrays of dtype {aval.dtype} cannot be traced")
+    if isinstance(value, generic):
+        _of_numbers[type(value)] = aval
     return aval
-
-
-def eval_type(name: str) -> type:
-    """The Python type of a Python-number kind."""
-    return {"bool": bool, "int": int, "float": float, "complex": complex}[name]

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray  # a name of the module is looked up by substitution in a trace
 
 from ..errors import ControlFlowError, InternalError, TracerConversionError
 from ..ir.builder import Builder, Symbol
-from ..ir.evaluate import run_node
+from ..ir.evaluate import evaluate, run_node
+from ..ir.graph import Node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from .foreign import refusal
 from .mutation import make_traced, read
-from .trace import STOPPED, Storage, Trace, noting_failure, owner, unsupported
+from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner, unsupported
 from .where import is_ours, user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -199,11 +201,11 @@ def symbol_in(trace: Trace, x: Any) -> Symbol:
 
 def same_memory(a: Any, b: Any) -> bool:
     """Whether two example values are views of one array."""
-    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and _base(a) is _base(b)
+    return isinstance(a, ndarray) and isinstance(b, ndarray) and _base(a) is _base(b)
 
 
 def _base(a: np.ndarray[Any, Any]) -> Any:
-    while isinstance(a.base, np.ndarray):
+    while isinstance(a.base, ndarray):
         a = a.base
     return a
 
@@ -225,7 +227,7 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
         make_traced(base)  # which part of it the view shows may be traced
     symbols = [symbol_in(trace, x) for x in operands]
     out = prim(*symbols, **attrs)
-    shadow = run_node(trace.builder.made[out.value], [shadow_of(x) for x in operands])[0]
+    shadow = _example(trace, trace.builder.made[out.value], operands)[0]
     _name(out, hint)
     check_aval(prim, out, shadow)
     if STOPPED.get():
@@ -244,15 +246,26 @@ def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tr
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     trace.builder.where = where
     outs = prim(*(symbol_in(trace, x) for x in operands), **attrs)
-    shadows = run_node(trace.builder.made[outs[0].value], [shadow_of(x) for x in operands])
+    shadows = _example(trace, trace.builder.made[outs[0].value], operands)
     for out, shadow in zip(outs, shadows, strict=True):
         check_aval(prim, out, shadow)
     kept = [stop_gradient(out) for out in outs] if STOPPED.get() else outs
     return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]
 
 
+def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    """The example results of a node. A branch that is not taken may fail on the examples: there they are zero."""
+    try:
+        return run_node(node, [shadow_of(x) for x in operands])
+    except BY_VALUE:
+        if trace.concrete:
+            raise
+        b = Builder()
+        return evaluate(b.graph("zeros", [b.zeros(v.aval) for v in node.outputs]), ())
+
+
 def _arrays(operands: Sequence[Any]) -> bool:
-    return any(isinstance(x, np.ndarray) for x in operands)
+    return any(isinstance(x, ndarray) for x in operands)
 
 
 def _name(symbol: Symbol, hint: str | None) -> None:
@@ -283,10 +296,11 @@ def _wrapped(
 def cast_to(x: Any, aval: Aval, trace: Trace) -> Symbol:
     """An operand as a symbol with the dtype of ``aval``, stretched to its shape."""
     b = trace.builder
-    if isinstance(x, NUMBERS):
+    if type(x) is Tracer:
+        if x.const and not isinstance(x.shadow, ndarray):
+            return b.constant(x.shadow, aval)
+    elif isinstance(x, NUMBERS):
         return b.constant(x, aval)
-    if isinstance(x, Tracer) and x.const and not isinstance(x.shadow, np.ndarray):
-        return b.constant(x.shadow, aval)
     symbol = symbol_in(trace, x)
     kind = aval.kind if symbol.aval.kind != "array" and not aval.shape else "scalar" if not symbol.shape else "array"
     if symbol.dtype != aval.dtype:

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray  # a name of the module is looked up by substitution in a trace
 
 from ..errors import CapturedWriteError
 from ..ir.modules import resolve
@@ -87,16 +88,19 @@ def _kind(shadow: Any) -> Any:
     return shadow.dtype
 
 
+OPERANDS = (ndarray, *NUMBERS)
+
+
 def as_operand(x: Any) -> Any:
     """A tracer, an array or a number; lists become arrays as NumPy would make them."""
-    if isinstance(x, (Tracer, np.ndarray, *NUMBERS)):
+    if type(x) is Tracer or isinstance(x, OPERANDS):
         return x
     return array(x) if holds_tracers(x) else np.asarray(x)
 
 
 def settled(operands: Sequence[Any]) -> bool:
     """Whether operands are plain numbers, so that what is computed from them is known."""
-    return all(x.const if isinstance(x, Tracer) else not isinstance(x, np.ndarray) for x in operands)
+    return all(x.const if type(x) is Tracer else not isinstance(x, ndarray) for x in operands)
 
 
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
@@ -111,7 +115,7 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
     if out.kind == "python":
         given = [aval_of(s).dtype for s in shadows]
         dtypes = [np.result_type(*given, *([] if out.dtype.kind == "b" else [out.dtype]))] * len(shadows)
-    elif all(s.dtype.kind in "biufc" for s in shadows if isinstance(s, np.ndarray)):
+    elif all(s.dtype.kind in "biufc" for s in shadows if isinstance(s, ndarray)):
         dtypes = _loop(ufunc, tuple(map(_kind, shadows)), **options)
     elif prim.name in ("eq", "ne"):  # numbers and strings differ, whatever they are
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])

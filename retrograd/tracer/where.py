@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import warnings
+from collections.abc import Collection
 from types import CodeType, FrameType
 
 from ..ir.types import Where
@@ -13,27 +14,39 @@ OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 
+
+class _Members(dict[str, bool]):
+    """For a module's name, whether its package is one of a set; each name is taken apart once."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        super().__init__()
+        self.packages = packages
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = name.partition(".")[0] in self.packages
+        return self[name]
+
+
+_ours, _foreign = _Members(OURS), _Members(FOREIGN)
 _sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
 _tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
 
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's or SciPy's."""
-    return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
+    return _ours[frame.f_globals.get("__name__", "")]
 
 
 def is_foreign(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
-    return frame.f_globals.get("__name__", "").partition(".")[0] in FOREIGN
+    return _foreign[frame.f_globals.get("__name__", "")]
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is neither ours, NumPy's nor the standard library's."""
-    while frame is not None:
-        if not is_foreign(frame):
-            return frame
+    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:
         frame = frame.f_back
-    return None
+    return frame
 
 
 def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
