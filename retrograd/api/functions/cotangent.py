@@ -13,14 +13,14 @@ import numpy as np
 from ...errors import ShapeError, TreeError
 from ...passes.expose import Axis
 from ...tracer.array import shadow_of, wrap
-from ...tracer.record import enclosing, record
+from ...tracer.record import enclosing
 from ...tracer.tree import flatten, flatten_up_to, map_leaves, register_container, unflatten
 from ...tracer.where import user_site
 from ..batching import vmap
-from ..graph_function import leaf_avals, linearized_at, members
 from ..signature import is_traced
 from .closures import Fn, Same, as_mapping, converted, is_inexact
 from .domain import canonical
+from .resumption import pull
 
 Pair = tuple[Any, Any]
 
@@ -65,6 +65,14 @@ class Block:
 
         return self._inputs(merged), map_leaves(merged, self.cotangent)
 
+    def settled(self) -> Block:
+        """The same without the calls that were not made."""
+        if self.made is True or not self.sizes:
+            return self if self.made is True else replace(self, made=True)
+        inputs, ct = self.flat()
+        kept = Axis(int(np.count_nonzero(self._mask())), False)
+        return Block(inputs, ct, (*(a for a in self.place if isinstance(a, int)), kept), self.stacked)
+
     def called(self, function: Callable[..., Any]) -> list[Pair]:
         """Each leaf of the function's results on the inputs, over lanes if these are, with its cotangent."""
         if not self.sizes:
@@ -106,8 +114,25 @@ def aligned(out: Any, ct: Any) -> list[Pair]:
         if isinstance(c, FunctionCotangent):
             found += [pair for block in c.blocks for pair in block.called(y)]
         elif c is not None:
-            found.append((y, c))
+            found.append((y, _fitting(c, y)))
     return found
+
+
+def _fitting(ct: Any, y: Any) -> Any:
+    """A cotangent for this value; TreeError or ShapeError where it is none."""
+    if not flatten(ct)[1].is_leaf():
+        raise TreeError(
+            f"a cotangent {flatten(ct)[1]} is given for one result", where=user_site()[0],
+            remedy="give each pair a cotangent with the containers of the function's result",
+        )  # fmt: skip
+    value, given = shadow_of(y), np.asarray(shadow_of(ct))
+    if np.shape(value) != given.shape or (given.dtype.kind == "c" and np.asarray(value).dtype.kind != "c"):
+        raise ShapeError(
+            f"a cotangent of shape {given.shape} and dtype {given.dtype} is given for a result of shape "
+            f"{np.shape(value)} and dtype {np.asarray(value).dtype}", where=user_site()[0],
+            remedy="give each pair a cotangent of the function's result at its input",
+        )  # fmt: skip
+    return ct
 
 
 def _own(x: Any) -> Any:
@@ -274,8 +299,7 @@ class FunctionCotangent:
 
         Complex numbers are not conjugated, as in all cotangents.
         """
-        matched = [pair for block in self.blocks for pair in block.called(function)]
-        return sum((np.sum(ct * y) for y, ct in matched), 0.0)
+        return sum((np.sum(ct * y) for y, ct in self.matched(function)), 0.0)
 
     def pull_into(self, function: Callable[..., Any]) -> dict[str, Any]:
         """The cotangents of what ``function`` captures, by name: each pair is pulled back through it, and summed.
@@ -295,30 +319,23 @@ class FunctionCotangent:
 
     def pulled(self, value: Fn) -> list[Any]:
         """``pull_into`` leaf by leaf: the cotangents of the captures of a function value, None where there is none."""
-        leaves, spec = flatten(value)
+        leaves = flatten(value)[0]
         places = [i for i, x in enumerate(leaves) if is_inexact(x)]
-        cts: list[Any] = []
+        found: list[Any] = [None] * len(leaves)
+        if places:
+            for i, ct in zip(places, pull(value.template)(value, self.settled()), strict=True):
+                found[i] = ct
+        return found
 
-        def run(tracers: Sequence[Any]) -> list[Any]:
-            f = unflatten(spec, _replaced(leaves, places, tracers))
-            matched = [pair for block in self.blocks for pair in block.called(f)]
-            cts[:] = [ct for _, ct in matched]
-            return [y for y, _ in matched]
+    def matched(self, function: Callable[..., Any]) -> list[Pair]:
+        """Each leaf of the function's results at the points, call by call, with its cotangent."""
+        return [pair for block in self.blocks for pair in block.called(function)]
 
-        examples = [leaves[i] for i in places]
-        recorded = record(run, "resumed", examples, [""] * len(places))
-        active = [True] * len(places) + [False] * len(recorded.captures)
-        _, pull = linearized_at(recorded.graph, active, [*examples, *recorded.captures])
-        avals = leaf_avals(recorded, recorded.out_spec)
-        grads = pull(members(recorded.out_spec, cts, avals, "the cotangent of a function value"))
-        return _replaced([None] * len(leaves), places, grads)
-
-
-def _replaced(items: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
-    changed = list(items)
-    for i, x in zip(places, new, strict=True):
-        changed[i] = x
-    return changed
+    def settled(self) -> FunctionCotangent:
+        """The same without the calls that were not made."""
+        made = FunctionCotangent()
+        made._groups = tuple(tuple(block.settled() for block in group) for group in self._groups)
+        return made
 
 
 def _take_apart(ct: FunctionCotangent) -> tuple[list[Any], Any]:

@@ -14,6 +14,7 @@ from ...tracer.where import user_site
 from ..jacobians import jacrev
 from .closures import Fn, converted, is_inexact
 from .cotangent import FunctionCotangent
+from .resumption import calls
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,13 @@ def fit_pairs(
 
 def _values(value: Fn, ct: FunctionCotangent) -> list[Any]:
     """The values of the function at the points of a cotangent, leaf by leaf."""
-    return [y for block in ct.blocks for y, _ in block.called(value)]
+    found: list[Any] = calls(value.template)(value, ct)
+    return found
 
 
 def _targets(value: Fn, ct: FunctionCotangent, alpha: float) -> list[Any]:
-    return [y - alpha * c for block in ct.blocks for y, c in block.called(value)]
+    cts = (c for block in ct.blocks for c in flatten(block.cotangent)[0])
+    return [y - alpha * c for y, c in zip(_values(value, ct), cts, strict=True)]
 
 
 def _toward(ct: FunctionCotangent, residuals: Iterable[Any]) -> FunctionCotangent:

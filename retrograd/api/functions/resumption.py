@@ -1,0 +1,55 @@
+"""Calls of a function value at the points of its cotangent, and their pullback: compiled once for each function."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...passes.differentiate import value_and_grad
+from ...passes.linearize import linearize
+from ...passes.simplify import simplify
+from ...tracer.record import Recorded
+from ...tracer.tree import children
+from ..compiled import Compiled
+from ..paths import Derived
+from ..signature import Call
+from .closures import Fn, Template
+
+if TYPE_CHECKING:
+    from .cotangent import FunctionCotangent
+
+KEPT = 64  # functions of which the compiled code is kept
+
+
+class Pull(Compiled):
+    """The gradient of the sum of ⟨ct, f(x)⟩ with respect to what f captures, as a list of leaves."""
+
+    def derive(self, recorded: Recorded, call: Call) -> Derived:
+        captures = children(children(call.spec)[0])[0].num_leaves
+        active = [i < captures and aval.inexact for i, aval in zip(call.traced, recorded.graph.in_avals, strict=False)]
+        active += [False] * len(recorded.captures)
+        simple = simplify(recorded.graph)
+        graph = value_and_grad(simple, active, linearize(simple, active), keep=False)
+        return Derived(graph, list, {"traced": lambda: recorded.graph}, form=())
+
+
+def _paired(value: Fn, ct: FunctionCotangent) -> Any:
+    return sum((np.real(np.sum(c * y)) for y, c in ct.matched(value)), np.float64(0.0))
+
+
+def _called(value: Fn, ct: FunctionCotangent) -> list[Any]:
+    return [y for y, _ in ct.matched(value)]
+
+
+@functools.lru_cache(KEPT)
+def pull(_: Template) -> Compiled:
+    """``pull(f.template)(f, ct)``: a cotangent for each inexact capture of ``f``."""
+    return Pull(_paired, "pull_into")
+
+
+@functools.lru_cache(KEPT)
+def calls(_: Template) -> Compiled:
+    """``calls(f.template)(f, ct)``: the results of ``f`` at the points of a cotangent, leaf by leaf."""
+    return Compiled(_called, "calls")
