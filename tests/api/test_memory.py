@@ -98,6 +98,23 @@ def test_the_predicted_peak_is_the_measured_one(program: Function, plan: Any) ->
     assert found <= expected + PYTHON
 
 
+def test_states_that_share_arrays_with_their_neighbours_are_counted_right() -> None:
+    def loss(u: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            now, before, oldest = c
+            return (np.sin(now) * 0.5 + before - 0.1 * oldest, now, before), None
+
+        return np.sum(rg.scan(body, (u, u * 0.5, u), None, 60, memory="4 MB")[0][0])
+
+    f = rg.grad(loss)
+    u = U[:100, :100]
+    (sweep,) = [node for node in f.graph(u).nodes if node.prim.name == "sweep"]
+    assert sweep.attrs["slots"] > 5
+    assert f.plan(u).peak_bytes <= 4_000_000
+    assert predicted(f, u) == pytest.approx(f.plan(u).peak_bytes, rel=0.01)
+    assert predicted(f, u) == pytest.approx(measured(f, u), rel=0.02)
+
+
 @pytest.mark.parametrize("budget", ["9 MB", "14.1 MB", "16.5 MB", "20 MB", "33 MB", "100 MB"])
 def test_a_call_stays_within_its_budget(budget: str) -> None:
     f, limit = heat(budget), bytes_of(budget)

@@ -111,6 +111,10 @@ class Emitter:
             self.line("pass")
         self.depth -= 1
 
+    def steps(self, start: str, stop: str) -> str:
+        """What a loop over steps of which only the last state matters runs over."""
+        return f"range({start}, {stop})"
+
     @contextmanager
     def loop(self, condition: Graph, arguments: Sequence[str]) -> Iterator[None]:
         """Statements inside repeat while the condition holds; it is the header if it is one expression."""

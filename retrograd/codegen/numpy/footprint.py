@@ -16,7 +16,7 @@ from ...ir.plan import Plan
 from ...ops.structural.host import called
 from .emitter import Emitter, Function, Scope
 
-STEADY = 3  # steps of a loop after which the next ones take no other memory
+STEADY = 8  # steps of a loop after which the next ones take no other memory
 
 
 class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
@@ -129,17 +129,17 @@ class _Sizes(Emitter):
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
-        if not self.short and not (prim.multi and prim.emit is None):
-            pass
-        elif prim.name in ("sweep", "unsweep"):
-            node = _shortened(node, made)
-        elif prim.name == "scan" and node.attrs["length"] > STEADY and all(v.aval.steps is None for v in node.outputs):
+        if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
             node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
-        elif prim.multi and prim.emit is None:
+        if prim.multi and prim.emit is None:
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, made)
+
+    def steps(self, start: str, stop: str) -> str:
+        """Steps that keep nothing: some are as good as all."""
+        return f"range({start}, min({stop}, {start} + {STEADY}))" if self.short else super().steps(start, stop)
 
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
@@ -164,6 +164,10 @@ class _Sizes(Emitter):
         return self.name[value] if value in self.name else self._block(value, made[value])
 
 
+def _stacks(node: Node) -> bool:
+    return any(v.aval.steps is not None for v in node.outputs)
+
+
 class _InFull(_Sizes):
     """The same, in as many steps as there are."""
 
@@ -182,21 +186,6 @@ def _scratch(node: Node) -> int:
     rule = node.prim.scratch
     found: int = rule(*(v.aval for v in node.inputs), **node.attrs) if rule else 0
     return found
-
-
-def _shortened(node: Node, made: dict[Value, Node]) -> Node:
-    """A sweep over fewer steps that fills its slots all the same, as any binomial one does that is long enough."""
-    sweep: Node | None = node if node.prim.name == "sweep" else made.get(node.inputs[node.attrs["consts"]])
-    if sweep is None or sweep.prim.name != "sweep" or sweep.attrs["forth"][1][0] != "binomial_states":
-        return node
-    slots, n = sweep.attrs["slots"], min(node.attrs["length"], 2 * sweep.attrs["slots"] + 8)
-    lists = [v.aval.steps[0] for v in (*sweep.inputs, *node.inputs, *node.outputs) if v.aval.steps is not None]
-    if sweep.attrs["lists"] or any(length != slots for length in lists):
-        return node
-    schedule: dict[str, Any] = {"way": ("binomial", "kept", n - 1, slots)}
-    if node is sweep:
-        schedule = {"forth": ("keeping", ("binomial_states", n, slots), n - 1)}
-    return Node(node.prim, node.inputs, {**node.attrs, **schedule, "length": n}, node.outputs, node.where, node.replica)
 
 
 def peak_bytes(plan: Plan) -> int:

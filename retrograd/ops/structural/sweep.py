@@ -97,7 +97,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
             with emitter.block(f'if {action} == "save":'):
                 writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
                 writer.count("snapshots", 1)
-            with emitter.block("else:"), emitter.block(f"for {s} in range({i}, {j}):"):
+            with emitter.block("else:"), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
                 writer.count("advances", 1)
                 step(a["step"], writer.row(s))
     writer.count("taped", 1)

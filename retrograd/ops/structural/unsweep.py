@@ -131,7 +131,7 @@ def _way(
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
     with emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], states[0])}:"):
-        with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in range({i}, {j}):"):
+        with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))
             writer.moved(now, found, a["advance"])
