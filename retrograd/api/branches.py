@@ -12,7 +12,7 @@ from ..ops.elementwise import BOOL, ge, ne
 from ..ops.structural.cond import cond as primitive
 from ..tracer.array import Tracer, shadow_of, symbol_in
 from ..tracer.record import enclosing
-from ..tracer.tree import flatten
+from ..tracer.tree import flatten, map_leaves
 from ..tracer.where import user_site
 from .bodies import (
     check_functions,
@@ -27,16 +27,15 @@ from .bodies import (
     strong,
     typed,
 )
-from .compiled import Compiled
 from .signature import is_traced
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; only that one runs.
 
-    ``pred`` is one bool or number; operands are trees. Both functions are recorded, and return the same containers,
-    shapes and dtypes; they may close over traced values, which get gradients. Under ``vmap`` each lane chooses for
-    itself. Raises ShapeError, TreeError.
+    ``pred`` is one bool or number; operands are trees. Where ``pred`` is traced, both functions are recorded, and
+    return the same containers, shapes and dtypes; they may close over traced values, which get gradients. Under
+    ``vmap`` each lane chooses for itself. Raises ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
     >>> f = lambda x: rg.cond(x > 0, np.log, lambda x: -x, x)
@@ -75,12 +74,9 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
             where=user_site()[0], remedy="choose elements with np.where, lanes with rg.vmap",
         )  # fmt: skip
     trace = enclosing()
-    if trace is None:
-        run = Compiled(lambda index, *operands: choose(label, index, functions, operands), label)
-        return run(strong(index), *operands)
     at = _number(label, shadow_of(index), len(functions))
-    if len(functions) == 1 or not isinstance(index, Tracer) or index.const:
-        return functions[at](*operands)
+    if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:
+        return map_leaves(_own, functions[at](*operands))
     trees = [flatten(x) for x in operands]
     bodies = [recorded_body(f, f"branch{k}", trees, k == at, may_leave=True) for k, f in enumerate(functions)]
     staying = [r for r in bodies if not left(r)]
@@ -100,6 +96,13 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     given += [operand(trace, x) for x in (*leaves, *captures)]
     attrs = {f"branch{k}": graph for k, graph in enumerate(graphs)}
     return results(staying[0], put(trace, primitive, attrs, given))
+
+
+def _own(x: Any) -> Any:
+    """A result as a value of its own: what is written into it changes no operand."""
+    if isinstance(x, (Tracer, np.ndarray)):
+        return x.copy() if isinstance(shadow_of(x), np.ndarray) else x
+    return strong(x) if isinstance(x, (bool, int, float, complex)) else x
 
 
 def _number(label: str, value: Any, n: int) -> int:
