@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -105,7 +104,9 @@ def test_derivatives_in_both_modes_to_second_order(row):
     for dtype in "dD":
         if dtype in row.refused or isinstance(quiet(row.call, arrays(row, dtype, "contiguous")), type):
             continue
-        rg.check_grads(real_loss(row), tuple(arrays(row, dtype, "contiguous")), order=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            rg.check_grads(real_loss(row), tuple(arrays(row, dtype, "contiguous")), order=2)
         for layout in LAYOUTS if dtype == "d" else ():
             args = arrays(row, dtype, layout)
             value = quiet(real_loss(row), args)

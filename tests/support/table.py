@@ -1,7 +1,7 @@
 """The table of NumPy: each function as a call on sample arrays, and what its derivative is.
 
-A row is a line of Python over the names of ``ARGUMENTS``; ``docs/numpy.md`` is made of it, and ``tests/numpy/test_table.py``
-runs it over dtypes and layouts.
+A row is a line of Python over the names of ``ARGUMENTS``. ``tests/numpy/test_table.py`` runs it over dtypes and
+layouts, and ``docs/numpy.md`` is made of it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """``numpy.linalg.inv``, ``numpy.add.reduce`` or ``ndarray.sum``: the first function called, after assignments."""
+        """``numpy.linalg.inv``, ``numpy.add.reduce`` or ``ndarray.sum``: what is called first, after an assignment."""
         head = re.match(
             r"[\w.]+", self.code.rpartition(":= ")[2].partition(", ")[2] if ":=" in self.code else self.code
         )
@@ -76,7 +76,7 @@ class Row:
     @cached_property
     def call(self) -> Callable[..., Any]:
         """The call as a function of its arrays."""
-        made: Callable[..., Any] = eval(f"lambda {', '.join(self.arguments)}: {self.code}", {"np": np})  # noqa: S307 - a row
+        made: Callable[..., Any] = eval(f"lambda {', '.join(self.arguments)}: {self.code}", {"np": np})
         return made
 
     def arrays(self, dtype: str, lengths: dict[str, int] | None = None, seed: int = 0) -> list[Any]:
@@ -109,8 +109,8 @@ def rows(text: str, domain: Domain = normal, **fields: Any) -> None:
 
 rows("""
     np.sin np.cos np.sinh np.cosh np.tanh np.exp np.exp2 np.expm1 np.arctan np.atan np.arcsinh np.asinh np.square
-    np.negative np.positive np.conj np.conjugate np.real np.imag np.real_if_close np.sinc np.deg2rad np.radians np.rad2deg
-    np.degrees np.i0 np.nan_to_num
+    np.negative np.positive np.conj np.conjugate np.real np.imag np.real_if_close np.sinc np.deg2rad np.radians
+    np.rad2deg np.degrees np.i0 np.nan_to_num
     np.add(x, y)
     np.subtract(x, y)
     np.multiply(x, y)
@@ -210,6 +210,25 @@ rows("""
     x.round()
     v.searchsorted(v)
     np.linalg.matrix_rank(x)
+    np.ravel_multi_index((np.argsort(v), np.argsort(v)), (3, 3))
+    np.unravel_index(np.argsort(v), (3, 1))
+    np.diag_indices_from(a)
+    np.tril_indices_from(x)
+    np.triu_indices_from(x)
+    np.ix_(np.argsort(v))
+    np.bitwise_and(np.argsort(v), 1)
+    np.bitwise_or(np.argsort(v), 1)
+    np.bitwise_xor(np.argsort(v), 1)
+    np.bitwise_invert(np.argsort(v))
+    np.bitwise_not(np.argsort(v))
+    np.invert(np.argsort(v))
+    np.bitwise_left_shift(np.argsort(v), 1)
+    np.bitwise_right_shift(np.argsort(v), 1)
+    np.left_shift(np.argsort(v), 1)
+    np.right_shift(np.argsort(v), 1)
+    np.bitwise_count(np.argsort(v))
+    np.gcd(np.argsort(v), 6)
+    np.lcm(np.argsort(v), 6)
 """, off_integers, derivative="zero")  # fmt: skip
 rows("np.sign(x)", nonzero, remark="zero for real numbers; of a complex one x/|x|, which has a derivative")
 rows("""
@@ -222,6 +241,7 @@ rows("""
     x.ndim
     x.size
     x.dtype
+    x.device
     x.itemsize
     x.nbytes
     np.empty_like(x).shape
@@ -292,7 +312,17 @@ rows("""
     np.nanpercentile(x, 30, axis=0)
     np.sort(x, axis=0)
     np.sort_complex(v)
+    np.unique(v)
+    np.unique_values(v)
+    np.unique_counts(v)
+    np.unique_inverse(v)
+    np.unique_all(v)
+    np.union1d(v, w)
+    np.intersect1d(v, v[:2])
+    np.setdiff1d(v, v[:2])
+    np.setxor1d(v, v[:2])
     np.partition(v, 1)
+    (o := np.copy(v), o.partition(1), np.sort(o[1:]))[2]
     np.maximum.reduce(x, axis=0)
     np.minimum.accumulate(x, axis=1)
     np.maximum.reduceat(x, [0, 1], axis=1)
@@ -328,6 +358,8 @@ rows("""
     np.stack([x, y])
     np.hstack([x, y])
     np.vstack([x, y])
+    np.trim_zeros(np.concatenate([[0.0], v, [0.0]]))
+    np.row_stack([x, y])
     np.dstack([x, y])
     np.column_stack([v, w])
     np.block([[x, y], [y, x]])
@@ -382,6 +414,8 @@ rows("""
     x.conjugate()
     x.tolist()
     x.item(0)
+    x.view()
+    x.to_device('cpu')
     x.flat[1]
     v.dot(w)
     v.choose([v, w])

@@ -14,7 +14,7 @@ from .table import as_array, implements
 @implements(np.unique)
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
-    *, equal_nan: bool = True, sorted: bool = True,  # noqa: A002 - NumPy's name
+    *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
     """``np.unique`` of all elements; the gradient goes to the first of equal ones."""
     if axis is not None:
@@ -30,9 +30,8 @@ def unique(
     if return_index:
         found.append(order[first])
     if return_inverse:
-        inverse = np.zeros(y.size, np.int64)
-        inverse[order] = np.cumsum(first) - 1
-        found.append(np.reshape(inverse, x.shape))
+        rank = (np.cumsum(first) - 1)[np.argsort(order)]
+        found.append(np.reshape(rank, x.shape))
     if return_counts:
         found.append(np.diff(np.concatenate([np.flatnonzero(first), np.array([y.size])])))
     return tuple(found) if len(found) > 1 else found[0]

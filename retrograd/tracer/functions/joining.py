@@ -42,6 +42,11 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     return concatenate([atleast_2d(x) for x in lifted(*tup)], 0, dtype=dtype, casting=casting)
 
 
+for _name in ("row_stack",):  # an old name, which NumPy deprecates
+    if hasattr(np, _name):
+        implements(getattr(np, _name))(vstack)
+
+
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = [atleast_1d(x) for x in lifted(*tup)]
