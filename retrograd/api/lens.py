@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError, RecordMismatchError, TreeError
+from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, map_leaves, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled
 from .lens_node import lens_node
 from .points import vjp
+from .signature import is_traced
+
+
+def has_cotangent(tree: Any) -> bool:
+    """Whether a tree holds floating-point numbers."""
+    return any(is_traced(x) and aval_of(shadow_of(x)).inexact for x in flatten(tree)[0])
 
 
 def _arguments(source: Any) -> tuple[Any, ...]:
@@ -93,15 +100,30 @@ class Lens:
         return self._run(*_arguments(_source(args)))
 
     def at(self, *args: Any) -> Point:
-        """The value and the pullback at a source. Raises NonDifferentiableError where that has no cotangents."""
+        """The value and the pullback at a source.
+
+        Integers and the like among several arguments have the cotangent None. Raises NonDifferentiableError where
+        nothing in the source has one.
+        """
         source = _source(args)
         args = _arguments(source)
         if not args:
             return Point(self(), lambda ct: (), source)
-        value, pullback = vjp(_named(self.operation, self.__name__), *args)
-        if isinstance(source, tuple):
-            return Point(value, pullback, source)
-        return Point(value, lambda ct: pullback(ct)[0], source)
+        chosen = [k for k, x in enumerate(args) if has_cotangent(x)] or list(range(len(args)))
+
+        def run(*some: Any) -> Any:
+            full = list(args)
+            for k, x in zip(chosen, some, strict=True):
+                full[k] = x
+            return self.operation(*full)
+
+        value, pullback = vjp(_named(run, self.__name__), *(args[k] for k in chosen))
+
+        def pull(ct: Any) -> Any:
+            found = dict(zip(chosen, pullback(ct), strict=True))
+            return tuple(map(found.get, range(len(args)))) if isinstance(source, tuple) else found[0]
+
+        return Point(value, pull, source)
 
     def __rshift__(self, other: Any) -> Lens:
         other = _lens(other)

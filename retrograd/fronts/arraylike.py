@@ -163,6 +163,17 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: self.apply(function, (other, self), {})
 
 
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``x += y`` makes a new number; of an array others may hold views, which NumPy would change too."""
+
+    def call(self: Eager, other: Any) -> Any:
+        if isinstance(self.data, np.ndarray):
+            raise _immutable()
+        return self.apply(function, (self, other), {})
+
+    return call
+
+
 def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: self.apply(function, (self,), {})
 
@@ -178,6 +189,7 @@ def install() -> None:
     """Give Eager its operators and methods."""
     methods = {f"__{name}__": _operator(function) for name, function in {**BINARY, **COMPARISONS}.items()}
     methods |= {f"__r{name}__": _reflected(function) for name, function in BINARY.items()}
+    methods |= {f"__i{name}__": _in_place(function) for name, function in BINARY.items()}
     methods |= {f"__{name}__": _of_one(function) for name, function in UNARY.items()}
     methods |= {f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f) for f in METHODS}
     for name, method in methods.items():

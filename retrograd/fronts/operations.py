@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import OptionError, RecordMismatchError
+from ..errors import InternalError, OptionError, RecordMismatchError
 from ..ir.graph import Graph
+from ..ir.types import aval_of
 from ..tracer.array import Tracer
 from ..tracer.record import record
 from ..tracer.trace import traceable
@@ -158,4 +159,7 @@ def recorded(name: str, call: Callable[..., Any], examples: Sequence[Any]) -> Op
             arrays.append(i)
             kept.append(output)
     graph = Graph(name, found.graph.inputs, found.graph.nodes, tuple(kept))
+    plain = flatten(call(*examples))[0]
+    if tuple(aval_of(plain[i]) for i in arrays) != graph.out_avals:
+        raise InternalError(f"{name} is recorded with the results {graph.out_avals}, but gives others")
     return Operation(graph, tuple(c.payload for c in found.captures), found.out_spec, tuple(arrays))

@@ -32,11 +32,15 @@ def times_sine(x):
     return x * s, lambda ct: (s + x * np.cos(x)) * ct
 
 
+def numbers(x):
+    return np.frombuffer(x.tobytes()).tolist()
+
+
 @rg.lens
 def by_python(x):
-    """Neither part can be traced: both ask for numbers."""
-    sines, cosines = (np.array([f(v) for v in x]) for f in (math.sin, math.cos))
-    return sines, lambda ct: np.array([float(c) for c in ct]) * cosines
+    """Neither part can be traced: both ask for the memory of an array, as a library would."""
+    sines, cosines = (np.array([f(v) for v in numbers(x)]) for f in (math.sin, math.cos))
+    return sines, lambda ct: np.array(numbers(ct)) * cosines
 
 
 ATOMS = {
@@ -265,8 +269,7 @@ def test_a_plain_numpy_pullback_beside_a_traced_value_is_one_host_call():
         x = A @ b
 
         def pull(ct):
-            scale = float(np.max(np.abs(ct)))  # Python asks for a number
-            return np.outer(ct / scale, b) * scale, A.T @ ct
+            return np.outer(numbers(ct), b), A.T @ ct
 
         return x, pull
 
@@ -288,7 +291,7 @@ def test_host_true_and_host_false_decide():
     assert rg.grad(lambda x: always(x) * 1.0)(3.0) == 6.0
     assert "_host_" in rg.grad(lambda x: always(x) * 1.0).source(3.0)
     never = L(by_python.__wrapped__, host=False)
-    with pytest.raises((rg.TracerConversionError, rg.ControlFlowError)):
+    with pytest.raises(rg.UnsupportedError):
         never(np.ones(3))
 
 
@@ -315,6 +318,17 @@ def test_gradients_of_a_dataclass_add_field_by_field_and_leave_other_fields_out(
     np.testing.assert_array_equal(gradient.W, np.array([[0.5, -0.5]] * 2) + 3.0)
     np.testing.assert_array_equal(gradient.b, [4.0, 6.0])
     assert gradient.n is None
+
+
+def test_integers_among_the_arguments_have_no_cotangent():
+    @rg.lens
+    def power(x, n):
+        return x**n, lambda ct: (n * x ** (n - 1) * ct, None)
+
+    value, pull = power.at(2.0, 3)
+    assert (value, pull(1.0)) == (8.0, (12.0, None))
+    value, pull = (L.of(lambda x, n: (x * x, n)) >> power).at(2.0, 3)
+    assert pull(1.0)[0] == 6 * 2.0**5
 
 
 def test_a_user_pullback_of_a_dataclass_may_leave_fields_out():
@@ -350,12 +364,18 @@ def test_what_was_compiled_under_no_grad_is_differentiated_elsewhere():
     assert rg.grad(lambda x: inner(x) * 1.0)(2.0) == 12.0
 
 
+def arrays_behind(x: Any) -> list[Any]:
+    """The arrays that a closure holds, also in closures and lists of its own."""
+    if isinstance(x, np.ndarray):
+        return [x]
+    inside = [c.cell_contents for c in x.__closure__ or ()] if inspect.isfunction(x) else x
+    return [a for y in inside for a in arrays_behind(y)] if isinstance(inside, (list, tuple)) else []
+
+
 def test_dropping_a_pullback_frees_its_residuals():
     value, pullback = rg.vjp(lambda x: np.sum(cube(np.exp(x))), np.linspace(0.0, 1.0, 5000))
-    residuals = inspect.getclosurevars(pullback).nonlocals["residuals"]
-    kept = [weakref.ref(r) for r in residuals if isinstance(r, np.ndarray)]
+    kept = [weakref.ref(r) for r in arrays_behind(pullback)]
     assert kept
-    del residuals
     assert all(r() is not None for r in kept)
     del pullback
     gc.collect()

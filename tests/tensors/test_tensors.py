@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import operator
 import weakref
 
 import numpy as np
@@ -128,6 +129,15 @@ def test_what_the_owner_does_to_an_array_changes_nothing():
     np.testing.assert_array_equal(x.grad.data, [6.0, 16.0])
     with pytest.raises(ValueError, match="read-only"):
         x.data[0] = 1.0
+
+
+def test_a_number_may_be_added_to_in_place():
+    x = tensor(2.0)
+    total = first = x * x
+    total += x
+    assert (total.data, first.data) == (6.0, 4.0)
+    total.backward()
+    assert x.grad.data == 5.0
 
 
 def test_no_grad_and_stop_gradient():
@@ -336,6 +346,7 @@ WRONG = {
     "data of another shape": (lambda: set_data(tensor([1.0, 2.0]), np.ones(3)), rg.ShapeError),
     "requires_grad of a result": (lambda: set_requires_grad(tensor(1.0) * 2.0), rg.OptionError),
     "writing": (lambda: tensor([1.0]).__setitem__(0, 2.0), rg.UnsupportedError),
+    "adding in place": (lambda: operator.iadd(tensor([1.0]), 1.0), rg.UnsupportedError),
     "out=": (lambda: np.exp(tensor([1.0]), out=np.zeros(1)), rg.UnsupportedError),
     "float": (lambda: float(tensor(1.0)), rg.TracerConversionError),
     "an array of it": (lambda: np.asarray(tensor(1.0)), rg.TracerConversionError),
