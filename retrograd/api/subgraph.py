@@ -19,7 +19,7 @@ class Subgraph(Compiled):
         self.inline = inline
 
 
-def subgraph(function: Callable[..., Any] | None = None, *, inline: int = INLINE) -> Any:
+def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE) -> Any:
     """A function that is stored once for each signature, however often it is called inside others.
 
     It is differentiated once for each set of arguments that are, and stands as a function of its own in generated

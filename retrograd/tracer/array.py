@@ -253,7 +253,7 @@ def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tr
     return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]
 
 
-def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
     """The example results of a node. A branch that is not taken may fail on the examples: there they are zero."""
     try:
         return run_node(node, [shadow_of(x) for x in operands])
