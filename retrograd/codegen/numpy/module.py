@@ -15,6 +15,7 @@ from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.primitive import literal
 from ...ir.types import Where
+from ...ops.structural.host import called
 from .emitter import Function, Line, Scope
 
 VERSION = "0.1.0"
@@ -53,7 +54,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     imports = scipy_parts("\n".join(line.text for line in lines))
     text = _template().render(
-        imports=imports, title=_signature(graph, main), version=VERSION,
+        imports=imports, hosts=bool(called(graph)), title=_signature(graph, main), version=VERSION,
         constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
         lines=[_comment(line, column) for line in lines],
     )  # fmt: skip
