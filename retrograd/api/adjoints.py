@@ -19,6 +19,7 @@ from .graph_function import as_member
 from .jacobians import jacfwd, jacrev
 from .points import jvp, vjp
 from .signature import Argnums, take_apart, wanted
+from .sparse import SparseJacobian
 
 
 def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]:
@@ -113,8 +114,14 @@ def hvp(function: Callable[..., Any]) -> Any:
     return Compiled(product, "hvp")
 
 
-def jacobian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, mode: str = "auto") -> Any:
+def jacobian(
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, mode: str = "auto", sparse: bool = False
+) -> Any:
     """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, which counts.
+
+    With ``sparse`` the function takes and returns one array, and the Jacobian is a ``scipy.sparse.csr_array`` of the
+    flat result by the flat argument: where it may have entries is found in the graph, and columns (or rows) that
+    share none are found by one product. Loops by ``rg.scan`` and linear algebra count as full.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
@@ -122,9 +129,11 @@ def jacobian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *
            [4., 0., 2.]])
     """
     if function is None:
-        return partial(jacobian, argnums=argnums, mode=mode)
+        return partial(jacobian, argnums=argnums, mode=mode, sparse=sparse)
     if mode not in ("auto", "fwd", "rev"):
         raise OptionError(f"mode={mode!r}", where=user_site()[0], remedy="use 'auto', 'fwd' or 'rev'")
+    if sparse:
+        return SparseJacobian(function, argnums, mode, "jacobian")
     forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)
     if mode != "auto":
         return forward if mode == "fwd" else reverse

@@ -15,26 +15,9 @@ from .batching import vmap
 from .compiled import Composed
 from .gradients import grad
 from .points import jvp, vjp
-from .signature import Argnums, take_apart, wanted
-
-
-def _restricted(
-    function: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Callable[..., Any], list[Any], Callable[[list[Any]], Any]]:
-    """The function of its differentiated leaves alone, these leaves, and how gradients become a tree."""
-    call = take_apart(function, args, kwargs)
-    chosen = wanted(call, function, argnums)
-    at = [k for k, on in enumerate(chosen.active) if on]
-    values = call.values()
-
-    def of_leaves(*leaves: Any) -> Any:
-        full = list(values)
-        for k, leaf in zip(at, leaves, strict=True):
-            full[k] = leaf
-        new_args, new_kwargs = call.rebuild(full)
-        return function(*new_args, **new_kwargs)
-
-    return of_leaves, [values[k] for k in at], chosen.tree
+from .restricted import restricted
+from .signature import Argnums
+from .sparse import SparseJacobian
 
 
 def _basis(x: Any) -> Any:
@@ -66,7 +49,7 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
 
 def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        f, leaves, tree = _restricted(function, argnums, args, kwargs)
+        f, leaves, tree = restricted(function, argnums, args, kwargs)
         columns: list[list[Any]] = []
         spec = flatten(None)[1]
         for i, x in enumerate(leaves):
@@ -96,7 +79,7 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
 
 def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        f, leaves, tree = _restricted(function, argnums, args, kwargs)
+        f, leaves, tree = restricted(function, argnums, args, kwargs)
         out, pullback = vjp(f, *leaves)
         outs, spec = flatten(out)
         blocks = []
@@ -114,8 +97,10 @@ def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
     return jacobian
 
 
-def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, sparse: bool = False) -> Any:
     """The matrix of second derivatives of a function with one output element, forward over reverse.
+
+    With ``sparse`` it is a ``scipy.sparse.csr_array``, as for ``rg.jacobian``.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
@@ -123,7 +108,9 @@ def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0) ->
            [2., 0.]])
     """
     if function is None:
-        return partial(hessian, argnums=argnums)
+        return partial(hessian, argnums=argnums, sparse=sparse)
+    if sparse:
+        return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian")
     return Composed(partial(_second, argnums), function, "hessian")
 
 

@@ -1,0 +1,27 @@
+"""restricted: a function of the leaves that are differentiated, the other arguments held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .signature import Argnums, take_apart, wanted
+
+
+def restricted(
+    function: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], list[Any], Callable[[list[Any]], Any]]:
+    """The function of its differentiated leaves alone, these leaves, and how gradients become a tree."""
+    call = take_apart(function, args, kwargs)
+    chosen = wanted(call, function, argnums)
+    at = [k for k, on in enumerate(chosen.active) if on]
+    values = call.values()
+
+    def of_leaves(*leaves: Any) -> Any:
+        full = list(values)
+        for k, leaf in zip(at, leaves, strict=True):
+            full[k] = leaf
+        new_args, new_kwargs = call.rebuild(full)
+        return function(*new_args, **new_kwargs)
+
+    return of_leaves, [values[k] for k in at], chosen.tree

@@ -1,0 +1,124 @@
+"""Sparse Jacobians: the pattern is found in the graph, and columns that share no row are found together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import OptionError, UnsupportedError
+from ..ir.types import Aval
+from ..passes.find_sparsity import find_sparsity
+from ..tracer.record import enclosing
+from ..tracer.where import user_site
+from .batching import vmap
+from .compiled import Compiled
+from .points import jvp, vjp
+from .restricted import restricted
+from .signature import Argnums, wanted
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+class SparseJacobian(Compiled):
+    """The Jacobian of a function of one array as a ``scipy.sparse.csr_array``, of flat results by flat arguments."""
+
+    def __init__(self, function: Callable[..., Any], argnums: Argnums, mode: str, label: str) -> None:
+        super().__init__(function, label)
+        self.argnums, self.mode = argnums, mode
+        self.pushed = Compiled(self._pushed, label)
+        self.pulled = Compiled(self._pulled, label)
+        self._found: dict[int, Compression] = {}
+
+    def _pushed(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
+        """The Jacobian times each of the seeds."""
+        f, (x,), _ = restricted(self.function, self.argnums, args, kwargs)
+        return vmap(lambda v: jvp(f, (x,), (v,))[1])(seeds)
+
+    def _pulled(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
+        """Each of the seeds times the Jacobian."""
+        f, leaves, _ = restricted(self.function, self.argnums, args, kwargs)
+        pullback = vjp(f, *leaves)[1]
+        return vmap(lambda ct: pullback(ct)[0])(seeds)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
+        from scipy.sparse import csr_array  # scipy is an extra
+
+        pattern, x, out = self._pattern(args, kwargs)
+        if id(pattern) not in self._found:
+            self._found[id(pattern)] = compress(pattern, self.mode)
+        c = self._found[id(pattern)]
+        like = x if c.columns else out
+        products = (self.pushed if c.columns else self.pulled)(c.seeds(like), *args, **kwargs)
+        data = products.reshape(c.count, -1)[c.at]
+        return csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+
+    def _pattern(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[csr_array, Any, Any]:
+        """Which entries there may be, and the types of the argument and of the result."""
+        if enclosing() is not None:
+            raise UnsupportedError(
+                f"{self!r} inside a traced function: a sparse matrix is not traced", where=user_site()[0],
+                remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
+            )  # fmt: skip
+        path = self._path(args, kwargs)
+        call = self.take(args, kwargs)
+        active = wanted(call, self.function, self.argnums).active
+        if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
+            raise OptionError(
+                f"{self!r} wants one array as its argument and one as its result", where=user_site()[0],
+                remedy="name one argument in argnums, and join arrays by np.concatenate",
+            )  # fmt: skip
+        values = [*call.values(), *(c.payload for c in path.recorded.captures)]
+        k = active.index(True)
+        return find_sparsity(path.graph, k, values)[0], path.graph.inputs[k].aval, path.graph.outputs[0].aval
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """A colouring of the columns, or of the rows, and where each entry of the pattern is found in the products."""
+
+    pattern: csr_array
+    columns: bool
+    colours: np.ndarray[Any, Any]
+    at: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+    @property
+    def count(self) -> int:
+        """The number of colours."""
+        return int(self.colours.max(initial=-1)) + 1
+
+    def seeds(self, like: Aval) -> np.ndarray[Any, Any]:
+        """For each colour the sum of the unit vectors of that colour."""
+        seeds = np.zeros((self.count, self.colours.size), like.dtype)
+        seeds[self.colours, np.arange(self.colours.size)] = 1
+        return seeds.reshape(self.count, *like.shape)
+
+
+def compress(pattern: csr_array, mode: str) -> Compression:
+    """The colouring of columns ("fwd") or rows ("rev"); "auto" takes the side whose fullest line is shorter."""
+    turned = pattern.T.tocsr()
+    columns = mode == "fwd" or (mode == "auto" and _fullest(pattern) <= _fullest(turned))
+    colours = colour(pattern if columns else turned)
+    cols = pattern.indices
+    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    return Compression(pattern, columns, colours, (colours[cols], rows) if columns else (colours[rows], cols))
+
+
+def _fullest(pattern: csr_array) -> int:
+    """The most entries of one row: so many colours are needed at least."""
+    return int(np.diff(pattern.indptr).max(initial=0))
+
+
+def colour(pattern: csr_array) -> np.ndarray[Any, Any]:
+    """A number for each column, different where two columns share a row (Curtis, Powell, Reid 1974)."""
+    import networkx as nx  # heavy
+
+    n = pattern.shape[1]
+    if 2 * _fullest(pattern) > n:  # nothing to be gained
+        return np.arange(n)
+    counts = pattern.astype(np.int32)
+    colours = nx.greedy_color(nx.from_scipy_sparse_array(counts.T @ counts), "largest_first")
+    return np.array([colours[k] for k in range(n)], dtype=int)
