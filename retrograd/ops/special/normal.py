@@ -90,5 +90,5 @@ ndtri = special("ndtri", push(lambda t, out, x: t * _bell(out, 0.5, ROOT_TWO_PI)
 ndtri_exp = special("ndtri_exp", push(lambda t, out, x: t / normal_ratio(out)))
 
 expit: Primitive = special("expit", push(lambda t, out, x: t * (out * expit(-x))))  # out (1 - out) is 0 from x = 37 on
-logit = special("logit", push(lambda t, out, x: t / (x * (1 - x))))
+logit = special("logit", push(lambda t, out, x: t / x + t / (1 - x)))
 log_expit = special("log_expit", push(lambda t, out, x: t * expit(-x)))
