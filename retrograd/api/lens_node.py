@@ -51,7 +51,7 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
         return found
 
     def value(*args: Any) -> Any:
-        return _traced_or_called(host, lambda: pair(*args)[0], lambda: _value_by_host(pair, args))
+        return _traced_or_called(host, lambda: pair(*args)[0], lambda: by_host(lambda *given: pair(*given)[0], args))
 
     def forward(*args: Any) -> tuple[Any, Closed]:
         return _traced_or_called(  # type: ignore[no-any-return]  # both give the pair
@@ -147,15 +147,16 @@ def untraced() -> Iterator[None]:
         CURRENT.reset(token)
 
 
-def _value_by_host(pair: Callable[..., Any], args: Args) -> Any:
+def by_host(function: Callable[..., Any], args: Args) -> Any:
+    """A function that is not traced, called by the generated code: it must give equal results for equal arguments."""
     leaves, rebuilt = _taken_apart(args)
     with untraced():
-        example, spec = flatten(pair(*rebuilt(list(map(shadow_of, leaves))))[0])
+        example, spec = flatten(function(*rebuilt(list(map(shadow_of, leaves)))))
     avals = [aval_of(x) for x in example]
 
     def run(*given: Any) -> list[Any]:
         with untraced():
-            return flatten(pair(*rebuilt(given))[0])[0]
+            return flatten(function(*rebuilt(given)))[0]
 
     return unflatten(spec, _called(run, leaves, avals))
 

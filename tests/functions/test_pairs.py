@@ -326,3 +326,28 @@ def test_sizes_on_both_sides_of_the_thresholds(n):
     assert df.pair(np.cos) == pytest.approx((moved[0] - moved[1]) / (2 * eps), rel=1e-6)
     moved = [run(lambda x: np.sin(x) * 0.5, x + e * np.sin(9 * x)) for e in (eps, -eps)]
     assert np.sum(dx * np.sin(9 * x)) == pytest.approx((moved[0] - moved[1]) / (2 * eps), rel=1e-6)
+
+
+def black_box(x):
+    """A function that cannot be traced: it wants plain numbers."""
+    return float(format(float(x), ".20e")) ** 2
+
+
+def test_a_function_that_cannot_be_traced_has_pairs():
+    df = rg.grad(lambda f, x: f(x) * f(2 * x), fns="pairs")(black_box, 1.5)
+    assert df == rg.FunctionCotangent([(1.5, 9.0), (3.0, 2.25)])
+    compiled = rg.grad(lambda f, x: np.sum(rg.map(f, x) ** 2), fns="pairs")
+    for x in (np.array([1.0, 2.0]), np.array([3.0, -1.0])):
+        assert compiled(black_box, x) == rg.FunctionCotangent(zip(x, 2 * x**2, strict=True))
+    assert compiled.cache_info().misses == 1
+
+
+def test_the_derivative_of_a_function_that_cannot_be_traced_is_refused_and_a_lens_has_one():
+    with pytest.raises(rg.NonDifferentiableError, match="make it a lens"):
+        rg.vjp(lambda f, x: f(x), black_box, 1.5, fns="pairs")
+    with pytest.raises(rg.TracerConversionError):
+        rg.vjp(lambda f, x: f(x), black_box, 1.5)
+    lens = rg.lens(lambda x: (black_box(x), lambda ct: 2.0 * float(x) * ct))
+    df, dx = pairs(lambda f, x: f(x) * f(2 * x), lens, 1.5)
+    assert df == rg.FunctionCotangent([(1.5, 9.0), (3.0, 2.25)])
+    assert dx == 4 * 4 * 1.5**3

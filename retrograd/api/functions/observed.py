@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ...errors import LeakedTracerError, OptionError, UnsupportedError
+from ...errors import LeakedTracerError, OptionError, TracerConversionError, UnsupportedError
 from ...ir.graph import Graph
 from ...ir.types import aval_of
 from ...ops.structural.applied import applied, marks
@@ -21,6 +21,7 @@ from ...tracer.record import enclosing
 from ...tracer.trace import STOPPED, Trace
 from ...tracer.tree import Spec, flatten, register_container, unflatten
 from ...tracer.where import user_site
+from ..lens_node import by_host
 from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
 from .closures import Fn, as_mapping, converted, is_function, register_function_container
 from .cotangent import Block, FunctionCotangent
@@ -66,7 +67,7 @@ class FunctionValue:
         leaves, spec = flatten(args)
         operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
         fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
-        results, out_spec = flatten(self.function(*args))
+        results, out_spec = flatten(self._results(args))
         active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
         if not active or STOPPED.get():
             return unflatten(out_spec, results)
@@ -79,6 +80,13 @@ class FunctionValue:
             shadow = shadow_of(results[i])
             results[i] = wrap(trace, symbol, np.array(shadow) if isinstance(shadow, np.ndarray) else shadow, where)
         return unflatten(out_spec, results)
+
+    def _results(self, args: tuple[Any, ...]) -> Any:
+        """What the function gives; one that is not traced is called as it is, and has pairs, but no derivative."""
+        try:
+            return self.function(*args)
+        except (UnsupportedError, TracerConversionError):
+            return by_host(self.function, args)
 
     def block(self, site: Site, outputs: Sequence[Any], cts: Sequence[Any]) -> Block:
         """What one call was given, and the cotangents of its results."""
