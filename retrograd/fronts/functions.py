@@ -11,7 +11,7 @@ from ..api.stops import no_grad
 from ..errors import ShapeError, TreeError
 from ..tracer.trace import STOPPED
 from ..tracer.where import user_site
-from .nodes import Node, inexact
+from .nodes import Node, inexact, turned
 from .tensors import Tensor, computed, constant, node_of
 
 
@@ -93,7 +93,8 @@ class FunctionNode(Node):
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:
         full = [*cts, *[None] * (len(self._results) - len(cts))]
         given = [
-            constant(np.zeros(*like)[()] if ct is None else ct) for ct, like in zip(full, self._results, strict=True)
+            constant(np.zeros(*like)[()] if ct is None else turned(ct))
+            for ct, like in zip(full, self._results, strict=True)
         ]
         with no_grad():
             found = self._function.backward(self._ctx, *given)
@@ -115,4 +116,4 @@ class FunctionNode(Node):
                 f"backward of {self.name} returns a cotangent of shape {array.shape} for argument {k} of shape "
                 f"{like[0]}", where=user_site()[0], remedy="return cotangents of the arguments' shapes",
             )  # fmt: skip
-        return array.astype(like[1])[()]
+        return turned(array.astype(like[1])[()])

@@ -134,6 +134,11 @@ def aval_key(x: Any) -> Any:
     return type(x)
 
 
+def turned(ct: Any) -> Any:
+    """A cotangent between our convention and torch's, whose gradients of complex numbers are the conjugates of ours."""
+    return ct.conj() if np.iscomplexobj(ct) else ct
+
+
 def inexact(x: Any) -> bool:
     """Whether a value has cotangents."""
     return aval_of(x).inexact

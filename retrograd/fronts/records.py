@@ -42,6 +42,11 @@ class RecordTensor(Eager):
         """
         return self.record.gradients(self)
 
+    def __reduce__(self) -> Any:
+        raise OptionError(
+            "a tensor of a record is copied deeply or pickled", where=user_site()[0], remedy="use t.data, or np.copy(t)"
+        )
+
     def __repr__(self) -> str:
         return f"RecordTensor({self.data!r})"
 

@@ -13,7 +13,7 @@ from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
 from ..tracer.where import user_site
 from .arraylike import Eager
-from .nodes import EagerOperation, Node, OperationNode, aval_key, eager_operation, inexact, walk_back
+from .nodes import EagerOperation, Node, OperationNode, aval_key, eager_operation, inexact, turned, walk_back
 from .operations import ArrayLike, request
 
 
@@ -32,7 +32,7 @@ class AccumulateGrad(Node):
         return self._variable()
 
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:
-        t, ct = self.variable, cts[0]
+        t, ct = self.variable, turned(cts[0])
         if t is not None:
             t.grad = constant(ct if t.grad is None else np.add(t.grad.data, ct))
         return ()
@@ -44,7 +44,8 @@ class Tensor(Eager):
     ``data`` is copied in; ``tensor.data`` is read-only, and may be set anew. With ``requires_grad``, operations on
     the tensor are remembered, and ``backward`` of what came out adds to its ``grad``, a Tensor or None. A tensor
     is a leaf where no remembered operation made it; ``grad_fn`` is the node of that operation, or None.
-    Gradients are detached leaves, and add up until ``zero_grad``.
+    Gradients are detached leaves, and add up until ``zero_grad``. By a complex tensor the gradient is the direction of
+    steepest ascent, as in PyTorch: the conjugate of what ``rg.grad`` gives.
 
     Raises NonDifferentiableError where ``requires_grad`` is asked for numbers that are not floating-point.
 
@@ -146,7 +147,7 @@ class Tensor(Eager):
                 f"the cotangent of a tensor of shape {self.shape} has the shape {seed.shape}", where=user_site()[0],
                 remedy="pass a cotangent of the tensor's shape",
             )  # fmt: skip
-        walk_back(self._node, self._index, seed.astype(self.dtype)[()])
+        walk_back(self._node, self._index, turned(seed.astype(self.dtype)[()]))
 
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         structure, operands, call = request(function, args, kwargs, Tensor)
@@ -161,6 +162,13 @@ class Tensor(Eager):
 
     def _convert(self) -> Any:
         return super()._convert() if self._requires else self._data
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise OptionError(
+                "a tensor with a past is copied deeply or pickled", where=user_site()[0], remedy="use t.detach()"
+            )
+        return Tensor, (np.array(self._data), self._requires)
 
     def __repr__(self) -> str:
         tail = f", grad_fn={self.grad_fn!r}" if self.grad_fn else ", requires_grad=True" if self._requires else ""

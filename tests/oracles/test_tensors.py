@@ -191,6 +191,58 @@ def test_value_and_gradients_are_torchs(name: str) -> None:
             np.testing.assert_allclose(a.grad.data, b.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+class OursTimes(rg.Function):
+    """x · y."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, ct):
+        x, y = ctx.saved_tensors
+        return ct * np.conj(y), ct * np.conj(x)
+
+
+class TheirsTimes(torch.autograd.Function):
+    """The same."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, ct):
+        x, y = ctx.saved_tensors
+        return ct * y.conj(), ct * x.conj()
+
+
+COMPLEX = {
+    "times": (lambda x, y: x * y, lambda x, y: x * y),
+    "holomorphic": (lambda x, y: np.exp(x) / y, lambda x, y: torch.exp(x) / y),
+    "not holomorphic": (lambda x, y: np.conj(x) * np.abs(y), lambda x, y: torch.conj(x) * torch.abs(y)),
+    "to real numbers": (lambda x, y: np.real(x * y) * np.imag(x), lambda x, y: (x * y).real * x.imag),
+    "a function of one's own": (OursTimes.apply, TheirsTimes.apply),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_gradients_are_torchs(name: str) -> None:
+    ours, theirs = COMPLEX[name]
+    rng = np.random.default_rng(2)
+    x, y, ct = (rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)) for _ in range(3))
+    mine = [rg.Tensor(v, requires_grad=True) for v in (x, y)]
+    others = [torch.tensor(v, requires_grad=True) for v in (x, y)]
+    out, other = ours(*mine), theirs(*others)
+    ct = ct if np.iscomplexobj(out.data) else ct.real
+    out.backward(ct)
+    other.backward(torch.tensor(ct))
+    for a, b in zip(mine, others, strict=True):
+        np.testing.assert_allclose(a.grad.data, b.grad.resolve_conj().numpy(), rtol=1e-12, atol=1e-13)
+
+
 def test_roles_of_tensors_are_torchs():
     def roles(make: Callable[..., Any]) -> list[tuple[bool, bool, bool]]:
         a, b = make(2.0, True), make(3.0, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import time
 import weakref
 
@@ -346,6 +347,7 @@ WRONG = {
     "an array of objects": (lambda: rg.Record().tensor(np.array([None])), rg.UnsupportedError),
     "writing": (lambda: rg.Record().tensor([1.0]).__setitem__(0, 2.0), rg.UnsupportedError),
     "out=": (lambda: np.add(rg.Record().tensor([1.0]), 1.0, out=np.zeros(1)), rg.UnsupportedError),
+    "pickling": (lambda: pickle.dumps(rg.Record().tensor(1.0)), rg.OptionError),
     "copyto": (lambda: np.copyto(rg.Record().tensor([1.0]), 2.0), rg.UnsupportedError),
     "adding at indices": (lambda: np.add.at(rg.Record().tensor([1.0]), [0], 1.0), rg.UnsupportedError),
     "float": (lambda: float(rg.Record().tensor(1.0)), rg.TracerConversionError),

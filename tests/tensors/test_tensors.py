@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import operator
+import pickle
 import weakref
 
 import numpy as np
@@ -129,6 +131,17 @@ def test_what_the_owner_does_to_an_array_changes_nothing():
     np.testing.assert_array_equal(x.grad.data, [6.0, 16.0])
     with pytest.raises(ValueError, match="read-only"):
         x.data[0] = 1.0
+
+
+def test_a_leaf_is_copied_and_pickled_without_its_gradient():
+    x = tensor([1.0, 2.0])
+    np.sum(x * x).backward()
+    for other in (copy.copy(x), copy.deepcopy({"x": x})["x"], pickle.loads(pickle.dumps(x))):
+        assert other.requires_grad
+        assert other.grad is None
+        np.testing.assert_array_equal(other.data, x.data)
+        np.sum(other * 3.0).backward()
+        np.testing.assert_array_equal(x.grad.data, [2.0, 4.0])
 
 
 def test_a_number_may_be_added_to_in_place():
@@ -347,6 +360,7 @@ WRONG = {
     "requires_grad of a result": (lambda: set_requires_grad(tensor(1.0) * 2.0), rg.OptionError),
     "writing": (lambda: tensor([1.0]).__setitem__(0, 2.0), rg.UnsupportedError),
     "adding in place": (lambda: operator.iadd(tensor([1.0]), 1.0), rg.UnsupportedError),
+    "copying a result deeply": (lambda: copy.deepcopy(tensor(1.0) * 2.0), rg.OptionError),
     "out=": (lambda: np.exp(tensor([1.0]), out=np.zeros(1)), rg.UnsupportedError),
     "float": (lambda: float(tensor(1.0)), rg.TracerConversionError),
     "an array of it": (lambda: np.asarray(tensor(1.0)), rg.TracerConversionError),
