@@ -32,6 +32,7 @@ from .ir.primitive import pull, push
 from .tracer.tree import register_container
 
 debug_counters = config.counting
+debug_nans = config.debugging_nans
 
 __all__ = [
     "Everything", "Fn", "Function", "FunctionCotangent", "Log", "ParameterStore", "Periodic", "Record", "Snapshots",

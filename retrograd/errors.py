@@ -14,6 +14,7 @@
     │   ├── CapturedWriteError            RG0110  a traced value written into an array made outside the trace
     │   ├── ReadOnlyError                 RG0111  a write into a read-only array
     │   ├── TraceLengthError              RG0112  a recording longer than rg.config.max_nodes
+    │   ├── NanError                      RG0113  the first nan or infinity, inside rg.debug_nans()
     │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
     │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
     │   └── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
@@ -138,6 +139,12 @@ class TraceLengthError(UserError, ValueError):
     """A recording became longer than ``rg.config.max_nodes``: a loop or a recursion that does not end."""
 
     code = "RG0112"
+
+
+class NanError(UserError, FloatingPointError):
+    """Inside ``rg.debug_nans()``: an operation made a nan or an infinity out of finite numbers."""
+
+    code = "RG0113"
 
 
 class LensLawError(UserError, AssertionError):

@@ -46,7 +46,9 @@ class Compiled:
 
     inline = INLINE
 
-    def __init__(self, function: Callable[..., Any], label: str) -> None:
+    def __init__(self, function: Callable[..., Any], label: str, *, nan_safe: bool = False) -> None:
+        if not isinstance(nan_safe, bool):
+            raise OptionError(f"nan_safe={nan_safe!r}", where=user_site()[0], remedy="choose from False and True")
         if not callable(function):
             raise OptionError(
                 f"{label} wants a function, got {type(function).__name__}", where=user_site()[0],
@@ -55,6 +57,7 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.label = label
+        self.nan_safe = nan_safe
         self._renew()
 
     def _renew(self) -> None:
@@ -143,6 +146,9 @@ class Compiled:
 
     def record(self, call: Call) -> tuple[Recorded, Derived]:
         """Run the function on tracers, and derive the transform's graph from what it did."""
+        if self.nan_safe and not config.nan_safe:
+            with config(nan_safe=True):
+                return self.record(call)
 
         def run(tracers: Sequence[Any]) -> Any:
             args, kwargs = call.rebuild(tracers)
@@ -187,7 +193,7 @@ class Compiled:
         Where Python may decide, it holds for these decisions only, and so is no recording for other places.
         """
         trace = enclosing()
-        key = (call.key(), trace is not None and trace.concrete)
+        key = (call.key(), trace is not None and trace.concrete, config.nan_safe)
         if key not in self._inner:
             made = self.record(call)
             if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import InternalError, OptionError
 from ..ir.graph import Graph
 from ..ir.parser import parse
+from ..ir.primitive import TRANSFORMS
 from ..ir.printer import to_text
 from ..ir.verify import verify
 from ..passes.checkpoint.across import across
@@ -36,6 +37,8 @@ class Settings(NamedTuple):
     max_traces: int = 64
     max_nodes: int = 1_000_000
     counters: bool = False
+    nan_safe: bool = False
+    debug_nans: bool = False
 
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
@@ -50,6 +53,8 @@ class Config:
     ``max_traces``: ways through a function that are compiled for one signature; further ones are interpreted.
     ``max_nodes``: operations in one recording; a longer one is an error that names the line.
     ``counters``: generated code counts the steps of checkpointed loops; ``rg.debug_counters`` turns it on.
+    ``nan_safe``: in derivatives zero times infinity is zero; also an option of ``grad`` and ``jit``.
+    ``debug_nans``: the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
 
     >>> import retrograd as rg
     >>> with rg.config(exact=True):
@@ -65,6 +70,8 @@ class Config:
     max_traces: int
     max_nodes: int
     counters: bool
+    nan_safe: bool
+    debug_nans: bool
     base: Settings
 
     def __init__(self) -> None:
@@ -136,6 +143,10 @@ class Config:
         with self(counters=True), counting() as counters:
             yield counters
 
+    def debugging_nans(self) -> AbstractContextManager[Config]:
+        """What ``rg.debug_nans`` is."""
+        return self(debug_nans=True)
+
     def watch(self, name: str, graph: Graph, seconds: float) -> None:
         """What the pipeline's hook does at ``verify`` 2 and 3."""
         text = to_text(graph)
@@ -157,3 +168,4 @@ def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:
 
 
 config = Config()
+TRANSFORMS.register("nan_safe")(lambda: config.nan_safe)

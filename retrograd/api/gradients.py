@@ -24,8 +24,10 @@ from .signature import Argnums, Call, Wanted, wanted
 class Gradient(Compiled):
     """``grad`` and ``value_and_grad``."""
 
-    def __init__(self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool) -> None:
-        super().__init__(function, "value_and_grad" if value else "grad")
+    def __init__(
+        self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool
+    ) -> None:
+        super().__init__(function, "value_and_grad" if value else "grad", nan_safe=nan_safe)
         self.argnums, self.has_aux, self.fns, self.value = argnums, has_aux, checked_form(fns), value
 
     def take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -108,7 +110,8 @@ def _with_functions(
 
 
 def grad(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures"
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
+    nan_safe: bool = False,
 ) -> Any:  # fmt: skip
     """The gradient of a function with one output element.
 
@@ -118,6 +121,9 @@ def grad(
 
     An argument that is a function is differentiated too: ``fns="captures"`` gives the cotangents of what it
     captures, a dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
+
+    With ``nan_safe`` a cotangent that is zero annihilates what it is multiplied with, be that infinite: a branch
+    that ``np.where`` does not take then adds nothing to the gradient.
 
     Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError.
 
@@ -129,12 +135,13 @@ def grad(
     12.0
     """
     if function is None:
-        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns)
-    return Gradient(function, argnums, has_aux, fns, value=False)
+        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe)
+    return Gradient(function, argnums, has_aux, fns, value=False, nan_safe=nan_safe)
 
 
 def value_and_grad(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures"
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
+    nan_safe: bool = False,
 ) -> Any:  # fmt: skip
     """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
 
@@ -144,5 +151,5 @@ def value_and_grad(
     (0.0, 1.0)
     """
     if function is None:
-        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns)
-    return Gradient(function, argnums, has_aux, fns, value=True)
+        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe)
+    return Gradient(function, argnums, has_aux, fns, value=True, nan_safe=nan_safe)

@@ -24,6 +24,7 @@ from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, flatten_like
 from ..tracer.where import user_site
 from .config import config
+from .nans import DERIVATIVE, FUNCTION, inspect
 
 
 class GraphFunction:
@@ -32,8 +33,9 @@ class GraphFunction:
     Its guards hold, for it is applied at the point where it was recorded; in a trace they go into that trace.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, of: Graph | None = None) -> None:
+        """``of`` is the function of whose derivative this is a part; ``rg.debug_nans`` looks at it first."""
+        self.graph, self.of = graph, of
         self._executable: Executable | None = None
 
     def __call__(self, operands: Sequence[Any]) -> Sequence[Any]:
@@ -41,9 +43,13 @@ class GraphFunction:
         if trace is not None:
             shadows = [x.shadow if isinstance(x, Capture) else shadow_of(x) for x in operands]
             return insert(trace, self.graph, operands, evaluate(self.graph, shadows), inline_into)
+        plain = [x.payload if isinstance(x, Capture) else x for x in operands]
+        if config.debug_nans:
+            if self.of is not None:
+                inspect(self.of, plain[: len(self.of.inputs)], FUNCTION)
+            return inspect(config.settled(without_guards(self.graph)), plain, DERIVATIVE)
         if self._executable is None:
             self._executable = Executable(config.optimised(without_guards(self.graph)))
-        plain = [x.payload if isinstance(x, Capture) else x for x in operands]
         results: Sequence[Any] = self._executable(*plain)
         return results
 
@@ -60,8 +66,8 @@ def linearized_at(
     n = len(graph.outputs)
     seeded = [aval.inexact and (seeds is None or i < seeds) for i, aval in enumerate(graph.out_avals)]
     ahead, back = at_rest(lin.forward, deltas), pullback_graph(lin, seeded)
-    forward, backward = GraphFunction(ahead), GraphFunction(back)
-    if enclosing() is None and limited(ahead):
+    forward, backward = GraphFunction(ahead, graph), GraphFunction(back)
+    if enclosing() is None and limited(ahead) and not config.debug_nans:
         return _checkpointed_at(forward, backward, n, operands)
     results = forward(operands)
     residuals = results[n:]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..ir.graph import Graph
 from .compiled import Compiled
 
 
-def jit(function: Callable[..., Any] | None = None) -> Any:
+def jit(function: Callable[..., Any] | None = None, *, nan_safe: bool = False) -> Any:
     """Compile a plain NumPy function.
+
+    With ``nan_safe`` derivatives that are taken inside it are so, as with ``rg.grad(f, nan_safe=True)``.
 
     Arrays and floats among the arguments are traced; Python ints, bools, strings and other hashable objects are
     static: another value compiles again. Containers (dict, list, tuple, namedtuple, dataclass, None) may nest.
@@ -23,8 +26,8 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
     5.0
     """
     if function is None:
-        return jit
-    return Compiled(function, "jit")
+        return partial(jit, nan_safe=nan_safe)
+    return Compiled(function, "jit", nan_safe=nan_safe)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:

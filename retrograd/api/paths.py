@@ -19,6 +19,7 @@ from ..runtime.executable import Executable
 from ..tracer.record import Recorded
 from ..tracer.where import warn
 from .config import config
+from .nans import inspect_path
 from .signature import Call
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Paths:
             executable = Executable(merge_paths([_marked(g, k) if several else g for g, k in graphs]))
         self.executable = executable
         self.call = self._follower(executable, tuple(captures.values()), [p.derived.assemble for p in forms])
+        if config.debug_nans:
+            self.call = lambda compiled, leaves: inspect_path(self.path(compiled, leaves), leaves)
 
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]

@@ -133,7 +133,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     active = [*chosen.active, *(False for _ in recorded.captures)]
     operands = [*call.values(), *recorded.captures]
     dots = _tangents(chosen, call, recorded, tangents)
-    results = GraphFunction(jvp_graph(recorded.graph, active))([*operands, *dots])
+    results = GraphFunction(jvp_graph(recorded.graph, active), recorded.graph)([*operands, *dots])
     n = len(recorded.graph.outputs)
     assemble = results_of(recorded)
     return assemble(results[:n]), assembler(recorded.out_spec, recorded.statics)(results[n:])
@@ -191,7 +191,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     recorded, call, chosen = _recorded(function, primals, "linearize")
     active = [*chosen.active, *(False for _ in recorded.captures)]
     lin = linearize_graph(recorded.graph, active)
-    results = GraphFunction(lin.forward)([*call.values(), *recorded.captures])
+    results = GraphFunction(lin.forward, recorded.graph)([*call.values(), *recorded.captures])
     n = len(recorded.graph.outputs)
     residuals = results[n:]
     forward = GraphFunction(lin.linear)

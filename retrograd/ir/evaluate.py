@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from .graph import Graph, Node, Value
@@ -18,12 +18,22 @@ class Left(Exception):  # noqa: N818 - a signal, not an error
         self.results = results
 
 
-def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Run a graph node by node on NumPy values; arguments are never changed."""
+Watch = Callable[[Node, Sequence[Any], Sequence[Any]], None]
+
+
+def evaluate(graph: Graph, args: Sequence[Any], watch: Watch | None = None) -> tuple[Any, ...]:
+    """Run a graph node by node on NumPy values; arguments are never changed.
+
+    ``watch(node, operands, results)`` sees each node, also those of bodies.
+    """
+    run = evaluate if watch is None else partial(evaluate, watch=watch)
     env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
     try:
         for node in graph.nodes:
-            results = run_node(node, _operands(graph, node, env))
+            operands = _operands(graph, node, env)
+            results = run_node(node, operands, run)
+            if watch is not None:
+                watch(node, operands, results)
             env.update(zip(node.outputs, results, strict=True))
     except Left as left:
         return left.results
@@ -39,11 +49,13 @@ def _operands(graph: Graph, node: Node, env: dict[Value, Any]) -> list[Any]:
     return operands
 
 
-def run_node(node: Node, args: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of one node."""
+def run_node(
+    node: Node, args: Sequence[Any], run: Callable[[Graph, Sequence[Any]], tuple[Any, ...]] = evaluate
+) -> tuple[Any, ...]:
+    """The results of one node; ``run`` is for the graphs that it holds."""
     prim = node.prim
     if prim.run is not None:
-        results = prim.run(evaluate, node, *args)
+        results = prim.run(run, node, *args)
         return tuple(results) if prim.multi else (results,)
     names = [f"_{i}" for i in range(len(args))]
     text = prim.render(node, names, prim.statement)

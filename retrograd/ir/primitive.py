@@ -238,7 +238,7 @@ class Transforms:
     """The transforms that rules of structural primitives need of their bodies; passes register here.
 
     ``jvp``, ``linearize``, ``transpose``, ``batch`` and ``inline`` become attributes: ``ops`` can so use
-    passes that it must not import.
+    passes that it must not import. ``nan_safe()`` tells whether zero annihilates in derivatives, a setting.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """The primitives, one file per family; importing this package registers them all."""
 
 from . import (
+    annihilation,
     bessel,
     bits,
     choice,
@@ -32,6 +33,7 @@ from . import (
 )
 
 __all__ = [
+    "annihilation",
     "bessel",
     "bits",
     "choice",

@@ -9,6 +9,7 @@ from ..errors import InternalError, NonDifferentiableError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS, Pull, Unknown
+from .annihilate import annihilate
 
 Tangent = Symbol | None
 
@@ -21,6 +22,7 @@ def jvp_into(
 
     With ``split``, a structural node becomes two, one that depends on no tangent and one that is linear.
     """
+    start = len(b.nodes)
     primal: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
     tangent: dict[Value, Tangent] = dict(zip(graph.inputs, tans, strict=True))
     douts: list[Tangent]
@@ -38,6 +40,8 @@ def jvp_into(
         for value, out, dot in zip(node.outputs, outs, douts, strict=True):
             primal[value] = out
             tangent[value] = dot if value.aval.inexact else None
+    if TRANSFORMS.nan_safe():
+        annihilate(b, start, [t.value for t in tans if t is not None])
     return [primal[v] for v in graph.outputs], [tangent.get(v) for v in graph.outputs]
 
 

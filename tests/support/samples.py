@@ -104,6 +104,8 @@ for _name in ("arcsin", "arccos", "arctanh"):
 declare("arccosh", unary(between(1.3, 3.0)), unary(between(-3.0, -1.3), dtypes="D"))
 for _name in ("deg2rad", "rad2deg"):
     declare(_name, unary(dtypes="df"))
+for _name in ("annihilating_mul", "annihilating_div"):
+    declare(_name, binary(nonzero, nonzero, dtypes="dfD"))
 for _name in ("arctan2", "hypot", "logaddexp", "logaddexp2"):
     declare(_name, binary(nonzero, nonzero, dtypes="df"))
 declare("sinc", unary(nonzero), unary(between(-0.2, 0.2), dtypes="dD"))

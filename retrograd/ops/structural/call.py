@@ -37,14 +37,14 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
     active = tuple(t is not None for t in tans)
     known = [t for t in tans if t is not None]
     if split:
-        lin, forward, kept = body.once(("linearize", active), lambda: _linearized(body, active))
+        lin, forward, kept = body.once(("linearize", active, TRANSFORMS.nan_safe()), lambda: _linearized(body, active))
         results = make_call(b, forward, args)
         n = len(body.outputs)
         computed = iter(results[n:])
         residuals = [args[k] if k >= 0 else next(computed) for k in kept]
         tangents = make_call(b, lin.linear, [*residuals, *known]) if any(lin.out_active) else []
         return results[:n], spread(tangents, lin.out_active)
-    graph, flags = body.once(("jvp", active), lambda: _fused(body, active))
+    graph, flags = body.once(("jvp", active, TRANSFORMS.nan_safe()), lambda: _fused(body, active))
     made = make_call(b, graph, [*args, *known])
     return made[: len(flags)], spread(made[len(flags) :], flags)
 
