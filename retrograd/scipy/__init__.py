@@ -4,9 +4,24 @@ Inside a traced function SciPy's own names mean these functions, so that program
 from here as well. Nothing here imports SciPy before it is used.
 """
 
-from . import integrate, interpolate, linalg, multivariate, ndimage, ode, signal, sparse, special, stats
+from . import (
+    decompositions,
+    fft,
+    integrate,
+    interpolate,
+    linalg,
+    multivariate,
+    ndimage,
+    ode,
+    signal,
+    sparse,
+    special,
+    stats,
+)
 
 __all__ = [
+    "decompositions",
+    "fft",
     "integrate",
     "interpolate",
     "linalg",

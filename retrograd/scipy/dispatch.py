@@ -83,6 +83,17 @@ def answered(method: Function) -> Function:
     return handler
 
 
+def rest_of(module: str) -> Callable[[str], Any]:
+    """A module's ``__getattr__``: what needs no substitute, or is answered by its class, is SciPy's own."""
+
+    def find(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(module), name)
+
+    return find
+
+
 class Lazy:
     """A module that is imported when something of it is first used."""
 

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
-from .dispatch import inexact, stands_for
+from .dispatch import inexact, rest_of, stands_for
+from .ode import odeint, solve_ivp
+
+__all__ = ["cumulative_trapezoid", "odeint", "simpson", "solve_ivp", "trapezoid"]
+__getattr__ = rest_of("scipy.integrate")
 
 
 def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:

@@ -22,7 +22,9 @@ from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, answered, inexact
+from .dispatch import Lazy, answered, inexact, rest_of
+
+__getattr__ = rest_of("scipy.interpolate")
 
 _interpolate = Lazy("scipy.interpolate")
 

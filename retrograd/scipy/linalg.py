@@ -18,7 +18,15 @@ from ..tracer.array import apply, shadow_of
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
-from .dispatch import inexact, known, stands_for
+from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
+from .dispatch import inexact, known, rest_of, stands_for
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "logm", "lu_solve",
+    "norm", "pinv", "qr", "solve", "solve_banded", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "toeplitz",
+]  # fmt: skip
+__getattr__ = rest_of("scipy.linalg")
 
 
 def _equal(*operands: Any) -> list[Any]:

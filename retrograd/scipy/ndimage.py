@@ -9,8 +9,10 @@ import numpy as np
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
 from ..tracer.trace import unsupported
-from .dispatch import stands_for
+from .dispatch import rest_of, stands_for
 from .signal import operands
+
+__getattr__ = rest_of("scipy.ndimage")
 
 PADDING = {  # SciPy's names of modes, and NumPy's
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",

@@ -17,7 +17,9 @@ from ..tracer.array import apply, shadow_of
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
-from .dispatch import inexact, stands_for
+from .dispatch import inexact, rest_of, stands_for
+
+__getattr__ = rest_of("scipy.signal")
 
 
 def operands(x: Any, v: Any) -> list[Any]:

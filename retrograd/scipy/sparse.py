@@ -20,7 +20,9 @@ from ..tracer.class_methods import Method, methods
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
-from .dispatch import answered, inexact
+from .dispatch import answered, inexact, rest_of
+
+__getattr__ = rest_of("scipy.sparse")
 
 
 def product(matrix: Any, x: Any) -> Any:

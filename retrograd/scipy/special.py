@@ -18,7 +18,9 @@ from ..tracer.array import shadow_of, tracers_in
 from ..tracer.functions.table import axes_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, record
-from .dispatch import Lazy, guarded, inexact, known, stands_for, stopped, where
+from .dispatch import Lazy, guarded, inexact, known, rest_of, stands_for, stopped, where
+
+__getattr__ = rest_of("scipy.special")
 
 SPECIAL = Lazy("scipy.special")
 

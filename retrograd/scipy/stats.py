@@ -19,7 +19,9 @@ import numpy as np
 
 from ..tracer.class_methods import Method, methods
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, answered, guarded, inexact, known, where
+from .dispatch import Lazy, answered, guarded, inexact, known, rest_of, where
+
+__getattr__ = rest_of("scipy.stats")
 
 SPECIAL = Lazy("scipy.special")
 Formula = Callable[..., Any]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.fft
 import scipy.integrate
 import scipy.interpolate
 import scipy.linalg
@@ -208,3 +209,20 @@ for _method in ("logpdf", "pdf"):
 case("multivariate_normal.logpdf in one dimension", lambda x, c: NORMAL.logpdf(x, 0.1, c), V, 0.8)
 case("multivariate_normal.logpdf of variances", lambda x, c: NORMAL.logpdf(x, UNIT, c), M, V)
 case("multivariate_normal.entropy", lambda c: NORMAL.entropy(None, c), COVARIANCE)
+
+case("svd", lambda a: abs(scipy.linalg.svd(a)[0]), SQUARE)
+case("svd of a wide matrix", lambda a: abs(scipy.linalg.svd(a, full_matrices=False)[2]), M)
+case("svd without vectors", lambda a: scipy.linalg.svd(a, compute_uv=False), M)
+case("svdvals", lambda a: scipy.linalg.svdvals(a), M)
+for _mode in ("full", "economic", "r"):
+    case(f"qr {_mode}", lambda a, m=_mode: scipy.linalg.qr(a, mode=m)[0 if m == "r" else 1], SQUARE)
+for _lower in (True, False):
+    case(f"eigvalsh {_lower}", lambda a, l=_lower: scipy.linalg.eigvalsh(a, lower=l), SQUARE + np.diag(V))
+    case(f"eigh {_lower}", lambda a, l=_lower: scipy.linalg.eigh(a, lower=l, eigvals_only=True), SQUARE + np.diag(V))
+case("norm", lambda a: scipy.linalg.norm(a), M)
+case("norm along an axis", lambda a: scipy.linalg.norm(a, axis=1), M)
+case("pinv", lambda a: scipy.linalg.pinv(a), M)
+for _method in ("fft", "ifft", "rfft", "hfft"):
+    case(f"fft.{_method}", lambda x, m=_method: abs(getattr(scipy.fft, m)(x, 4)), V)
+case("fft2 and shift", lambda x: abs(scipy.fft.fftshift(scipy.fft.fft2(x))[0]), M)
+case("irfft of rfft", lambda x: scipy.fft.irfft(scipy.fft.rfft(x) ** 2, n=3, norm="ortho"), V)

@@ -131,3 +131,28 @@ def test_a_density_has_a_gradient_where_some_points_lie_beside_its_support():
     x = np.array([-1.0, 0.5, 2.0])
     slope = rg.grad(lambda a: np.sum(scipy.stats.beta.pdf(x, a, 1.0)))(2.0)
     np.testing.assert_allclose(slope, rg.grad(lambda a: scipy.stats.beta.pdf(0.5, a, 1.0))(2.0))
+
+
+def test_explicit_imports_work_where_names_are_not_followed():
+    table = [rg.scipy.special.softmax, rg.scipy.linalg.expm, rg.scipy.fft.rfft]
+    x = np.array([0.5, 1.2, 3.0])
+    np.testing.assert_allclose(rg.grad(lambda x: table[0](x)[0])(x), rg.grad(lambda x: scipy.special.softmax(x)[0])(x))
+    assert table[0](x).sum() == pytest.approx(1.0)
+    assert rg.scipy.special.gammaln is scipy.special.gammaln
+    assert rg.scipy.stats.norm is scipy.stats.norm
+    with pytest.raises(AttributeError):
+        rg.scipy.special.no_such_function  # noqa: B018 - the lookup is what fails
+
+
+def test_substitutes_work_in_loops_branches_and_lanes():
+    def step(total, x):
+        return total + scipy.special.logsumexp(np.array([x, total])), scipy.stats.norm.logpdf(x, total)
+
+    def f(x):
+        total, densities = rg.scan(step, 0.0, x)
+        chosen = rg.cond(total > 1.0, lambda: scipy.special.gammaln(total), lambda: scipy.special.erf(total))
+        return chosen + np.sum(densities)
+
+    x = np.array([0.5, 1.2, 3.0])
+    rg.check_grads(f, (x,), order=2)
+    np.testing.assert_allclose(rg.vmap(f)(np.stack([x, -x])), [f(x), f(-x)], rtol=1e-12)

@@ -1,0 +1,70 @@
+"""Factors and spectra of ``scipy.linalg`` for traced matrices, where NumPy's have the same signs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..tracer.array import shadow_of
+from ..tracer.trace import unsupported
+from .dispatch import array, stands_for
+
+
+@stands_for("scipy.linalg.svd")
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, *_: Any, **options: Any) -> Any:
+    if options.get("lapack_driver", "gesdd") != "gesdd":
+        raise unsupported("scipy.linalg.svd with lapack_driver=", "leave lapack_driver= out")
+    if not compute_uv:
+        return np.linalg.svd(array(a), compute_uv=False)
+    return tuple(np.linalg.svd(array(a), full_matrices))
+
+
+@stands_for("scipy.linalg.svdvals")
+def svdvals(a: Any, *_: Any, **options: Any) -> Any:
+    return np.linalg.svd(array(a), compute_uv=False)
+
+
+@stands_for("scipy.linalg.qr")
+def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, *_: Any,
+       **options: Any) -> Any:  # fmt: skip
+    if pivoting or mode not in ("full", "economic", "r"):
+        raise unsupported("scipy.linalg.qr with pivoting, or with mode='raw'", "choose mode='economic'")
+    if mode == "r":
+        return (np.linalg.qr(array(a), "complete")[1],)
+    return tuple(np.linalg.qr(array(a), "complete" if mode == "full" else "reduced"))
+
+
+@stands_for("scipy.linalg.eigvalsh")
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> Any:
+    options.pop("check_finite", None)
+    if b is not None or options:
+        raise unsupported("scipy.linalg.eigvalsh with two matrices or further options", "use np.linalg.eigvalsh")
+    return np.linalg.eigvalsh(array(a), "L" if lower else "U")
+
+
+@stands_for("scipy.linalg.eigh")
+def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any) -> Any:
+    """Eigenvalues alone: the signs of SciPy's vectors are others than those of NumPy's."""
+    if not eigvals_only:
+        raise unsupported(
+            "scipy.linalg.eigh of a traced matrix", "use np.linalg.eigh, whose vectors may differ in sign"
+        )
+    return eigvalsh(a, b, lower=lower, **options)
+
+
+@stands_for("scipy.linalg.norm")
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    return np.linalg.norm(array(a), ord, axis, keepdims)
+
+
+@stands_for("scipy.linalg.pinv")
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    if atol is not None or return_rank:
+        raise unsupported("scipy.linalg.pinv with atol= or return_rank=", "pass rtol=, or use np.linalg.matrix_rank")
+    a = array(a)
+    rtol = max(a.shape) * float(np.finfo(a.dtype).eps) if rtol is None else rtol
+    if not math.isfinite(float(shadow_of(rtol))):
+        raise ValueError("atol and rtol values must be positive.")
+    return np.linalg.pinv(a, rtol=rtol)
