@@ -225,7 +225,7 @@ class Compiled:
 
     def source(self, *args: Any, **kwargs: Any) -> str:
         """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used."""
-        return self.executable(*args, **kwargs).module.source
+        return self.executable(*args, **kwargs).source()
 
     def plan(self, *args: Any, **kwargs: Any) -> MemoryReport:
         """What a call with these arguments keeps in memory and computes again; print it, or draw it."""

@@ -74,7 +74,9 @@ class Paths:
         """Compile a further path beside the others."""
         self.known[answers(path.recorded.graph)] = path
         paths = list(self.known.values())
-        captures = {id(c.payload): c.payload for p in paths for c in p.recorded.captures}
+        found = {id(c.payload): c for p in paths for c in p.recorded.captures}
+        ordered = sorted(found.values(), key=lambda c: c.made)  # what the user holds first
+        captures = {id(c.payload): c.payload for c in ordered}
         forms: list[Path] = []
         graphs = []
         for p in paths:
@@ -84,7 +86,10 @@ class Paths:
             graphs.append((_over(p, captures), alike[0] if alike else len(forms) - 1))
         several = len(forms) > 1
         with paused:
-            executable = Executable(merge_paths([_marked(g, k) if several else g for g, k in graphs]))
+            merged = merge_paths([_marked(g, k) if several else g for g, k in graphs])
+            inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
+            made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
+            executable = Executable(merged, made)
         self.executable = executable
         self.call = self._follower(executable, tuple(captures.values()), [p.derived.assemble for p in forms])
         if config.debug_nans:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.check import BUILTINS, check_source
 from ..codegen.numpy.module import Module, emit_module
 from ..errors import Thrown
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Value
 from ..ir.modules import load
 from ..ir.plan import Plan
 from ..ops.structural.guard import Miss
@@ -32,8 +32,8 @@ class Executable:
     tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, constants: Mapping[Value, np.ndarray[Any, Any]] | None = None) -> None:
+        self.graph, self.constants = graph, constants or {}
         self.plan: Plan = place_buffers(absorb(graph))
         self.module: Module = emit_module(self.plan)
         self.filename = f"<generated {self.module.function} {next(_number)}>"
@@ -70,6 +70,11 @@ class Executable:
             self.annotate(fault)
             raise
         return (result,) if self.single else result
+
+    def source(self) -> str:
+        """The module with the contents of the inputs that are ``constants``, so that it runs alone."""
+        at = {k: self.constants[v] for k, v in enumerate(self.graph.inputs) if v in self.constants}
+        return emit_module(self.plan, at).source if at else self.module.source
 
     def annotate(self, fault: BaseException) -> None:
         """Tell which line of the user's program the failing line of generated code stands for."""

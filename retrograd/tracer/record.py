@@ -128,13 +128,16 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     where = user_site()[0]
     if all(_settled(x) for x in operands) and not marks(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
-    payloads = [x.payload if isinstance(x, Capture) else x for x in operands]
-    symbols = [_placed(trace, x, v.aval) for x, v in zip(payloads, graph.inputs, strict=True)]
+    symbols = [_placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
     return wrap_all(trace, outs, shadows, where)
 
 
 def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
+    if isinstance(x, Capture):
+        if x.made:
+            return trace.capture(x.payload, aval, made=True)
+        x = x.payload
     if isinstance(x, list):  # what a loop outside the trace kept for its derivative
         return trace.capture(x, aval)
     return x if isinstance(x, Symbol) else symbol_in(trace, x)

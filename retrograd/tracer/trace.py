@@ -50,11 +50,15 @@ class Storage:
 
 @dataclass(eq=False)
 class Capture:
-    """A value from outside: an array of the user's, or a symbol of the enclosing trace with its example value."""
+    """A value from outside: an array of the user's, or a symbol of the enclosing trace with its example value.
+
+    Or, ``made`` inside the trace, an array too large for a constant node: nobody else holds it.
+    """
 
     payload: Any
     symbol: Symbol
     shadow: Any
+    made: bool = False
 
 
 class Trace:
@@ -90,12 +94,17 @@ class Trace:
         """A number or NumPy scalar as a constant of its own type."""
         return self.builder.constant(value, aval_of(value))
 
-    def capture(self, array: Any, aval: Aval | None = None) -> Symbol:
+    def capture(self, array: Any, aval: Aval | None = None, *, made: bool = False) -> Symbol:
         """An array from outside, or a list of steps of this aval, by reference: a trailing input."""
         found = self.captures.get(id(array))
         if found is None:
-            found = self.captures[id(array)] = Capture(array, self.builder.input(aval or traceable(array)), array)
+            symbol = self.builder.input(aval or traceable(array))
+            found = self.captures[id(array)] = Capture(array, symbol, array, made)
         return found.symbol
+
+    def keep(self, array: np.ndarray[Any, Any]) -> Symbol:
+        """The present contents of an array that was made inside the trace: a trailing input, too."""
+        return self.capture(array.copy(), made=True)
 
     def capture_symbol(self, symbol: Symbol, shadow: Any) -> Symbol:
         """A value of the enclosing trace: a trailing input."""
@@ -116,10 +125,10 @@ class Trace:
         if array.dtype == np.int64 and (np.diff(flat) == flat[1] - flat[0]).all():
             return reshape_to(self._counted(int(flat[0]), int(flat[1] - flat[0]), flat.size), array.shape)
         if storage is None:
-            return self.capture(array.copy())
+            return self.keep(array)
         known = self._lifted.get(id(storage))
         if known is None or known[1] != storage.version:
-            known = self._lifted[id(storage)] = (storage, storage.version, self.capture(array.copy()))
+            known = self._lifted[id(storage)] = (storage, storage.version, self.keep(array))
         return known[2]
 
     def decide(self, symbol: Symbol, kind: str, expected: Any, where: Where | None) -> None:
@@ -152,7 +161,7 @@ class Trace:
         for at, found in arrays.items():
             if (at, "contents") not in self.decided:
                 self.decided[at, "contents"] = None
-                known = self.capture(found.payload.copy())
+                known = self.keep(found.payload)
                 same = all_(eq(found.symbol, known), axis=tuple(range(known.ndim)), keepdims=False)
                 self.decide(same, "bool", True, self.builder.where)
         return True

@@ -19,7 +19,7 @@ from ..ops.shape import stop_gradient
 from .array import NUMBERS, Tracer, apply, cast_to, check_aval, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
 from .mutation import check_writable, make_traced, write
-from .trace import STOPPED, owner, traceable, unsupported
+from .trace import STOPPED, Trace, owner, traceable, unsupported
 from .where import user_site
 
 Ufunc = Callable[..., Any]
@@ -129,7 +129,7 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
     trace = owner(tracers_in(operands))
     trace.builder.where, hint = user_site(2)
     out = aval_of(shadow)
-    operands = [_written_out(x) if k in prim.numbers else x for k, x in enumerate(operands)]
+    operands = [_written_out(trace, x) if k in prim.numbers else x for k, x in enumerate(operands)]
     inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
     symbols = [cast_to(x, Aval(out.shape, d, inner), trace) for x, d in zip(operands, dtypes, strict=False)]
     if inner == "scalar" and prim.avals([x.aval for x in symbols], attrs)[0].kind == "python":
@@ -143,9 +143,10 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
     return wrap(trace, result, shadow, trace.builder.where)
 
 
-def _written_out(x: Any) -> Any:
-    """An array made in the trace as an array from outside, so that it does not become a constant number."""
-    return x.shadow.copy() if isinstance(x, Tracer) and x.const and x.ndim else x
+def _written_out(trace: Trace, x: Any) -> Any:
+    """An array made in the trace as a trailing input, so that it does not become a constant number."""
+    made = isinstance(x, Tracer) and x.const and x.ndim
+    return wrap(trace, trace.keep(x.shadow), x.shadow, None) if made else x
 
 
 def copy(x: Any, order: Any = "K") -> Tracer:

@@ -233,3 +233,32 @@ def test_numbers_on_either_side_keep_every_bit(kind: Kind, name: str, dtype: np.
         graph = built(lambda x: (REGISTRY[name](x, number), REGISTRY[name](number, x)), aval)
         args = [values.as_kind([0.5, -0.0, 3.0] if aval.shape else 0.5, aval)]
         values.assert_same_bits(list(Executable(graph)(*args)), list(evaluate(graph, args)))
+
+
+def filtered(x: Any) -> Any:
+    weights = np.arange(20.0) ** 2
+    return np.sum(np.convolve(x, weights) ** 2)
+
+
+def powers(x: Any) -> Any:
+    return np.sum(x ** np.array([1.0, 2.0, 3.0]))
+
+
+def through_a_call(x: Any) -> Any:
+    return rg.jit(filtered)(x) + rg.jit(filtered)(2.0 * x) + np.sum(x * OUTSIDE)
+
+
+OUTSIDE = np.linspace(0.0, 1.0, 40)
+
+
+@pytest.mark.parametrize("function", [filtered, powers, through_a_call], ids=lambda f: f.__name__)
+def test_arrays_made_in_the_function_stand_in_the_source(function: Any) -> None:
+    x = np.linspace(0.5, 1.5, 3 if function is powers else 40)
+    gradient = rg.grad(function)
+    source = gradient.source(x)
+    assert "=constant_" in source
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    outside = [OUTSIDE] if function is through_a_call else []
+    found = scope[gradient.executable(x).module.function](x, *outside)
+    np.testing.assert_array_equal(found, gradient(x))
