@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..tracer.array import Tracer
 from ..tracer.trace import traceable
-from ..tracer.tree import Spec, children, flatten, leaf_paths, unflatten
+from ..tracer.tree import Spec, children, flatten, leaf_paths, nondiff_leaves, unflatten
 from ..tracer.where import user_site
 
 Argnums = int | str | Sequence[int | str]
@@ -143,8 +143,8 @@ def wanted(
     for start, spec in spans:
         if apart is not None and spec.type is apart:
             continue
-        for i in range(start, start + spec.num_leaves):
-            if _differentiable(call.leaves[i]):
+        for i, fixed in enumerate(nondiff_leaves(spec), start):
+            if _differentiable(call.leaves[i]) and not fixed:
                 active[traced[i]] = True
             elif spec.num_leaves == 1 and spec.is_leaf():
                 raise _not_differentiable(call.leaves[i], chosen)

@@ -15,7 +15,28 @@ from .where import user_site
 NAMESPACE = "retrograd"
 _registering = threading.Lock()
 _dataclasses: set[type] = set()
+_nondiff_fields: dict[Any, frozenset[str]] = {}
+NONDIFF = "nondiff"  # the key in a field's metadata
 Spec = optree.PyTreeSpec
+
+
+def nondiff_leaves(spec: Spec) -> list[bool]:
+    """Which leaves lie in fields of dataclasses that are marked: their gradient is None.
+
+    >>> from dataclasses import dataclass, field
+    >>> import retrograd as rg
+    >>> @dataclass
+    ... class Spring:
+    ...     stretch: float
+    ...     stiffness: float = field(default=2.0, metadata={"nondiff": True})
+    >>> rg.grad(lambda s: 0.5 * s.stiffness * s.stretch**2)(Spring(3.0))
+    Spring(stretch=np.float64(6.0), stiffness=None)
+    """
+    if spec.is_leaf():
+        return [False]
+    fixed = _nondiff_fields.get(spec.type, frozenset())
+    parts = zip(spec.entries(), spec.children(), strict=True)
+    return [f for name, part in parts for f in ([True] * part.num_leaves if name in fixed else nondiff_leaves(part))]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Spec]:
@@ -118,6 +139,7 @@ def _register_dataclass(cls: type) -> None:
 
 def _register(cls: type) -> None:
     names = tuple(f.name for f in dataclasses.fields(cls))
+    _nondiff_fields[cls] = frozenset(f.name for f in dataclasses.fields(cls) if f.metadata.get(NONDIFF))
 
     def take_apart(x: Any) -> tuple[list[Any], None, tuple[str, ...]]:
         return [getattr(x, n) for n in names], None, names

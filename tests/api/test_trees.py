@@ -238,3 +238,39 @@ def test_a_dataclass_made_inside_the_function_may_be_returned():
     np.testing.assert_array_equal(found.W, 2 * A)
     np.testing.assert_array_equal(found.b[0], A)
     assert found.b[1] is None
+
+
+@dataclass
+class Body:
+    place: Any
+    mass: Any = field(default=2.0, metadata={"nondiff": True})
+    parts: Any = field(default_factory=list, metadata={"nondiff": True})
+
+
+def energy(body):
+    return np.sum(body.mass * body.place**2) + sum(np.sum(p) for p in body.parts)
+
+
+def test_a_field_that_is_not_differentiated_has_the_gradient_none():
+    body = Body(np.array([1.0, 2.0]), 3.0, [np.ones(2)])
+    for gradient in (rg.grad(energy)(body), rg.vjp(energy, body)[1](1.0)[0], rg.lens.of(energy).at(body).pull(1.0)):
+        assert isinstance(gradient, Body)
+        np.testing.assert_array_equal(gradient.place, [6.0, 12.0])
+        assert gradient.mass is None
+        assert gradient.parts == [None]
+    assert rg.grad(energy)(Body(1.0, 5.0)).place == 10.0
+
+
+def test_a_field_that_is_not_differentiated_inside_other_containers():
+    bodies = {"a": [Body(np.array([1.0]), 3.0), 2.0]}
+    gradient = rg.grad(lambda bodies: energy(bodies["a"][0]) * bodies["a"][1])(bodies)
+    assert (gradient["a"][0].place, gradient["a"][0].mass, gradient["a"][1]) == (12.0, None, 3.0)
+
+
+def test_nothing_to_differentiate_is_an_error():
+    @dataclass
+    class Fixed:
+        mass: Any = field(default=2.0, metadata={"nondiff": True})
+
+    with pytest.raises(rg.NonDifferentiableError):
+        rg.grad(lambda f: f.mass * 2.0)(Fixed())
