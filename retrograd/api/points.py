@@ -17,8 +17,9 @@ from ..tracer.record import Recorded
 from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled, assembler, results_of
+from .functions.blocks import aligned
 from .functions.closures import is_function
-from .functions.cotangent import FunctionCotangent, aligned
+from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
 from .graph_function import GraphFunction, leaf_avals, linearized_at, members
 from .signature import Call, Wanted, take_apart, wanted

@@ -2,170 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError, TreeError
-from ...passes.expose import Axis
-from ...tracer.array import shadow_of, wrap
-from ...tracer.record import enclosing
-from ...tracer.tree import flatten, flatten_up_to, map_leaves, register_container, unflatten
+from ...tracer.array import shadow_of
+from ...tracer.tree import flatten, map_leaves, register_container, unflatten
 from ...tracer.where import user_site
-from ..batching import vmap
-from ..signature import is_traced
-from .closures import Fn, Same, as_mapping, converted, is_inexact
+from .blocks import Block, Blocks, Pair, arguments, joined
+from .closures import Fn, as_mapping, converted, is_inexact
 from .domain import canonical
 from .resumption import pull
 
-Pair = tuple[Any, Any]
 
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The pairs that one call made, all at once where it stood in a loop or under vmap.
-
-    ``inputs`` is the tuple of arguments, ``cotangent`` has the structure of the result. Leaves that are ``stacked`` and
-    all of the cotangent have one leading axis for each Axis in ``place``, which orders pairs as the calls were made.
-    ``made`` tells which calls a branch left out, along the first of these axes.
-    """
-
-    inputs: tuple[Any, ...]
-    cotangent: Any
-    place: tuple[int | Axis, ...] = ()
-    stacked: tuple[bool, ...] = ()
-    made: Any = True
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(a.size for a in self.place if isinstance(a, Axis))
-
-    def pairs(self) -> Iterator[tuple[tuple[int, ...], Pair]]:
-        """Its pairs, each with what orders it."""
-        if not self.sizes:
-            yield tuple(a for a in self.place if isinstance(a, int)), (bare(self.inputs), self.cotangent)
-            return
-        for index in map(tuple, np.argwhere(self._mask())):
-            inputs = self._inputs(lambda x: x[index])  # noqa: B023 - called at once
-            steps = iter(index)
-            order = tuple(a if isinstance(a, int) else -next(steps) if a.reverse else next(steps) for a in self.place)
-            yield order, (bare(inputs), map_leaves(lambda x: x[index], self.cotangent))  # noqa: B023 - called at once
-
-    def flat(self) -> tuple[tuple[Any, ...], Any]:
-        """Inputs and cotangent with all leading axes in one, without the calls that were not made."""
-        n, kept = len(self.sizes), np.flatnonzero(self._mask())
-
-        def merged(x: Any) -> Any:
-            rows = np.reshape(x, (-1, *np.shape(x)[n:]))
-            return rows if self.made is True else rows[kept]
-
-        return self._inputs(merged), map_leaves(merged, self.cotangent)
-
-    def settled(self) -> Block:
-        """The same without the calls that were not made."""
-        if self.made is True or not self.sizes:
-            return self if self.made is True else replace(self, made=True)
-        inputs, ct = self.flat()
-        kept = Axis(int(np.count_nonzero(self._mask())), False)
-        return Block(inputs, ct, (*(a for a in self.place if isinstance(a, int)), kept), self.stacked)
-
-    def called(self, function: Callable[..., Any]) -> list[Pair]:
-        """Each leaf of the function's results on the inputs, over lanes if these are, with its cotangent."""
-        if not self.sizes:
-            return aligned(function(*map_leaves(_own, self.inputs)), self.cotangent)
-        inputs, ct = self.flat()
-        leaves, spec = flatten(inputs)
-
-        def one(*lane: Any) -> Any:
-            rest = iter(lane)
-            filled = [next(rest) if on else x for x, on in zip(leaves, self.stacked, strict=True)]
-            return function(*unflatten(spec, filled))
-
-        return aligned(vmap(one)(*(x for x, on in zip(leaves, self.stacked, strict=True) if on)), ct)
-
-    def shape(self) -> Hashable:
-        """What two single pairs have in common that fit in one block."""
-        (xs, inputs), (cts, cotangent) = flatten(self.inputs), flatten(self.cotangent)
-        numbers = [(np.shape(shadow_of(x)), np.result_type(shadow_of(x))) if is_traced(x) else Same(x) for x in xs]
-        return (inputs, cotangent, *numbers, *(np.shape(shadow_of(c)) for c in cts))
-
-    def _mask(self) -> np.ndarray[Any, Any]:
-        """Which calls were made, over all leading axes."""
-        made = np.asarray(self.made)
-        return np.broadcast_to(made.reshape(made.shape + (1,) * (len(self.sizes) - made.ndim)), self.sizes)
-
-    def _inputs(self, change: Callable[[Any], Any]) -> tuple[Any, ...]:
-        leaves, spec = flatten(self.inputs)
-        changed: tuple[Any, ...] = unflatten(
-            spec, [change(x) if on else x for x, on in zip(leaves, self.stacked, strict=True)]
-        )
-        return changed
-
-
-def aligned(out: Any, ct: Any) -> list[Pair]:
-    """The leaves of a result with their cotangents; a function among them is called where its cotangent has inputs."""
-    leaves, spec = flatten(out)
-    found: list[Pair] = []
-    for y, c in zip(leaves, flatten_up_to(spec, ct, "the cotangent of a function value"), strict=True):
-        if isinstance(c, FunctionCotangent):
-            found += [pair for block in c.blocks for pair in block.called(y)]
-        elif c is not None:
-            found.append((y, _fitting(c, y)))
-    return found
-
-
-def _fitting(ct: Any, y: Any) -> Any:
-    """A cotangent for this value; TreeError or ShapeError where it is none."""
-    if not flatten(ct)[1].is_leaf():
-        raise TreeError(
-            f"a cotangent {flatten(ct)[1]} is given for one result", where=user_site()[0],
-            remedy="give each pair a cotangent with the containers of the function's result",
-        )  # fmt: skip
-    value, given = shadow_of(y), np.asarray(shadow_of(ct))
-    if np.shape(value) != given.shape or (given.dtype.kind == "c" and np.asarray(value).dtype.kind != "c"):
-        raise ShapeError(
-            f"a cotangent of shape {given.shape} and dtype {given.dtype} is given for a result of shape "
-            f"{np.shape(value)} and dtype {np.asarray(value).dtype}", where=user_site()[0],
-            remedy="give each pair a cotangent of the function's result at its input",
-        )  # fmt: skip
-    return ct
-
-
-def _own(x: Any) -> Any:
-    """An input that a function may write into: what it writes stays in the trace, or in a copy."""
-    if not isinstance(x, np.ndarray):
-        return x
-    trace = enclosing()
-    return np.array(x) if trace is None else wrap(trace, trace.capture(x), np.array(x), user_site()[0])
-
-
-def bare(inputs: tuple[Any, ...]) -> Any:
-    """One argument stands for itself, several for a tuple."""
-    return inputs[0] if len(inputs) == 1 else inputs
-
-
-def arguments(x: Any) -> tuple[Any, ...]:
-    """The inverse of ``bare``."""
-    return x if type(x) is tuple else (x,)
-
-
-def joined(place: int, blocks: Sequence[Block]) -> list[Block]:
-    """Single pairs of one shape as one block; left as they are where they have no numbers to stack."""
-    on = tuple(is_traced(x) for x in flatten(blocks[0].inputs)[0])
-    if len(blocks) == 1 or not any(on):
-        return [replace(block, place=(place, i), stacked=(False,) * len(on)) for i, block in enumerate(blocks)]
-    columns = zip(*(flatten(block.inputs)[0] for block in blocks), strict=True)
-    inputs = [np.stack(column) if f else column[0] for column, f in zip(columns, on, strict=True)]
-    cts = [np.stack(column) for column in zip(*(flatten(block.cotangent)[0] for block in blocks), strict=True)]
-    ct = unflatten(flatten(blocks[0].cotangent)[1], cts)
-    return [Block(unflatten(flatten(blocks[0].inputs)[1], inputs), ct, (place, Axis(len(blocks), False)), on)]
-
-
-class FunctionCotangent:
+class FunctionCotangent(Blocks):
     """The cotangent of a function value: finitely many pairs of an input and the cotangent of the result there.
 
     It stands for the function that is, at each point, the sum of the cotangents listed there, and zero elsewhere. So a
@@ -186,7 +39,6 @@ class FunctionCotangent:
     __hash__ = None  # type: ignore[assignment]  # equal ones may hold different lists
 
     def __init__(self, pairs: FunctionCotangent | Iterable[Any] = ()) -> None:
-        self._groups: tuple[tuple[Block, ...], ...]
         if isinstance(pairs, FunctionCotangent):
             self._groups = pairs._groups
             return
@@ -212,11 +64,6 @@ class FunctionCotangent:
         made = cls()
         made._groups = (tuple(blocks),)
         return made
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """What each call made: one pair, or many with leading axes."""
-        return tuple(itertools.chain.from_iterable(self._groups))
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
@@ -326,10 +173,6 @@ class FunctionCotangent:
             for i, ct in zip(places, pull(value.template)(value, self.settled()), strict=True):
                 found[i] = ct
         return found
-
-    def matched(self, function: Callable[..., Any]) -> list[Pair]:
-        """Each leaf of the function's results at the points, call by call, with its cotangent."""
-        return [pair for block in self.blocks for pair in block.called(function)]
 
     def settled(self) -> FunctionCotangent:
         """The same without the calls that were not made."""

@@ -23,8 +23,9 @@ from ...tracer.tree import Spec, flatten, register_container, unflatten
 from ...tracer.where import user_site
 from ..lens_node import by_host
 from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
+from .blocks import Block
 from .closures import Fn, as_mapping, converted, is_function, register_function_container
-from .cotangent import Block, FunctionCotangent
+from .cotangent import FunctionCotangent
 
 _number = itertools.count(1)
 HOMES: WeakValueDictionary[int, Trace] = WeakValueDictionary()  # where each function value may be called
