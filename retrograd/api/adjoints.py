@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import NonDifferentiableError, OptionError
-from ..ir.types import aval_of
+from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
-from ..tracer.tree import Spec, flatten, flatten_like, unflatten
+from ..tracer.tree import Spec, flatten, flatten_like, nondiff_leaves, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled
 from .gradients import grad
 from .graph_function import as_member
 from .jacobians import jacfwd, jacrev
 from .points import jvp, vjp
-from .signature import Argnums, take_apart, wanted
+from .signature import Argnums, is_traced, take_apart, wanted
 from .sparse import SparseJacobian
 
 
@@ -46,50 +46,66 @@ def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]
 
 
 class CotangentSpace:
-    """The cotangents at a point: trees with its structure, shapes and dtypes."""
+    """The cotangents at a point: trees with its structure, shapes and dtypes, and None where it has none."""
 
     def __init__(self, point: Any) -> None:
-        self._leaves, self._spec = flatten(point)
-        self._avals = [aval_of(shadow_of(x)) for x in self._leaves]
-        for x, aval in zip(self._leaves, self._avals, strict=True):
-            if not aval.inexact:
-                raise NonDifferentiableError(
-                    f"{x!r} is no floating-point value: it has no cotangents", where=user_site()[0]
-                )
+        leaves, self._point = flatten(point)
+        self._avals: list[Aval | None] = [
+            None if fixed else _cotangent_aval(x) for x, fixed in zip(leaves, nondiff_leaves(self._point), strict=True)
+        ]
+        self._spec = flatten(self.zero())[1]
+        if not self._spec.num_leaves:
+            raise NonDifferentiableError(
+                f"{point!r:.80} holds no floating-point value: it has no cotangents", where=user_site()[0],
+                remedy="pass floating-point numbers: 1.0 instead of 1, x.astype(float)",
+            )  # fmt: skip
 
     @property
     def spec(self) -> Spec:
-        """The structure of the point."""
+        """The structure of the cotangents."""
         return self._spec
 
     @property
     def dimension(self) -> int:
         """The number of basis vectors."""
-        return sum(aval.size for aval in self._avals)
+        return sum(aval.size for aval in self._avals if aval is not None)
 
     def zero(self) -> Any:
         """The zero cotangent."""
-        return unflatten(self._spec, [np.zeros(a.shape, a.dtype)[()] for a in self._avals])
+        return unflatten(self._point, self._zeros())
+
+    def _zeros(self) -> list[Any]:
+        return [None if a is None else np.zeros(a.shape, a.dtype)[()] for a in self._avals]
 
     def basis(self) -> Iterator[Any]:
         """The unit cotangents, in the order of the leaves and their elements."""
         for k, aval in enumerate(self._avals):
-            for i in range(aval.size):
+            for i in range(0 if aval is None else aval.size):
+                assert aval is not None
                 unit = np.zeros(aval.size, aval.dtype)
                 unit[i] = 1
-                leaves = [np.zeros(a.shape, a.dtype)[()] for a in self._avals]
+                leaves = self._zeros()
                 leaves[k] = unit.reshape(aval.shape)[()]
-                yield unflatten(self._spec, leaves)
+                yield unflatten(self._point, leaves)
 
     def check(self, ct: Any) -> Any:
         """``ct`` with the dtypes of the space; ShapeError or TreeError if it is no member."""
         leaves = flatten_like(self._spec, ct, "the cotangent")
-        members = [as_member(x, a, "the cotangent") for x, a in zip(leaves, self._avals, strict=True)]
+        avals = [a for a in self._avals if a is not None]
+        members = [as_member(x, a, "the cotangent") for x, a in zip(leaves, avals, strict=True)]
         return unflatten(self._spec, members)
+
+
+def _cotangent_aval(x: Any) -> Aval | None:
+    """The aval of a leaf that has cotangents."""
+    aval = aval_of(shadow_of(x)) if is_traced(x) else None
+    return aval if aval is not None and aval.inexact else None
 
 
 def cotangent_space(point: Any) -> CotangentSpace:
     """The space of cotangents at a point: ``.zero()``, ``.basis()``, ``.check(ct)``, ``.dimension``.
+
+    Raises NonDifferentiableError for a point without floating-point numbers.
 
     >>> import retrograd as rg
     >>> space = rg.cotangent_space({"x": 1.0, "y": 2.0})

@@ -81,6 +81,19 @@ def test_a_cotangent_space_has_a_basis():
     assert space.zero()[1] == 0.0
 
 
+def test_a_cotangent_space_has_none_where_a_gradient_has():
+    point = {"x": np.ones(2), "n": 3, "name": "a", "k": np.arange(2)}
+    space = rg.cotangent_space(point)
+    gradient = rg.grad(lambda p: np.sum(p["x"] ** p["n"]))(point)
+    assert space.check(gradient)["n"] is None
+    assert space.zero()["k"] is None
+    assert space.dimension == len(list(space.basis())) == 2
+    with pytest.raises(rg.errors.TreeError):
+        space.check({**gradient, "n": 1.0})
+    with pytest.raises(rg.errors.NonDifferentiableError):
+        rg.cotangent_space({"n": 3})
+
+
 def test_jacobians_agree_in_all_modes():
     def f(x):
         return np.concatenate([np.sin(x) * x[0], x[1:] ** 2])
