@@ -24,6 +24,7 @@
     │   ├── TracerConversionError         RG0203  handed to code that needs a plain array or number
     │   ├── ControlFlowError              RG0204  a Python branch on a value that is not known yet
     │   └── CapturedTracerError           RG0205  a derivative of the user's own closes over a traced value
+    ├── SnapshotError                     RG0300  a state that cannot be written to disk, or read back
     └── InternalError                     RG0900  a fault of retrograd: please report it
         ├── GraphError                    RG0901  a graph that breaks the rules of the IR
         └── ParseError                    RG0902  text that is not a graph
@@ -209,6 +210,12 @@ class CapturedTracerError(TracerError):
     """A function with a derivative of its own closes over a traced value, which would get no derivative."""
 
     code = "RG0205"
+
+
+class SnapshotError(RetrogradError, OSError):
+    """A state of a loop cannot be written to disk, or what is read back is not what was written."""
+
+    code = "RG0300"
 
 
 class InternalError(RetrogradError):

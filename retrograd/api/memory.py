@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import OptionError
+from ..errors import OptionError, SnapshotError
 from ..runtime.available import available_bytes
 from ..tracer.where import user_site
 
@@ -72,7 +74,43 @@ class Everything:
     """Keep all residuals and repeat nothing, whatever a plan around it says."""
 
 
-MemoryPlan = Snapshots | Log | Periodic | Everything | int | str | None
+@dataclass(frozen=True)
+class Tiered:
+    """Keep ``ram`` states in memory and ``disk`` further ones, the earliest, in files below ``directory``.
+
+    States are placed as for ``Snapshots(ram + disk)``. The files, which go when the gradient is done or fails, stand in
+    a folder of their own in ``directory``, by default that for temporary files. With ``resume`` that folder belongs to
+    the loop and its inputs: after the process was killed, the same gradient goes on from the last whole state there.
+    Raises OptionError, SnapshotError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def last(x):
+    ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, 50, memory=rg.Tiered(ram=3, disk=4))[0]
+    >>> float(rg.grad(last)(1.0)) == float(rg.grad(lambda x: rg.fori_loop(50, lambda i, c: np.sin(c), x))(1.0))
+    True
+    """
+
+    ram: int
+    disk: int
+    directory: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("Tiered", "ram", self.ram)
+        _whole("Tiered", "disk", self.disk)
+        if self.directory is not None and not Path(self.directory).is_dir():
+            raise SnapshotError(
+                f"there is no directory {str(self.directory)!r}", where=user_site()[0],
+                remedy="make it, or leave it out: states then go to the directory for temporary files",
+            )  # fmt: skip
+        if self.resume and self.directory is None:
+            raise OptionError(
+                "Tiered(resume=True) without a directory", where=user_site()[0],
+                remedy="name the directory in which an earlier run left its states",
+            )  # fmt: skip
+
+
+MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | str | None
 
 
 def _whole(name: str, field: str, value: object) -> None:
@@ -84,7 +122,7 @@ def _whole(name: str, field: str, value: object) -> None:
 
 def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     """A plan as the attribute of a loop; ``known`` says whether the number of steps is known before it runs."""
-    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, (int, str))
+    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, (Tiered, int, str))
     if not known and (unplaced or memory == Periodic()):
         raise OptionError(
             f"memory={memory} needs to know the number of steps", where=user_site()[0],
@@ -99,6 +137,8 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
             return ("log", reverse)
         case Periodic(every):
             return ("periodic", every)
+        case Tiered(ram, disk, directory, resume):
+            return ("tiered", ram, disk, "" if directory is None else os.fspath(directory), resume)
         case Everything():
             return ("everything",)
     return ("bytes", bytes_of(memory))

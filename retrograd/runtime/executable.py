@@ -13,6 +13,7 @@ import numpy as np
 from ..codegen.check import BUILTINS, check_source
 from ..codegen.numpy.module import Module, emit_module
 from ..errors import Thrown
+from ..ir.disk import cleaning
 from ..ir.graph import Graph, Value
 from ..ir.modules import load
 from ..ir.plan import Plan
@@ -60,7 +61,7 @@ class Executable:
         if "count" in scope:
             scope["count"] = count
         function: Callable[..., Any] = scope[self.module.function]
-        return function
+        return cleaning(function) if "retrograd" in scope else function
 
     def __call__(self, *args: Any) -> Any:
         """All results, as a tuple; an exception gets a note with the user's line."""

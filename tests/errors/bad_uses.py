@@ -746,6 +746,11 @@ def a_function_value_differentiated_inside():
     rg.grad(f, fns="pairs")(lambda y: y**3, 2.0)
 
 
+@bad(errors.SnapshotError)
+def a_directory_for_states_that_is_not_there():
+    rg.Tiered(ram=1, disk=2, directory="/no/such/folder")  # <-
+
+
 # ------------------------------------------------------------------------------------------ leaks and mixtures
 
 

@@ -6,6 +6,8 @@ as many bytes as its result has. Python's own reference counts then say what liv
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +112,43 @@ class _Arrays:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
+
+
+class _States:
+    """Stands for states on disk: what is read takes memory again."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self.sizes: dict[int, list[int]] = {}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sizes)
+
+    def write(self, i: int, *blocks: Any) -> None:
+        """Note the sizes."""
+        self.sizes[i] = [x.nbytes for x in blocks]
+
+    def read(self, i: int, count: int) -> Any:
+        """New blocks of these sizes."""
+        found = [self.meter.new(size) for size in self.sizes[i][:count]]
+        return found[0] if count == 1 else found
+
+    def drop(self, i: int) -> None:
+        """The file goes."""
+        del self.sizes[i]
+
+    def again(self) -> _States:
+        """The same states."""
+        copy = _States(self.meter)
+        copy.sizes = dict(self.sizes)
+        return copy
+
+    def resumed(self, steps: Any) -> Any:
+        """All steps: nothing is there yet."""
+        return steps
+
+    def close(self) -> None:
+        """All files go."""
 
 
 class _Sizes(Emitter):
@@ -221,6 +260,7 @@ def _run(plan: Plan, meter: Meter, emitter: type[_Sizes]) -> list[tuple[Value, N
     names: dict[str, Any] = {"np": _Arrays(meter), "__block": meter.new, **_hosts(plan.order, meter)}
     for helper in scope.helpers:
         exec(helper, names)  # noqa: S102 - the source of our own declarations
+    names["retrograd"] = SimpleNamespace(ir=SimpleNamespace(disk=SimpleNamespace(open_disk=lambda *_: _States(meter))))
     text = "\n\n".join(map(_source, scope.functions))
     try:
         exec(text, names)  # noqa: S102 - the source is ours

@@ -67,7 +67,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     writer.start(k_out, carry)
     writer.stores((), (), lists)
     for name in kept:
-        emitter.line(f"{name} = {{}}")
+        emitter.line(f"{name} = dict()")
     room, old, i = (emitter.fresh(name) for name in ("room", "old", "i"))
     emitter.line(f"{room} = {writer.schedule(a['room'])}")
     with _steps(emitter, a.get("cond"), [*consts, *k_out], i, count):

@@ -7,15 +7,17 @@ to references, one for each carry that must be kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...ir.disk import open_disk
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
 from ...ir.types import Aval
 from .loops import step_of
-from .sweeps import Parts, Writer, schedule_of
+from .sweeps import DISK, IMPORT, OPEN, Parts, Writer, schedule_of
 
 
 def operands(node: Node) -> Parts:
@@ -24,14 +26,14 @@ def operands(node: Node) -> Parts:
 
 
 def results(node: Node) -> Parts:
-    """carry, arrays, lists, kept states | residuals of the last step."""
+    """carry, arrays, lists, kept states, the disk if there is one | residuals of the last step."""
     a = node.attrs
-    return Parts((a["carry"], a["arrays"], a["lists"], len(a["kept"])))
+    return Parts((a["carry"], a["arrays"], a["lists"], len(a["kept"]), int("disk" in a)))
 
 
 def _shape(
     *avals: Aval, step: Graph, tape: Graph, consts: int, carry: int, arrays: int, lists: int, kept: tuple[int, ...],
-    length: int, slots: int, reverse: bool, forth: Any, count: bool,
+    length: int, slots: int, reverse: bool, forth: Any, count: bool, disk: tuple[str, str] | None = None,
 ) -> tuple[Aval, ...]:  # fmt: skip
     c, k, xs = Parts((consts, carry)).of(avals)
     inner = (*c, *k, *map(step_of, xs))
@@ -42,17 +44,22 @@ def _shape(
         raise ValueError(f"a step makes {', '.join(map(str, step.out_avals))}")
     return (
         *k, *(Aval((length, *y.shape), y.dtype) for y in ys), *(s.stacked(length) for s in saved),
-        *(k[i].stacked(slots) for i in kept), *residuals,
+        *(k[i].stacked(slots) for i in kept), *([] if disk is None else [DISK]), *residuals,
     )  # fmt: skip
 
 
 def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     a, n = node.attrs, node.attrs["length"]
     consts, carry, xs = operands(node).of(args)
-    _, ys, saved, kept, _ = results(node).of(node.outputs)
+    _, ys, saved, kept, on_disk, _ = results(node).of(node.outputs)
     arrays = [np.empty(y.aval.shape, y.aval.dtype) for y in ys]
     lists: list[list[Any]] = [[None] * n for _ in saved]
     states: list[dict[int, Any]] = [{} for _ in kept]
+    schedule, disk = schedule_of(a["forth"]), None
+    if on_disk:
+        directory, key = a["disk"]
+        disk = open_disk(directory, key, args)
+        schedule = disk.resumed(schedule) if key else schedule
 
     def run(graph: Graph, i: int) -> tuple[list[Any], list[Any]]:
         t = n - 1 - i if a["reverse"] else i
@@ -63,26 +70,53 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
             store[t] = value
         return k, residuals
 
-    for verb, i, j in schedule_of(a["forth"]):
+    for verb, i, j in schedule:
         if verb == "save":
             for state, k in zip(states, a["kept"], strict=True):
                 state[i] = carry[k]
+        elif verb == "store" and disk is not None:
+            disk.write(i, *_stored(a, carry, arrays))
+        elif verb == "fetch" and disk is not None:
+            found = disk.read(i, len(carry) + len(arrays))
+            found = list(found) if len(carry) + len(arrays) > 1 else [found]
+            for k, x in zip(_order(a), found, strict=False):
+                carry[k] = x
+            arrays = found[len(carry) :]
         else:
             for t in range(i, j):
                 carry, _ = run(a["step"], t)
     carry, residuals = run(a["tape"], n - 1)
-    return [*carry, *arrays, *lists, *states, *residuals]
+    return [*carry, *arrays, *lists, *states, *([disk] if on_disk else []), *residuals]
+
+
+def _order(attrs: Any) -> list[int]:
+    """The carries in the order in which they go to disk: those that the way back needs come first."""
+    return [*attrs["kept"], *(k for k in range(attrs["carry"]) if k not in attrs["kept"])]
+
+
+def _stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """What goes to disk of a state: all from which a later run can go on, if one may."""
+    if attrs["disk"][1]:
+        return [*(carry[k] for k in _order(attrs)), *arrays]
+    return [carry[k] for k in attrs["kept"]]
 
 
 def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
     consts, carry, xs = operands(node).of(ins)
-    k_out, arrays, lists, kept, residuals = results(node).of(outs)
+    k_out, arrays, lists, kept, on_disk, residuals = results(node).of(outs)
     writer = Writer(emitter, node, xs, str(n))
     writer.start(k_out, carry)
     writer.stores(arrays, results(node).of(node.outputs)[1], lists)
     for name in kept:
-        emitter.line(f"{name} = {{}}")
+        emitter.line(f"{name} = dict()")
+    schedule = writer.schedule(a["forth"])
+    if on_disk:
+        directory, key = a["disk"]
+        again = [repr(key), f"({', '.join([*ins, ''])})"] if key else []
+        emitter.scope.helpers[IMPORT] = None
+        emitter.line(f"{on_disk[0]} = {OPEN}({', '.join([repr(directory), *again])})")
+        schedule = f"{on_disk[0]}.resumed({schedule})" if key else schedule
 
     def step(graph: Graph, t: str) -> None:
         found = writer.step(graph, [*consts, *k_out], t)
@@ -93,10 +127,18 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
-        with emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['forth'])}:"):
+        with emitter.block(f"for {action}, {i}, {j} in {schedule}:"):
             with emitter.block(f'if {action} == "save":'):
                 writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
                 writer.count("snapshots", 1)
+            for disk in on_disk:
+                stored = _stored(a, k_out, arrays)
+                with emitter.block(f'elif {action} == "store":'):
+                    emitter.line(f"{disk}.write({i}, {', '.join(stored)})")
+                    writer.count("snapshots", 1)
+                if a["disk"][1]:
+                    with emitter.block(f'elif {action} == "fetch":'):
+                        emitter.line(f"{', '.join(stored)} = {disk}.read({i}, {len(stored)})")
             with emitter.block("else:"), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
                 writer.count("advances", 1)
                 step(a["step"], writer.row(s))

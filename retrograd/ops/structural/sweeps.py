@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import literal
 from ...ir.schedule import PLACERS
+from ...ir.types import Aval
 
 LARGE = 64 * 1024  # bytes from which a name that only shares a state with another is deleted at once
 
@@ -31,6 +34,11 @@ class Parts:
             found.append(list(items[at : at + size]))
             at += size
         return [*found, list(items[at:])]
+
+
+DISK = Aval((), np.dtype(np.int64), "python")  # stands for an object with states on disk
+IMPORT = "import retrograd.ir.disk"
+OPEN = "retrograd.ir.disk.open_disk"
 
 
 # Schedules in attributes: ("name", arguments...) calls a placer. KEPT stands for the numbers of the kept states, COUNT

@@ -15,9 +15,9 @@ from .sweeps import LARGE, Parts, Writer, schedule_of
 
 
 def operands(node: Node) -> Parts:
-    """The number of steps if it is found at run time, consts, kept states, residuals of the last step, carry | xs."""
+    """The number of steps if it is known late, consts, kept states, disk, residuals of the last step, carry | xs."""
     a = node.attrs
-    return Parts((int(a["length"] < 0), a["consts"], a["kept"], a["residuals"], a["carry"]))
+    return Parts((int(a["length"] < 0), a["consts"], a["kept"], int(a.get("disk", False)), a["residuals"], a["carry"]))
 
 
 def results(node: Node) -> Parts:
@@ -28,9 +28,9 @@ def results(node: Node) -> Parts:
 def _shape(
     *avals: Aval, advance: Graph, back: Graph, consts: int, kept: int, residuals: int, carry: int, arrays: int,
     length: int, reverse: bool, again: bool, way: Any, count: bool, first: Graph | None = None,
-    forth: Any = None,
+    forth: Any = None, disk: bool = False,
 ) -> tuple[Aval, ...]:  # fmt: skip
-    _, c, states, last, k, xs = Parts((int(length < 0), consts, kept, residuals, carry)).of(avals)
+    _, c, states, _, last, k, xs = Parts((int(length < 0), consts, kept, int(disk), residuals, carry)).of(avals)
     steps, now = [*map(step_of, xs)], [s.unstacked() for s in states]
     taken = {advance: [*c, *now], back: [*c, *now, *k]} | ({first: [*c, *last, *k]} if first else {})
     for graph, given in taken.items():
@@ -44,11 +44,12 @@ def _shape(
 
 def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     a = node.attrs
-    count, consts, kept, last, carry, xs = operands(node).of(args)
+    count, consts, kept, disks, last, carry, xs = operands(node).of(args)
     n = int(count[0]) if count else a["length"]
     _, ys, stacks = results(node).of(node.outputs)
     stores: list[Any] = [*(np.empty(y.aval.shape, y.aval.dtype) for y in ys), *([None] * n for _ in stacks)]
     states: list[dict[int, Any]] = [dict(state) for state in kept]
+    disks = [disk.again() for disk in disks] if a["again"] else disks
 
     def steps(i: int) -> list[Any]:
         return [x[n - 1 - i if a["reverse"] else i] for x in xs]
@@ -62,7 +63,7 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     if "first" in a:
         carry = back(a["first"], n - 1, last)
     now: Sequence[Any] = ()
-    for verb, i, j in schedule_of(a["way"], states[0], n):
+    for verb, i, j in schedule_of(a["way"], [*(i for disk in disks for i in disk), *states[0]], n):
         if verb == "back":
             carry = back(a["back"], i, now)
         elif verb == "advance":
@@ -73,23 +74,33 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
         elif verb == "save":
             for state, value in zip(states, now, strict=True):
                 state[i] = value
-        else:
+        elif verb == "drop":
             for state in states:
                 del state[i]
+        for disk in disks:
+            if verb == "store":
+                disk.write(i, *now)
+            elif verb == "fetch":
+                found = disk.read(i, len(states))
+                now = [found] if len(states) == 1 else found
+            elif verb == "discard":
+                disk.drop(i)
+    for disk in disks:
+        disk.close()
     return [*carry, *stores]
 
 
 def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
-    count, consts, states, last, carry, xs = operands(node).of(ins)
+    count, consts, states, disk, last, carry, xs = operands(node).of(ins)
     k_out, arrays, stacks = results(node).of(outs)
     writer = Writer(emitter, node, xs, count[0] if count else str(n))
     writer.start(k_out, carry)
     writer.stores(arrays, results(node).of(node.outputs)[1], stacks)
     if a["again"]:
-        copies = [emitter.fresh(name) for name in states]
-        writer.start(copies, [f"{name}.copy()" for name in states])
-        states = copies
+        copies = [emitter.fresh(name) for name in (*states, *disk)]
+        writer.start(copies, [*(f"{name}.copy()" for name in states), *(f"{name}.again()" for name in disk)])
+        states, disk = copies[: len(states)], copies[len(states) :]
 
     def back(graph: Graph, given: Sequence[str], t: str) -> None:
         found = writer.step(graph, [*consts, *given, *k_out], t)
@@ -102,7 +113,9 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         _forget(emitter, node, last)
     if n != 1:
         now = [emitter.fresh(v.hint) for v in a["advance"].inputs[len(consts) : len(consts) + len(states)]]
-        _way(writer, now, states, back, consts)
+        _way(writer, now, states, disk, back, consts)
+    for name in disk:
+        emitter.line(f"{name}.close()")
     if not a["reverse"]:
         for name in stacks:
             emitter.line(f"{name}.reverse()")
@@ -110,7 +123,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 def _forget(emitter: Any, node: Node, last: Sequence[str]) -> None:
     """Delete the names of the last step's residuals, if nothing else reads them and they are more than names."""
-    values = operands(node).of(node.inputs)[3]
+    values = operands(node).of(node.inputs)[4]
     order = emitter.plan.order
     gone = {
         name: value
@@ -124,13 +137,14 @@ def _forget(emitter: Any, node: Node, last: Sequence[str]) -> None:
 
 
 def _way(
-    writer: Writer, now: list[str], states: list[str], back: Callable[[Graph, Sequence[str], str], None],
-    consts: Sequence[str],
+    writer: Writer, now: list[str], states: list[str], disks: list[str],
+    back: Callable[[Graph, Sequence[str], str], None], consts: Sequence[str],
 ) -> None:  # fmt: skip
     """The loop over the actions of the way back."""
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
-    with emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], states[0])}:"):
+    kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
+    with emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], kept)}:"):
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))
@@ -143,6 +157,15 @@ def _way(
         with emitter.block(f'elif {action} == "drop":'):
             emitter.line(f"del {', '.join(f'{state}[{i}]' for state in states)}")
             writer.count("snapshots", -1)
+        for disk in disks:
+            with emitter.block(f'elif {action} == "fetch":'):
+                emitter.line(f"{', '.join(now)} = {disk}.read({i}, {len(now)})")
+            with emitter.block(f'elif {action} == "store":'):
+                emitter.line(f"{disk}.write({i}, {', '.join(now)})")
+                writer.count("snapshots", 1)
+            with emitter.block(f'elif {action} == "discard":'):
+                emitter.line(f"{disk}.drop({i})")
+                writer.count("snapshots", -1)
         with emitter.block("else:"):
             writer.count("taped", 1)
             back(a["back"], now, writer.row(i))

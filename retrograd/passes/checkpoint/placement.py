@@ -8,6 +8,7 @@ from ...errors import InternalError
 from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping
 from .ctz import ctz, ctz_room, ctz_states, shrinking
+from .layered import tiering
 from .online import online_room
 from .periodic import period, periodic, periodic_room, periodic_slots
 
@@ -18,6 +19,7 @@ class Placement(NamedTuple):
     forth: Any
     way: Any
     slots: int
+    disk: tuple[str, bool] | None = None  # a directory, and whether to go on with what an earlier run left there
 
 
 def place(memory: tuple[Any, ...], n: int) -> Placement:
@@ -32,6 +34,10 @@ def place(memory: tuple[Any, ...], n: int) -> Placement:
             if how == "binomial":
                 return _kept(states, end, len(states))
             return Placement((keeping.__name__, states, end), (ctz.__name__, KEPT, end), len(states) + 1)
+        case ("tiered", int(ram), int(disk), str(directory), bool(resume)):
+            whole = place(("snapshots", ram + disk), n)
+            forth, way = (tiering.__name__, whole.forth, (), disk), (tiering.__name__, whole.way, KEPT, disk)
+            return Placement(forth, way, whole.slots, (directory, resume))
         case ("periodic", every):
             every = every or period(n)
             return _kept(("range", 0, end, every), end, periodic_slots(n, every))

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.printer import to_text
 from ...ops.structural.call import call
 from ...ops.structural.flags import picked
 from ...ops.structural.loops import Layout, make_scan
@@ -243,7 +245,12 @@ class _Rewriter:
             "kept": tuple(loop.kept), "length": node.attrs["length"], "lists": outs - parts.carry - arrays,
             "reverse": node.attrs["reverse"], "slots": plan.slots, "step": self.treat(step), "tape": tape,
         }  # fmt: skip
-        hints = [*(v.hint for v in step.outputs), *_names(loop), *(v.hint for v in tape.outputs[outs:])]
+        if plan.disk is not None:
+            directory, resume = plan.disk
+            text = to_text(step) + str(node.attrs["memory"]) if resume and attrs["lists"] == 0 else ""
+            attrs["disk"] = (directory, text and blake2b(text.encode(), digest_size=12).hexdigest())
+        disk = [] if plan.disk is None else ["disk"]
+        hints = [*(v.hint for v in step.outputs), *_names(loop), *disk, *(v.hint for v in tape.outputs[outs:])]
         found = self.b.emit(sweep, [x.value for x in given], attrs, hints)
         self.kept[reader] = first, found[outs:]
         return found[:outs]
@@ -266,12 +273,14 @@ class _Rewriter:
                 self._sweep_again(loop, reader)
             first, left = self.kept[reader]
             memory = loop.node.attrs["memory"]
+            on_disk = n > 0 and place(memory, n).disk is not None
             attrs = {
                 "advance": self.treat(again.advance()), "again": False, "arrays": again.parts.arrays,
                 "back": self.treat(again.back()), "carry": again.parts.carry, "consts": len(consts),
                 "count": self.count, "kept": len(loop.kept), "length": n,
-                "residuals": len(left) - len(loop.kept), "reverse": reverse,
+                "residuals": len(left) - len(loop.kept) - on_disk, "reverse": reverse,
                 "way": place(memory, n).way if n > 0 else place_open(memory)[1],
+                **({"disk": True} if on_disk else {}),
                 **({} if first is None else {"first": first, "forth": place(memory, n).forth}),
             }  # fmt: skip
             given = [*count, *consts, *left, *carry, *xs]
