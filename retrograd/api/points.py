@@ -18,7 +18,7 @@ from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, 
 from ..tracer.where import user_site
 from .compiled import Compiled, assembler, results_of
 from .functions.blocks import aligned
-from .functions.closures import is_function
+from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
 from .graph_function import GraphFunction, leaf_avals, linearized_at, members
@@ -116,7 +116,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
 
     ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
-    The tangent of a function is a function g: the derivative is that of f + ε g in ε.
+    The tangent of a function is a function g: the derivative is that of f + ε g in ε. That of ``rg.fn(f)`` may also be
+    another such function value, whose captures are the tangents of those of f.
     Raises NonDifferentiableError, ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
@@ -128,8 +129,9 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
             "jvp takes a tuple of primals and a tuple of tangents", where=user_site()[0],
             remedy="write jvp(f, (x,), (x_dot,))",
         )  # fmt: skip
-    if any(map(is_function, primals)):
-        return _jvp_along_functions(function, tuple(primals), tuple(tangents))
+    along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
+    if any(along):
+        return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
     recorded, call, chosen = _recorded(function, tuple(primals), "jvp")
     active = [*chosen.active, *(False for _ in recorded.captures)]
     operands = [*call.values(), *recorded.captures]
@@ -141,11 +143,15 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 
 
 def _jvp_along_functions(
-    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
+    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], on: Sequence[bool]
 ) -> tuple[Any, Any]:
     """``jvp`` where the tangents of function values are functions: the derivative in ε of the values f + ε g."""
-    on = [is_function(p) for p in primals]
-    for is_f, t in zip(on, tangents, strict=False):
+    if len(primals) != len(tangents):
+        raise TreeError(
+            f"jvp is given {len(primals)} primals and {len(tangents)} tangents", where=user_site()[0],
+            remedy="give one tangent for each primal",
+        )  # fmt: skip
+    for is_f, t in zip(on, tangents, strict=True):
         if is_f and not callable(t):
             raise TreeError(
                 f"the tangent of a function value is a function, not a {type(t).__name__}", where=user_site()[0],
@@ -157,7 +163,7 @@ def _jvp_along_functions(
         both = zip(primals, tangents, on, strict=True)
         return function(*(_shifted(p, t, eps) if is_f else next(rest) for p, t, is_f in both))
 
-    plain = [[x for x, is_f in zip(side, on, strict=False) if not is_f] for side in (primals, tangents)]
+    plain = [[x for x, is_f in zip(side, on, strict=True) if not is_f] for side in (primals, tangents)]
     return jvp(moved, (0.0, *plain[0]), (1.0, *plain[1]))
 
 

@@ -306,3 +306,16 @@ def test_functions_converted_outside_a_trace_work_in_it():
     assert rg.grad(lambda x: f(x))(1.5) == 7.0  # noqa: PLW0108 - the function value is called inside
     pure, captures = rg.closure_convert(bound_early, 1.0)
     np.testing.assert_array_equal(rg.grad(pure)(*captures, 2.0), [4.0, 2.0])
+
+
+def test_tangents_of_captures_and_of_functions():
+    f = rg.fn(lambda x, a=2.0: np.sin(a * x))
+    out, along = rg.jvp(lambda f, x: f(x) ** 2, (f, 0.5), (f.over({"a": 3.0}), 0.0))
+    assert along == pytest.approx(2 * np.sin(1.0) * np.cos(1.0) * 0.5 * 3.0)
+    assert rg.jvp(lambda f, x: f(x) ** 2, (f, 0.5), (np.exp, 0.0))[1] == pytest.approx(2 * np.sin(1.0) * np.exp(0.5))
+    linear = rg.linearize(lambda f, x: f(x) ** 2, f, 0.5)[1]
+    assert linear(f.over({"a": 3.0}), 0.0) == pytest.approx(along)
+    rg.check_grads(lambda f, x: f(x) ** 2, (f, 0.5))
+    with pytest.raises(rg.TreeError):
+        rg.jvp(lambda f, x: f(x), (np.sin, 0.5), (np.cos,))
+    assert out == np.sin(1.0) ** 2
