@@ -146,8 +146,7 @@ def put(x: Tracer, index: Any, value: Any) -> None:
         raise TypeError(f"{type(x.shadow).__name__!r} object does not support item assignment")
     items = index if isinstance(index, tuple) else (index,)
     value = as_operand(value)
-    if any(is_traced(i) and i.dtype == np.bool_ for i in items):
-        _put_where(x, items, value)
+    if any(is_traced(i) and i.dtype == np.bool_ for i in items) and _put_where(x, items, value):
         return
     x.shadow[_shadows(index)]  # NumPy's own error for a bad index
     at = Index(index, x)
@@ -213,13 +212,13 @@ def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
     return prim is ops.getitem and same and attr_key(attrs["index"]) == attr_key(shifted(at.parts, 1))
 
 
-def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
-    """``x[..., mask, ...] = value`` for a traced mask and a value that does not depend on how many it names."""
+def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> bool:
+    """``x[..., mask, ...] = value`` for a traced mask, if the value does not depend on how many it names."""
     k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
     mask, before, after = items[k], items[:k], items[k + 1 :]
     x.shadow[_shadows(items)]  # NumPy's own error for a bad index
     if not all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in (*before, *after)):
-        raise unsupported("writing through a traced mask together with arrays", "write np.where(mask, value, x[...])")
+        return False
     full = (slice(None),) * (x.ndim - mask.ndim - sum(isinstance(i, (int, slice)) for i in (*before, *after)))
     after = after if Ellipsis in (*before, *after) else (*after, Ellipsis)
     before, after = _expanded(before, full), _expanded(after, full)
@@ -229,10 +228,7 @@ def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
     if len(shape) > ndim:
         lead, rest = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
         if lead[-1] != 1 or any(isinstance(i, int) for i in (*before, *after)):
-            raise unsupported(
-                "writing an array through a traced mask: how many elements it takes depends on data",
-                "write x[...] = np.where(mask, value, x) with a value of the shape of x",
-            )
+            return False
         value = np.reshape(value, (*lead[:-1], *(1,) * mask.ndim, *rest))
     wide: Any = np.reshape(mask, (*mask.shape, *(1,) * ndim))
     trace = owner([x, mask, *tracers_in([value])])
@@ -246,6 +242,7 @@ def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> None:
         new = where(chosen, cast_to(value, Aval(part.shape, x.dtype), trace), read(part))
     np.copyto(part.shadow, shadow_of(value), where=wide.shadow, casting="unsafe")
     write(part, new)
+    return True
 
 
 def _expanded(items: tuple[Any, ...], full: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from .where import is_ours
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
 
+UFUNC_METHODS = frozenset({"accumulate", "outer", "reduce"})
 LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
 PROVIDERS: dict[str, list[Provider]] = {}
 
@@ -55,7 +56,8 @@ class StandIn:
         return call(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
+        own = self._substitute if name in UFUNC_METHODS else self.original
+        return getattr(own, name, None) or getattr(self.original, name)
 
     def __repr__(self) -> str:
         return repr(self.original)
