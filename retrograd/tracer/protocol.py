@@ -143,6 +143,8 @@ def _to_device(self: Tracer, device: str, *, stream: Any = None) -> Any:
 
 
 def _fill(self: Tracer, value: Any) -> None:
+    if np.ndim(shadow_of(value)):
+        np.empty(self.shape, self.dtype).fill(shadow_of(value))  # NumPy's own error
     indexing.put(self, ..., value)
 
 

@@ -135,8 +135,11 @@ class Trace:
         """Python was told the answer to a question about a value: the graph holds only where it is the same."""
         if (symbol.value, kind) in self.decided or self._follows_from_contents(symbol.value):
             return
-        self.decided[symbol.value, kind] = expected
         self.builder.where = where
+        self._guard(symbol, kind, expected)
+
+    def _guard(self, symbol: Symbol, kind: str, expected: Any) -> None:
+        self.decided[symbol.value, kind] = expected
         self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False})
 
     def _follows_from_contents(self, value: Value) -> bool:
@@ -163,7 +166,7 @@ class Trace:
                 self.decided[at, "contents"] = None
                 known = self.keep(found.payload)
                 same = all_(eq(found.symbol, known), axis=tuple(range(known.ndim)), keepdims=False)
-                self.decide(same, "bool", True, self.builder.where)
+                self._guard(same, "bool", True)  # a question about captures, which must not be asked of them in turn
         return True
 
     def _counted(self, start: int, step: int, size: int) -> Symbol:

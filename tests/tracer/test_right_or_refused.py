@@ -448,16 +448,7 @@ def functions_of(module: types.ModuleType) -> dict[str, Callable[..., Any]]:
     }  # fmt: skip
 
 
-# Known to differ on malformed or 0-d arguments, as docs/limits.md says; to be mended, then taken out here.
-DIFFERENT = {
-    "numpy.block", "numpy.choose", "numpy.linalg.multi_dot", "numpy.polyadd",
-    "numpy.polysub", "numpy.polyval", "numpy.vecdot",
-}  # fmt: skip
-FUNCTIONS = {
-    name: function
-    for name, function in {**functions_of(np), **functions_of(np.linalg), **functions_of(np.fft)}.items()
-    if name not in DIFFERENT
-}
+FUNCTIONS = {**functions_of(np), **functions_of(np.linalg), **functions_of(np.fft)}
 
 
 def is_plain(x: Any) -> bool:
@@ -476,7 +467,7 @@ def test_a_function_of_numpy_is_right_or_refused(function):
 
 
 METHODS = sorted(
-    name for name in vars(np.ndarray) if not name.startswith("_") and name not in {"resize", "dump", "take"}
+    name for name in vars(np.ndarray) if not name.startswith("_") and name not in {"resize", "dump"}
 )
 
 

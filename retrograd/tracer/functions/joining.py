@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ops import shape as shapes
-from ..array import apply, shadow_of
+from ..array import Tracer, apply, shadow_of
 from ..ufuncs import astype
 from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 from .table import Axis, axes_of, implements, into, lifted
@@ -100,7 +100,10 @@ def _block(arrays: Any, leaves: Iterator[Any], depth: int, ndim: int, level: int
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    return _split(ary, np.array_split(np.arange(ary.shape[axis]), indices_or_sections), axis)
+    sections = indices_or_sections
+    if isinstance(sections, Tracer):  # how many parts there are is decided here
+        sections = [int(k) for k in sections] if sections.ndim else int(sections)
+    return _split(ary, np.array_split(np.arange(ary.shape[axis]), sections), axis)
 
 
 @implements(np.split)

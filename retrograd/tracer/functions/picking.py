@@ -19,7 +19,7 @@ from .table import Axis, axes_of, implements, into, lifted
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "raise") -> Any:
-    indices = as_operand(indices)
+    indices = as_operand(int(indices) if isinstance(indices, float) else indices)  # NumPy truncates a single number
     x = lifted(a, indices)[0]
     x = ravel(x) if axis is None or x.ndim == 0 else x
     (k,) = axes_of(x, 0 if axis is None else axis)

@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.types import Aval
 from ...ops import linear
 from ...ops import shape as shapes
-from ..array import apply
+from ..array import Tracer, apply
 from ..trace import unsupported
 from ..ufuncs import COMPOSED
 from .contraction import common, contract, stretched
@@ -136,6 +136,8 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     a, b = common(*lifted(a, b))
+    if isinstance(axes, Tracer) and not axes.ndim:
+        axes = int(axes)  # how many axes there are is decided here
     if isinstance(axes, (int, np.integer)):
         over_a, over_b = list(range(-int(axes), 0)), list(range(int(axes)))
     else:
@@ -193,6 +195,8 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
     chain = common(*lifted(*arrays))
     if len(chain) < 2:
         raise ValueError("Expecting at least two arrays.")
+    if len(chain) == 2:
+        return dot(*chain, out)
     if any(x.ndim != 2 for x in chain[1:-1]) or any(x.ndim not in (1, 2) for x in (chain[0], chain[-1])):
         raise np.linalg.LinAlgError("arrays must be 2-dimensional; the first and the last may be vectors")
     columns = 1 if chain[-1].ndim == 1 else chain[-1].shape[1]

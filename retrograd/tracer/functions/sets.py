@@ -57,7 +57,10 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     (x,) = lifted(filt)
     np.trim_zeros(np.zeros(x.shape), trim, axis)  # NumPy's own error
-    axes, places = axes_of(x, axis), np.nonzero(x)
+    axes = axes_of(x, axis)
+    if not axes:
+        return filt
+    places = np.nonzero(x)
     index = []
     for k in range(x.ndim):
         if k not in axes:
