@@ -129,6 +129,7 @@ class Primitive:
     scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that NumPy allocates inside
     effect: bool = False  # never merged, dropped or reordered
     multi: bool = False
+    final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
     cheap: bool = False  # may be recomputed rather than kept
     typed: bool = False  # the result's aval is the attribute `aval`, printed as the node's type
     weak: bool = False  # operands that are all Python numbers give a Python number

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.ir import evaluate, parse, to_text
+from retrograd.ir.primitive import REGISTRY
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.passes.checkpoint.ctz import ctz_states
 
@@ -366,3 +368,27 @@ def test_a_loop_of_unknown_length_in_fixed_slots() -> None:
 def test_a_plan_that_cannot_be_is_refused(plan: Any, what: str) -> None:
     with pytest.raises(rg.OptionError, match=what):
         plan()
+
+
+FINAL = [rg.Snapshots(2), rg.Log("ctz"), rg.Tiered(1, 2)]
+
+
+@pytest.mark.parametrize("plan", FINAL, ids=str)
+@pytest.mark.parametrize("program", [*PROGRAMS, wandering, counted], ids=lambda p: p.__name__)
+def test_the_interpreter_runs_what_the_text_of_a_checkpointed_graph_says(program: Function, plan: Any) -> None:
+    if program in (wandering, counted) and isinstance(plan, rg.Tiered):
+        plan = rg.Periodic(3)
+    args = (W, H, XS[:7])
+    with rg.config(verify=2):
+        f = rg.grad(program(plan), argnums=ALL)
+        expected = f(*args)
+    graph = f.graph(*args)
+    assert {node.prim.name for node in graph.nodes} & {"sweep", "open_sweep"}
+    for found, ct in zip(evaluate(parse(to_text(graph)), args), expected, strict=True):
+        np.testing.assert_allclose(found, ct, rtol=1e-13)
+        assert np.shape(found) == np.shape(ct)
+
+
+@pytest.mark.parametrize("prim", [p for p in REGISTRY.values() if p.final], ids=lambda p: p.name)
+def test_what_the_last_passes_make_has_no_derivative(prim: Any) -> None:
+    assert (prim.jvp, prim.transpose, prim.batch, prim.diff) == (None, None, None, ())

@@ -101,4 +101,4 @@ def _steps(emitter: Any, cond: Graph | None, names: list[str], i: str, count: li
             yield
 
 
-open_sweep = primitive("open_sweep", _shape, multi=True, run=_run, emit=_emit, fresh=lambda _: ())
+open_sweep = primitive("open_sweep", _shape, multi=True, final=True, run=_run, emit=_emit, fresh=lambda _: ())

@@ -150,6 +150,6 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 
 sweep = primitive(
-    "sweep", _shape, multi=True, run=_run, emit=_emit,
+    "sweep", _shape, multi=True, final=True, run=_run, emit=_emit,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )  # fmt: skip

@@ -172,6 +172,6 @@ def _way(
 
 
 unsweep = primitive(
-    "unsweep", _shape, multi=True, run=_run, emit=_emit,
+    "unsweep", _shape, multi=True, final=True, run=_run, emit=_emit,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )  # fmt: skip
