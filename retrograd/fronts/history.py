@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..api.config import Settings, config
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
-from ..ir.types import Aval
+from ..ir.types import Aval, Where
 from ..passes.inline import inline_into
 from ..passes.recall import recall
 from ..runtime.cache import CacheInfo
@@ -44,7 +44,8 @@ class Adjoint:
 class Step:
     """One step of a record, after those ``before`` it: a leaf of this aval, or an operation on earlier values.
 
-    Its values have the positions from ``first`` on. A leaf is a ``variable`` or a constant.
+    Its values have the positions from ``first`` on. A leaf is a ``variable`` or a constant. ``where`` is the line that
+    took the step first.
     """
 
     before: Step | None = None
@@ -53,6 +54,7 @@ class Step:
     variable: bool = False
     operation: Operation | None = None
     operands: tuple[int, ...] = ()
+    where: Where | None = None
     following: dict[Hashable, Step] = field(default_factory=dict)
     adjoints: dict[tuple[Settings, int], Adjoint] = field(default_factory=dict)
 
@@ -119,7 +121,7 @@ class Step:
                 op = step.operation
                 captures = op.graph.inputs[len(step.operands) :]
                 held = [entered(v.aval, array) for v, array in zip(captures, op.captures, strict=True)]
-                unmoved += inline_into(b, op.graph, [*(values[k] for k in step.operands), *held])
+                unmoved += _applied(b, op.graph, [*(values[k] for k in step.operands), *held], step.where)
             b.where = None
             for k in range(len(values), len(unmoved)):
                 if k in targets:
@@ -130,6 +132,12 @@ class Step:
                     values.append(unmoved[k])
         n = len(values)
         return b.graph("record", [values[loss], *values, *unmoved]), [*inputs, loss, *range(n), *range(n)], moves
+
+
+def _applied(b: Builder, graph: Graph, args: Sequence[Symbol], where: Where | None) -> list[Symbol]:
+    """The results of an operation's graph, whose nodes get the line of the step."""
+    nodes = tuple(replace(node, where=where) for node in graph.nodes)
+    return inline_into(b, Graph(graph.name, graph.inputs, nodes, graph.outputs), args)
 
 
 class History:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..api.config import Settings, config
-from ..ir.types import Aval, aval_of
+from ..api.config import config
+from ..ir.types import aval_of
 from ..passes.recall import recall
-from ..runtime.cache import Cache
 from ..runtime.executable import Executable
-from .operations import Operation, recorded
-
-LARGEST = 10_000  # operations that are kept, each with its shapes and dtypes; then they are recorded anew
+from .operations import Operation
 
 _number = itertools.count(1)
-_known: Cache[EagerOperation] = Cache()
 
 
 class Node:
@@ -76,33 +72,16 @@ class Pullback:
     executable: Executable
 
 
-class EagerOperation:
-    """A recorded operation with the adjoints that were compiled of it."""
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.avals = operation.graph.out_avals
-        self._pullbacks: dict[tuple[Settings, tuple[bool, ...]], Pullback] = {}
-
-    def pullback(self, active: tuple[bool, ...]) -> Pullback:
-        """The adjoint by these operands, compiled at the first request."""
-        key = (config.now(), active)
-        found = self._pullbacks.get(key)
-        if found is None:
-            graph = self.operation.graph
-            flags = [*active, *(False for _ in self.operation.captures)]
-            seeds = ["given" if a.inexact else None for a in self.avals]
-            made = recall(graph, flags, seeds)
-            found = Pullback(active, made.reads, Executable(config.optimised(made.graph)))
-            found = self._pullbacks.setdefault(key, found)
-        return found
+def pullback(operation: Operation, active: tuple[bool, ...]) -> Pullback:
+    """The adjoint of an operation by these operands, compiled at the first request."""
+    return operation.graph.once(("pullback", config.now(), active), lambda: _compiled(operation, active))
 
 
-def eager_operation(key: Hashable, name: str, call: Callable[..., Any], given: Sequence[Any]) -> EagerOperation:
-    """The operation of a request, recorded where it is new."""
-    if len(_known.entries) > LARGEST:
-        _known.entries.clear()
-    return _known.get(key, lambda: EagerOperation(recorded(name, call, given)))
+def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
+    graph = operation.graph
+    flags = [*active, *(False for _ in operation.captures)]
+    made = recall(graph, flags, ["given" if a.inexact else None for a in graph.out_avals])
+    return Pullback(active, made.reads, Executable(config.optimised(made.graph)))
 
 
 class OperationNode(Node):
@@ -111,11 +90,12 @@ class OperationNode(Node):
     __slots__ = ("_avals", "_kept", "_pullback")
 
     def __init__(
-        self, name: str, operands: tuple[tuple[Node | None, int], ...], pullback: Pullback, kept: list[Any],
-        avals: Sequence[Aval],
+        self, operation: Operation, operands: tuple[tuple[Node | None, int], ...], found: Pullback,
+        values: Sequence[Any],
     ) -> None:  # fmt: skip
-        super().__init__(name, operands)
-        self._pullback, self._kept, self._avals = pullback, kept, avals
+        super().__init__(operation.graph.name, operands)
+        self._pullback, self._avals = found, operation.graph.out_avals
+        self._kept = [values[k] for k in found.reads]
 
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:
         given = [
@@ -125,13 +105,6 @@ class OperationNode(Node):
         ]
         found = iter(self._pullback.executable(*self._kept, *given))
         return [next(found) if on else None for on in self._pullback.active]
-
-
-def aval_key(x: Any) -> Any:
-    """What an operand's type is, quickly."""
-    if type(x) is np.ndarray:
-        return x.shape, x.dtype
-    return type(x)
 
 
 def turned(ct: Any) -> Any:

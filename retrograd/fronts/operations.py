@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import InternalError, OptionError, RecordMismatchError
 from ..ir.graph import Graph
 from ..ir.types import aval_of
+from ..runtime.cache import Cache
 from ..tracer.array import Tracer
 from ..tracer.record import record
 from ..tracer.trace import traceable
@@ -22,6 +23,9 @@ from ..tracer.where import user_site
 STATIC = frozenset([bool, int, str, NoneType, type, type(Ellipsis), type(np._NoValue)])
 DYNAMIC = frozenset([np.ndarray, float, complex, np.float64, np.float32])
 OPERAND = "operand"
+LARGEST = 10_000  # operations that are kept; then they are recorded anew
+
+_known: Cache[Operation] = Cache()
 
 
 class ArrayLike:
@@ -39,6 +43,7 @@ class Request(NamedTuple):
     order; ``call`` takes values in their place.
     """
 
+    name: str
     key: Hashable
     operands: Sequence[Any]
     call: Callable[..., Any]
@@ -66,7 +71,7 @@ def request(
     call = partial(function, **kwargs) if kwargs else function
     if len(operands) < len(args):
         call = _with_static(call, [(k is OPERAND, a) for k, a in zip(key[1:], args, strict=False)])
-    return Request(tuple(key), operands, call)
+    return Request(name_of(function), tuple(key), operands, call)
 
 
 def _with_static(call: Callable[..., Any], parts: Sequence[tuple[bool, Any]]) -> Callable[..., Any]:
@@ -93,7 +98,13 @@ def _request_of_tree(
         return function(*plain, **options)
 
     parts = [OPERAND if on else _static_key(x) for on, x in zip(dynamic, leaves, strict=True)]
-    return Request((function, spec, *parts), [x for x, on in zip(leaves, dynamic, strict=True) if on], call)
+    operands = [x for x, on in zip(leaves, dynamic, strict=True) if on]
+    return Request(name_of(function), (function, spec, *parts), operands, call)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What an operation is called."""
+    return getattr(function, "__name__", "operation")
 
 
 def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
@@ -144,8 +155,24 @@ class Operation:
         return unflatten(self.spec, leaves)
 
 
-def recorded(name: str, call: Callable[..., Any], examples: Sequence[Any]) -> Operation:
-    """Record a call. Raises UnsupportedError where NumPy's function is not traced."""
+def operation(asked: Request, given: Sequence[Any]) -> Operation:
+    """The operation of a request on these operands, recorded where its like, of their types, is new.
+
+    Raises UnsupportedError, ControlFlowError where NumPy's function is not traced.
+    """
+    if len(_known.entries) > LARGEST:
+        _known.entries.clear()
+    return _known.get((asked.key, *map(_type_key, given)), lambda: _recorded(asked, given))
+
+
+def _type_key(x: Any) -> Hashable:
+    if type(x) is np.ndarray:
+        return x.shape, x.dtype
+    return type(x)  # type: ignore[return-value]  # a class is hashable
+
+
+def _recorded(asked: Request, examples: Sequence[Any]) -> Operation:
+    name, call = asked.name, asked.call
     found = record(lambda tracers: call(*tracers), name, examples, [""] * len(examples), concrete=False)
     count = found.out_spec.num_leaves
     shadows = iter(found.shadows)
@@ -158,8 +185,9 @@ def recorded(name: str, call: Callable[..., Any], examples: Sequence[Any]) -> Op
         if isinstance(shadow, (np.ndarray, np.generic)):
             arrays.append(i)
             kept.append(output)
-    graph = Graph(name, found.graph.inputs, found.graph.nodes, tuple(kept))
+    nodes = tuple(replace(node, where=None) for node in found.graph.nodes)  # others share it, from other lines
+    graph = Graph(name, found.graph.inputs, nodes, tuple(kept))
     plain = flatten(call(*examples))[0]
-    if tuple(aval_of(plain[i]) for i in arrays) != graph.out_avals:
-        raise InternalError(f"{name} is recorded with the results {graph.out_avals}, but gives others")
+    if found.tainted or tuple(aval_of(plain[i]) for i in arrays) != graph.out_avals:
+        raise InternalError(f"{name} is recorded as {graph}, but does something else", where=user_site()[0])
     return Operation(graph, tuple(c.payload for c in found.captures), found.out_spec, tuple(arrays))

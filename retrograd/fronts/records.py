@@ -14,7 +14,7 @@ from ..tracer.trace import STOPPED, traceable
 from ..tracer.where import user_site
 from .arraylike import Eager
 from .history import HISTORY, Step
-from .operations import ArrayLike, recorded, request
+from .operations import ArrayLike, operation, request
 
 
 class RecordTensor(Eager):
@@ -187,19 +187,19 @@ class Record:
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a NumPy function on tensors of this record, and record it."""
         self._check_open()
-        structure, operands, call = request(function, args, kwargs, RecordTensor)
-        positions = tuple([self._operand(x) for x in operands])
+        asked = request(function, args, kwargs, RecordTensor)
+        positions = tuple([self._operand(x) for x in asked.operands])
         values = self.values
         given = [values[k] for k in positions]
         before = self._step
 
         def make() -> Step:
-            operation = recorded(getattr(function, "__name__", "operation"), call, given)
-            return Step(before, len(values), None, False, operation, positions)
+            made = operation(asked, given)
+            return Step(before, len(values), None, False, made, positions, user_site()[0])
 
-        step = before.then((structure, positions), make)
+        step = before.then((asked.key, positions), make)
         assert step.operation is not None
-        found = call(*given)  # where it fails, the record is as before
+        found = asked.call(*given)  # where it fails, the record is as before
         self._step = step
         result = step.operation.wrapped(found, self._result)
         return step.operation.wrapped(result, lambda t, _: self.constant(t)) if STOPPED.get() else result

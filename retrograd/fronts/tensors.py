@@ -13,8 +13,8 @@ from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
 from ..tracer.where import user_site
 from .arraylike import Eager
-from .nodes import EagerOperation, Node, OperationNode, aval_key, eager_operation, inexact, turned, walk_back
-from .operations import ArrayLike, request
+from .nodes import Node, OperationNode, inexact, pullback, turned, walk_back
+from .operations import ArrayLike, Operation, operation, request
 
 
 class AccumulateGrad(Node):
@@ -150,15 +150,14 @@ class Tensor(Eager):
         walk_back(self._node, self._index, turned(seed.astype(self.dtype)[()]))
 
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        structure, operands, call = request(function, args, kwargs, Tensor)
+        asked = request(function, args, kwargs, Tensor)
+        operands = asked.operands
         given = [x._data if type(x) is Tensor else np.array(x) if isinstance(x, np.ndarray) else x for x in operands]
         active = tuple([type(x) is Tensor and x._requires for x in operands])
         if True not in active or STOPPED.get():
-            leaves, spec = flatten(call(*given))
+            leaves, spec = flatten(asked.call(*given))
             return unflatten(spec, [constant(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in leaves])
-        name = getattr(function, "__name__", "operation")
-        known = eager_operation((structure, *[aval_key(x) for x in given]), name, call, given)
-        return _remembered(known, name, call(*given), operands, given, active)
+        return _remembered(operation(asked, given), asked.call(*given), operands, given, active)
 
     def _convert(self) -> Any:
         return super()._convert() if self._requires else self._data
@@ -201,14 +200,12 @@ def node_of(x: Any) -> tuple[Node | None, int]:
 
 
 def _remembered(
-    known: EagerOperation, name: str, result: Any, operands: Sequence[Any], given: Sequence[Any],
-    active: tuple[bool, ...],
-) -> Any:  # fmt: skip
-    operation = known.operation
-    pullback = known.pullback(active)
+    known: Operation, result: Any, operands: Sequence[Any], given: Sequence[Any], active: tuple[bool, ...]
+) -> Any:
+    """The results of an operation as tensors that its node made."""
     results: list[Any] = []
-    operation.wrapped(result, lambda x, _: results.append(x))
-    values = [*given, *operation.captures, *results]
-    kept = [values[k] for k in pullback.reads]
-    node = OperationNode(name, tuple([node_of(x) for x in operands]), pullback, kept, known.avals)
-    return operation.wrapped(result, lambda x, k: computed(x, node if known.avals[k].inexact else None, k))
+    known.wrapped(result, lambda x, _: results.append(x))
+    values = [*given, *known.captures, *results]
+    node = OperationNode(known, tuple([node_of(x) for x in operands]), pullback(known, active), values)
+    avals = known.graph.out_avals
+    return known.wrapped(result, lambda x, k: computed(x, node if avals[k].inexact else None, k))
