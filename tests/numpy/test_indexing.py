@@ -370,14 +370,7 @@ def test_a_traced_index_out_of_bounds_fails_when_it_runs() -> None:
 
 
 NAMED: dict[str, tuple[Any, type[Exception]]] = {
-    "traced mask": (lambda x: x[x > 0], rg.errors.UnsupportedError),
-    "traced masks": (lambda x: x[x[:, 0] > 0, 1], rg.errors.UnsupportedError),
-    "values by a traced mask": (lambda x: x.copy().__setitem__(x[:, 0] > -9, x), rg.errors.UnsupportedError),
-    "mask and array": (lambda x: x.copy().__setitem__((x[:, 0] > 0, [0]), 1.0), rg.errors.UnsupportedError),
     "add.at type": (lambda x: np.add.at(x.astype(int), [0], 1.5), rg.errors.UnsupportedError),
-    "bound": (lambda x: x[: np.argmax(x[0])], rg.errors.ControlFlowError),
-    "compress": (lambda x: np.compress(x[:, 0] > 0, x, axis=0), rg.errors.UnsupportedError),
-    "extract": (lambda x: np.extract(x > 0, x), rg.errors.UnsupportedError),
     "repeated": (lambda x: np.multiply.at(x.copy(), np.argmax(x, axis=0), 2.0), rg.errors.UnsupportedError),
     "outside": (lambda x: np.put(LIST, 0, x), rg.errors.CapturedWriteError),
     "outside at": (lambda x: np.add.at(LIST, 0, x[0, 0]), rg.errors.CapturedWriteError),
@@ -385,6 +378,26 @@ NAMED: dict[str, tuple[Any, type[Exception]]] = {
     "outside diagonal": (lambda x: np.fill_diagonal(LIST, x[0, 0]), rg.errors.TracerConversionError),
     "bool and array": (lambda x: x[True, [0, 1]], rg.errors.UnsupportedError),
 }
+
+
+OF_DATA: dict[str, Any] = {
+    "traced mask": lambda x: x[x > 0],
+    "traced masks": lambda x: x[x[:, 0] > 0, 1],
+    "bound": lambda x: x[: np.argmax(x[:, 0]) + 1],
+    "compress": lambda x: np.compress(x[:, 0] > 0, x, axis=0),
+    "extract": lambda x: np.extract(x > 0, x),
+    "values by a traced mask": lambda x: (y := x.copy(), y.__setitem__(x[:, 0] > 0, x[x[:, 0] > 0] * 2))[0],
+    "mask and array": lambda x: (y := x.copy(), y.__setitem__((x[:, 0] > 0, [0]), 1.0))[0],
+}
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_shapes_that_depend_on_data_are_those_of_the_call(name: str) -> None:
+    function, x = OF_DATA[name], distinct((3, 4))
+    compiled = rg.jit(function)
+    for point in (x, -x, x[::-1].copy(), np.abs(x)):
+        assert_same(compiled(point), function(point))
+    assert_differentiable(function, x)
 
 
 @pytest.mark.parametrize("name", NAMED)

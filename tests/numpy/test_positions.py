@@ -17,7 +17,6 @@ import retrograd as rg
 from tests.support.functions import assert_same, outcome
 from tests.support.table import LENGTHS, ROWS, Row
 
-
 NUMPYS_OWN = ("np.fft.fftfreq(4, s)", "np.fft.rfftfreq(4, s)")  # NumPy asks for the type of the number itself
 
 

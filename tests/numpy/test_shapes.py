@@ -333,11 +333,22 @@ UNSUPPORTED: dict[str, Any] = {
     "pad by a function": lambda x: np.pad(x, 1, lambda *_: None),
     "pad odd": lambda x: np.pad(x, 1, "reflect", reflect_type="odd"),
     "pad empty": lambda x: np.pad(x, 1, "empty"),
-    "traced counts": lambda x: np.repeat(x, np.argsort(x[:, 0]), axis=0),
-    "traced shift": lambda x: np.roll(x, np.argmax(x)),
-    "traced place": lambda x: np.insert(x, np.argmax(x), 1.0),
-    "traced deletion": lambda x: np.delete(x, np.argmax(x)),
 }
+OF_DATA: dict[str, Any] = {
+    "counts": lambda x: np.repeat(x, np.argsort(x[:, 0]), axis=0),
+    "shift": lambda x: np.roll(x, np.argmax(x)),
+    "place": lambda x: np.insert(x, np.argmax(x), 1.0),
+    "deletion": lambda x: np.delete(x, np.argmax(x)),
+}
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_traced_integers_that_decide_shapes_are_those_of_the_call(name: str) -> None:
+    function, x = OF_DATA[name], distinct((3, 4))
+    compiled = rg.jit(function)
+    for point in (x, -x, x[::-1].copy()):
+        assert_same(compiled(point), function(point))
+    assert_differentiable(function, x)
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
