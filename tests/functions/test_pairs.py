@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -351,3 +353,23 @@ def test_the_derivative_of_a_function_that_cannot_be_traced_is_refused_and_a_len
     df, dx = pairs(lambda f, x: f(x) * f(2 * x), lens, 1.5)
     assert df == rg.FunctionCotangent([(1.5, 9.0), (3.0, 2.25)])
     assert dx == 4 * 4 * 1.5**3
+
+
+def test_nothing_of_a_recording_is_kept():
+    def once(compiled, x, w):
+        def f(y):
+            return y * w
+
+        return compiled(f, x)
+
+    compiled = rg.grad(lambda f, x: np.sum(f(x) ** 2), fns="pairs")
+    x, w = np.ones(5000), np.full(5000, 2.0)
+    gone = [weakref.ref(x), weakref.ref(w)]
+    df = once(compiled, x, w)
+    del x, w
+    gc.collect()
+    assert gone[1]() is None
+    df = once(compiled, np.ones(5000), np.full(5000, 3.0))
+    np.testing.assert_array_equal(df.pairs[0][1], np.full(5000, 6.0))
+    gc.collect()
+    assert gone[0]() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import types
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,44 +197,75 @@ def _opened(value: Any, made: Made) -> Any:
     return map_kind(Fn, lambda f: f.template.rebuild(f.captures, made), value)
 
 
-def _closure(function: types.FunctionType, within: tuple[int, ...]) -> Fn:
-    names = free_names(function.__code__)
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    inside = {n: c.cell_contents for n, c in cells.items() if n not in names.rebound and _filled(c)}
-    world = function.__globals__
-    outside = {n: world[n] for n in names.globals if n in world and n not in inside and not isinstance(world[n], type)}
-    outside = {} if names.writes_globals else {n: x for n, x in outside.items() if not isinstance(x, types.ModuleType)}
-    parameters = parameter_names(function)
-    defaults = function.__defaults__ or ()
-    given = dict(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
-    given |= function.__kwdefaults__ or {}
-    parts = [_split(values, within) for values in (inside, outside, given)]
-    captures = {n: x for part in parts for n, x in part.captured.items()}
-    in_cells, in_globals, in_defaults = (set(part.captured) for part in parts)
+@dataclass(frozen=True, eq=False)
+class _Shell:
+    """A function without what it captures: ``cells``, ``globals`` and ``defaults`` name where captures stand.
 
-    def rebuild(values: Mapping[str, Any], made: Made) -> Callable[..., Any]:
-        own = {n: values[n] for n in in_globals - in_cells}
-        scope = {**world, **{n: _opened(x, made) for n, x in own.items()}} if own or parts[1].loops else world
-        new = types.FunctionType(
-            function.__code__, scope, function.__name__, None,
-            tuple(types.CellType() if n in in_cells or n in parts[0].loops else c for n, c in cells.items()),
-        )  # fmt: skip
-        new.__dict__.update(function.__dict__)
-        new.__qualname__, new.__doc__, new.__module__ = function.__qualname__, function.__doc__, function.__module__
-        made = {**made, id(function): new}
-        for n, cell in zip(cells, new.__closure__ or (), strict=True):
-            if n in in_cells:
+    ``loops`` and ``global_loops`` name where functions stand that are converted around it, by their identity.
+    """
+
+    blank: types.FunctionType
+    identity: int
+    cells: frozenset[str]
+    loops: dict[str, int]
+    globals: frozenset[str]
+    global_loops: dict[str, int]
+    defaults: dict[str, Any]
+    positional: tuple[str, ...]
+    keywords: tuple[str, ...]
+
+    def rebuild(self, values: Mapping[str, Any], made: Made) -> Callable[..., Any]:
+        """The function over captures."""
+        scope = self.blank.__globals__
+        if self.globals or self.global_loops:
+            scope = {**scope, **{n: _opened(values[n], made) for n in self.globals}}
+        new = _blank(self.blank, scope, {*self.cells, *self.loops})
+        made = {**made, self.identity: new}
+        for n, cell in zip(new.__code__.co_freevars, new.__closure__ or (), strict=True):
+            if n in self.cells:
                 cell.cell_contents = _opened(values[n], made)
-            elif n in parts[0].loops:
-                cell.cell_contents = made[parts[0].loops[n]]
-        scope.update((n, made[k]) for n, k in parts[1].loops.items())
-        filled = {n: _opened(values[n], made) if n in in_defaults else x for n, x in given.items()}
-        new.__defaults__ = tuple(filled[n] for n in list(given)[: len(defaults)]) or None
-        new.__kwdefaults__ = {n: filled[n] for n in function.__kwdefaults__ or {}} or None
+            elif n in self.loops:
+                cell.cell_contents = made[self.loops[n]]
+        scope.update((n, made[k]) for n, k in self.global_loops.items())
+        wanted = {*self.positional, *self.keywords} - set(self.defaults)
+        defaults = {**self.defaults, **{n: _opened(values[n], made) for n in wanted}}
+        new.__defaults__ = tuple(defaults[n] for n in self.positional) or None
+        new.__kwdefaults__ = {n: defaults[n] for n in self.keywords} or None
         return new
 
-    key = (function.__code__, id(world), *(part.fixed for part in parts), *(tuple(part.loops) for part in parts))
-    return Fn(Template(key, rebuild), captures, function)
+
+def _closure(function: types.FunctionType, within: tuple[int, ...]) -> Fn:
+    names, world = free_names(function.__code__), function.__globals__
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    inside = {n: c.cell_contents for n, c in cells.items() if n not in names.rebound and _filled(c)}
+    outside = {n: world[n] for n in names.globals if n in world and n not in inside and not names.writes_globals}
+    outside = {n: x for n, x in outside.items() if not isinstance(x, (type, types.ModuleType))}
+    parameters, values = parameter_names(function), function.__defaults__ or ()
+    positional = tuple(parameters[len(parameters) - len(values) :])
+    given = {**dict(zip(positional, values, strict=True)), **(function.__kwdefaults__ or {})}
+    in_cells, in_globals, in_defaults = parts = [_split(values, within) for values in (inside, outside, given)]
+    captured = frozenset(in_cells.captured)
+    shell = _Shell(
+        _blank(function, world, {*captured, *in_cells.loops}), id(function), captured, in_cells.loops,
+        frozenset(in_globals.captured), in_globals.loops,
+        {n: x for n, x in given.items() if n not in in_defaults.captured}, positional,
+        tuple(function.__kwdefaults__ or {}),
+    )  # fmt: skip
+    shared = tuple(Same(c) for n, c in cells.items() if n not in inside)
+    divided = tuple((part.fixed, tuple(part.loops), tuple(part.captured)) for part in parts)
+    captures = {n: x for part in parts for n, x in part.captured.items()}
+    return Fn(Template((function.__code__, id(world), shared, divided), shell.rebuild), captures, function)
+
+
+def _blank(function: types.FunctionType, scope: dict[str, Any], empty: Collection[str]) -> types.FunctionType:
+    """A copy of a function without defaults, in other globals, with new cells for some of its variables."""
+    code = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    closure = tuple(types.CellType() if n in empty else c for n, c in cells)
+    new = types.FunctionType(code, scope, function.__name__, None, closure)
+    new.__dict__.update(function.__dict__)
+    new.__qualname__, new.__doc__, new.__module__ = function.__qualname__, function.__doc__, function.__module__
+    return new
 
 
 def _filled(cell: types.CellType) -> bool:
@@ -250,20 +281,23 @@ def _partial(function: functools.partial[Any], within: tuple[int, ...]) -> Fn:
     at = [names[i] if i < len(names) else f"arg{i}" for i in range(len(function.args))]
     values = {"func": function.func, **dict(zip(at, function.args, strict=True)), **function.keywords}
     part = _split(values, within)
+    kept, keywords = {n: x for n, x in values.items() if n not in part.captured}, list(function.keywords)
 
     def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
-        filled = {n: _opened(captures[n], made) if n in captures else x for n, x in values.items()}
-        keywords = {n: filled[n] for n in function.keywords}
-        return functools.partial(filled["func"], *(filled[n] for n in at), **keywords)
+        filled = {**kept, **{n: _opened(x, made) for n, x in captures.items()}}
+        return functools.partial(filled["func"], *(filled[n] for n in at), **{n: filled[n] for n in keywords})
 
-    return Fn(Template(("partial", part.fixed), rebuild), part.captured, function)
+    return Fn(Template(("partial", tuple(values), part.fixed), rebuild), part.captured, function)
 
 
 def _object(instance: Any, within: tuple[int, ...]) -> Fn:
     part = _split(vars(instance), within)
+    blank = copy.copy(instance)
+    for name in part.captured:
+        vars(blank).pop(name)
 
     def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
-        new = copy.copy(instance)
+        new = copy.copy(blank)
         for name, value in captures.items():
             object.__setattr__(new, name, _opened(value, made))
         return new  # type: ignore[no-any-return]  # a callable object stays one

@@ -41,53 +41,12 @@ class Form:
     active: tuple[int, ...]
 
 
-class FunctionValue:
-    """A function value inside a trace: it computes as the plain function does, and its calls are marked."""
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The calls of one function value: its ``key`` in the marks, and the form of each."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self.function = function
-        self.key = next(_number)
-        self.home = enclosing()
-        if self.home is not None:
-            HOMES[self.key] = self.home
-        self.forms: list[Form] = []
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace, where = enclosing(), user_site()[0]
-        if trace is None or self.home is None or not trace.descends_from(self.home):
-            raise LeakedTracerError(
-                f"a function value of {self.home} is called outside of it", where=where,
-                remedy="call it in the function that takes it, or return a function that calls it",
-            )  # fmt: skip
-        if kwargs:
-            raise UnsupportedError(
-                f"a function value is called with the keywords {sorted(kwargs)}", where=where,
-                remedy="pass its arguments by position",
-            )  # fmt: skip
-        leaves, spec = flatten(args)
-        operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
-        fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
-        results, out_spec = flatten(self._results(args))
-        active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
-        if not active or STOPPED.get():
-            return unflatten(out_spec, results)
-        attrs = {"args": len(operands), "axes": 0, "call": len(self.forms), "key": self.key}
-        self.forms.append(Form(spec, fixed, out_spec, active))
-        operands += [symbol_in(trace, results[i]) for i in active]
-        trace.builder.where = where
-        marked = trace.builder.emit(applied, [s.value for s in operands], attrs)
-        for i, symbol in zip(active, marked, strict=True):
-            shadow = shadow_of(results[i])
-            results[i] = wrap(trace, symbol, np.array(shadow) if isinstance(shadow, np.ndarray) else shadow, where)
-        return unflatten(out_spec, results)
-
-    def _results(self, args: tuple[Any, ...]) -> Any:
-        """What the function gives; one that is not traced is called as it is, and has pairs, but no derivative."""
-        try:
-            return self.function(*args)
-        except (UnsupportedError, TracerConversionError):
-            return by_host(self.function, args)
+    key: int
+    forms: list[Form] = field(default_factory=list)
 
     def block(self, site: Site, outputs: Sequence[Any], cts: Sequence[Any]) -> Block:
         """What one call was given, and the cotangents of its results."""
@@ -105,6 +64,55 @@ class FunctionValue:
                 where=user_site()[0], remedy='use fns="captures", or choose with np.where',
             )  # fmt: skip
         return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked, made)
+
+
+class FunctionValue:
+    """A function value inside a trace: it computes as the plain function does, and its calls are marked."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self.calls = Calls(next(_number))
+        home = enclosing()
+        if home is not None:
+            HOMES[self.calls.key] = home
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace, where = enclosing(), user_site()[0]
+        home = HOMES.get(self.calls.key)
+        if trace is None or home is None or not trace.descends_from(home):
+            raise LeakedTracerError(
+                "a function value is called outside of the function that took it", where=where,
+                remedy="call it in the function that takes it, or return a function that calls it",
+            )  # fmt: skip
+        if kwargs:
+            raise UnsupportedError(
+                f"a function value is called with the keywords {sorted(kwargs)}", where=where,
+                remedy="pass its arguments by position",
+            )  # fmt: skip
+        leaves, spec = flatten(args)
+        operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
+        fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
+        results, out_spec = flatten(self._results(args))
+        active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
+        if not active or STOPPED.get():
+            return unflatten(out_spec, results)
+        attrs = {"args": len(operands), "axes": 0, "call": len(self.calls.forms), "key": self.calls.key}
+        self.calls.forms.append(Form(spec, fixed, out_spec, active))
+        operands += [symbol_in(trace, results[i]) for i in active]
+        trace.builder.where = where
+        marked = trace.builder.emit(applied, [s.value for s in operands], attrs)
+        for i, symbol in zip(active, marked, strict=True):
+            shadow = shadow_of(results[i])
+            results[i] = wrap(trace, symbol, np.array(shadow) if isinstance(shadow, np.ndarray) else shadow, where)
+        return unflatten(out_spec, results)
+
+    def _results(self, args: tuple[Any, ...]) -> Any:
+        """What the function gives; one that is not traced is called as it is, and has pairs, but no derivative."""
+        try:
+            return self.function(*args)
+        except (UnsupportedError, TracerConversionError):
+            return by_host(self.function, args)
 
 
 class Lifted(Fn):
@@ -133,18 +141,19 @@ register_container(
 
 @dataclass(frozen=True, eq=False)
 class FunctionCall(Call):
-    """A call with function values among the differentiated arguments; ``opened`` are those of the last recording."""
+    """A call with function values among the differentiated arguments; ``calls`` are those of the last recording."""
 
-    opened: dict[int, FunctionValue] = field(default_factory=dict)
+    calls: dict[int, Calls] = field(default_factory=dict)
 
     def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = super().rebuild(tracers)
-        self.opened.clear()
+        self.calls.clear()
         return tuple(map(self._open, args)), {name: self._open(x) for name, x in kwargs.items()}
 
     def _open(self, x: Any) -> Any:
         if isinstance(x, Observed):
-            value = self.opened[x.index] = FunctionValue(x.function)
+            value = FunctionValue(x.function)
+            self.calls[x.index] = value.calls
             return value
         return x.function if isinstance(x, Lifted) else x
 
@@ -153,6 +162,8 @@ def take_functions(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums, fns: str
 ) -> Call:
     """Take a call apart; callables at differentiated positions are closure-converted, and observed for pairs."""
+    if not any(map(callable, args)) and not any(map(callable, kwargs.values())):
+        return take_apart(function, args, kwargs)
     names = parameter_names(function)
     chosen = [a for a in (argnums if isinstance(argnums, (tuple, list)) else [argnums]) if isinstance(a, (int, str))]
     places = {names.index(a) if isinstance(a, str) and a in names and a not in kwargs else a for a in chosen}
@@ -188,29 +199,29 @@ class Observation:
     graph: Graph
     deltas: int
     sites: tuple[Site, ...]
-    opened: dict[int, FunctionValue]
+    calls: dict[int, Calls]
 
     def cotangents(self, parts: Iterable[Any], args: Sequence[Any], cts: Sequence[Any]) -> Iterator[Any]:
         """The cotangents of whole arguments; those of function values as pairs where observed, else as dicts."""
         given, found = iter(args), iter(cts)
-        blocks: dict[int, list[Block]] = {value.key: [] for value in self.opened.values()}
-        values = {value.key: value for value in self.opened.values()}
+        of = {calls.key: calls for calls in self.calls.values()}
+        blocks: dict[int, list[Block]] = {key: [] for key in of}
         for site in self.sites:
             outputs = [next(given) for _ in range(site.outputs)]
-            block = values[site.key].block(site, outputs, [next(found) for _ in site.results])
+            block = of[site.key].block(site, outputs, [next(found) for _ in site.results])
             if np.any(block.made):
                 blocks[site.key].append(block)
         for part in parts:
             if isinstance(part, Observed):
-                yield FunctionCotangent.of_blocks(blocks[self.opened[part.index].key])
+                yield FunctionCotangent.of_blocks(blocks[self.calls[part.index].key])
             else:
                 yield as_mapping(part) if isinstance(part, Fn) else part
 
 
 def observe(call: Call, graph: Graph) -> Observation:
     """Lay open the calls of the function values that were recorded for this call."""
-    opened = dict(call.opened) if isinstance(call, FunctionCall) else {}
-    exposed = expose(graph, tuple(value.key for value in opened.values())) if opened else Exposed(graph, ())
+    calls = dict(call.calls) if isinstance(call, FunctionCall) else {}
+    exposed = expose(graph, tuple(c.key for c in calls.values())) if calls else Exposed(graph, ())
     for key in marks(exposed.graph):  # those of functions around this one are left; any other was kept too long
         home = HOMES.get(key)
         if home is None or not home.active:
@@ -218,4 +229,4 @@ def observe(call: Call, graph: Graph) -> Observation:
                 "a compiled function was recorded with a function value that it does not get as an argument, and is "
                 "called with another", where=user_site()[0], remedy="pass the function value to it as an argument",
             )  # fmt: skip
-    return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, opened)
+    return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, calls)
