@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InternalError, OptionError, RecordMismatchError
+from ..errors import InternalError, OptionError, RecordMismatchError, UnsupportedError
 from ..ir.graph import Graph
 from ..ir.types import aval_of
 from ..runtime.cache import Cache
@@ -116,6 +116,11 @@ def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
     if isinstance(x, (np.ndarray, np.generic)):
         traceable(x)
         return True
+    if hasattr(x, "__array__") and not isinstance(x, (type, ArrayLike)):
+        raise UnsupportedError(
+            f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose own past would be lost",
+            where=user_site()[0], remedy="pass np.asarray(x) for a constant",
+        )  # fmt: skip
     return isinstance(x, (cls, float, complex))
 
 

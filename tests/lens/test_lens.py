@@ -280,6 +280,15 @@ def test_a_plain_numpy_pullback_beside_a_traced_value_is_one_host_call():
     assert sum(node.prim.name == "host" for node in gradient.graph(A, b).nodes) == 1
 
 
+def test_a_traced_lens_is_differentiated_in_both_modes_and_twice():
+    x = np.array([0.3, -0.7, 1.1])
+    for f in (cube, times_sine, (cube & times_sine) >> L.add, cube >> times_sine):
+        rg.check_grads(f, (x,), order=2)
+    np.testing.assert_allclose(rg.jvp(cube, (x,), (np.ones(3),))[1], 3 * x**2, rtol=1e-14)
+    np.testing.assert_allclose(rg.hessian(lambda x: np.sum(cube(x)))(x), np.diag(6 * x), rtol=1e-13)
+    np.testing.assert_allclose(rg.vmap(rg.grad(cube))(x), 3 * x**2, rtol=1e-14)
+
+
 def test_lanes_of_a_host_call_are_a_loop():
     gradient = rg.grad(lambda x: np.sum(by_python(x) * x))
     xs = np.random.default_rng(0).normal(size=(4, 3))

@@ -319,7 +319,17 @@ def closed():
     return rec, x, y
 
 
+class Foreign:
+    """An array of another library."""
+
+    def __array__(self, *_, **__):
+        return np.ones(1)
+
+
 WRONG = {
+    "a foreign array": (lambda: rg.Record().tensor([1.0]) * Foreign(), rg.UnsupportedError),
+    "a foreign array first": (lambda: np.add(Foreign(), rg.Record().tensor([1.0])), rg.UnsupportedError),
+    "a foreign array in a list": (lambda: np.stack([rg.Record().tensor([1.0]), Foreign()]), rg.UnsupportedError),
     "mixed records": (lambda: rg.Record().tensor(1.0) * rg.Record().tensor(2.0), rg.RecordMismatchError),
     "mixed in a list": (lambda: np.stack([rg.Record().tensor(1.0), rg.Record().tensor(2.0)]), rg.RecordMismatchError),
     "a tensor of another record as a value": (

@@ -349,7 +349,17 @@ def set_requires_grad(t):
     t.requires_grad = True
 
 
+class Foreign:
+    """An array of another library."""
+
+    def __array__(self, *_, **__):
+        return np.ones(1)
+
+
 WRONG = {
+    "a foreign array": (lambda: tensor([1.0]) * Foreign(), rg.UnsupportedError),
+    "a foreign array first": (lambda: np.add(Foreign(), tensor([1.0])), rg.UnsupportedError),
+    "a foreign array in a list": (lambda: np.stack([tensor([1.0]), Foreign()]), rg.UnsupportedError),
     "integers": (lambda: rg.Tensor([1, 2], requires_grad=True), rg.NonDifferentiableError),
     "a tensor of a tensor": (lambda: rg.Tensor(tensor(1.0)), rg.RecordMismatchError),
     "objects": (lambda: rg.Tensor(np.array([None])), rg.UnsupportedError),
