@@ -441,6 +441,13 @@ def test_a_captured_traced_value_is_named():
     with pytest.raises(rg.CapturedTracerError, match="weight: float"):
         rg.grad(g)(1.0, 2.0)
 
+    def h(x):
+        half = 0.5 * x
+        return L(lambda a: (a * half, lambda ct: ct * half))(x)
+
+    with pytest.raises(rg.CapturedTracerError, match="half: float"):
+        rg.grad(h)(1.0)
+
 
 def test_captured_arrays_and_numbers_are_constants():
     weight = np.arange(3.0)
