@@ -22,8 +22,9 @@ class Snapshots:
     """Keep at most ``slots`` states, the initial one included: the fewest repeated steps for that number.
 
     Of n steps, with r the least number for which C(slots + r, r) ≥ n, none is run more than r + 1 times
-    (A. Griewank and A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, a slot may hold the residuals of one
-    step instead of a state. Raises OptionError.
+    (A. Griewank and A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, the residuals of single steps may
+    take slots, as many as they weigh in states, instead of states: fewer steps where they are light. That needs a known
+    number of steps, and no plans on loops inside. Raises OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> def last(x, n):

@@ -144,6 +144,9 @@ def _reason(node: Node, k: int) -> str:
         if first + a["lists"] <= k < first + a["lists"] + len(a["kept"]):
             slots = aval.steps[0] if aval.steps else 0
             return f"states in {slots} slots" if slots > 0 else "states, as many as the plan keeps"
+        special = first + a["lists"] + len(a["kept"])
+        if special <= k < special + ("disk" in a) + a.get("mixed", False):
+            return "states on disk" if "disk" in a else "residuals of single steps, in the same slots"
         return "residual of the last step" if k >= first + a["lists"] else ""
     if prim in ("scan", "while_loop") and aval.steps is not None:
         return "residual of each step: the loop has no plan"

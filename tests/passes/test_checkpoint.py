@@ -14,12 +14,23 @@ from retrograd.ir import evaluate, parse, to_text
 from retrograd.ir.primitive import REGISTRY
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.passes.checkpoint.ctz import ctz_states
+from retrograd.passes.checkpoint.mixed import mixed_steps
 
 RNG = np.random.default_rng(11)
 W = RNG.normal(size=(3, 3))
 H = RNG.normal(size=3)
 XS = RNG.normal(size=(64, 3))
-PLANS = [rg.Snapshots(1), rg.Snapshots(3), rg.Log(), rg.Log("ctz"), rg.Periodic(2), rg.Periodic(), rg.Everything()]
+PLANS = [
+    rg.Snapshots(1),
+    rg.Snapshots(3),
+    rg.Snapshots(1, mixed=True),
+    rg.Snapshots(4, mixed=True),
+    rg.Log(),
+    rg.Log("ctz"),
+    rg.Periodic(2),
+    rg.Periodic(),
+    rg.Everything(),
+]
 Function = Callable[..., Any]
 
 
@@ -133,7 +144,7 @@ def test_gradients_have_the_same_bits(program: Function, plan: Any, reverse: boo
 def test_every_mode_has_the_same_bits(program: Function, mode: Callable[[Function], Function]) -> None:
     args = (W, H, XS[:5])
     expected = mode(program(None))(*args)
-    for plan in (rg.Snapshots(2), rg.Log()):
+    for plan in (rg.Snapshots(2), rg.Snapshots(3, mixed=True), rg.Log()):
         assert_same_bits(mode(program(plan))(*args), expected)
 
 
@@ -160,6 +171,32 @@ def test_all_lengths_and_slots_have_the_same_bits_and_the_advances_of_the_closed
         assert counters.taped == n
         assert counters.snapshots == 0
         assert counters.snapshots_peak == min(slots, max(n - 1, 0))
+
+
+@pytest.mark.parametrize(("n", "slots", "steps"), [(1, 1, 1), (2, 1, 2), (10, 3, 19), (100, 5, 352), (100, 10, 237)])
+def test_mixed_slots_take_the_known_number_of_forward_steps(n: int, slots: int, steps: int) -> None:
+    with rg.debug_counters() as counters:
+        found = slope(rg.Snapshots(slots, mixed=True), n)(0.7)
+    assert_same_bits(found, slope(None, n)(0.7))
+    assert counters.advances + counters.taped == steps
+    assert counters.snapshots_peak <= slots
+    assert counters.snapshots == 0
+
+
+def test_residuals_that_weigh_more_than_a_state_take_more_slots() -> None:
+    def loss(memory: Any) -> Function:
+        def run(h: Any) -> Any:
+            def body(c: Any, _: Any) -> Any:
+                return np.tanh(W @ c) * np.sin(W.T @ c), None
+
+            return np.sum(rg.scan(body, h, None, 20, memory=memory)[0])
+
+        return rg.grad(run)
+
+    with rg.debug_counters() as counters:
+        found = loss(rg.Snapshots(5, mixed=True))(H)
+    assert_same_bits(found, loss(None)(H))
+    assert counters.advances + counters.taped == mixed_steps(20, 5, 2) > mixed_steps(20, 5)
 
 
 @pytest.mark.slow
@@ -370,13 +407,13 @@ def test_a_plan_that_cannot_be_is_refused(plan: Any, what: str) -> None:
         plan()
 
 
-FINAL = [rg.Snapshots(2), rg.Log("ctz"), rg.Tiered(1, 2)]
+FINAL = [rg.Snapshots(2), rg.Snapshots(3, mixed=True), rg.Log("ctz"), rg.Tiered(1, 2)]
 
 
 @pytest.mark.parametrize("plan", FINAL, ids=str)
 @pytest.mark.parametrize("program", [*PROGRAMS, wandering, counted], ids=lambda p: p.__name__)
 def test_the_interpreter_runs_what_the_text_of_a_checkpointed_graph_says(program: Function, plan: Any) -> None:
-    if program in (wandering, counted) and isinstance(plan, rg.Tiered):
+    if program in (wandering, counted) and plan in (FINAL[1], FINAL[-1]):
         plan = rg.Periodic(3)
     args = (W, H, XS[:7])
     with rg.config(verify=2):

@@ -17,7 +17,7 @@ from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
 from ...ir.types import Aval
 from .loops import step_of
-from .sweeps import DISK, IMPORT, OPEN, Parts, Writer, schedule_of
+from .sweeps import IMPORT, OPAQUE, OPEN, Parts, Writer, schedule_of
 
 
 def operands(node: Node) -> Parts:
@@ -26,14 +26,15 @@ def operands(node: Node) -> Parts:
 
 
 def results(node: Node) -> Parts:
-    """carry, arrays, lists, kept states, the disk if there is one | residuals of the last step."""
+    """carry, arrays, lists, kept states, disk, residuals by step (if there are those) | residuals of the last step."""
     a = node.attrs
-    return Parts((a["carry"], a["arrays"], a["lists"], len(a["kept"]), int("disk" in a)))
+    return Parts((a["carry"], a["arrays"], a["lists"], len(a["kept"]), int("disk" in a), int(a.get("mixed", False))))
 
 
 def _shape(
     *avals: Aval, step: Graph, tape: Graph, consts: int, carry: int, arrays: int, lists: int, kept: tuple[int, ...],
     length: int, slots: int, reverse: bool, forth: Any, count: bool, disk: tuple[str, str] | None = None,
+    mixed: bool = False,
 ) -> tuple[Aval, ...]:  # fmt: skip
     c, k, xs = Parts((consts, carry)).of(avals)
     inner = (*c, *k, *map(step_of, xs))
@@ -44,18 +45,19 @@ def _shape(
         raise ValueError(f"a step makes {', '.join(map(str, step.out_avals))}")
     return (
         *k, *(Aval((length, *y.shape), y.dtype) for y in ys), *(s.stacked(length) for s in saved),
-        *(k[i].stacked(slots) for i in kept), *([] if disk is None else [DISK]), *residuals,
+        *(k[i].stacked(slots) for i in kept), *[OPAQUE] * ((disk is not None) + mixed), *residuals,
     )  # fmt: skip
 
 
 def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     a, n = node.attrs, node.attrs["length"]
     consts, carry, xs = operands(node).of(args)
-    _, ys, saved, kept, on_disk, _ = results(node).of(node.outputs)
+    _, ys, saved, kept, on_disk, mixed, _ = results(node).of(node.outputs)
     arrays = [np.empty(y.aval.shape, y.aval.dtype) for y in ys]
     lists: list[list[Any]] = [[None] * n for _ in saved]
     states: list[dict[int, Any]] = [{} for _ in kept]
     schedule, disk = schedule_of(a["forth"]), None
+    tapes: dict[int, list[Any]] = {}
     if on_disk:
         directory, key = a["disk"]
         disk = open_disk(directory, key, args)
@@ -82,11 +84,13 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
             for k, x in zip(_order(a), found, strict=False):
                 carry[k] = x
             arrays = found[len(carry) :]
+        elif verb == "tape":
+            carry, tapes[i] = run(a["tape"], i)
         else:
             for t in range(i, j):
                 carry, _ = run(a["step"], t)
     carry, residuals = run(a["tape"], n - 1)
-    return [*carry, *arrays, *lists, *states, *([disk] if on_disk else []), *residuals]
+    return [*carry, *arrays, *lists, *states, *([disk] if on_disk else []), *([tapes] if mixed else []), *residuals]
 
 
 def _order(attrs: Any) -> list[int]:
@@ -104,41 +108,39 @@ def _stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any
 def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
     consts, carry, xs = operands(node).of(ins)
-    k_out, arrays, lists, kept, on_disk, residuals = results(node).of(outs)
+    k_out, arrays, lists, kept, on_disk, tapes, residuals = results(node).of(outs)
     writer = Writer(emitter, node, xs, str(n))
     writer.start(k_out, carry)
     writer.stores(arrays, results(node).of(node.outputs)[1], lists)
-    for name in kept:
+    for name in (*kept, *tapes):
         emitter.line(f"{name} = dict()")
-    schedule = writer.schedule(a["forth"])
-    if on_disk:
-        directory, key = a["disk"]
-        again = [repr(key), f"({', '.join([*ins, ''])})"] if key else []
-        emitter.scope.helpers[IMPORT] = None
-        emitter.line(f"{on_disk[0]} = {OPEN}({', '.join([repr(directory), *again])})")
-        schedule = f"{on_disk[0]}.resumed({schedule})" if key else schedule
 
-    def step(graph: Graph, t: str) -> None:
+    def step(graph: Graph, t: str, i: str = "") -> None:
         found = writer.step(graph, [*consts, *k_out], t)
         _, y_t, s_t, rest = Parts((a["carry"], a["arrays"], a["lists"])).of(found)
         writer.collect(arrays, y_t, lists, s_t, t)
-        writer.start(residuals[: len(rest)], rest)
+        if i:
+            emitter.line(f"{tapes[0]}[{i}] = ({', '.join([*rest, ''])})")
+        else:
+            writer.start(residuals[: len(rest)], rest)
         writer.moved(k_out, found, graph)
 
+    for disk in on_disk:
+        emitter.scope.helpers[IMPORT] = None
+        emitter.line(f"{disk} = {OPEN}({_place(a, ins)})")
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
-        with emitter.block(f"for {action}, {i}, {j} in {schedule}:"):
+        with emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
             with emitter.block(f'if {action} == "save":'):
                 writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
                 writer.count("snapshots", 1)
             for disk in on_disk:
-                stored = _stored(a, k_out, arrays)
-                with emitter.block(f'elif {action} == "store":'):
-                    emitter.line(f"{disk}.write({i}, {', '.join(stored)})")
+                _to_disk(writer, disk, action, i, _stored(a, k_out, arrays))
+            for _ in tapes:
+                with emitter.block(f'elif {action} == "tape":'):
+                    writer.count("taped", 1)
                     writer.count("snapshots", 1)
-                if a["disk"][1]:
-                    with emitter.block(f'elif {action} == "fetch":'):
-                        emitter.line(f"{', '.join(stored)} = {disk}.read({i}, {len(stored)})")
+                    step(a["tape"], writer.row(i), i)
             with emitter.block("else:"), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
                 writer.count("advances", 1)
                 step(a["step"], writer.row(s))
@@ -147,6 +149,28 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     if a["reverse"]:
         for name in lists:
             emitter.line(f"{name}.reverse()")
+
+
+def _place(attrs: Any, ins: Sequence[str]) -> str:
+    """Arguments that open a disk: a directory, and what a run has to have in common with one that it takes up."""
+    directory, key = attrs["disk"]
+    return f"{directory!r}, {key!r}, ({', '.join([*ins, ''])})" if key else repr(directory)
+
+
+def _schedule(writer: Writer, disks: Sequence[str]) -> str:
+    text = writer.schedule(writer.node.attrs["forth"])
+    return f"{disks[0]}.resumed({text})" if disks and writer.node.attrs["disk"][1] else text
+
+
+def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[str]) -> None:
+    """The actions on states on disk."""
+    emitter = writer.emitter
+    with emitter.block(f'elif {action} == "store":'):
+        emitter.line(f"{disk}.write({i}, {', '.join(stored)})")
+        writer.count("snapshots", 1)
+    if writer.node.attrs["disk"][1]:
+        with emitter.block(f'elif {action} == "fetch":'):
+            emitter.line(f"{', '.join(stored)} = {disk}.read({i}, {len(stored)})")
 
 
 sweep = primitive(

@@ -36,7 +36,7 @@ class Parts:
         return [*found, list(items[at:])]
 
 
-DISK = Aval((), np.dtype(np.int64), "python")  # stands for an object with states on disk
+OPAQUE = Aval((), np.dtype(np.int64), "python")  # stands for a disk, or for a dictionary of residuals by step
 IMPORT = "import retrograd.ir.disk"
 OPEN = "retrograd.ir.disk.open_disk"
 
@@ -52,7 +52,7 @@ def schedule_source(text: Any, kept: str = "", count: str = "") -> str:
     """Source of the schedule."""
     if isinstance(text, tuple) and text and isinstance(text[0], str):
         return f"{text[0]}({', '.join(schedule_source(x, kept, count) for x in text[1:])})"
-    return {KEPT: kept, COUNT: count}[text] if isinstance(text, str) else literal(text)
+    return {KEPT: kept, COUNT: count}.get(text, literal(text)) if isinstance(text, str) else literal(text)
 
 
 def schedule_of(text: Any, kept: Any = (), count: int = 0) -> Any:
@@ -60,7 +60,7 @@ def schedule_of(text: Any, kept: Any = (), count: int = 0) -> Any:
     if isinstance(text, tuple) and text and isinstance(text[0], str):
         arguments = [schedule_of(x, kept, count) for x in text[1:]]
         return range(*arguments) if text[0] == "range" else PLACERS[text[0]].function(*arguments)
-    return {KEPT: kept, COUNT: count}[text] if isinstance(text, str) else text
+    return {KEPT: kept, COUNT: count}.get(text, text) if isinstance(text, str) else text
 
 
 def placers_of(text: Any) -> Iterator[str]:

@@ -15,9 +15,10 @@ from .sweeps import LARGE, Parts, Writer, schedule_of
 
 
 def operands(node: Node) -> Parts:
-    """The number of steps if it is known late, consts, kept states, disk, residuals of the last step, carry | xs."""
+    """Steps if their number is known late, consts, kept states, disk, residuals by step, of the last step, carry | xs."""
     a = node.attrs
-    return Parts((int(a["length"] < 0), a["consts"], a["kept"], int(a.get("disk", False)), a["residuals"], a["carry"]))
+    also = int(a.get("disk", False)), int("retape" in a)
+    return Parts((int(a["length"] < 0), a["consts"], a["kept"], *also, a["residuals"], a["carry"]))
 
 
 def results(node: Node) -> Parts:
@@ -28,11 +29,14 @@ def results(node: Node) -> Parts:
 def _shape(
     *avals: Aval, advance: Graph, back: Graph, consts: int, kept: int, residuals: int, carry: int, arrays: int,
     length: int, reverse: bool, again: bool, way: Any, count: bool, first: Graph | None = None,
-    forth: Any = None, disk: bool = False,
+    forth: Any = None, disk: bool = False, retape: Graph | None = None,
 ) -> tuple[Aval, ...]:  # fmt: skip
-    _, c, states, _, last, k, xs = Parts((int(length < 0), consts, kept, int(disk), residuals, carry)).of(avals)
+    also = int(disk) + (retape is not None)
+    _, c, states, _, last, k, xs = Parts((int(length < 0), consts, kept, also, residuals, carry)).of(avals)
     steps, now = [*map(step_of, xs)], [s.unstacked() for s in states]
     taken = {advance: [*c, *now], back: [*c, *now, *k]} | ({first: [*c, *last, *k]} if first else {})
+    if retape:
+        taken[retape] = [*c, *now]
     for graph, given in taken.items():
         if graph.in_avals != (*given, *steps):
             raise ValueError(f"{graph.name} takes {', '.join(map(str, graph.in_avals))}")
@@ -44,7 +48,8 @@ def _shape(
 
 def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     a = node.attrs
-    count, consts, kept, disks, last, carry, xs = operands(node).of(args)
+    count, consts, kept, disks, given, last, carry, xs = operands(node).of(args)
+    tapes: dict[int, Any] = dict(given[0]) if given else {}
     n = int(count[0]) if count else a["length"]
     _, ys, stacks = results(node).of(node.outputs)
     stores: list[Any] = [*(np.empty(y.aval.shape, y.aval.dtype) for y in ys), *([None] * n for _ in stacks)]
@@ -74,6 +79,10 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
         elif verb == "save":
             for state, value in zip(states, now, strict=True):
                 state[i] = value
+        elif verb == "tape":
+            now, tapes[i] = Parts((len(states),)).of(evaluate(a["retape"], [*consts, *now, *steps(i)]))
+        elif verb == "reverse":
+            carry = back(a["first"], i, tapes.pop(i))
         elif verb == "drop":
             for state in states:
                 del state[i]
@@ -92,15 +101,16 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 
 def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
-    count, consts, states, disk, last, carry, xs = operands(node).of(ins)
+    count, consts, states, disk, tapes, last, carry, xs = operands(node).of(ins)
     k_out, arrays, stacks = results(node).of(outs)
     writer = Writer(emitter, node, xs, count[0] if count else str(n))
     writer.start(k_out, carry)
     writer.stores(arrays, results(node).of(node.outputs)[1], stacks)
     if a["again"]:
-        copies = [emitter.fresh(name) for name in (*states, *disk)]
-        writer.start(copies, [*(f"{name}.copy()" for name in states), *(f"{name}.again()" for name in disk)])
-        states, disk = copies[: len(states)], copies[len(states) :]
+        given = (*states, *tapes, *disk)
+        copies = [emitter.fresh(name) for name in given]
+        writer.start(copies, [f"{name}.{'again' if name in disk else 'copy'}()" for name in given])
+        states, tapes, disk = Parts((len(states), len(tapes))).of(copies)
 
     def back(graph: Graph, given: Sequence[str], t: str) -> None:
         found = writer.step(graph, [*consts, *given, *k_out], t)
@@ -113,7 +123,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         _forget(emitter, node, last)
     if n != 1:
         now = [emitter.fresh(v.hint) for v in a["advance"].inputs[len(consts) : len(consts) + len(states)]]
-        _way(writer, now, states, disk, back, consts)
+        _way(writer, now, states, disk, tapes, back, consts)
     for name in disk:
         emitter.line(f"{name}.close()")
     if not a["reverse"]:
@@ -123,7 +133,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 def _forget(emitter: Any, node: Node, last: Sequence[str]) -> None:
     """Delete the names of the last step's residuals, if nothing else reads them and they are more than names."""
-    values = operands(node).of(node.inputs)[4]
+    values = operands(node).of(node.inputs)[5]
     order = emitter.plan.order
     gone = {
         name: value
@@ -137,7 +147,7 @@ def _forget(emitter: Any, node: Node, last: Sequence[str]) -> None:
 
 
 def _way(
-    writer: Writer, now: list[str], states: list[str], disks: list[str],
+    writer: Writer, now: list[str], states: list[str], disks: list[str], tapes: list[str],
     back: Callable[[Graph, Sequence[str], str], None], consts: Sequence[str],
 ) -> None:  # fmt: skip
     """The loop over the actions of the way back."""
@@ -158,17 +168,46 @@ def _way(
             emitter.line(f"del {', '.join(f'{state}[{i}]' for state in states)}")
             writer.count("snapshots", -1)
         for disk in disks:
-            with emitter.block(f'elif {action} == "fetch":'):
-                emitter.line(f"{', '.join(now)} = {disk}.read({i}, {len(now)})")
-            with emitter.block(f'elif {action} == "store":'):
-                emitter.line(f"{disk}.write({i}, {', '.join(now)})")
-                writer.count("snapshots", 1)
-            with emitter.block(f'elif {action} == "discard":'):
-                emitter.line(f"{disk}.drop({i})")
-                writer.count("snapshots", -1)
+            _from_disk(writer, disk, action, i, now)
+        for tape in tapes:
+            _by_tape(writer, tape, (action, i), now, back, consts)
         with emitter.block("else:"):
             writer.count("taped", 1)
             back(a["back"], now, writer.row(i))
+
+
+def _from_disk(writer: Writer, disk: str, action: str, i: str, now: Sequence[str]) -> None:
+    """The actions on states on disk."""
+    emitter = writer.emitter
+    with emitter.block(f'elif {action} == "fetch":'):
+        emitter.line(f"{', '.join(now)} = {disk}.read({i}, {len(now)})")
+    with emitter.block(f'elif {action} == "store":'):
+        emitter.line(f"{disk}.write({i}, {', '.join(now)})")
+        writer.count("snapshots", 1)
+    with emitter.block(f'elif {action} == "discard":'):
+        emitter.line(f"{disk}.drop({i})")
+        writer.count("snapshots", -1)
+
+
+def _by_tape(
+    writer: Writer, tapes: str, at: tuple[str, str], now: Sequence[str],
+    back: Callable[[Graph, Sequence[str], str], None], consts: Sequence[str],
+) -> None:  # fmt: skip
+    """The actions on residuals of single steps."""
+    emitter, a, (action, i) = writer.emitter, writer.node.attrs, at
+    with emitter.block(f'elif {action} == "tape":'):
+        writer.count("taped", 1)
+        writer.count("snapshots", 1)
+        found = writer.step(a["retape"], [*consts, *now], writer.row(i))
+        emitter.line(f"{tapes}[{i}] = ({', '.join([*found[len(now) :], ''])})")
+        writer.moved(now, found, a["retape"])
+    with emitter.block(f'elif {action} == "reverse":'):
+        names = [emitter.fresh(v.hint) for v in a["retape"].outputs[len(now) :]]
+        emitter.line(f"{', '.join([*names, '']).rstrip()} = {tapes}[{i}]")
+        emitter.line(f"del {tapes}[{i}]")
+        writer.count("snapshots", -1)
+        back(a["first"], names, writer.row(i))
+        emitter.line(f"del {', '.join(names)}")
 
 
 unsweep = primitive(

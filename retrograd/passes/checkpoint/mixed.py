@@ -12,15 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InternalError
-from ...ir.schedule import Step
+from ...errors import InternalError, OptionError
+from ...ir.schedule import Step, placer
 
+LARGEST = 1_000_000_000  # elementary operations of the dynamic program: some seconds
 Table = np.ndarray[Any, Any]
 
 
 @lru_cache(maxsize=8)
 def _table(n: int, slots: int, tape: int) -> tuple[Table, Table]:
     """Least steps for each (slots, n), and the first decision: advance so far, or 0 to keep the residuals."""
+    if n * n * slots > LARGEST:
+        raise OptionError(
+            f"a mixed schedule of {n} steps in {slots} slots takes too long to find",
+            remedy="give fewer slots, or Snapshots(slots) without mixed=True",
+        )
     cost = np.full((slots + 1, n + 1), np.inf)
     choice = np.zeros((slots + 1, n + 1), np.int64)
     cost[:, 0], cost[:, 1:2] = 0, 1
@@ -64,3 +70,11 @@ def mixed(n: int, slots: int, tape: int = 1) -> Iterator[Step]:
             yield ("save", at, at)
             yield ("advance", at, at + far)
             todo += [(at, far, s), (("drop", at, at), 0, 0), (("load", at, at), 0, 0), (at + far, k - far, s - 1)]
+
+
+@placer()
+def scheduled(text: str) -> Iterator[Step]:
+    """The actions that a text lists: ``"save 0 0, advance 0 3"``."""
+    for item in text.split(", ") if text else ():
+        verb, i, j = item.split()
+        yield (verb, int(i), int(j))  # type: ignore[misc]  # the texts that this package writes have verbs there

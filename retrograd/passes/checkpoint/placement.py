@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...errors import InternalError
+from ...ir.schedule import Step
 from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping
 from .ctz import ctz, ctz_room, ctz_states, shrinking
 from .layered import tiering
+from .mixed import mixed, scheduled
 from .online import online_room
 from .periodic import period, periodic, periodic_room, periodic_slots
 
@@ -19,11 +21,15 @@ class Placement(NamedTuple):
     forth: Any
     way: Any
     slots: int
+    mixed: bool = False  # whether residuals of single steps are kept, too
     disk: tuple[str, bool] | None = None  # a directory, and whether to go on with what an earlier run left there
 
 
-def place(memory: tuple[Any, ...], n: int) -> Placement:
-    """The schedule of a memory plan, ``("snapshots", 10)``, ``("log", "binomial")`` or ``("periodic", None)``."""
+def place(memory: tuple[Any, ...], n: int, tape: int = 1) -> Placement:
+    """The schedule of a memory plan, ``("snapshots", 10)``, ``("log", "binomial")`` or ``("periodic", None)``.
+
+    The residuals of one step weigh as much as ``tape`` states.
+    """
     end = n - 1
     match memory:
         case ("snapshots", int(slots)):
@@ -34,14 +40,23 @@ def place(memory: tuple[Any, ...], n: int) -> Placement:
             if how == "binomial":
                 return _kept(states, end, len(states))
             return Placement((keeping.__name__, states, end), (ctz.__name__, KEPT, end), len(states) + 1)
+        case ("mixed", int(slots)):
+            actions = list(mixed(n, slots, tape))
+            first = actions.index(("back", end, n))
+            forth, way = (_written(part) for part in (actions[:first], actions[first + 1 :]))
+            return Placement((scheduled.__name__, forth), (scheduled.__name__, way), slots, mixed=True)
         case ("tiered", int(ram), int(disk), str(directory), bool(resume)):
             whole = place(("snapshots", ram + disk), n)
-            forth, way = (tiering.__name__, whole.forth, (), disk), (tiering.__name__, whole.way, KEPT, disk)
-            return Placement(forth, way, whole.slots, (directory, resume))
+            there, back = (tiering.__name__, whole.forth, (), disk), (tiering.__name__, whole.way, KEPT, disk)
+            return Placement(there, back, whole.slots, disk=(directory, resume))
         case ("periodic", every):
             every = every or period(n)
             return _kept(("range", 0, end, every), end, periodic_slots(n, every))
     raise InternalError(f"{memory} is no memory plan")
+
+
+def _written(actions: list[Step]) -> str:
+    return ", ".join(f"{verb} {i} {j}" for verb, i, j in actions)
 
 
 def _kept(states: Any, end: int, slots: int) -> Placement:

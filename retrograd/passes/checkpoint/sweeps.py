@@ -26,7 +26,7 @@ from ...ops.structural.while_loop import make_while, while_loop
 from ..inline import inline_into
 from ..prune import prune
 from .across import across
-from .placement import place, place_open
+from .placement import Placement, place, place_open
 from .taped import Again, Taped, is_loop, layout, length, operands, taken_apart
 
 
@@ -239,7 +239,7 @@ class _Rewriter:
         if limited(tape):
             at = len(Again(loop, reader).consts)
             tape, first = across(tape, outs, first, at, self.treat)
-        plan = place(node.attrs["memory"], node.attrs["length"])
+        plan = _placed(loop)
         attrs = {
             "arrays": arrays, "carry": parts.carry, "consts": parts.consts, "count": self.count, "forth": plan.forth,
             "kept": tuple(loop.kept), "length": node.attrs["length"], "lists": outs - parts.carry - arrays,
@@ -249,8 +249,10 @@ class _Rewriter:
             directory, resume = plan.disk
             text = to_text(step) + str(node.attrs["memory"]) if resume and attrs["lists"] == 0 else ""
             attrs["disk"] = (directory, text and blake2b(text.encode(), digest_size=12).hexdigest())
-        disk = [] if plan.disk is None else ["disk"]
-        hints = [*(v.hint for v in step.outputs), *_names(loop), *disk, *(v.hint for v in tape.outputs[outs:])]
+        if plan.mixed:
+            attrs["mixed"] = True
+        also = [*([] if plan.disk is None else ["disk"]), *(["tapes"] if plan.mixed else [])]
+        hints = [*(v.hint for v in step.outputs), *_names(loop), *also, *(v.hint for v in tape.outputs[outs:])]
         found = self.b.emit(sweep, [x.value for x in given], attrs, hints)
         self.kept[reader] = first, found[outs:]
         return found[:outs]
@@ -272,16 +274,16 @@ class _Rewriter:
             if reader not in self.kept:
                 self._sweep_again(loop, reader)
             first, left = self.kept[reader]
-            memory = loop.node.attrs["memory"]
-            on_disk = n > 0 and place(memory, n).disk is not None
+            plan = _placed(loop) if n > 0 else None
+            also = 0 if plan is None else (plan.disk is not None) + plan.mixed
             attrs = {
                 "advance": self.treat(again.advance()), "again": False, "arrays": again.parts.arrays,
                 "back": self.treat(again.back()), "carry": again.parts.carry, "consts": len(consts),
                 "count": self.count, "kept": len(loop.kept), "length": n,
-                "residuals": len(left) - len(loop.kept) - on_disk, "reverse": reverse,
-                "way": place(memory, n).way if n > 0 else place_open(memory)[1],
-                **({"disk": True} if on_disk else {}),
-                **({} if first is None else {"first": first, "forth": place(memory, n).forth}),
+                "residuals": len(left) - len(loop.kept) - also, "reverse": reverse,
+                "way": place_open(loop.node.attrs["memory"])[1] if plan is None else plan.way,
+                **({} if plan is None else {"first": first, "forth": plan.forth, "disk": plan.disk is not None}),
+                **({"retape": again.retape()} if plan is not None and plan.mixed else {}),
             }  # fmt: skip
             given = [*count, *consts, *left, *carry, *xs]
             results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.outputs])
@@ -296,6 +298,19 @@ class _Rewriter:
         else:  # how many steps there are is known by now
             given = self._given([reader.inputs[0], *operands(loop.node), *loop.once])
             self._open_sweep(loop, reader, step, given, None)
+
+
+def _placed(loop: Taped) -> Placement:
+    """The schedule of a loop; residuals of single steps are kept only where no loop inside has a plan of its own."""
+    memory, n = loop.node.attrs["memory"], length(loop.node)
+    if memory[0] != "mixed":
+        return place(memory, n)
+    if limited(loop.tape):
+        return place(("snapshots", memory[1]), n)
+    c_in, k_in, x_in = loop.parts.operands(loop.tape.inputs)
+    residuals = set(loop.tape.outputs[len(loop.step.outputs) :]).difference(c_in, x_in)
+    state = sum(k_in[k].aval.nbytes for k in loop.kept)
+    return place(memory, n, max(-(-sum(v.aval.nbytes for v in residuals) // max(state, 1)), 1))
 
 
 def _names(loop: Taped) -> list[str]:

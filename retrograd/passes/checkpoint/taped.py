@@ -115,6 +115,13 @@ class Again:
         consts, states, xs = self._consts(b), self._states(b), self._steps(b)
         return prune(b.graph(self.loop.step.name, self._again(b, consts, states, xs)[0]))
 
+    def retape(self) -> Graph:
+        """(consts, states, xs) → states, residuals."""
+        b = Builder()
+        consts, states, xs = self._consts(b), self._states(b), self._steps(b)
+        moved, residuals = self._again(b, consts, states, xs)
+        return prune(b.graph(self.loop.step.name, [*moved, *residuals]))
+
     def back(self) -> Graph:
         """(consts, states, carry, xs) → carry, arrays, stacks."""
         b = Builder()
