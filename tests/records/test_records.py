@@ -395,3 +395,30 @@ def test_an_operation_that_fails_leaves_the_record_as_it_was():
     np.testing.assert_array_equal(run(np.array([2])), [9.0, 0.0, 6.0])
     np.testing.assert_array_equal(run(np.array([7])), [3.0, 0.0, 0.0])
     np.testing.assert_array_equal(run(np.array([1])), [4.0, 4.0, 0.0])
+
+
+def test_the_gradient_of_a_value_by_itself_is_one():
+    rec = rg.Record()
+    x = rec.tensor(3.0)
+    y = x * x
+    assert x.grad().wrt(x) == 1.0
+    grads = y.grad()
+    assert (grads.wrt(y), grads.wrt(x)) == (1.0, 6.0)
+    assert y.detach().grad().wrt(x) == 0.0
+
+
+def test_several_losses_of_one_record_have_gradients_of_their_own():
+    rec = rg.Record()
+    x = rec.tensor([1.0, 2.0, 3.0])
+    y = np.sin(x)
+    slopes = [t.grad().wrt(x) for t in y]
+    np.testing.assert_allclose(slopes, np.diag(np.cos(x.data)), rtol=1e-15)
+
+
+def test_numbers_keep_their_kind():
+    rec = rg.Record()
+    x, a = rec.tensor(2.0), rec.tensor(np.array([2.0], np.float32))
+    assert type((x * x).grad().wrt(x)) is np.float64
+    assert type(x.data) is np.float64
+    slope = np.sum(a * a * 3.0).grad().wrt(a)
+    assert (slope.dtype, slope.shape) == (np.float32, (1,))
