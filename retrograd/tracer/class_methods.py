@@ -51,7 +51,8 @@ class ClassMethods:
             if module is None:
                 continue
             if name not in self._known:
-                self._known[name] = [_located(m) for provider in providers for m in provider(module)]
+                located = [_located(m) for provider in providers for m in provider(module)]
+                self._known[name] = list({found[:2]: found for found in located}.values())  # classes share methods
             for owner, method, original, substitute in self._known[name]:
                 setattr(owner, method, substitute)
                 self._patched.append((owner, method, original))

@@ -143,8 +143,8 @@ for _dtype in "dfD":
     declare("solve_sylvester", case(_matrix(3, _dtype), _matrix(2, _dtype), a((3, 2), _dtype)))
 for _name, _dtypes in (("expm", "dD"), ("sqrtm", "dD"), ("logm", "d")):
     declare(_name, *(case(_matrix(2, t, 0.5)) for t in _dtypes))
-declare("expm_frechet", case(_matrix(2, "d", 0.5), a((2, 2))))
-declare("logm_frechet", case(_matrix(1, "d", 0.5), a((1, 1))))  # larger ones, which are slow, occur in those of logm
+for _name in ("expm_frechet", "logm_frechet"):
+    declare(_name, case(_matrix(2, "d", 0.5), a((2, 2))))
 
 
 def _pendulum(t: Any, y: Any, a: Any) -> Any:
