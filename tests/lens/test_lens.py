@@ -473,3 +473,21 @@ def test_captured_arrays_and_numbers_are_constants():
 def test_a_wrong_use_is_a_named_error(wrong, error):
     with pytest.raises(error):
         wrong()
+
+
+def test_host_calls_inside_loops_branches_and_subgraphs():
+    @rg.subgraph(inline=0)
+    def cell(x):
+        return by_python(x) * 0.9 + 0.1
+
+    def looped(f):
+        return lambda x: np.sum(rg.scan(lambda c, _: (f(c), None), x, None, 4)[0])
+
+    def branched(f):
+        return lambda x: np.sum(rg.cond(x[0] > 0, f, np.cos, x))
+
+    plain = lambda x: np.sin(x) * 0.9 + 0.1  # noqa: E731 - a twin of cell
+    for x in (np.array([0.3, -0.4]), np.array([-0.3, 0.4])):
+        for around in (looped, branched):
+            found, expected = rg.grad(around(cell))(x), rg.grad(around(plain))(x)
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
