@@ -21,6 +21,7 @@ from .api.lens_laws import check_lens
 from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
+from .api.regions import checkpoint, name, policies
 from .api.stops import no_grad, stop_gradient
 from .api.subgraph import subgraph
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
@@ -36,10 +37,10 @@ debug_nans = config.debugging_nans
 
 __all__ = [
     "Everything", "Fn", "Function", "FunctionCotangent", "Log", "ParameterStore", "Periodic", "Record", "Snapshots",
-    "Tensor", "Tiered", "adjoint", "associative_scan", "callcc", "check_grads", "check_lens", "closure_convert", "cond",
+    "Tensor", "Tiered", "adjoint", "associative_scan", "callcc", "check_grads", "checkpoint", "check_lens", "closure_convert", "cond",
     "config", "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "debug_nans", "errors", "fit_pairs",
     "fn", "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens",
-    "linear_transpose", "linearize", "map", "nn", "no_grad", "ops", "optim", "passes", "primitive",
+    "linear_transpose", "linearize", "map", "name", "nn", "no_grad", "ops", "optim", "passes", "policies", "primitive",
     "pull", "push", "register_container", "require", "scan", "scipy", "stop_gradient", "subgraph", "switch", "throw_if",
     "trace", "try_catch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

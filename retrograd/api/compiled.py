@@ -24,11 +24,12 @@ from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.interception import INTERCEPTION
-from ..tracer.record import Recorded, enclosing, insert, record
-from ..tracer.trace import CURRENT, Capture
+from ..tracer.record import Place, Recorded, enclosing, insert, record
+from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .config import OVERRIDES, config
+from .examples import examples
 from .paths import Derived, Path, Paths
 from .plans import MemoryReport, Tradeoff, report, tradeoff
 from .signature import Call, take_apart
@@ -179,13 +180,16 @@ class Compiled:
         call = self.take(args, kwargs)
         recorded, derived = self._recorded_once(call)
         try:
-            results = evaluate(derived.graph, _shadows(call, recorded))
+            results = _examples(trace, derived.graph, call, recorded)
         except Miss:  # its decisions were those for other values
             recorded, derived = self.record(call)
-            results = evaluate(derived.graph, _shadows(call, recorded))
-        small = len(derived.graph.nodes) <= self.inline or derived.graph.effect
+            results = _examples(trace, derived.graph, call, recorded)
         operands = [*call.values(), *recorded.captures]
-        return derived.assemble(insert(trace, derived.graph, operands, results, inline_into if small else make_call))
+        return derived.assemble(insert(trace, derived.graph, operands, results, self.place(derived.graph)))
+
+    def place(self, graph: Graph) -> Place:
+        """How the graph goes into another trace: copied into it if it is small or has effects, else as a call."""
+        return inline_into if len(graph.nodes) <= self.inline or graph.effect else make_call
 
     def _recorded_once(self, call: Call) -> tuple[Recorded, Derived]:
         """The recording for a call inside a trace, kept unless it closes over traced values.
@@ -264,6 +268,11 @@ class Composed(Compiled):
         if not hasattr(self.inner, "__get__"):
             return self
         return Composed(self.build, self.inner.__get__(instance, owner), self.label)
+
+
+def _examples(trace: Trace, graph: Graph, call: Call, recorded: Recorded) -> Sequence[Any]:
+    values = _shadows(call, recorded)
+    return examples(trace, lambda: evaluate(graph, values), graph.out_avals)
 
 
 def _shadows(call: Call, recorded: Recorded) -> list[Any]:

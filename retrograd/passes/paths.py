@@ -31,7 +31,18 @@ def merge_paths(paths: Sequence[Graph]) -> Graph:
 def without_guards(graph: Graph) -> Graph:
     """The graph for arguments for which its guards are known to hold."""
     nodes = tuple(node for node in graph.nodes if node.prim is not guard)
-    return prune(Graph(graph.name, graph.inputs, nodes, graph.outputs)) if len(nodes) < len(graph.nodes) else graph
+    if len(nodes) == len(graph.nodes):
+        return graph
+    return graph.once("without guards", lambda: prune(Graph(graph.name, graph.inputs, nodes, graph.outputs)))
+
+
+def guards_alone(graph: Graph) -> Graph:
+    """The guards of a graph and what they ask, without results."""
+    return prune(Graph(graph.name, graph.inputs, tuple(n for n in graph.nodes if not _acts(n)), ()))
+
+
+def _acts(node: Node) -> bool:
+    return node.prim.effect and node.prim is not guard
 
 
 class _Level(Builder):

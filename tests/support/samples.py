@@ -496,14 +496,26 @@ declare(
 declare(
     "guard",
     case(a("scalar", domain=positive), kind="bool", expected=True, lanes=False),
-    case(number(3.0), kind="int", expected=3, lanes=False),
-    case(number(2.5), kind="number", expected=2.5, lanes=False),
+    case(lambda _: np.int64(3), kind="int", expected=3, lanes=False),
+    case(lambda _: np.float64(2.5), kind="number", expected=2.5, lanes=False),
     case(a((4,)), kind="size", expected=4, lanes=False),
 )
+declare("flatnonzero", case(lambda _: np.array([True, False, True]), aval=Aval((2,), np.dtype(np.int64))))
 declare(
     "exit_if",
     case(
         a("scalar", domain=positive), a((3,)), kind="bool", expected=False, lanes=False,
         body=built(lambda x: op("sin", x), Aval((3,), np.dtype(float))),
     ),
+)  # fmt: skip
+
+# --- regions -----------------------------------------------------------------------------------------------
+
+declare("named", case(a((3,)), name="a"), case(a("scalar"), name="b"), case(a((2, 2), "f"), name="a"))
+declare(
+    "region",
+    case(a((3,)), body=built(lambda x: op("sin", x) * x, V), policy=("nothing",)),
+    case(a((3,)), a((3,)), body=built(lambda x, y: [x * y, op("tanh", x + y)], V, V), policy=("everything",)),
+    case(a("scalar"), a((3,)), policy=("names", "a"), body=built(
+        lambda s, x: [op("sum", x, axis=(0,), keepdims=False) * s, op("exp", x)], S, V)),
 )  # fmt: skip

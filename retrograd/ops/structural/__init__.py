@@ -1,8 +1,8 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import applied, call, cond, custom, guard, host, open_sweep, scan, stack, sweep, throw, unsweep, while_loop
+from . import applied, call, cond, custom, guard, host, open_sweep, region, scan, stack, sweep, throw, unsweep, while_loop
 
 __all__ = [
-    "applied", "call", "cond", "custom", "guard", "host", "open_sweep", "scan", "stack", "sweep", "throw",
+    "applied", "call", "cond", "custom", "guard", "host", "open_sweep", "region", "scan", "stack", "sweep", "throw",
     "unsweep", "while_loop",
 ]  # fmt: skip

@@ -18,11 +18,13 @@ def _shape(*avals: Aval, body: Graph) -> tuple[Aval, ...]:
     return body.out_avals
 
 
-def _run(evaluate: Any, node: Node, *args: Any) -> Any:
+def run_call(evaluate: Any, node: Node, *args: Any) -> Any:
+    """Interpret the body."""
     return evaluate(node.attrs["body"], args)
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+def emit_call(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    """Write a call of the body's function."""
     emitter.line(f"{', '.join(outs)} = {emitter.function(node.attrs['body'])}({', '.join(ins)})")
 
 
@@ -44,7 +46,7 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
         residuals = [args[k] if k >= 0 else next(computed) for k in kept]
         tangents = make_call(b, lin.linear, [*residuals, *known]) if any(lin.out_active) else []
         return results[:n], spread(tangents, lin.out_active)
-    graph, flags = body.once(("jvp", active, TRANSFORMS.nan_safe()), lambda: _fused(body, active))
+    graph, flags = fused_call(body, active)
     made = make_call(b, graph, [*args, *known])
     return made[: len(flags)], spread(made[len(flags) :], flags)
 
@@ -57,6 +59,12 @@ def _linearized(body: Graph, active: Sequence[bool]) -> tuple[Any, Graph, list[i
     computed = [r for r, k in zip(lin.residuals, kept, strict=True) if k < 0]
     outs = forward.outputs[: len(body.outputs)]
     return lin, Graph(body.name, forward.inputs, forward.nodes, (*outs, *computed)), kept
+
+
+def fused_call(body: Graph, active: tuple[bool, ...]) -> tuple[Graph, list[bool]]:
+    """The body's values and tangents in one graph, and which results have tangents."""
+    found: tuple[Graph, list[bool]] = body.once(("jvp", active, TRANSFORMS.nan_safe()), lambda: _fused(body, active))
+    return found
 
 
 def _fused(body: Graph, active: Sequence[bool]) -> tuple[Graph, list[bool]]:
@@ -88,8 +96,15 @@ def _adjoint(body: Graph, known: Sequence[bool], avals: Sequence[Aval | None]) -
 
 
 def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph) -> Any:
-    graph, out_flags = body.once(("batch", size, tuple(flags)), lambda: _batched(body, size, flags))
+    graph, out_flags = batched_call(body, size, flags)
     return make_call(args[0].builder, graph, args), out_flags
+
+
+def batched_call(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
+    """The body over lanes, and which results have them."""
+    key = ("batch", size, tuple(flags))
+    found: tuple[Graph, list[bool]] = body.once(key, lambda: _batched(body, size, flags))
+    return found
 
 
 def _batched(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
@@ -102,7 +117,8 @@ def _batched(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list
     return inner.graph(f"{body.name}_vmap", outs), out_flags
 
 
-def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
+def narrowed_call(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
+    """The body with only the results that are used: attributes, operands and results that remain."""
     body = node.attrs["body"]
     small, live = body.once(("dce", tuple(used)), lambda: _narrowed(body, used))
     return {"body": small}, [i for i, f in enumerate(live) if f], [i for i, f in enumerate(used) if f]
@@ -115,5 +131,5 @@ def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
 
 
 call: Primitive = primitive(
-    "call", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, transpose=_transpose, batch=_batch, dce=_dce
+    "call", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, transpose=_transpose, batch=_batch, dce=narrowed_call
 )

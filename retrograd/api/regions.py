@@ -1,0 +1,121 @@
+"""checkpoint, policies and name: regions whose intermediate values are computed again instead of kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..errors import OptionError
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph
+from ..ops.structural.region import Policy, make_region, named
+from ..passes.inline import inline_into
+from ..passes.paths import guards_alone, without_guards
+from ..tracer.array import Tracer, apply
+from ..tracer.record import Place
+from ..tracer.tree import map_leaves
+from ..tracer.where import user_site
+from .compiled import Compiled
+
+
+class Policies:
+    """What a region saves beside its operands; everything else is computed again on the way back.
+
+    ``save_all``, ``save_nothing`` (the default of a region), ``save_matmuls`` (results of products, convolutions and
+    factorisations), ``save_names("a", ...)`` (values named by ``rg.name``), ``except_names("a", ...)`` (all but
+    those), ``any_of(p, q, ...)``, ``all_of(p, q, ...)``.
+    """
+
+    save_all: Policy = ("everything",)
+    save_nothing: Policy = ("nothing",)
+    save_matmuls: Policy = ("products",)
+
+    def save_names(self, *names: str) -> Policy:
+        """Save the values that go by these names."""
+        return ("names", *map(_checked_name, names))
+
+    def except_names(self, *names: str) -> Policy:
+        """Save all values but those that go by these names."""
+        return ("except", *map(_checked_name, names))
+
+    def any_of(self, *policies: Policy) -> Policy:
+        """Save what one of the policies saves."""
+        return ("any", *map(_checked_policy, policies))
+
+    def all_of(self, *policies: Policy) -> Policy:
+        """Save what all of the policies save."""
+        return ("all", *map(_checked_policy, policies))
+
+
+policies = Policies()
+KINDS = ("all", "any", "everything", "except", "names", "nothing", "products")
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise OptionError(f"{name!r} is no name", where=user_site()[0], remedy='give strings, as in rg.name(x, "a")')
+    return name
+
+
+def _checked_policy(policy: Any) -> Policy:
+    if not (isinstance(policy, tuple) and policy and policy[0] in KINDS):
+        raise OptionError(
+            f"{policy!r} is no policy", where=user_site()[0],
+            remedy="choose one of rg.policies, such as rg.policies.save_matmuls",
+        )  # fmt: skip
+    return policy
+
+
+class Region(Compiled):
+    """See ``checkpoint``."""
+
+    def __init__(self, function: Callable[..., Any], policy: Policy) -> None:
+        super().__init__(function, "checkpoint")
+        self.policy = policy
+
+    def place(self, graph: Graph) -> Place:
+        return partial(_place, self.policy)
+
+
+def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol]) -> list[Symbol]:
+    """The region; what Python decided in it is asked before it, where another path can be followed."""
+    inline_into(b, guards_alone(graph), operands)
+    return make_region(b, without_guards(graph), operands, policy)
+
+
+def checkpoint(function: Callable[..., Any] | None = None, *, policy: Policy = Policies.save_nothing) -> Any:
+    """A function whose derivative keeps its arguments and what ``policy`` saves, and computes the rest again.
+
+    Values are those of the plain function, to the last bit; so are gradients, but that the parts that an argument's
+    gets inside the region are added up before they meet the others. Regions nest: an inner one is run again within an
+    outer one. Random draws and calls of the host are saved, never repeated. Called by itself, outside
+    other functions, it is compiled like ``rg.jit``. Raises OptionError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.checkpoint
+    ... def layer(w, x):
+    ...     return np.tanh(np.tanh(w @ x) * x)
+    >>> slope = rg.grad(lambda w, x: np.sum(layer(w, layer(w, x))))(np.eye(2), np.ones(2))
+    >>> slope.shape
+    (2, 2)
+    """
+    _checked_policy(policy)
+    if function is None:
+        return partial(checkpoint, policy=policy)
+    return Region(function, policy)
+
+
+def name(x: Any, name: str) -> Any:
+    """``x`` itself, known to policies by ``name``; trees too.
+
+    >>> import retrograd as rg
+    >>> rg.name(2.0, "factor")
+    2.0
+    """
+    _checked_name(name)
+    return map_leaves(lambda leaf: _named(leaf, name), x)
+
+
+def _named(x: Any, name: str) -> Any:
+    return apply(named, [x], name=name) if isinstance(x, Tracer) and not x.const else x

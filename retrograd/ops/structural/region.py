@@ -1,0 +1,130 @@
+"""region: a call whose derivative keeps the call's operands, and what a policy saves, and computes the rest again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
+from ...ir.types import Aval
+from ..batching import elementwise
+from .call import batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
+from .flags import spread
+
+Policy = tuple[Any, ...]
+PRODUCTS = frozenset({"convolve", "convolve_nd", "cholesky", "eigh", "matmul", "qr", "solve", "svd"})
+
+# a value that policies know by name
+named: Primitive = primitive(
+    "named", lambda x, name: x, "{0}", alias=0, diff=(pull(lambda ct, x, name: ct), ), batch=elementwise, cheap=True,
+    lower=lambda b, node, args: args,
+)  # fmt: skip
+
+
+def make_region(b: Builder, body: Graph, operands: Sequence[Symbol], policy: Policy) -> list[Symbol]:
+    """Emit a region; its results."""
+    values = [b.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
+    return b.emit(region, values, {"body": body, "policy": policy}, [v.hint for v in body.outputs])
+
+
+def saves(policy: Policy, node: Node) -> bool:
+    """Whether a policy saves the results of a node of the forward graph."""
+    kind, *rest = policy
+    name = node.attrs["name"] if node.prim is named else None
+    if kind == "products":
+        return node.prim.name in PRODUCTS
+    if kind == "names":
+        return name in rest
+    if kind == "except":
+        return name not in rest
+    if kind == "any":
+        return any(saves(p, node) for p in rest)
+    if kind == "all":
+        return all(saves(p, node) for p in rest)
+    return bool(kind == "everything")
+
+
+def kept_values(forward: Graph, needed: Sequence[Value], policy: Policy) -> tuple[list[Value], list[Node]]:
+    """What of a forward graph is kept for ``needed``, and the nodes that give the rest again.
+
+    The nearest values that the policy saves; results of effects (random draws, calls of the host) always, for they
+    are never repeated. A value that goes by a name is the value that was named.
+    """
+    made, order = forward.producer, {node: i for i, node in enumerate(forward.nodes)}
+    refused = {node.inputs[0] for node in forward.nodes if node.prim is named and not saves(policy, node)}
+    kept: dict[Value, None] = {}
+    again: set[Node] = set()
+    stack = list(needed)
+    while stack:
+        value = stack.pop()
+        node = made.get(value)
+        if node is None or value in kept or node in again:
+            continue
+        if node.prim.effect or (node.inputs and saves(policy, node) and value not in refused):
+            kept[value] = None
+        else:
+            again.add(node)
+            stack.extend(node.inputs)
+    return list(kept), sorted(again, key=order.__getitem__)
+
+
+def _shape(*avals: Aval, body: Graph, policy: Policy) -> tuple[Aval, ...]:
+    return call.avals(avals, {"body": body})
+
+
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+    body, policy = node.attrs["body"], node.attrs["policy"]
+    active = tuple(t is not None for t in tans)
+    known = [t for t in tans if t is not None]
+    if not split:
+        graph, flags = fused_call(body, active)
+        made = make_region(b, graph, [*args, *known], policy)
+        return made[: len(flags)], spread(made[len(flags) :], flags)
+    key = ("region", active, policy, TRANSFORMS.nan_safe())
+    forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy))
+    results = make_call(b, forward, args)
+    n = len(body.outputs)
+    available = [*args, *results[n:]]
+    tangents = make_call(b, again, [*(available[k] for k in reads), *known]) if any(flags) else []
+    return results[:n], spread(tangents, flags)
+
+
+def _divided(body: Graph, active: Sequence[bool], policy: Policy) -> tuple[Graph, Graph, list[int], Sequence[bool]]:
+    """The forward graph with what is kept, and the linear one that computes its residuals again.
+
+    The latter takes some of (operands, kept values), by position, and then the tangents.
+    """
+    lin = TRANSFORMS.linearize(body, active)
+    kept, nodes = kept_values(lin.forward, lin.residuals, policy)
+    outputs = lin.forward.outputs[: len(body.outputs)]
+    forward = TRANSFORMS.prune(Graph(body.name, lin.forward.inputs, lin.forward.nodes, (*outputs, *kept)))
+    b = Builder()
+    available = [*lin.forward.inputs, *kept]
+    inputs = b.inputs_like(available)
+    env: dict[Value, Symbol] = dict(zip(available, inputs, strict=True))
+    for node in nodes:
+        env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
+    tangents = b.inputs_like(lin.linear.inputs[len(lin.residuals) :])
+    outs = TRANSFORMS.inline(b, lin.linear, [*(env[v] for v in lin.residuals), *tangents])
+    graph = TRANSFORMS.prune(b.graph(f"{body.name}_linear", outs))
+    live = TRANSFORMS.live_inputs(graph, [True] * len(graph.outputs))
+    reads = [k for k in range(len(available)) if live[k]]
+    taken = (*(graph.inputs[k] for k in reads), *graph.inputs[len(available) :])
+    return forward, Graph(graph.name, taken, graph.nodes, graph.outputs), reads, lin.out_active
+
+
+def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph, policy: Policy) -> Any:
+    graph, out_flags = batched_call(body, size, flags)
+    return make_region(args[0].builder, graph, args, policy), out_flags
+
+
+def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
+    attrs, ins, outs = narrowed_call(node, used)
+    return {**attrs, "policy": node.attrs["policy"]}, ins, outs
+
+
+region: Primitive = primitive(
+    "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
+)
