@@ -29,6 +29,7 @@
         ├── GraphError                    RG0901  a graph that breaks the rules of the IR
         └── ParseError                    RG0902  text that is not a graph
 
+    UnusedPlanWarning                             a loop whose plan of memory cannot be followed
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
     Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
@@ -238,6 +239,10 @@ class ParseError(InternalError, ValueError):
 
 class ManyPathsWarning(UserWarning):
     """More ways through a function than ``rg.config.max_traces``: further ones are interpreted, and slow."""
+
+
+class UnusedPlanWarning(UserWarning):
+    """The residuals of a loop with a plan of memory are all kept: something else than a loop reads them."""
 
 
 class IndependentOutputWarning(UserWarning):

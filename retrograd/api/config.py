@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..errors import InternalError, OptionError
+from ..errors import InternalError, OptionError, UnusedPlanWarning
 from ..ir.graph import Graph
 from ..ir.parser import parse
 from ..ir.primitive import TRANSFORMS
@@ -16,7 +16,7 @@ from ..ir.printer import to_text
 from ..ir.verify import verify
 from ..passes.checkpoint.across import across
 from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
-from ..passes.checkpoint.sweeps import run_again
+from ..passes.checkpoint.sweeps import keeping_all, run_again
 from ..passes.lower import lower
 from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
@@ -25,6 +25,7 @@ from ..passes.prune import prune
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
+from ..tracer.where import warn
 from .budgets import within_budgets
 
 
@@ -110,7 +111,7 @@ class Config:
             return simplify_pass(graph, rules)
 
         passes = (prune, lower, simplify, self.budget, self.checkpoint, own_outputs)
-        return pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1)
+        return _warned(pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1))
 
     def optimised_apart(self, head: Graph, outs: int, tail: Graph) -> tuple[Graph, Graph]:
         """The same for two graphs, of which the second begins with the results of the first from ``outs`` on.
@@ -119,7 +120,7 @@ class Config:
         """
         head, tail = self.settled(head), self.settled(tail)
         head, tail = across(head, outs, tail, 0, lambda graph: self.checkpoint(self.budget(graph)))
-        return verify(own_outputs(head)), verify(own_outputs(run_again(tail)))
+        return _warned(verify(own_outputs(head))), verify(own_outputs(run_again(tail)))
 
     def settled(self, graph: Graph) -> Graph:
         """The graph as it is before loops follow their plans."""
@@ -154,6 +155,16 @@ class Config:
             raise InternalError(f"the text of {graph.name} after {name} does not round trip")
         if self.verify >= 3:
             sys.stderr.write(f"--- {name}: {len(graph.nodes)} nodes, {1e3 * seconds:.2f} ms\n{text}")
+
+
+def _warned(graph: Graph) -> Graph:
+    for where in dict.fromkeys(node.where for node in keeping_all(graph)):
+        warn(
+            f"the plan of memory for the loop at {where} is not followed: all its residuals are kept, since something "
+            "else than a loop reads them; put it on a loop around rg.cond, or use rg.vjp instead of rg.linearize",
+            UnusedPlanWarning,
+        )
+    return graph
 
 
 def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:

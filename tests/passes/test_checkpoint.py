@@ -429,3 +429,24 @@ def test_the_interpreter_runs_what_the_text_of_a_checkpointed_graph_says(program
 @pytest.mark.parametrize("prim", [p for p in REGISTRY.values() if p.final], ids=lambda p: p.name)
 def test_what_the_last_passes_make_has_no_derivative(prim: Any) -> None:
     assert (prim.jvp, prim.transpose, prim.batch, prim.diff) == (None, None, None, ())
+
+
+def test_a_plan_that_cannot_be_followed_is_named_with_its_line() -> None:
+    def chosen(memory: Any) -> Function:
+        def run(h: Any) -> Any:
+            return np.sum(
+                rg.cond(
+                    np.sum(h) > -1e9,
+                    lambda h: rg.scan(lambda c, _: (np.sin(c), None), h, None, 5, memory=memory)[0],
+                    lambda h: h,
+                    h,
+                )
+            )
+
+        return run
+
+    with pytest.warns(rg.UnusedPlanWarning, match=r"the loop at .*test_checkpoint.py:\d+ is not followed"):
+        found = rg.grad(chosen(rg.Snapshots(1)))(H)
+    assert_same_bits(found, rg.grad(chosen(None))(H))
+    with pytest.warns(rg.UnusedPlanWarning, match="use rg.vjp instead of rg.linearize"):
+        rg.linearize(cell(rg.Snapshots(1)), W, H, XS[:3])

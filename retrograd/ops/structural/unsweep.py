@@ -15,7 +15,7 @@ from .sweeps import LARGE, Parts, Writer, schedule_of
 
 
 def operands(node: Node) -> Parts:
-    """Steps if their number is known late, consts, kept states, disk, residuals by step, of the last step, carry | xs."""
+    """Number of steps if known late, consts, kept states, disk, residuals by step, and of the last step, carry | xs."""
     a = node.attrs
     also = int(a.get("disk", False)), int("retape" in a)
     return Parts((int(a["length"] < 0), a["consts"], a["kept"], *also, a["residuals"], a["carry"]))

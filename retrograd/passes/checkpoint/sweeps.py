@@ -7,7 +7,7 @@ draws and calls of host functions are not repeated, their results are saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -51,6 +51,15 @@ def run_again(graph: Graph) -> Graph:
 def limited(graph: Graph) -> bool:
     """Whether any loop in the graph has a memory plan and saves residuals."""
     return any(_limited(node) or any(limited(body) for _, body in node.graphs) for node in graph.nodes)
+
+
+def keeping_all(graph: Graph) -> Iterator[Node]:
+    """The loops of a treated graph that keep all residuals in spite of their plans."""
+    for node in graph.nodes:
+        if _limited(node):
+            yield node
+        for _, body in node.graphs:
+            yield from keeping_all(body)
 
 
 def _limited(node: Node) -> bool:
