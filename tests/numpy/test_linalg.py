@@ -279,3 +279,48 @@ def test_options_that_are_not_traced_are_refused_by_name():
 
 def test_plain_numbers_stay_plain():
     assert_traced(lambda x: la.inv(np.eye(3) * 2.0) @ x + la.eigh(np.diag(np.arange(3.0)))[0], A[0, :3])
+
+
+# ------------------------------------------------------------------------------------------- loops and branches
+
+
+def test_loops_and_branches():
+    def repeated(x):
+        x = rg.scan(lambda c, a: (la.inv(c) + a, None), x, np.stack([x, x @ x]))[0]
+        return np.sum(rg.fori_loop(2, lambda _, c: la.cholesky(c @ c.T + np.eye(4)), x))
+
+    assert_differentiable(repeated, S / 4)
+
+    def solved(x):
+        return rg.while_loop(lambda c: la.norm(c) > 0.1, lambda c: la.solve(c + np.eye(4), c), x)
+
+    x, expected = rg.jit(solved)(S), S
+    while la.norm(expected) > 0.1:
+        expected = la.solve(expected + np.eye(4), expected)
+    np.testing.assert_allclose(x, expected, rtol=1e-10)
+
+
+def test_a_branch_that_is_not_taken_may_be_singular():
+    def chosen(x):
+        return rg.cond(la.det(x) == 0, np.sum, lambda x: np.sum(la.inv(x)), x)
+
+    gradient = rg.grad(chosen)
+    np.testing.assert_array_equal(gradient(np.zeros((2, 2))), 1)
+    np.testing.assert_allclose(gradient(np.eye(2) * 2), -np.ones((2, 2)) / 4)
+
+
+@pytest.mark.parametrize("n", [20, 70, 130])  # below and above the sizes from which storage is used again
+def test_large_matrices(n):
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, n)) + 2 * n * np.diag(np.linspace(1, 2, n))
+    v = rng.normal(size=(n, n))
+
+    def loss(x):
+        w, q = la.eigh(x @ x.T / n**2)
+        u, s, vh = la.svd(x)
+        return np.sum(np.sin(la.inv(x))) + la.slogdet(x)[1] + np.sum(np.abs(q)) + np.sum(w) + np.sum((u * s) @ vh)
+
+    assert rg.jit(loss)(x) == pytest.approx(loss(x), rel=1e-12)
+    slope = rg.jvp(loss, (x,), (v,))[1]
+    assert slope == pytest.approx(np.sum(rg.grad(loss)(x) * v), rel=1e-8)
+    assert slope == pytest.approx((loss(x + 1e-5 * v) - loss(x - 1e-5 * v)) / 2e-5, rel=1e-5)

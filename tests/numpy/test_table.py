@@ -151,3 +151,30 @@ def test_derivatives_of_steps_are_zero(row):
         for ct, x in zip(rg.vjp(row.call, *args)[1](out), args, strict=True):
             assert (ct.dtype, ct.shape) == (x.dtype, x.shape)
             np.testing.assert_array_equal(ct, 0)
+
+
+LARGE = {"m": 48, "n": 64, "k": 52}  # 2,496 elements and more: storage is used again from 2,048 on
+
+
+LARGE_ROWS = [row for row in SMOOTH_ROWS if row.name not in ("ndarray.tolist", "numpy.diagflat")]  # of n² elements
+
+
+@pytest.mark.parametrize("row", LARGE_ROWS, ids=[row.code for row in LARGE_ROWS])
+def test_large_arrays_whose_storage_is_used_again(row):
+    """Values are NumPy's, and <u, J v> = <Jᵀ u, v>, compiled, where results are written into dead storage."""
+    args = row.arrays("d", LARGE)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = outcome(row.call, args)
+        if isinstance(expected, type):  # the row's numbers are for small arrays
+            return
+        assert_same(plain(rg.jit(row.call)(*args)), plain(expected), 1e-13)
+        loss, every = real_loss(row), tuple(range(len(args)))
+        rng = np.random.default_rng(1)
+        dots = tuple(np.asarray(rng.normal(size=x.shape)) for x in args)
+        slope = rg.jit(lambda *xs: rg.jvp(loss, xs, dots)[1])(*args)
+        back = rg.grad(loss, argnums=every)(*args)
+    terms = [np.sum(g * v) for g, v in zip(back, dots, strict=True)]
+    scale = max(1.0, sum(float(np.sum(np.abs(g * v))) for g, v in zip(back, dots, strict=True)))
+    if np.isfinite(scale):
+        assert abs(slope - sum(terms)) <= 1e-9 * scale

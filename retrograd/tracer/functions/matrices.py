@@ -12,18 +12,32 @@ import numpy as np
 from ...ops.linalg import determinants, factorizations, least_squares, solutions
 from ..array import Tracer, apply, apply_all, shadow_of
 from ..creation import fresh
-from ..trace import unsupported
+from ..trace import owner, unsupported
 from .contraction import common
 from .shapes import broadcast_to, reshape
 from .table import implements, lifted
 
 
 def checked(function: Callable[..., Any], *operands: Any, **options: Any) -> tuple[Any, list[Any]]:
-    """NumPy's own result on the example values, or its error; and the operands as LAPACK takes them."""
-    like = function(*map(shadow_of, operands), **options)
+    """NumPy's own result on the example values, or its error; and the operands as LAPACK takes them.
+
+    Where values may not decide, as in a branch that is not taken, a singular example is none: an identity stands in.
+    """
     found = lifted(*operands)
+    shadows = [shadow_of(x) for x in operands]
+    try:
+        like = function(*shadows, **options)
+    except np.linalg.LinAlgError:
+        if owner(found).concrete:
+            raise
+        like = function(*map(_identity, shadows), **options)
     dtype = np.result_type(*(x.dtype for x in found))
     return like, common(*found, dtype=dtype if dtype.kind in "fc" else np.dtype(float))
+
+
+def _identity(x: Any) -> Any:
+    x = np.asarray(x)
+    return np.zeros_like(x) + np.eye(*x.shape[-2:], dtype=x.dtype) if x.ndim > 1 else x
 
 
 def adjoint(x: Any) -> Any:
@@ -132,7 +146,7 @@ def slogdet(a: Any) -> Any:
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
     n = operator.index(n)
-    like = np.linalg.matrix_power(shadow_of(a), n)
+    like, _ = checked(np.linalg.matrix_power, a, n=n)
     (a,) = lifted(a)
     if n == 0:
         return np.zeros_like(a) + np.eye(a.shape[-1], dtype=like.dtype)

@@ -88,7 +88,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 @implements(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
-    np.linalg.cond(shadow_of(x), p)  # NumPy's own error
+    checked(np.linalg.cond, x, p=p)
     (x,) = lifted(x)
     if p is None or p in {2, -2}:
         s = svd(x, compute_uv=False)
