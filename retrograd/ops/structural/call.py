@@ -131,5 +131,6 @@ def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
 
 
 call: Primitive = primitive(
-    "call", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, transpose=_transpose, batch=_batch, dce=narrowed_call
-)
+    "call", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, transpose=_transpose, batch=_batch,
+    dce=narrowed_call,
+)  # fmt: skip
