@@ -8,25 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CarryError, OptionError, ShapeError, Thrown, TreeError, UnsupportedError
+from ..errors import CarryError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..ir.builder import Builder, Symbol
-from ..ir.evaluate import evaluate, run_node
+from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
+from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.scan import scan
-from ..ops.structural.throw import Leaving
 from ..ops.structural.while_loop import while_loop
 from ..passes.inline import inline_into
 from ..passes.pipeline import pipeline
 from ..runtime.executable import Executable
-from ..tracer.array import Tracer, shadow_of, symbol_in, wrap, wrap_all
+from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, record
 from ..tracer.trace import Capture, Trace, traceable
-from ..tracer.tree import Spec, flatten, leaf_paths, map_leaves, unflatten
+from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
 from ..tracer.where import user_site
 from .compiled import results_of
+from .examples import examples
 from .signature import is_traced, parameter_names
 
 
@@ -180,7 +181,7 @@ def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence
 
 def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
     """What a node gives: long loops are compiled for it, since interpreting them takes longer."""
-    if node.effect or _work(node) < LONG:
+    if node.effect or _work(node) < LONG or MOST_STEPS.get() is not None:
         return run_node(node, values)
     given = dict(zip(node.inputs, values, strict=True))
     graph = Graph(node.prim.name, tuple(given), (node,), node.outputs)
@@ -192,32 +193,6 @@ def _work(node: Node) -> int:
     """About how many nodes are run; a loop of unknown length counts as a long one."""
     steps = node.attrs.get("length", -1) if node.prim in (scan, while_loop) else 1
     return (LONG if steps < 0 else steps) * (1 + sum(_work(inner) for _, body in node.graphs for inner in body.nodes))
-
-
-def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
-    """Example results; zeros where something throws on the way that is still to be caught."""
-    try:
-        return run()
-    except Thrown as thrown:
-        if trace.concrete:
-            raise Thrown(map_leaves(_out_of_reach, thrown.payload)) from None
-    except Leaving:
-        pass
-    b = Builder()
-    return evaluate(b.graph("zeros", [b.zeros(a) for a in avals]), ())
-
-
-def _out_of_reach(x: Any) -> Any:
-    """A value thrown out of a loop or a branch, as a traced value that no computation may use.
-
-    Whoever catches it in Python has left the graph that it belongs to.
-    """
-    if not isinstance(x, (np.ndarray, np.generic, float, complex)):
-        return x
-    ended = Trace("a loop or a choice that was left by throwing", None)
-    tracer = wrap(ended, ended.builder.input(aval_of(x)), x, user_site()[0])
-    ended.active = False
-    return tracer
 
 
 def check_carry(recorded: Recorded, spec: Spec, before: Sequence[Aval], found: Spec | None = None) -> None:

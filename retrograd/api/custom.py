@@ -23,6 +23,7 @@ from ..tracer.trace import Capture, Trace
 from ..tracer.tree import Spec, flatten, flatten_like, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled, results_of
+from .examples import examples
 from .signature import Call, take_apart
 
 
@@ -82,7 +83,8 @@ def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, ca
     where = trace.builder.where = user_site()[0]
     coerced = [trace.builder.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
     outs = trace.builder.emit(prim, coerced, attrs)
-    shadows = evaluate(body, [*map(shadow_of, call.values()), *(c.shadow for c in captures)])
+    given = [*map(shadow_of, call.values()), *(c.shadow for c in captures)]
+    shadows = examples(trace, lambda: evaluate(body, given), body.out_avals)
     return wrap_all(trace, outs, shadows, where)
 
 

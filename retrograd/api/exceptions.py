@@ -20,9 +20,10 @@ from ..tracer.record import enclosing, insert, record
 from ..tracer.trace import Trace
 from ..tracer.tree import flatten
 from ..tracer.where import user_site
-from .bodies import Escape, check_functions, examples, results
+from .bodies import Escape, check_functions, results
 from .branches import choose
 from .compiled import Compiled
+from .examples import examples
 from .signature import is_traced
 
 _number = itertools.count(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,9 @@ from ..shape import broadcast_to, reshape_to, stop_gradient
 from .flags import instantiated, picked, spread
 
 REFERENCE = 8.0  # bytes of an entry in a list of steps
+# How many steps an interpreted loop makes at most. None where its results count; where they are examples alone, on
+# values for which the loop may not be meant and need not end, a few will do.
+MOST_STEPS: ContextVar[int | None] = ContextVar("retrograd_most_steps", default=None)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ..reduce import argmax, max_
 from ..shape import broadcast_to, move_axis
 from .flags import instantiated, picked, spread
 from .loops import (
+    MOST_STEPS,
     Layout,
     active_inputs,
     active_outputs,
@@ -33,6 +34,7 @@ from .loops import (
     step_of,
     transposed_by_splitting,
 )
+from .stack import zero_of
 
 INT = np.dtype(np.int64)
 
@@ -70,13 +72,15 @@ def _scan_shape(
 
 def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     parts, (count, rest) = layout(node), counted(node, args)
-    length = node.attrs["length"] if count is None else int(count)
+    length, most = node.attrs["length"] if count is None else int(count), MOST_STEPS.get()
+    if count is not None and most is not None:
+        length = min(length, most)
     consts, carry, xs = parts.operands(rest)
     steps = range(length)[::-1] if node.attrs["reverse"] else range(length)
     _, ys, stacks = parts.results(node.outputs)
-    arrays = [np.empty(y.aval.shape, y.aval.dtype) for y in ys]
-    lists: list[list[Any]] = [[None] * length for _ in stacks]
-    for t in steps:
+    arrays = [np.zeros(y.aval.shape, y.aval.dtype) for y in ys]
+    lists = [[zero_of(s.aval.unstacked())] * length for s in stacks]
+    for t in steps[:most]:
         carry, y_t, s_t = parts.results(evaluate(node.attrs["body"], [*consts, *carry, *(x[t] for x in xs)]))
         stores: list[Any] = [*arrays, *lists]
         for store, value in zip(stores, (*y_t, *s_t), strict=True):

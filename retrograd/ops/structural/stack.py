@@ -99,8 +99,8 @@ def _absent_code(node: Node) -> str:
     return text
 
 
-def _absent(node: Node) -> Any:
-    aval = node.out.aval
+def zero_of(aval: Aval) -> Any:
+    """A zero that takes no memory."""
     zero = aval.dtype.type(0)
     made: Any = np.broadcast_to(zero, aval.shape) if aval.kind == "array" else zero
     for n in reversed(aval.steps or ()):
@@ -119,7 +119,12 @@ step_numbers: Primitive = primitive(
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
 # what a branch that was not taken would have left: it is never read, and takes no memory
 absent: Primitive = primitive(
-    "absent", lambda aval: (aval,), _absent_code, typed=True, multi=True, run=lambda evaluate, node: [_absent(node)]
+    "absent",
+    lambda aval: (aval,),
+    _absent_code,
+    typed=True,
+    multi=True,
+    run=lambda evaluate, node: [zero_of(node.out.aval)],
 )
 stack_add = primitive(
     "stack_add", _same, _add_code, joint=True, batch=_add_batch,

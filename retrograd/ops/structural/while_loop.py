@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..elementwise import BOOL
 from ..reduce import any_, argmax
 from .flags import instantiated
 from .loops import (
+    MOST_STEPS,
     Layout,
     active_inputs,
     active_outputs,
@@ -57,7 +59,11 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
     consts, carry, _ = parts.operands(args)
     lists: list[list[Any]] = [[] for _ in node.outputs[parts.carry :]]
-    while bool(evaluate(cond, [*consts, *carry])[0]):
+    most = MOST_STEPS.get()
+    steps = itertools.count() if most is None else range(most)
+    for _ in steps:
+        if not evaluate(cond, [*consts, *carry])[0]:
+            break
         carry, _, saved = parts.results(evaluate(body, [*consts, *carry]))
         for store, value in zip(lists, saved, strict=True):
             store.append(value)
