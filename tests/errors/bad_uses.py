@@ -975,6 +975,15 @@ def a_function_value_called_by_keyword():
 
 
 @bad(errors.UnsupportedError)
+def a_function_value_that_writes_into_its_argument():
+    def doubled(x):
+        x *= 2.0
+        return x
+
+    rg.vjp(lambda g, x: np.sum(g(x) * x), doubled, X, fns="pairs")  # <-
+
+
+@bad(errors.UnsupportedError)
 def a_function_value_in_a_loop_of_unknown_length():
     def f(g, x):
         return rg.while_loop(lambda c: c < 10.0, lambda c: c + g(c) ** 2 + 1.0, x)  # <-

@@ -20,6 +20,7 @@ from ..signature import is_traced
 from .closures import Same
 
 Pair = tuple[Any, Any]
+Entry = tuple[tuple[Any, ...], Any]  # the arguments of a call, and the cotangent of its result
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +42,15 @@ class Block:
     def sizes(self) -> tuple[int, ...]:
         return tuple(a.size for a in self.place if isinstance(a, Axis))
 
-    def pairs(self) -> Iterator[tuple[tuple[int, ...], Pair]]:
+    def entries(self) -> Iterator[tuple[tuple[int, ...], Entry]]:
         """Its pairs, each with what orders it."""
         if not self.sizes:
-            yield tuple(a for a in self.place if isinstance(a, int)), (bare(self.inputs), self.cotangent)
+            yield tuple(a for a in self.place if isinstance(a, int)), (self.inputs, self.cotangent)
             return
         for index in map(tuple, np.argwhere(self._mask())):
             at, steps = operator.itemgetter(index), iter(index)
             order = tuple(a if isinstance(a, int) else -next(steps) if a.reverse else next(steps) for a in self.place)
-            yield order, (bare(self._inputs(at)), map_leaves(at, self.cotangent))
+            yield order, (self._inputs(at), map_leaves(at, self.cotangent))
 
     def flat(self) -> tuple[tuple[Any, ...], Any]:
         """Inputs and cotangent with all leading axes in one, without the calls that were not made."""

@@ -12,7 +12,7 @@ from ...errors import ShapeError, TreeError
 from ...tracer.array import shadow_of
 from ...tracer.tree import flatten, map_leaves, register_container, unflatten
 from ...tracer.where import user_site
-from .blocks import Block, Blocks, Pair, arguments, joined
+from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
 from .domain import canonical
 from .resumption import pull
@@ -47,32 +47,40 @@ class FunctionCotangent(Blocks):
                 f"{pairs!r} is no cotangent of a function", where=user_site()[0],
                 remedy="give a FunctionCotangent or a list of pairs: [(x, ct), ...]",
             )  # fmt: skip
-        blocks = []
-        for i, pair in enumerate(pairs):
+        entries = []
+        for pair in pairs:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TreeError(
                     f"{pair!r} is no pair of an input and a cotangent", where=user_site()[0],
                     remedy="give a list of pairs: [(x, ct), ...]",
                 )  # fmt: skip
-            inputs = arguments(pair[0])
-            blocks.append(Block(inputs, pair[1], (i,), (False,) * len(flatten(inputs)[0])))
-        self._groups = (tuple(blocks),) if blocks else ()
+            entries.append((arguments(pair[0]), pair[1]))
+        self._groups = _of_entries(entries)._groups
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[Block]) -> FunctionCotangent:
         """The cotangent of one function value, out of what its calls in one graph made."""
-        made = cls()
-        made._groups = (tuple(blocks),)
+        return cls._of_groups((tuple(blocks),))
+
+    @classmethod
+    def _of_groups(cls, groups: Iterable[tuple[Block, ...]]) -> FunctionCotangent:
+        made = cls.__new__(cls)
+        made._groups = tuple(group for group in groups if group)
         return made
 
     @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All (arguments, cotangent), in the order of the calls."""
+        found: list[Entry] = []
+        for group in self._groups:
+            ordered = sorted((item for block in group for item in block.entries()), key=lambda item: item[0])
+            found += [entry for _, entry in ordered]
+        return tuple(found)
+
+    @property
     def pairs(self) -> tuple[Pair, ...]:
         """All (input, cotangent), in the order of the calls."""
-        found: list[Pair] = []
-        for group in self._groups:
-            ordered = sorted((item for block in group for item in block.pairs()), key=lambda item: item[0])
-            found += [pair for _, pair in ordered]
-        return tuple(found)
+        return tuple((bare(args), ct) for args, ct in self.entries)
 
     def __repr__(self) -> str:
         return f"FunctionCotangent([{', '.join(f'({x}, {ct})' for x, ct in self.pairs)}])"
@@ -82,19 +90,17 @@ class FunctionCotangent(Blocks):
             return self
         if not isinstance(other, FunctionCotangent):
             return NotImplemented
-        made = FunctionCotangent()
-        made._groups = (*self._groups, *other._groups)
-        return made
+        return FunctionCotangent._of_groups((*self._groups, *other._groups))
 
     __radd__ = __add__
 
     def __call__(self, *args: Any) -> Any:
         """The value at a point: the sum of the cotangents listed there, zero if there are none."""
-        point = canonical(args)
-        found = [ct for x, ct in self.pairs if canonical(arguments(x)) == point]
+        point = canonical(bare(args))
+        found = [ct for x, ct in self.pairs if canonical(x) == point]
         if found:
             return summed(found)
-        return map_leaves(lambda x: x * 0, self.pairs[0][1]) if self.pairs else 0.0
+        return map_leaves(lambda x: x * 0, self.entries[0][1]) if self.entries else 0.0
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same function, up to the rounding of the sums at each point."""
@@ -105,22 +111,22 @@ class FunctionCotangent(Blocks):
         sides: dict[Any, list[tuple[int, Any]]] = {}
         for sign, side in ((1, self), (-1, other)):
             for x, ct in side.pairs:
-                sides.setdefault(canonical(arguments(x)), []).append((sign, ct))
+                sides.setdefault(canonical(x), []).append((sign, ct))
         return all(_cancel(entries) for entries in sides.values())
 
     def normalized(self) -> FunctionCotangent:
         """The same with each point once, in the order of first calls, and without zeros."""
-        at: dict[Any, list[Pair]] = {}
-        for x, ct in self.pairs:
-            at.setdefault(canonical(arguments(x)), []).append((x, ct))
+        at: dict[Any, list[Entry]] = {}
+        for args, ct in self.entries:
+            at.setdefault(canonical(bare(args)), []).append((args, ct))
         merged = [(entries[0][0], summed([ct for _, ct in entries])) for entries in at.values()]
-        return FunctionCotangent([(x, ct) for x, ct in merged if any(np.any(leaf) for leaf in flatten(ct)[0])])
+        return _of_entries([(args, ct) for args, ct in merged if any(np.any(leaf) for leaf in flatten(ct)[0])])
 
     def batched(self) -> FunctionCotangent:
         """The same, with pairs of equal shapes in one block: what computes with it makes one call for each block."""
         alike: dict[Any, list[Block]] = {}
-        for x, ct in self.pairs:
-            block = Block(arguments(x), ct)
+        for args, ct in self.entries:
+            block = Block(args, ct)
             alike.setdefault(block.shape(), []).append(block)
         made = (block for place, blocks in enumerate(alike.values()) for block in joined(place, blocks))
         return FunctionCotangent.of_blocks(made)
@@ -176,9 +182,12 @@ class FunctionCotangent(Blocks):
 
     def settled(self) -> FunctionCotangent:
         """The same without the calls that were not made."""
-        made = FunctionCotangent()
-        made._groups = tuple(tuple(block.settled() for block in group) for group in self._groups)
-        return made
+        return FunctionCotangent._of_groups(tuple(block.settled() for block in group) for group in self._groups)
+
+
+def _of_entries(entries: Iterable[Entry]) -> FunctionCotangent:
+    blocks = [Block(args, ct, (i,), (False,) * len(flatten(args)[0])) for i, (args, ct) in enumerate(entries)]
+    return FunctionCotangent.of_blocks(blocks)
 
 
 def _take_apart(ct: FunctionCotangent) -> tuple[list[Any], Any]:
@@ -188,9 +197,7 @@ def _take_apart(ct: FunctionCotangent) -> tuple[list[Any], Any]:
 
 def _put_together(shape: Any, children: Any) -> FunctionCotangent:
     rest = iter(children)
-    made = FunctionCotangent()
-    made._groups = tuple(tuple(_block(next(rest), where) for where in group) for group in shape)
-    return made
+    return FunctionCotangent._of_groups(tuple(_block(next(rest), where) for where in group) for group in shape)
 
 
 def _block(parts: tuple[Any, Any, Any], where: tuple[Any, Any]) -> Block:

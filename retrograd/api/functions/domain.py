@@ -10,9 +10,9 @@ import numpy as np
 from ...tracer.tree import flatten
 
 
-def canonical(args: tuple[Any, ...]) -> Hashable:
-    """A key that is equal for equal arguments: numbers by shape and value, whatever their type, others by equality."""
-    leaves, spec = flatten(args)
+def canonical(x: Any) -> Hashable:
+    """A key that is equal for equal inputs: numbers by shape and value, whatever their type, others by equality."""
+    leaves, spec = flatten(x)
     return (spec, *map(_key, leaves))
 
 

@@ -93,7 +93,13 @@ class FunctionValue:
         leaves, spec = flatten(args)
         operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
         fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
+        before = [x.storage.version for x in leaves if isinstance(x, Tracer)]
         results, out_spec = flatten(self._results(args))
+        if before != [x.storage.version for x in leaves if isinstance(x, Tracer)]:
+            raise UnsupportedError(
+                "a function value writes into its argument: its results are then not all that it does", where=where,
+                remedy="let it copy the argument first: x = x.copy()",
+            )  # fmt: skip
         active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
         if not active or STOPPED.get():
             return unflatten(out_spec, results)
