@@ -309,7 +309,7 @@ def test_a_branch_that_is_not_taken_may_be_singular():
     np.testing.assert_allclose(gradient(np.eye(2) * 2), -np.ones((2, 2)) / 4)
 
 
-@pytest.mark.parametrize("n", [20, 70, 130])  # below and above the sizes from which storage is used again
+@pytest.mark.parametrize("n", [20, 50, 92])  # below and above the sizes from which storage is used again
 def test_large_matrices(n):
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, n)) + 2 * n * np.diag(np.linspace(1, 2, n))
@@ -318,7 +318,7 @@ def test_large_matrices(n):
     def loss(x):
         w, q = la.eigh(x @ x.T / n**2)
         u, s, vh = la.svd(x)
-        return np.sum(np.sin(la.inv(x))) + la.slogdet(x)[1] + np.sum(np.abs(q)) + np.sum(w) + np.sum((u * s) @ vh)
+        return np.sum(np.sin(la.inv(x))) + la.slogdet(x)[1] + np.sum(q**4) + np.sum(w) + np.sum((u * s) @ vh)
 
     assert rg.jit(loss)(x) == pytest.approx(loss(x), rel=1e-12)
     slope = rg.jvp(loss, (x,), (v,))[1]
