@@ -55,7 +55,9 @@ def fit_pairs(
     (4.0, 3.1)
     """
     if learner not in LEARNERS:
-        raise OptionError(f"there is no learner {learner!r}", where=user_site()[0], remedy=f"choose from {', '.join(LEARNERS)}")
+        raise OptionError(
+            f"there is no learner {learner!r}", where=user_site()[0], remedy=f"choose from {', '.join(LEARNERS)}"
+        )
     if type(steps) is not int or steps < 0:
         raise OptionError(f"steps={steps!r} is no number of steps", where=user_site()[0], remedy="give an int >= 0")
     value = converted(function)

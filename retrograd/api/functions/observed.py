@@ -191,7 +191,9 @@ def take_functions(
 def checked_form(fns: str) -> str:
     """The option ``fns``; OptionError unless it is ``"captures"`` or ``"pairs"``."""
     if fns not in ("captures", "pairs"):
-        raise OptionError(f"fns={fns!r} names no form of cotangents", where=user_site()[0], remedy='use "captures" or "pairs"')
+        raise OptionError(
+            f"fns={fns!r} names no form of cotangents", where=user_site()[0], remedy='use "captures" or "pairs"'
+        )
     return fns
 
 
