@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
-from ..tracer.array import shadow_of, tracers_in
+from ..tracer.array import apply, shadow_of, tracers_in
 from ..tracer.functions.table import axes_of, lifted
 from ..tracer.trace import owner, unsupported
-from ..tracer.ufuncs import as_operand, record
+from ..tracer.ufuncs import as_operand, astype, record
 from .dispatch import Lazy, guarded, inexact, known, rest_of, stands_for, stopped, where
 
 __getattr__ = rest_of("scipy.special")
@@ -108,3 +109,32 @@ def polygamma(n: Any, x: Any) -> Any:
         return SPECIAL.digamma(x) + np.zeros(order.shape)
     higher = (-1.0) ** (order + 1) * SPECIAL.gamma(order + 1.0) * zeta(order + 1.0, x)
     return higher if order.all() else where(order == 0, SPECIAL.digamma(x), higher)
+
+
+@stands_for("scipy.special.lambertw")
+def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+    """The branch ``k`` of the inverse of w eʷ, as complex numbers."""
+    if not known(k) or np.ndim(shadow_of(k)):
+        raise unsupported("scipy.special.lambertw of a traced branch, or of several", "pass the branch as a plain int")
+    (z,) = lifted(z)
+    return apply(lambertw_primitive, [astype(z, np.complex128)], branch=int(shadow_of(k)))
+
+
+@stands_for("scipy.special.comb")
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    """Binomial coefficients of any numbers; 0 where there is nothing to choose."""
+    if exact:
+        raise unsupported("scipy.special.comb with exact=True", "leave exact= out")
+    if repetition:
+        return comb(N + k - 1, k)
+    N, k = inexact(N), inexact(k)
+    return guarded((k <= N) & (N >= 0) & (k >= 0), SPECIAL.binom(N, k), 0.0)
+
+
+@stands_for("scipy.special.factorial")
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+    """Γ(n + 1) of any number; 0 below 0."""
+    if exact or extend != "zero":
+        raise unsupported("scipy.special.factorial with exact= or extend=", "use scipy.special.gamma(n + 1)")
+    n = inexact(n)
+    return guarded(n >= 0, SPECIAL.gamma(n + 1), 0.0)

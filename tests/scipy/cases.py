@@ -226,3 +226,8 @@ for _method in ("fft", "ifft", "rfft", "hfft"):
     case(f"fft.{_method}", lambda x, m=_method: abs(getattr(scipy.fft, m)(x, 4)), V)
 case("fft2 and shift", lambda x: abs(scipy.fft.fftshift(scipy.fft.fft2(x))[0]), M)
 case("irfft of rfft", lambda x: scipy.fft.irfft(scipy.fft.rfft(x) ** 2, n=3, norm="ortho"), V)
+case("lambertw", lambda x: scipy.special.lambertw(x).real, V)
+case("another branch of lambertw", lambda x: abs(scipy.special.lambertw(x, -1)), V)
+case("comb", lambda n, k: scipy.special.comb(n + 2.0, k), V, UNIT)
+case("comb with repetition", lambda n, k: scipy.special.comb(n + 2.0, k, repetition=True), V, UNIT)
+case("factorial", lambda x: scipy.special.factorial(x), V)

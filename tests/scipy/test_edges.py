@@ -95,3 +95,12 @@ def test_a_softmax_of_infinities_has_a_finite_gradient():
     x = np.array([-np.inf, 0.0, 1.0])
     np.testing.assert_allclose(rg.grad(sp.logsumexp)(x), sp.softmax(x))
     np.testing.assert_array_equal(rg.grad(sp.logsumexp)(np.full(2, -np.inf)), [0.0, 0.0])
+
+
+def test_numbers_in_single_precision_stay_so_in_compiled_code():
+    """SciPy's ufuncs that list their double loop first take a Python float beside single precision to be a double."""
+    x = np.array([0.2, 0.4], np.float32)
+    for f in (sp.ellipk, sp.spence, lambda x: sp.stdtr(np.float32(3), x), lambda x: sp.xlogy(np.float32(2), x)):
+        assert rg.grad(lambda x, f=f: np.sum(f(x)))(x).dtype == np.float32
+        assert rg.jit(f)(x).dtype == f(x).dtype == np.float32
+    assert rg.jit(lambda x: sp.xlogy(2.0, x))(x).dtype == sp.xlogy(2.0, x).dtype

@@ -101,6 +101,13 @@ declare(
     unary(dtypes="f"),
 )  # fmt: skip
 declare("boxcox", binary(positive, normal, dtypes=REAL), binary(positive, between(-0.01, 0.01), dtypes="d"))
+for _domain in (between(0.2, 0.8), between(-0.08, 0.08), between(-3.0, -0.3)):
+    for _name in ("ellipk", "ellipe"):
+        declare(_name, unary(_domain, dtypes=REAL))
+declare("spence", unary(between(0.5, 1.5), dtypes=REAL))
+declare("wofz", unary(dtypes="D"))
+for _branch in (0, -1):
+    declare("lambertw", unary(positive, dtypes="D", branch=_branch))
 for _name in ("special_exp2", "exp10"):
     declare(_name, unary(dtypes=REAL))
 declare("special_expm1", unary(dtypes=COMPLEX))

@@ -245,7 +245,8 @@ class Emitter:
         dtype = value.aval.dtype
         strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not _is_const(v, made)]
         weak = value.aval.kind == "python" or strong or not node.prim.op  # beside Python numbers alone, it decides
-        if dtype in strong or (dtype in NATIVE and weak):
+        follows = not node.prim.ufunc.startswith("scipy.")  # some of SciPy's ufuncs take a number to be a double
+        if (dtype in strong and follows) or (dtype in NATIVE and weak):
             return text
         return f"{literal(dtype)}({text})"
 
