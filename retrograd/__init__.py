@@ -37,10 +37,11 @@ debug_nans = config.debugging_nans
 
 __all__ = [
     "Everything", "Fn", "Function", "FunctionCotangent", "Log", "ParameterStore", "Periodic", "Record", "Snapshots",
-    "Tensor", "Tiered", "adjoint", "associative_scan", "callcc", "check_grads", "checkpoint", "check_lens", "closure_convert", "cond",
-    "config", "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters", "debug_nans", "errors", "fit_pairs",
-    "fn", "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lens",
-    "linear_transpose", "linearize", "map", "name", "nn", "no_grad", "ops", "optim", "passes", "policies", "primitive",
-    "pull", "push", "register_container", "require", "scan", "scipy", "stop_gradient", "subgraph", "switch", "throw_if",
-    "trace", "try_catch", "value_and_grad", "vjp", "vmap", "while_loop",
+    "Tensor", "Tiered", "adjoint", "associative_scan", "callcc", "check_grads", "check_lens", "checkpoint",
+    "closure_convert", "cond", "config", "cotangent_space", "custom_jvp", "custom_vjp", "debug_counters",
+    "debug_nans", "errors", "fit_pairs", "fn", "fori_loop", "grad", "hessian", "hvp", "ir", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "lens", "linear_transpose", "linearize", "map", "name", "nn", "no_grad", "ops", "optim",
+    "passes", "policies", "primitive", "pull", "push", "register_container", "require", "scan", "scipy",
+    "stop_gradient", "subgraph", "switch", "throw_if", "trace", "try_catch", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..errors import OptionError, RecordMismatchError, TreeError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
@@ -20,7 +18,7 @@ from .points import vjp
 from .signature import is_traced
 
 
-def has_cotangent(tree: Any) -> bool:
+def _has_cotangent(tree: Any) -> bool:
     """Whether a tree holds floating-point numbers."""
     return any(is_traced(x) and aval_of(shadow_of(x)).inexact for x in flatten(tree)[0])
 
@@ -109,7 +107,7 @@ class Lens:
         args = _arguments(source)
         if not args:
             return Point(self(), lambda ct: (), source)
-        chosen = [k for k, x in enumerate(args) if has_cotangent(x)] or list(range(len(args)))
+        chosen = [k for k, x in enumerate(args) if _has_cotangent(x)] or list(range(len(args)))
 
         def run(*some: Any) -> Any:
             full = list(args)
@@ -255,8 +253,8 @@ class Lenses:
 
 
 def _number(x: Any) -> Any:
-    """An integer would be a static result; lenses have values with cotangents."""
-    return float(x) if isinstance(x, int) and not isinstance(x, bool) else shadow_of(np.asarray(x))[()]
+    """A Python integer as a float: it would be a static result, but values of lenses have cotangents."""
+    return float(x) if type(x) is int else x
 
 
 lens = Lenses()

@@ -70,7 +70,7 @@ def request(
         key.append((name, type(a), a))
     call = partial(function, **kwargs) if kwargs else function
     if len(operands) < len(args):
-        call = _with_static(call, [(k is OPERAND, a) for k, a in zip(key[1:], args, strict=False)])
+        call = _with_static(call, [(k is OPERAND, a) for k, a in zip(key[1 : 1 + len(args)], args, strict=True)])
     return Request(name_of(function), tuple(key), operands, call)
 
 
