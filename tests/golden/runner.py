@@ -34,6 +34,7 @@ from retrograd.passes.lower import lower
 from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.patterns import Rule
 from retrograd.passes.prune import prune
+from retrograd.passes.recall import Recalled, recall
 from retrograd.passes.simplify import FAST, REASSOCIATE, simplify
 from retrograd.passes.transpose import transpose
 from retrograd.runtime.executable import Executable
@@ -135,6 +136,10 @@ def _value_and_grad(graph: Graph, step: Step) -> Graph:
     return value_and_grad(graph, active, linearize(graph, active))
 
 
+def _recalled(graph: Graph, step: Step) -> Recalled:
+    return recall(graph, step.flags(graph), ["given"] * len(graph.outputs))
+
+
 def _source(graph: Graph, _: Step) -> str:
     """The functions of the module, without its docstring and import."""
     source = Executable(graph).module.source
@@ -154,6 +159,7 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "jvp": lambda g, step: jvp(g, step.flags(g)),
     "transpose": lambda g, step: transpose(g, step.known(g)),
     "value_and_grad": _value_and_grad,
+    "recall": lambda g, step: _recalled(g, step).graph,
     "batch": lambda g, step: batch(g, step.size, step.flags(g)),
     "prune": lambda g, _: prune(g),
     "inline": _inlined,
@@ -397,6 +403,19 @@ def _descends(before: Graph, after: str, step: Step) -> None:
         assert abs(values.pairing(found[n:], chosen) - slope) <= 1e-6 * max(1.0, abs(slope))
 
 
+def _remembers(before: Graph, after: str, step: Step) -> None:
+    graph, flags, reads = parse(after), step.flags(before), _recalled(before, step).reads
+    for seed in range(DRAWS):
+        args, dots = arguments(before, seed), directions_of(before, flags, seed)
+        rng = np.random.default_rng(3000 + seed)
+        cts = [values.random_of(rng, v.aval) for v in before.outputs]
+        remembered = [*args, *evaluate(before, args)]
+        found = evaluate(graph, [*(remembered[k] for k in reads), *cts])
+        slope = values.pairing(cts, slopes(before, args, dots))
+        chosen = [d for d in dots if d is not None]
+        assert abs(values.pairing(found, chosen) - slope) <= 1e-6 * max(1.0, abs(slope))
+
+
 def _loops(before: Graph, after: str, step: Step) -> None:
     graph, flags = parse(after), step.flags(before)
     for seed in range(DRAWS):
@@ -435,6 +454,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "linearize": _splits,
     "transpose": _turns_around,
     "value_and_grad": _descends,
+    "recall": _remembers,
     "batch": _loops,
     "prune": _keeps,
     "inline": _keeps,

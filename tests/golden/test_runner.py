@@ -18,6 +18,7 @@ WRONG = {
     "transpose/slices": ("additem %1, %ct {index=s_[2:,]}", "additem %1, %ct {index=s_[:-2,]}"),
     "transpose/matmul": ("permute %a {axes=(1, 0)} : f64[3,2]", "reshape %a : f64[3,2]"),
     "value_and_grad/sum_of_squares": ("value=2.0", "value=2.001"),
+    "recall/remembered_result": ("mul %ct, %0", "add %ct, %0"),
     "batch/gather": ("s_[arg1, arg2]", "s_[arg2, arg1]"),
     "batch/reduce": ("axis=(1,), keepdims=False", "axis=(2,), keepdims=False"),
     "prune/dead_nodes": ("sin %x", "sin %y"),
