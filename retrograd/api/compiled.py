@@ -23,7 +23,8 @@ from ..runtime.cache import Cache, CacheInfo
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
-from ..tracer.interception import INTERCEPTION
+from ..tracer.bindings import Bindings
+from ..tracer.captures import following_captures
 from ..tracer.record import Place, Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
@@ -62,10 +63,16 @@ class Compiled:
         self._renew()
 
     def _renew(self) -> None:
+        self._bindings = Bindings()
         self._cache: Cache[Paths] = Cache()
         self._flat: dict[Any, Paths] = {}
         self._inner: dict[Any, tuple[Recorded, Derived]] = {}
         self._methods: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def _forget(self) -> None:
+        """A captured name was bound to something else: what was recorded is stale."""
+        for kept in (self._bindings, self._cache, self._flat, self._inner):
+            kept.clear()
 
     def __repr__(self) -> str:
         return f"<{self.label} of {getattr(self.function, '__qualname__', self.function)!s}>"
@@ -89,6 +96,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
             return self._inside(args, kwargs)
+        if not self._bindings.hold():
+            self._forget()
         if not kwargs:
             key: list[Any] = [OVERRIDES.get() or config.base]
             for a in args:
@@ -119,7 +128,7 @@ class Compiled:
         known = self._methods.get(id(instance))
         if known is None:
             bound._renew()
-            kept = {name: bound.__dict__[name] for name in ("_cache", "_flat", "_inner", "_methods")}
+            kept = {name: bound.__dict__[name] for name in ("_bindings", "_cache", "_flat", "_inner", "_methods")}
             self._methods[id(instance)] = (self._keeper(instance), kept)
         else:
             bound.__dict__.update(known[1])
@@ -153,11 +162,14 @@ class Compiled:
 
         def run(tracers: Sequence[Any]) -> Any:
             args, kwargs = call.rebuild(tracers)
-            return INTERCEPTION.meaning(self.function)(*args, **kwargs)
+            with following_captures(self.function) as function:
+                return function(*args, **kwargs)
 
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
         recorded = rolled(record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes))
+        if CURRENT.get() is None:
+            self._bindings.add(recorded.bindings)
         with paused:
             return recorded, self.derive(recorded, call)
 
@@ -184,6 +196,7 @@ class Compiled:
         except Miss:  # its decisions were those for other values
             recorded, derived = self.record(call)
             results = _examples(trace, derived.graph, call, recorded)
+        trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
         operands = [*call.values(), *recorded.captures]
         return derived.assemble(insert(trace, derived.graph, operands, results, self.place(derived.graph)))
 
@@ -198,7 +211,7 @@ class Compiled:
         """
         trace = enclosing()
         key = (call.key(), trace is not None and trace.concrete, config.nan_safe)
-        if key not in self._inner:
+        if key not in self._inner or not all(b.holds() for b in self._inner[key][0].bindings):
             made = self.record(call)
             if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):
                 return made

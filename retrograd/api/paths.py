@@ -141,7 +141,7 @@ class Paths:
         call = self.template.with_values(leaves)
         recorded, derived = compiled.record(call)
         key = answers(recorded.graph)
-        if key in self.known:
+        if key in self.known and not recorded.tainted:
             return self.known[key], False
         with paused:
             path = Path(recorded, derived, config.optimised(derived.graph))

@@ -47,6 +47,10 @@ class Cache(Generic[T]):
             self._locks.pop(key, None)
         return found
 
+    def clear(self) -> None:
+        """Forget all values; the counts go on."""
+        self.entries.clear()
+
     def info(self) -> CacheInfo:
         """The counts so far."""
         return CacheInfo(self.hits, self.misses, len(self.entries))

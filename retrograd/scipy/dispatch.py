@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.shape import stop_gradient
-from ..tracer.array import Tracer, apply, shadow_of, tracers_in
+from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.functions.table import as_array
 from ..tracer.interception import substitutes
@@ -124,7 +124,7 @@ def array(x: Any) -> Any:
 
 def known(x: Any) -> bool:
     """Whether an operand holds plain numbers that Python may look at."""
-    return x.const if isinstance(x, Tracer) else True
+    return is_known(x) if isinstance(x, Tracer) else True
 
 
 def where(condition: Any, value: Any, other: Any) -> Any:

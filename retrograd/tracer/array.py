@@ -101,7 +101,7 @@ class Tracer:
         return f"<traced {aval_of(self.shadow)}, example {np.array2string(np.asarray(self.shadow), threshold=8)}>"
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        if self.const:
+        if is_known(self):
             return np.array(self.shadow)
         raise refusal(
             "a traced value reached code that needs a plain array (it was written into an array made outside "
@@ -166,13 +166,18 @@ def wrap_all(trace: Trace, symbols: Sequence[Symbol], shadows: Sequence[Any], wh
     return [wrap(trace, symbol, shadow, where) for symbol, shadow in zip(symbols, shadows, strict=True)]
 
 
-def enter(trace: Trace, x: Any) -> Tracer:
+def enter(trace: Trace, x: Any, name: str | None = None) -> Tracer:
     """A plain array, by reference, or a number as a tracer; the view of the array is read-only."""
     if not isinstance(x, np.ndarray):
         return wrap(trace, None, np.asarray(x), None)
     shadow = x.view()
     shadow.flags.writeable = False
-    return wrap(trace, trace.capture(x), shadow, None)
+    return wrap(trace, trace.capture(x, hint=name), shadow, None)
+
+
+def is_known(t: Tracer) -> bool:
+    """Whether the value is the example value: of plain numbers, or of captured arrays that then must stay."""
+    return t.const or (t.home.active and t.home.settled(read(t)))
 
 
 def shadow_of(x: Any) -> Any:

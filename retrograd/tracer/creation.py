@@ -13,7 +13,7 @@ import numpy as np
 
 from .array import Tracer, enter, same_memory, shadow_of, symbol_in, wrap
 from .interception import substitutes
-from .trace import CURRENT, Trace, traceable
+from .trace import CURRENT, Trace, traceable, unsupported
 from .where import user_site
 
 Function = Callable[..., Any]
@@ -49,6 +49,8 @@ def decided(size: Any) -> Any:
         return tuple(map(decided, size))
     if not isinstance(size, Tracer):
         return size
+    if size.dtype.kind not in "iub":
+        raise unsupported("a traced float stands for a length", "make it a whole number: int(n)")
     return size.__index__() if size.ndim == 0 else tuple(n.__index__() for n in size)
 
 

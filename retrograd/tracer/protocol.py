@@ -11,7 +11,7 @@ from ..errors import UnsupportedError
 from ..ir.types import aval_of
 from ..ops.elementwise import cast
 from . import indexing
-from .array import Tracer, apply, same_memory, shadow_of, wrap
+from .array import Tracer, apply, is_known, same_memory, shadow_of, wrap
 from .flat import flat_of, set_flat
 from .foreign import alternative
 from .functions import FUNCTIONS, REMEDIES
@@ -29,6 +29,7 @@ from .tree import flatten, map_leaves
 from .ufuncs import astype, call_ufunc, copy
 from .where import user_site
 
+CHANGING = ("byteswap", "resize", "setfield", "setflags")
 MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal)
 
 
@@ -40,7 +41,7 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: 
     try:
         return ufunc_method(ufunc, method, inputs, options)
     except UnsupportedError:
-        if not _all_known((inputs, options)):
+        if not _all_known(method, (inputs, options), options):
             raise
     return _of_numbers(getattr(ufunc, method), inputs, options)
 
@@ -54,9 +55,9 @@ def array_function(
         try:
             return handler(*args, **kwargs)
         except UnsupportedError:
-            if not _all_known((args, dict(kwargs))):
+            if not _all_known(function, (args, dict(kwargs)), kwargs):
                 raise
-    elif not _all_known((args, dict(kwargs))):
+    elif not _all_known(function, (args, dict(kwargs)), kwargs):
         name = f"{function.__module__}.{function.__name__}"
         remedy = REMEDIES.get(function) or alternative(name) or "write it with other NumPy functions"
         raise unsupported(f"{name} of a traced value", remedy)
@@ -67,8 +68,10 @@ def _tracers(tree: Any) -> list[Tracer]:
     return [x for x in flatten(tree)[0] if isinstance(x, Tracer)]
 
 
-def _all_known(tree: Any) -> bool:
-    return all(t.const for t in _tracers(tree))
+def _all_known(function: Any, tree: Any, options: Mapping[str, Any]) -> bool:
+    """Whether NumPy can run a function on the example values: what it writes into must hold plain numbers only."""
+    writes = function in MUTATORS or function == "at" or options.get("out") is not None
+    return all(t.const if writes else is_known(t) for t in _tracers(tree))
 
 
 def _of_numbers(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -162,7 +165,7 @@ def _astype(
 
 def _missing_method(name: str) -> Callable[..., Any]:
     def method(self: Tracer, *args: Any, **options: Any) -> Any:
-        if self.const:
+        if self.const or (name not in CHANGING and is_known(self)):
             found = getattr(self.shadow, name)(*args, **options)
             self.storage.version += 1
             return map_leaves(lambda x: _constant([self], x), found)
@@ -173,7 +176,7 @@ def _missing_method(name: str) -> Callable[..., Any]:
 
 def _missing_attribute(name: str) -> property:
     def get(self: Tracer) -> Any:
-        if self.const:
+        if is_known(self):
             return getattr(self.shadow, name)
         raise unsupported(f"the attribute {name} of a traced value", "use a NumPy function that is traced")
 

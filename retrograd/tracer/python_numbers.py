@@ -19,13 +19,14 @@ import numpy as np
 
 from ..ir.types import Aval
 from ..ops.elementwise import cast
-from .array import Tracer, apply, shadow_of
+from .array import Tracer, apply, is_known, shadow_of
 from .foreign import refusal
-from .where import user_frame
+from .where import module_names, user_frame
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Namespace = dict[str, Any]
+MOST = 64  # modules that are served: code that makes new ones all the time is not followed for ever
 
 
 def number(x: Any, cls: type = float) -> Any:
@@ -132,23 +133,27 @@ def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
     return traced
 
 
-def _ask(name: str) -> None:
-    """Note the module of the code that wants a plain number, unless it was served before."""
+def _ask(name: str) -> bool:
+    """Note the module of the code that wants a plain number; False if it was served before, or wants none."""
     frame, asked = user_frame(sys._getframe(2)), _asked.get()
-    if frame is None or asked is None or name not in frame.f_code.co_names or name in frame.f_globals:
-        return
-    names = frame.f_globals
+    if frame is None or asked is None or name not in frame.f_code.co_names:
+        return False
+    names = module_names(frame.f_globals)
+    if name in names or len(asked) >= MOST:
+        return False
     asked[id(names)] = names
     module = sys.modules.get(names.get("__name__", ""))
     if module is not None and vars(module) is names:
         _known[id(names)] = names
+    return True
 
 
 def to_float(self: Tracer) -> float:
     """``__float__``."""
     if self.const:
         return float(self.shadow)
-    _ask("float")
+    if not _ask("float") and is_known(self):
+        return float(self.shadow)
     raise refusal(
         "a traced value is made a plain number (by code that is no Python, or by writing it into an array made outside "
         "the traced function), but it is known only when the compiled function runs",
@@ -160,5 +165,6 @@ def to_complex(self: Tracer) -> complex:
     """``__complex__``."""
     if self.const:
         return complex(self.shadow)
-    _ask("complex")
+    if not _ask("complex") and is_known(self):
+        return complex(self.shadow)
     return complex(to_float(self))

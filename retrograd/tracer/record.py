@@ -14,6 +14,7 @@ from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..ops.structural.applied import marks
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
+from .bindings import Binding, Contents
 from .foreign import translated
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
@@ -30,7 +31,7 @@ class Recorded:
 
     ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
     no arrays, by position (the graph does not hold them). It is ``tainted`` if an operation failed on the examples
-    and the function caught that: the graph is right for these examples only.
+    and the function caught that: the graph is right for these examples only. It holds while its ``bindings`` do.
     """
 
     graph: Graph
@@ -39,6 +40,7 @@ class Recorded:
     shadows: tuple[Any, ...]
     statics: dict[int, Any]
     tainted: bool = False
+    bindings: tuple[Binding | Contents, ...] = ()
 
 
 @following_numbers
@@ -74,7 +76,8 @@ def record(
             else:
                 statics[i] = leaf
     graph = trace.finish(inputs, outputs)
-    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, trace.tainted)
+    captures, bindings = tuple(trace.captures.values()), tuple(trace.bindings)
+    return Recorded(graph, out_spec, captures, tuple(shadows), statics, trace.tainted, bindings)
 
 
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:

@@ -17,10 +17,9 @@ from ..errors import LeakedTracerError, RecordMismatchError, TraceLengthError, U
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Value
 from ..ir.types import Aval, Where, aval_of
-from ..ops.elementwise import eq
-from ..ops.reduce import all_
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
+from .bindings import Binding, Contents
 from .where import user_site
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ class Trace:
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
+        self.bindings: list[Binding | Contents] = []  # names that were read
         self.decided: dict[tuple[Value, str], Any] = {}
         self.tainted = False  # an operation failed on these examples: another time it may not
         self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
@@ -94,11 +94,13 @@ class Trace:
         """A number or NumPy scalar as a constant of its own type."""
         return self.builder.constant(value, aval_of(value))
 
-    def capture(self, array: Any, aval: Aval | None = None, *, made: bool = False) -> Symbol:
+    def capture(
+        self, array: Any, aval: Aval | None = None, *, made: bool = False, hint: str | None = None
+    ) -> Symbol:
         """An array from outside, or a list of steps of this aval, by reference: a trailing input."""
         found = self.captures.get(id(array))
         if found is None:
-            symbol = self.builder.input(aval or traceable(array))
+            symbol = self.builder.input(aval or traceable(array), hint)
             found = self.captures[id(array)] = Capture(array, symbol, array, made)
         return found.symbol
 
@@ -135,15 +137,16 @@ class Trace:
         """Python was told the answer to a question about a value: the graph holds only where it is the same."""
         if (symbol.value, kind) in self.decided or self._follows_from_contents(symbol.value):
             return
-        self.builder.where = where
-        self._guard(symbol, kind, expected)
-
-    def _guard(self, symbol: Symbol, kind: str, expected: Any) -> None:
         self.decided[symbol.value, kind] = expected
+        self.builder.where = where
         self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False})
 
-    def _follows_from_contents(self, value: Value) -> bool:
-        """Whether a value is read from captured arrays of integers: they are then compared once, whole."""
+    def settled(self, symbol: Symbol) -> bool:
+        """Whether a value is read from captured arrays: the graph then holds for their present contents."""
+        return self.concrete and self._follows_from_contents(symbol.value, "biufc")
+
+    def _follows_from_contents(self, value: Value, kinds: str = "iub") -> bool:
+        """Whether a value is read from captured arrays of these kinds: the recording then holds for their contents."""
         seen: set[Value] = set()
         arrays = {}
         by_value = {c.symbol.value: c for c in self.captures.values()}
@@ -158,15 +161,13 @@ class Trace:
                 stack.extend(node.inputs)
                 continue
             found = by_value.get(at)
-            if found is None or not isinstance(found.payload, np.ndarray) or found.payload.dtype.kind not in "iub":
+            if found is None or not isinstance(found.payload, np.ndarray) or found.payload.dtype.kind not in kinds:
                 return False
             arrays[at] = found
         for at, found in arrays.items():
             if (at, "contents") not in self.decided:
                 self.decided[at, "contents"] = None
-                known = self.keep(found.payload)
-                same = all_(eq(found.symbol, known), axis=tuple(range(known.ndim)), keepdims=False)
-                self._guard(same, "bool", True)  # a question about captures, which must not be asked of them in turn
+                self.bindings.append(Contents(found.payload, "", found.payload.tobytes()))
         return True
 
     def _counted(self, start: int, step: int, size: int) -> Symbol:

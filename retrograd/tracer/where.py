@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Collection
 from types import CodeType, FrameType
+from typing import Any
 
 from ..ir.types import Where
 
@@ -30,6 +31,24 @@ class _Members(dict[str, bool]):
 _ours, _foreign = _Members(OURS), _Members(FOREIGN)
 _sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
 _tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
+
+
+class View(dict[str, Any]):
+    """A dictionary that stands for the names of a module, ``base``, in traced code."""
+
+    base: dict[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.base
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What the module itself binds to a name that was not looked up yet."""
+        return super().get(name, self.base.get(name, default))
+
+
+def module_names(names: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary of the module behind the globals of a frame."""
+    return names.base if isinstance(names, View) else names
 
 
 def is_ours(frame: FrameType) -> bool:

@@ -16,6 +16,7 @@ from tests.errors.foreign_uses import HANDED_OVER, UNTRACED_SCIPY
 
 X = np.array([1.0, 2.0, 3.0])
 W = np.array([4.0, 5.0, 6.0])
+HELD = [W]  # reached in a way that is not followed
 
 
 class BadUse(NamedTuple):
@@ -80,7 +81,7 @@ UNTRACED: dict[str, Callable[[Any], Any]] = {
 for _name, _function in UNTRACED.items():
     add_traced(f"traced {_name}", _function, errors.UnsupportedError)
 
-add_traced("traced add.at into a plain array", lambda x: np.add.at(W.copy(), [0], x[0]), errors.CapturedWriteError)
+add_traced("traced add.at into a plain array", lambda x: np.add.at(HELD[0].copy(), [0], x[0]), errors.CapturedWriteError)
 
 
 @bad(errors.UnsupportedError)
@@ -595,7 +596,7 @@ def a_sum_into_a_broadcast():
 @bad(errors.TracerConversionError)
 def a_write_of_a_number_into_an_outside_array():
     def f(x):
-        out = W.copy()
+        out = HELD[0].copy()
         out[0] = x[0]  # <-
         return out
 
@@ -605,7 +606,7 @@ def a_write_of_a_number_into_an_outside_array():
 @bad(errors.TracerConversionError)
 def a_write_of_an_array_into_an_outside_array():
     def f(x):
-        out = W.copy()
+        out = HELD[0].copy()
         out[:] = x  # <-
         return out
 
@@ -615,7 +616,7 @@ def a_write_of_an_array_into_an_outside_array():
 @bad(errors.TracerConversionError)
 def a_fill_of_an_outside_array():
     def f(x):
-        out = W.copy()
+        out = HELD[0].copy()
         out.fill(x[0])  # <-
         return out
 
@@ -625,7 +626,7 @@ def a_fill_of_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_sum_into_an_outside_array():
     def f(x):
-        out = W.copy()
+        out = HELD[0].copy()
         out += x  # <-
         return out
 
@@ -635,7 +636,7 @@ def a_sum_into_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_ufunc_into_an_outside_array():
     def f(x):
-        out = W.copy()
+        out = HELD[0].copy()
         np.sin(x, out=out)  # <-
         return out
 
@@ -645,7 +646,7 @@ def a_ufunc_into_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_product_into_an_outside_array():
     def f(x):
-        out = np.eye(3) if False else W.copy()
+        out = np.eye(3) if False else HELD[0].copy()
         np.matmul(np.eye(3), x, out=out)  # <-
         return out
 
@@ -897,7 +898,7 @@ def a_value_of_a_trace_in_another_thread():
         def g(y):
             return y + x  # <-
 
-        in_another_thread(lambda: rg.jit(g)(X))
+        in_another_thread(lambda: rg.jit(g)(1.0))
         return x
 
     rg.jit(f)(X)

@@ -34,6 +34,7 @@ from retrograd import errors
 
 RNG = np.random.default_rng(0)
 W = np.array([4.0, 5.0, 6.0])
+HELD = [W]  # reached in a way that is not followed
 
 
 def library(name: str, source: str) -> ModuleType:
@@ -67,7 +68,7 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "json.dump": (lambda x: json.dump(x, io.StringIO()), "store the result"),
     "pickle.dumps": (lambda x: pickle.dumps(x), "store the result"),
     "pickle.dump": (lambda x: pickle.dump({"x": x}, io.BytesIO()), "store the result"),
-    "a method of a plain array": (lambda x: W.dot(x), "np.dot"),
+    "a method of a plain array": (lambda x: (lambda w: w.dot(x))(HELD[0]), "np.dot"),
     "np.random.normal": (lambda x: np.random.normal(x), "loc + scale"),
     "np.random.normal of a scale": (lambda x: np.random.normal(0.0, np.exp(x[0])), "loc + scale"),
     "np.random.poisson": (lambda x: np.random.poisson(x), "loc + scale"),

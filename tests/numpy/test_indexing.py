@@ -375,7 +375,7 @@ NAMED: dict[str, tuple[Any, type[Exception]]] = {
     "outside": (lambda x: np.put(LIST, 0, x), rg.errors.CapturedWriteError),
     "outside at": (lambda x: np.add.at(LIST, 0, x[0, 0]), rg.errors.CapturedWriteError),
     "outside copyto": (lambda x: np.copyto(LIST, x[:, :2]), rg.errors.CapturedWriteError),
-    "outside diagonal": (lambda x: np.fill_diagonal(LIST, x[0, 0]), rg.errors.TracerConversionError),
+    "outside diagonal": (lambda x: np.fill_diagonal(LIST, x[0, 0]), rg.errors.CapturedWriteError),
     "bool and array": (lambda x: x[True, [0, 1]], rg.errors.UnsupportedError),
 }
 

@@ -32,7 +32,7 @@ from retrograd.tracer.array import Tracer
 from retrograd.tracer.interception import INTERCEPTION, Substituted
 
 X = np.array([1.0, 2.0, 3.0])
-PLAIN = {"zeros": np.zeros}  # NumPy's own function, reached in no way that is followed
+PLAIN = {"zeros": np.zeros, "eye": np.eye(2)}  # reached in no way that is followed
 
 CREATED: dict[str, Callable[[], Any]] = {
     "zeros": lambda: np.zeros(3),
@@ -325,16 +325,16 @@ def test_inside_a_trace_numpys_own_code_and_names_are_numpys():
         assert np.float64 is np.dtype(float).type
         assert np.ndarray is type(PLAIN["zeros"](1))
         assert type(np.sum(PLAIN["zeros"](3))) is np.float64
-        assert type(np.linalg.inv(PLAIN["zeros"]((2, 2)) + early_eye)) is np.ndarray
+        assert type(np.linalg.inv(PLAIN["zeros"]((2, 2)) + PLAIN["eye"])) is np.ndarray
         assert pickle.loads(pickle.dumps(PLAIN["zeros"])) is PLAIN["zeros"]
-        assert pickle.loads(pickle.dumps(early_eye)).sum() == 2.0
-        assert copy.deepcopy(early_eye) is not early_eye
+        assert pickle.loads(pickle.dumps(PLAIN["eye"])).sum() == 2.0
+        assert copy.deepcopy(PLAIN["eye"]) is not PLAIN["eye"]
         assert type(np.random.default_rng(0).normal(size=3)) is np.ndarray
-        assert type(scipy.linalg.expm(early_eye)) is np.ndarray
+        assert type(scipy.linalg.expm(PLAIN["eye"])) is np.ndarray
         assert scipy.optimize.brentq(lambda v: v - 0.5, 0, 1) == pytest.approx(0.5)
-        assert repr(early_eye).startswith("array(")
+        assert repr(PLAIN["eye"]).startswith("array(")
         buffer = io.BytesIO()
-        np.save(buffer, early_eye)
+        np.save(buffer, PLAIN["eye"])
         assert dir(np) == names
         return x
 
@@ -342,7 +342,6 @@ def test_inside_a_trace_numpys_own_code_and_names_are_numpys():
     rg.jit(f)(X)
 
 
-early_eye = np.eye(2)
 
 
 def test_numpy_may_be_patched_by_others_during_a_trace(monkeypatch):
