@@ -24,6 +24,7 @@ from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, flatten_like
 from ..tracer.where import user_site
 from .config import config
+from .examples import examples
 from .nans import DERIVATIVE, FUNCTION, inspect
 
 
@@ -42,7 +43,8 @@ class GraphFunction:
         trace = enclosing()
         if trace is not None:
             shadows = [x.shadow if isinstance(x, Capture) else shadow_of(x) for x in operands]
-            return insert(trace, self.graph, operands, evaluate(self.graph, shadows), inline_into)
+            found = examples(trace, lambda: evaluate(self.graph, shadows), self.graph.out_avals)
+            return insert(trace, self.graph, operands, found, inline_into)
         plain = [x.payload if isinstance(x, Capture) else x for x in operands]
         if config.debug_nans:
             if self.of is not None:

@@ -123,8 +123,9 @@ def _numpy_names(primitives: int) -> frozenset[str]:
     )
 
 
-# Names, except keywords= and called( ones, and numbers.
-MASKED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\(|=[^=])|(?<!\w)\d+", re.ASCII)
+# Names, except keywords= and called( ones, and numbers and texts.
+TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+MASKED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\(|=[^=])|(?<!\w)\d+|" + TEXT, re.ASCII)
 DEFINITION = re.compile(r"def [a-z_A-Z]\w*\((\w+(=\w+)?(, \w+(=\w+)?)*)?\):\Z", re.ASCII)
 REFUSED = frozenset(dir(builtins)) - frozenset(BUILTINS)
 KEPT = frozenset(keyword.kwlist) | frozenset(BUILTINS) | {"np"}
@@ -146,8 +147,9 @@ def check_source(source: str) -> None:
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
     for line in source[docstring_end:].splitlines():
         code = line.partition("  # ")[0].strip()
-        if not code:
+        if not code or code == "else:":
             continue
+        code = code.removeprefix("el") if code.startswith("elif ") else code
         shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)
         if DEFINITION.match(code):
             continue
@@ -160,7 +162,7 @@ def check_source(source: str) -> None:
 def _masked(match: re.Match[str]) -> str:
     name = match[1]
     if name is None:
-        return "1"
+        return "''" if match[0][0] in "'\"" else "1"
     if name in KEPT:
         return name
     if name.startswith("__") or name in REFUSED:

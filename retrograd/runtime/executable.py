@@ -19,6 +19,7 @@ from ..ir.modules import load
 from ..ir.plan import Plan
 from ..ops.structural.guard import Miss
 from ..ops.structural.host import called
+from ..ops.structural.throw import tree_of
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
 from .counters import count
@@ -88,8 +89,8 @@ class Executable:
             step = step.tb_next
 
 
-def _throw(payload: Any) -> None:
-    raise Thrown(payload)
+def _throw(form: str, *leaves: Any) -> None:
+    raise Thrown(tree_of(form, leaves))
 
 
 def _miss(value: Any) -> None:

@@ -21,8 +21,8 @@ from ..index import getitem
 from ..reduce import any_, argmax
 
 HELPER = """
-def throw(payload):
-    raise RuntimeError("thrown", payload)
+def throw(form, *leaves):
+    raise RuntimeError(form, leaves)
 """
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;!?-")
 
@@ -89,7 +89,8 @@ def _run(_: Any, node: Node, pred: Any, *payload: Any) -> tuple[Any, ...]:
 
 def _emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
     with emitter.block(f"if {ins[0]}:"):
-        emitter.line(f"throw({node.attrs['form'].format(*ins[1:])})")
+        form = '"' + node.attrs["form"].replace("\\", "\\\\") + '"'
+        emitter.line(f"throw({', '.join([form, *ins[1:]])})")
 
 
 def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
