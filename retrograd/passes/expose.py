@@ -16,8 +16,9 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.types import Aval
 from ..ops.elementwise import BOOL
 from ..ops.structural.applied import applied
-from ..ops.structural.call import call, make_call
+from ..ops.structural.call import call
 from ..ops.structural.cond import branches_of, cond, make_cond
+from ..ops.structural.region import region
 from ..ops.structural.scan import layout, scan
 from .inline import inline_into
 
@@ -92,15 +93,15 @@ class _Exposer:
         inside = [exposed for _, body in node.graphs if (exposed := expose(body, self.keys)).sites]
         if not inside:
             return self.b.copy_node(node, [s.value for s in ins])
-        if node.prim is call:
-            return self._call(position, inside[0], ins)
+        if node.prim in (call, region):
+            return self._call(position, node, inside[0], ins)
         if node.prim is cond:
             return self._cond(position, node, ins)
         if node.prim is scan and node.attrs["length"] >= 0:
             return self._scan(position, node, inside[0], ins)
         raise UnsupportedError(
-            f"a function value is called inside {node.prim.name}, which makes a number of calls that is not known: "
-            "its cotangent is no list of pairs of known length", where=node.where,
+            f"a function value is called inside {node.prim.name}, where the number of its calls is not known, or "
+            "their derivative is another's", where=node.where,
             remedy='use fns="captures", or rg.scan, rg.map or a Python loop',
         )  # fmt: skip
 
@@ -122,9 +123,10 @@ class _Exposer:
         self.deltas += [d.value for d in deltas]
         return deltas
 
-    def _call(self, position: int, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
-        deltas = [d for site in body.sites for d in self._declared(position, site)]
-        made = make_call(self.b, body.graph, [*ins, *deltas])
+    def _call(self, position: int, node: Node, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
+        operands = [*ins, *(d for site in body.sites for d in self._declared(position, site))]
+        values = [self.b.coerce(x, aval).value for x, aval in zip(operands, body.graph.in_avals, strict=True)]
+        made = self.b.emit(node.prim, values, {**node.attrs, "body": body.graph})
         n = len(made) - sum(site.outputs for site in body.sites)
         self.args += made[n:]
         return made[:n]

@@ -445,3 +445,49 @@ def thrown_past(f, x):
         return f(y)
 
     return rg.try_catch(body, lambda y: f(3.0 * y)) * x
+
+
+# --- handed to others as it is ----------------------------------------------------------------------------
+
+
+@program(lambda a: lambda c, t: (np.sin(a * c) + t, c * t), (0.7,), X, along=lambda c, t: (c * t, np.cos(t)))
+def body_of_a_scan(f, x):
+    last, ys = rg.scan(f, 0.1, x)
+    return last * np.sum(ys)
+
+
+@program(lambda a: lambda i, c: np.sin(a * c) + 0.1 * i, (0.7,), 0.3, along=lambda i, c: c * c - i)
+def body_of_a_counted_loop(f, x):
+    return rg.fori_loop(4, f, x) * x
+
+
+@program(lambda a: lambda x, y: a * x * y + x, (0.7,), X, along=lambda x, y: x + y * y)
+def operation_of_a_prefix_sum(f, x):
+    return np.sum(rg.associative_scan(f, x) * x)
+
+
+@program(wave, WAVE, 0.3)
+def one_of_several_branches(f, x):
+    return rg.switch(1, [f, lambda y: f(f(y)), lambda y: y], x) + rg.cond(x > 0.0, f, lambda y: y, 2.0 * x)
+
+
+@program(wave, WAVE, X)
+def along_an_axis(f, x):
+    return np.sum(np.apply_along_axis(f, 0, np.outer(x, x)) ** 2) + np.sum(np.fromfunction(f, (3,)) * x)
+
+
+@program(wave, WAVE, 0.4)
+def inside_subgraphs(f, x):
+    inner = rg.subgraph(lambda y: f(y) * f(y + 1.0))
+    return inner(x) * inner(2.0 * x)
+
+
+@program(wave, WAVE, LONG)
+def inside_regions_that_keep_nothing(f, x):
+    region = rg.checkpoint(lambda y: np.sin(f(y)) * f(2.0 * y))
+    return np.mean(region(region(x)))
+
+
+@program(wave, WAVE, 0.4)
+def composed_as_a_lens(f, x):
+    return (rg.lens.of(f) >> rg.lens.of(np.sin) >> rg.lens.of(f))(x)
