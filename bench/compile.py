@@ -1,10 +1,11 @@
-"""Time to compile the value and gradient of a chain of elementwise operations: `python -m bench.compile`."""
+"""Time to compile the value and gradient of long programs: `python -m bench.compile`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from importlib import import_module
+from itertools import product
 from statistics import median
 from time import perf_counter
 from types import ModuleType
@@ -33,28 +34,64 @@ def chain(xp: ModuleType, length: int, shift: float) -> Function:
     return function
 
 
-def with_retrograd(length: int, shift: float) -> Callable[[], Any]:
+def mixed(xp: ModuleType, length: int, shift: float) -> Function:
+    """The same of products, choices, slices, joins, broadcasts, means and divisions: twenty operations in a round."""
+
+    def function(x: Any) -> Any:
+        y = x
+        for _ in range(length // 20):
+            a = xp.sin(y) * 1.5 - y[::-1]
+            b = xp.concatenate([a[4:] * x[:4], xp.cos(a[:4]) - a[4:]])
+            c = xp.where(b > 0, b, 0.1 * b) + y[3]
+            y = xp.tanh(c + y / 2.0) - (xp.mean(c) + shift)
+        return xp.sum(y**2)
+
+    return function
+
+
+def irregular(xp: ModuleType, length: int, shift: float) -> Function:
+    """The same without any two parts alike: what comes next, and of what, is drawn."""
+    rng = np.random.default_rng(0)
+    unary: tuple[Function, ...] = (xp.sin, xp.tanh, lambda x: x[::-1], lambda x: x * 0.75, lambda x: x + shift)
+    binary: tuple[Function, ...] = (xp.arctan2, xp.minimum, xp.maximum, xp.hypot)
+    drawn = rng.integers(0, 20, (length, 3)).tolist()
+
+    def function(x: Any) -> Any:
+        recent = [x, xp.cos(x)]
+        for kind, a, b in drawn:
+            x, y = recent[-1 - a % len(recent)], recent[-1 - b % len(recent)]
+            found = unary[kind % 5](x) if kind < 12 else binary[kind % 4](x, y)
+            recent = [*recent[-7:], found]
+        return sum(xp.sum(x) for x in recent)
+
+    return function
+
+
+PROGRAMS = {"chain": chain, "mixed": mixed, "irregular": irregular}
+
+
+def with_retrograd(program: str, length: int, shift: float) -> Callable[[], Any]:
     """A call that compiles when it is made first."""
     rg = import_module("retrograd")
-    compiled = rg.value_and_grad(chain(np, length, shift))
+    compiled = rg.value_and_grad(PROGRAMS[program](np, length, shift))
     return lambda: compiled(X)
 
 
-def with_jax(length: int, shift: float) -> Callable[[], Any]:
+def with_jax(program: str, length: int, shift: float) -> Callable[[], Any]:
     """A call that compiles when it is made first."""
     jax = import_module("jax")
     jax.config.update("jax_enable_x64", True)
-    compiled = jax.jit(jax.value_and_grad(chain(jax.numpy, length, shift)))
+    compiled = jax.jit(jax.value_and_grad(PROGRAMS[program](jax.numpy, length, shift)))
     return lambda: jax.block_until_ready(compiled(X))
 
 
 COMPILERS = {"retrograd": with_retrograd, "jax": with_jax}
 
 
-def ready(compiler: str, length: int, shift: float) -> float:
+def ready(compiler: str, program: str, length: int, shift: float) -> float:
     """Seconds from a function to its first result, a later call taken off."""
     start = perf_counter()
-    call = COMPILERS[compiler](length, shift)
+    call = COMPILERS[compiler](program, length, shift)
     call()
     first = perf_counter() - start
     return first - min(sample(call, 1) for _ in range(LATER_CALLS))
@@ -64,6 +101,7 @@ def main() -> None:
     """Print one row for each compiler and length."""
     parser = argparse.ArgumentParser(prog="python -m bench.compile", description=__doc__)
     parser.add_argument("lengths", nargs="*", type=int, default=[10, 100, 1_000, 10_000], help="numbers of operations")
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=[*PROGRAMS])
     parser.add_argument("--contestants", nargs="+", choices=COMPILERS, default=["retrograd"])
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
@@ -71,13 +109,13 @@ def main() -> None:
 
     rows = []
     for compiler in options.contestants:
-        ready(compiler, 1, 0.0)  # what a first compilation imports and starts is not the program's
-        for length in options.lengths:
-            seconds = [ready(compiler, length, 0.01 * (i + 1)) for i in range(options.repetitions)]
+        ready(compiler, "chain", 1, 0.0)  # what a first compilation imports and starts is not the program's
+        for program, length in product(options.programs, options.lengths):
+            seconds = [ready(compiler, program, length, 0.01 * (i + 1)) for i in range(options.repetitions)]
             per_operation = f"{1e3 * median(seconds) / length:.3f}"
-            rows.append([compiler, f"{length:,}", table.time(median(seconds), min(seconds)), per_operation])
+            rows.append([compiler, program, f"{length:,}", table.time(median(seconds), min(seconds)), per_operation])
     print(f"{describe()}\n")
-    header = ["compiler", "operations", "median [minimum]", "ms per operation"]
+    header = ["compiler", "program", "operations", "median [minimum]", "ms per operation"]
     print(table.render(header, rows, markdown=options.markdown))
 
 

@@ -131,11 +131,11 @@ class Builder:
         With the operands that it has, the node itself is kept.
         """
         self.where = node.where
-        if not changed and all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+        if not changed and tuple(inputs) == node.inputs:  # values are equal if they are the same
             return [Symbol(self, v) for v in self.keep(node)]
         self.replica = node.replica
         attrs = {**node.attrs, **changed} if changed else node.attrs
-        same = not changed and all(a.aval is b.aval for a, b in zip(inputs, node.inputs, strict=True))
+        same = not changed and [v.aval for v in inputs] == [v.aval for v in node.inputs]
         avals = [v.aval for v in node.outputs] if same else None
         symbols = self.emit(node.prim, inputs, attrs, [v.hint for v in node.outputs], avals)
         self.replica = 0

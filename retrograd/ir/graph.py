@@ -56,6 +56,8 @@ class Node:
     @property
     def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs among the attributes."""
+        if not self.attrs:
+            return []
         return [(name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph)]
 
 
@@ -100,6 +102,10 @@ class Graph:
             self._derived[key] = make()
         found: T = self._derived[key]
         return found
+
+    def knows(self, key: Hashable) -> bool:
+        """Whether something was derived for ``key``."""
+        return key in self._derived
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

@@ -115,12 +115,16 @@ class Simplifier(Builder):
 
 def _rebuilt(b: Simplifier, graph: Graph) -> Graph:
     outs = inline_into(b, graph, b.share_inputs(graph))
-    unchanged = len(b.nodes) == len(graph.nodes) and all(a is c for a, c in zip(b.nodes, graph.nodes, strict=True))
-    if unchanged and all(o.value is v for o, v in zip(outs, graph.outputs, strict=True)):
+    if tuple(b.nodes) == graph.nodes and [o.value for o in outs] == list(graph.outputs):
         return prune(graph)
     return prune(b.graph(graph.name, outs))
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = (), fired: Counter[str] | None = None) -> Graph:
     """The graph in normal form under the EXACT rules and any further ``rules``; firings are counted in ``fired``."""
-    return _rebuilt(Simplifier([*EXACT, *rules], fired), graph)
+    mark = ("in normal form", *rules)
+    if graph.knows(mark):
+        return graph
+    simple = _rebuilt(Simplifier([*EXACT, *rules], fired), graph)
+    simple.once(mark, lambda: True)
+    return simple

@@ -156,9 +156,10 @@ STEPS = [_unary, _unary, _binary, _binary, _reduce, _matmul, _read, _read, _move
 
 
 @st.composite
-def programs(draw: Draw, least: int = 5, most: int = 30) -> str:
+def programs(draw: Draw, least: int = 5, most: int = 30, *, writes: bool = True) -> str:
     """Source of a function of a vector and a matrix, with one number as its result."""
     p = Program({"x": (3,), "w": (3, 3)})
+    steps = STEPS if writes else [step for step in STEPS if step is not _write]
     for _ in range(draw(st.integers(least, most))):
-        draw(st.sampled_from(STEPS))(draw, p)
+        draw(st.sampled_from(steps))(draw, p)
     return p.source()
