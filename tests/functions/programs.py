@@ -269,7 +269,7 @@ def runge_kutta(f, y):
 def fixed_point(f, x):
     while True:
         new = 0.3 * f(x)
-        if abs(new - x) < 1e-10:
+        if abs(new - x) < 1e-13:
             return new
         x = new
 

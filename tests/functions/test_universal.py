@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,47 @@ def test_compiled_gradients_agree(p: Program) -> None:
         close(others, rest, rtol)
         close(list(captures(again, *p.args)), list(captured), rtol)
     assert pairs.cache_info().misses == captures.cache_info().misses == 1
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The global names of a function and of those in it."""
+    inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*inner)
+
+
+PLAIN = {name: p for name, p in PROGRAMS.items() if "rg" not in names_in(p.run.__code__)}
+
+
+@pytest.mark.parametrize("p", PLAIN.values(), ids=PLAIN.keys())
+def test_each_pair_is_the_derivative_in_the_result_of_one_call(p: Program) -> None:
+    """Plain Python runs the program with one call's result moved: that call's input, and its cotangent."""
+    f = p.make(*p.captures)
+    out, pullback = rg.vjp(p.run, f, *p.args, fns="pairs")
+    ct = random_like(out, 8)
+    pairs = pullback(ct)[0].pairs
+    rtol = 1e-5 if tolerance(p) < 1e-6 else 3e-2
+    step = 1e-6 if tolerance(p) < 1e-6 else 1e-2
+
+    def moved(k: int, eps: float) -> tuple[Any, list[Any], Any]:
+        inputs: list[Any] = []
+        moves: list[Any] = []
+
+        def watched(*args: Any) -> Any:
+            inputs.append(map_leaves(np.array, args[0] if len(args) == 1 else args))
+            y = f(*args)
+            if len(inputs) - 1 != k:
+                return y
+            moves.append(random_like(y, k))
+            leaves, spec = flatten(y)
+            return unflatten(spec, [v + eps * d for v, d in zip(leaves, flatten(moves[0])[0], strict=True)])
+
+        found = p.run(watched, *map(np.array, p.args))
+        return found, inputs, moves[0] if moves else None
+
+    calls = moved(-1, 0.0)[1]
+    assert len(pairs) == len(calls)
+    for k, (x, call_ct) in enumerate(pairs):
+        close(map_leaves(np.asarray, x), calls[k], tolerance(p))
+        (there, _, move), (back, _, _) = moved(k, step), moved(k, -step)
+        slope = (inner(ct, there) - inner(ct, back)) / (2 * step)
+        np.testing.assert_allclose(np.real(inner(call_ct, move)), np.real(slope), rtol=rtol, atol=rtol)
