@@ -28,11 +28,14 @@ OFFSETS = {
     "normal_unbiased": (3 / 8, 3 / 8),
 }
 ROUNDED = ("lower", "higher", "nearest", "midpoint")
-METHODS = ("linear", *ROUNDED, *OFFSETS)
+JUMPING = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")
+METHODS = ("linear", *ROUNDED, *OFFSETS, *JUMPING)
 
 
 def position(n: int, q: float, method: str) -> tuple[int, float]:
     """Which order statistic of ``n`` is just below a quantile, and how far it is from there to the next."""
+    if method in JUMPING:
+        return _jump(n, n * q - (1.5 if method == "closest_observation" else 1), method)
     if method in OFFSETS:  # Hyndman and Fan, Sample Quantiles in Statistical Packages (1996)
         alpha, beta = OFFSETS[method]
         at = min(max(n * q + (alpha + q * (1 - alpha - beta)) - 1, 0), n - 1)
@@ -46,6 +49,18 @@ def position(n: int, q: float, method: str) -> tuple[int, float]:
         up = math.ceil(at) if method == "higher" else round(at) if method == "nearest" else low
         return up, 0.0
     return low, part
+
+
+def _jump(n: int, at: float, method: str) -> tuple[int, float]:
+    """The same for the methods that do not interpolate, definitions 1 to 3 of Hyndman and Fan."""
+    low = math.floor(at)
+    whole = at == low
+    if method != "averaged_inverted_cdf":
+        stays = whole and (method == "inverted_cdf" or low % 2 == 1)
+        return min(max(low if stays else low + 1, 0), n - 1), 0.0
+    if at < 0 or at >= n - 1:
+        return (0 if at < 0 else n - 1), 0.0
+    return low, 0.5 if whole else 1.0
 
 
 def _between(low: Symbol, high: Symbol, part: Any) -> Symbol:

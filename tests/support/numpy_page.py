@@ -63,9 +63,7 @@ hamming hanning require
 
 # What is not traced, and why; with traced values these are named errors.
 REFUSED: dict[str, tuple[str, str]] = {
-    "histogram histogram2d histogramdd histogram_bin_edges": (
-        "counts are steps, and the edges of bins are chosen by the data", "`np.digitize` and `np.bincount`"
-    ),
+    "histogram2d histogramdd": ("counts are steps", "`np.digitize` and `np.bincount`"),
     "kaiser": ("NumPy does not hand it over", "`np.i0`"),
     "frompyfunc vectorize": ("an array of objects", "call the function: it is traced through"),
     "packbits unpackbits": ("bits have no derivative", "`np.bitwise_and`, shifts"),
@@ -140,7 +138,8 @@ def page() -> str:
     for name, rows in _calls(row for row in ROWS if row.derivative == "zero").items():
         text += f"| {_code(name)} | {', '.join(_code(row.code) for row in rows)} |\n"
     text += FACTS + ", ".join(_code(name) for name in _calls(r for r in ROWS if r.derivative == "facts")) + "\n"
-    text += "\n## Functions that make arrays\n\nInside a traced function their arrays are traced, and may be written into.\n\n"
+    text += "\n## Functions that make arrays\n\n"
+    text += "Inside a traced function their arrays are traced, and may be written into.\n\n"
     text += ", ".join(_code(f"numpy.{name}") for name in CREATION) + "\n"
     text += "\n## Not supported\n\nWith traced values these are named errors, never wrong numbers.\n\n"
     text += "| function | why | instead |\n|---|---|---|\n"

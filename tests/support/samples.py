@@ -415,7 +415,10 @@ declare(
     "nanquantile", along(distinct, q=0.3), case(a((2, 4), "d", gappy), axis=1, q=0.7),
     case(a((3,), "d", gappy), axis=0, q=1.0),
 )  # fmt: skip
-for _name in ("lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased"):
+for _name in (
+    "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased", "inverted_cdf",
+    "averaged_inverted_cdf", "closest_observation",
+):  # fmt: skip
     declare("quantile", *(case(a((2, 7), "d", distinct), axis=1, q=q, method=_name) for q in (0.0, (0.1, 0.6), (1.0,))))
 for _shape, _axis, _starts in RUNS:
     declare("run_sum", *(runs(_shape, _axis, _starts, t) for t in "dfDl"))

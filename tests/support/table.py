@@ -307,6 +307,7 @@ rows("""
     np.median(x, axis=0)
     np.nanmedian(x, axis=0)
     np.quantile(x, 0.3, axis=0)
+    np.quantile(x, 0.4, axis=1, method='inverted_cdf')
     np.nanquantile(x, 0.3, axis=0)
     np.percentile(x, 30, axis=0)
     np.nanpercentile(x, 30, axis=0)
@@ -330,6 +331,17 @@ rows("""
     x.min(axis=0)
     x.clip(-0.5, 0.5)
 """, distinct, simple=True)  # fmt: skip
+
+rows(
+    """
+    np.histogram(v, 3, (-2.0, 2.0), weights=w)[0]
+    np.histogram(v, 3, density=True)[1]
+    np.histogram_bin_edges(v, 3)
+""",
+    distinct,
+    simple=True,
+    refused="FD",
+)
 
 # --- shapes, joining, picking, writing ---------------------------------------------------------------------
 

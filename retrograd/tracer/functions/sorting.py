@@ -12,8 +12,8 @@ from .. import found
 from ..array import Tracer, apply, shadow_of
 from ..creation import fresh
 from ..mutation import read
-from ..trace import unsupported
 from ..ufuncs import assign
+from .places import plain
 from .shapes import ravel
 from .table import Axis, as_array, axis_of, implements, lifted, only_default
 
@@ -67,9 +67,7 @@ def argsort(a: Any, axis: Axis = -1, kind: Any = None, order: Any = None, *, sta
 
 
 def _kth(kth: Any) -> Any:
-    if isinstance(kth, Tracer) and not kth.const:
-        raise unsupported("a partition at a traced position", "use np.sort, and index its result")
-    found = np.asarray(shadow_of(kth)).tolist()
+    found = np.asarray(plain(kth, "kth")).tolist()
     return tuple(found) if isinstance(found, list) else found
 
 

@@ -12,7 +12,7 @@ from ..array import Tracer, apply, shadow_of
 from ..trace import unsupported
 from ..ufuncs import as_operand
 from .reductions import array_of, as_dtype
-from .table import implements, lifted
+from .table import implements, lifted, shadow_dtype
 
 
 def _rows(m: Any, rowvar: bool) -> Any:
@@ -78,6 +78,49 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     counts = np.zeros_like(w, shape=like.shape, dtype=like.dtype)
     np.add.at(counts, places, as_dtype(w, like.dtype))
     return counts
+
+
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    np.histogram_bin_edges(*(shadow_of(v) for v in (a, bins, range)))  # NumPy's own error
+    if shadow_dtype(a).kind == "c":
+        raise unsupported("np.histogram of complex numbers", "take np.real or np.abs of them")
+    if isinstance(bins, str):
+        raise unsupported("np.histogram with bins that an estimator chooses", "give the number of bins, or their edges")
+    if np.ndim(shadow_of(bins)):
+        return bins
+    (x,) = lifted(a)
+    if range is not None:
+        first, last = range
+    else:
+        first, last = (np.min(x), np.max(x)) if x.size else (0.0, 1.0)
+    if first == last:
+        first, last = first - 0.5, last + 0.5
+    kind = np.result_type(shadow_of(first), shadow_of(last), x.dtype)
+    count = int(bins)
+    steps = np.arange(count + 1) / count
+    edges = first * (1 - steps) + last * steps
+    return as_dtype(edges, kind if kind.kind == "f" else np.dtype(float))
+
+
+@implements(np.histogram)
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Counts are steps, and have no derivative; weights have one, and edges that the data choose."""
+    given = [None if v is None else as_operand(v) for v in (a, weights)]
+    like = np.histogram(shadow_of(given[0]), shadow_of(bins), range, density, shadow_of(given[1]))  # NumPy's own error
+    x = np.ravel(array_of(given[0], given[1], bins))
+    edges = histogram_bin_edges(x, bins, range)
+    order = np.argsort(x)
+    row = x[order]
+    places = np.concatenate([np.searchsorted(row, edges[:-1], "left"), np.searchsorted(row, edges[-1:], "right")])
+    if weights is None:
+        counts = np.diff(places)
+    else:
+        sums = np.cumsum(np.ravel(array_of(given[1], x))[order])
+        counts = np.diff(np.concatenate([np.zeros_like(sums, shape=(1,)), sums])[places])
+    if density:
+        counts = counts / np.diff(edges) / np.sum(counts)
+    return as_dtype(counts, like[0].dtype), edges
 
 
 @implements(np.isin)
