@@ -200,6 +200,8 @@ def test_each_pair_is_the_derivative_in_the_result_of_one_call(p: Program) -> No
     assert len(pairs) == len(calls)
     for k, (x, call_ct) in enumerate(pairs):
         close(map_leaves(np.asarray, x), calls[k], tolerance(p))
-        (there, _, move), (back, _, _) = moved(k, step), moved(k, -step)
+        (there, ahead, move), (back, behind, _) = moved(k, step), moved(k, -step)
+        if len(ahead) != len(calls) or len(behind) != len(calls):  # the move decides otherwise: no slope is there
+            continue
         slope = (inner(ct, there) - inner(ct, back)) / (2 * step)
-        np.testing.assert_allclose(np.real(inner(call_ct, move)), np.real(slope), rtol=rtol, atol=2 * rtol)
+        np.testing.assert_allclose(np.real(inner(call_ct, move)), np.real(slope), rtol=rtol, atol=rtol)
