@@ -133,7 +133,7 @@ class Emitter:
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.
 
-        The first ``bound`` arguments are names; the others are expressions, each assigned where it is used. Python
+        The first ``bound`` arguments are names or numbers; others that are no names are assigned where used. Python
         nests twenty blocks at most: what is deeper becomes a function.
         """
         if self.depth > DEEPEST:
@@ -142,7 +142,7 @@ class Emitter:
             return names
         used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
         for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
-            if i < bound:
+            if i < bound or argument.isidentifier():
                 self.name[value] = argument
             elif value in used:
                 self.line(f"{self.assign(value)} = {argument}")

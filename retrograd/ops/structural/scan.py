@@ -34,7 +34,7 @@ from .loops import (
     step_of,
     transposed_by_splitting,
 )
-from .stack import zero_of
+from .stack import step_numbers, zero_of
 
 INT = np.dtype(np.int64)
 
@@ -102,10 +102,13 @@ def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> Non
         emitter.line(f"{name} = np.empty({y.aval.shape}, {emitter.dtype(y.aval.dtype)})")
     for name in stacks:
         emitter.line(f"{name} = []")
-    t = emitter.fresh("t")
+    made = emitter.plan.order.producer
+    counts = [v in made and made[v].prim is step_numbers for v in parts.operands(counted(node, node.inputs)[1])[2]]
+    hints = picked([v.hint for v in parts.operands(node.attrs["body"].inputs)[2]], counts)
+    t = emitter.fresh(next(iter(hints), "t"))
     steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
     with emitter.block(f"for {t} in {steps}:"):
-        names = [*consts, *k_out, *(f"{x}[{t}]" for x in xs)]
+        names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
         k_new, y_t, s_t = parts.results(results)
         for store, value in zip(arrays, y_t, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.graph import Node
+from ...ir.graph import Node, Value
 from ...ir.primitive import REGISTRY, Primitive, literal, primitive, pull
 from ...ir.types import Aval
 from ..batching import Flags, lanes
@@ -82,6 +82,22 @@ def _steps_run(evaluate: Any, node: Node, *count: Any) -> list[Any]:
     return [list(range(int(count[0]) if count else node.attrs["aval"].steps[0]))]
 
 
+def _steps_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
+    """Nothing, if only loops read them: those count by themselves."""
+    (value,) = node.outputs
+    graph = emitter.plan.order
+    if value in graph.outputs or not all(goes_over(user, value) for user in graph.uses.get(value, ())):
+        emitter.line(f"{outs[0]} = {node.prim.render(node, ins)}")
+
+
+def goes_over(loop: Node, value: Value) -> bool:
+    """Whether a node is a scan that reads the value step by step, and not otherwise."""
+    if loop.prim.name != "scan":
+        return False
+    ahead = (loop.attrs["length"] < 0) + loop.attrs["consts"] + loop.attrs["carry"]
+    return value not in loop.inputs[:ahead]
+
+
 def _steps_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Any:
     most = (
         max_(args[0], axis=(0,), keepdims=False) if size else args[0].builder.zeros(Aval((), args[0].dtype, "scalar"))
@@ -114,7 +130,15 @@ stack_length: Primitive = primitive(
 )  # fmt: skip
 # the numbers of the steps: 0, 1, ..., as many as the type or an operand says
 step_numbers: Primitive = primitive(
-    "step_numbers", _steps_shape, _steps_code, multi=True, typed=True, run=_steps_run, batch=_steps_batch
+    "step_numbers",
+    _steps_shape,
+    _steps_code,
+    multi=True,
+    typed=True,
+    cheap=True,
+    run=_steps_run,
+    emit=_steps_emit,
+    batch=_steps_batch,
 )
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
 # what a branch that was not taken would have left: it is never read, and takes no memory
