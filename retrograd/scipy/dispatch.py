@@ -17,7 +17,7 @@ from ..tracer.functions.table import as_array
 from ..tracer.interception import substitutes
 from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves
-from ..tracer.ufuncs import as_operand
+from ..tracer.ufuncs import as_operand, astype
 
 Function = Callable[..., Any]
 
@@ -114,6 +114,15 @@ def inexact(x: Any) -> Any:
     x = as_operand(x)
     dtype = np.asarray(shadow_of(x)).dtype
     return x if dtype.kind in "fc" else np.multiply(x, 1.0)
+
+
+def double(x: Any) -> Any:
+    """An operand in double precision, in which SciPy's distributions compute."""
+    x = inexact(x)
+    shadow = shadow_of(x)
+    if isinstance(shadow, (np.ndarray, np.generic)) and shadow.dtype == np.float64:
+        return x
+    return astype(x, np.float64) if isinstance(x, Tracer) else np.asarray(x, np.float64)[()]
 
 
 def array(x: Any) -> Any:

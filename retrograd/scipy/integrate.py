@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
-from .dispatch import inexact, rest_of, stands_for
+from .dispatch import double, inexact, rest_of, stands_for
 from .ode import odeint, solve_ivp
 
 __all__ = ["cumulative_trapezoid", "odeint", "simpson", "solve_ivp", "trapezoid"]
@@ -15,10 +15,10 @@ __getattr__ = rest_of("scipy.integrate")
 
 
 def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
-    """The distances between samples along the last axis, which ``y`` must have there."""
+    """The distances between samples along the last axis, which ``y`` must have there; the number dx without points."""
     n = np.shape(shadow_of(y))[-1]
     if x is None:
-        return np.full(n - 1, 1.0) * dx
+        return dx
     x = inexact(x)
     x = x if x.ndim == 1 else np.moveaxis(x, axis, -1)
     if x.shape[-1] != n:
@@ -41,7 +41,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     y = np.moveaxis(inexact(y), axis, -1)
     found = np.cumsum(_steps(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
     if initial == 0:
-        found = np.concatenate([np.zeros((*found.shape[:-1], 1)), found], axis=-1)
+        found = np.concatenate([np.zeros((*found.shape[:-1], 1), found.dtype), found], axis=-1)
     return np.moveaxis(found, -1, axis)
 
 
@@ -56,13 +56,14 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         return trapezoid(y, x, dx, axis)
     y = np.moveaxis(inexact(y), axis, -1)
     h = _steps(y, x, dx, axis)
+    h = h if x is None else double(h)
     even = n if n % 2 else n - 1
-    h0, h1 = h[..., 0 : even - 1 : 2], h[..., 1 : even - 1 : 2]
+    h0, h1 = (h, h) if x is None else (h[..., 0 : even - 1 : 2], h[..., 1 : even - 1 : 2])
     y0, y1, y2 = (y[..., k : even - 2 + k : 2] for k in range(3))
     both = h0 + h1
     total = np.sum(both / 6.0 * (y0 * (2.0 - h1 / h0) + y1 * (both * both / (h0 * h1)) + y2 * (2.0 - h0 / h1)), axis=-1)
     if n % 2:
         return total
-    a, b = h[..., -2], h[..., -1]
+    a, b = (h, h) if x is None else (h[..., -2], h[..., -1])
     last = (2 * b * b + 3 * a * b) / (6 * (a + b)) * y[..., -1] + (b * b + 3 * a * b) / (6 * a) * y[..., -2]
     return total + last - b * b * b / (6 * a * (a + b)) * y[..., -3]

@@ -19,7 +19,7 @@ from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
-from .dispatch import inexact, known, rest_of, stands_for
+from .dispatch import double, inexact, known, rest_of, stands_for
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "logm", "lu_solve",
@@ -133,7 +133,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options:
 
 @stands_for("scipy.linalg.det")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return np.linalg.det(*_equal(a))
+    return np.linalg.det(*_equal(double(a)))  # which SciPy gives in double precision
 
 
 # --- functions of matrices

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.class_methods import Method, methods
-from .dispatch import Lazy, answered, array, guarded
+from .dispatch import Lazy, answered, array, double, guarded
 from .linalg import solve_triangular
 
 SPECIAL = Lazy("scipy.special")
@@ -18,7 +18,7 @@ SPECIAL = Lazy("scipy.special")
 
 def _dirichlet_logpdf(self: Any, x: Any, alpha: Any) -> Any:
     """``x`` has a row for each component, or for all but the last."""
-    x, alpha = array(x), array(alpha)
+    x, alpha = array(double(x)), array(double(alpha))
     if alpha.ndim != 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
         raise ValueError(f"alpha of shape {alpha.shape} and x of shape {x.shape} do not fit")
     if x.shape[0] == alpha.size - 1:
@@ -35,8 +35,8 @@ def _dirichlet_pdf(self: Any, x: Any, alpha: Any) -> Any:
 
 def _parameters(mean: Any, cov: Any) -> tuple[Any, Any]:
     """Mean and covariance as a vector and a matrix, from whatever SciPy takes for them."""
-    cov = array(cov)
-    mean = np.zeros(cov.shape[:1] or 1) if mean is None else np.reshape(array(mean), (-1,))
+    cov = array(double(cov))
+    mean = np.zeros(cov.shape[:1] or 1) if mean is None else np.reshape(array(double(mean)), (-1,))
     n = mean.shape[0]
     if cov.ndim == 0:
         cov = cov * np.eye(n)
@@ -54,7 +54,7 @@ def _log_determinant(factor: Any) -> Any:
 def _normal_logpdf(self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     """By the Cholesky factor of the lower triangle, which SciPy reads too; a singular covariance is an error."""
     mean, cov = _parameters(mean, cov)
-    x, n = array(x), mean.shape[0]
+    x, n = array(double(x)), mean.shape[0]
     rows = np.reshape(x, (-1, 1)) if n == 1 and x.ndim <= 1 else x if x.ndim > 1 else x[None]
     if rows.shape[-1] != n:
         raise ValueError(f"points of shape {x.shape} and a mean of length {n} do not fit")

@@ -9,6 +9,7 @@ import numpy as np
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
 from ..tracer.trace import unsupported
+from ..tracer.ufuncs import astype
 from .dispatch import rest_of, stands_for
 from .signal import operands
 
@@ -29,6 +30,10 @@ def _filtered(
     if not isinstance(mode, str) or mode not in PADDING:
         raise unsupported(f"scipy.ndimage with mode={mode!r}", f"choose one mode for all axes: {', '.join(PADDING)}")
     x, w = operands(image, weights)
+    dtype = np.asarray(shadow_of(image)).dtype
+    if dtype.kind not in "fc":
+        raise unsupported("scipy.ndimage of an image of integers", "make it floating-point: image.astype(float)")
+    x, w = (u if u.dtype.itemsize >= 8 else astype(u, np.float64) for u in (x, w))  # SciPy computes in doubles
     if x.ndim != w.ndim or not x.ndim or not w.size:
         raise RuntimeError("filter weights array has incorrect shape.")
     origins = [origin] * x.ndim if np.ndim(shadow_of(origin)) == 0 else list(origin)
@@ -41,7 +46,8 @@ def _filtered(
     padding: Any = PADDING[mode]
     fill = {"constant_values": cval} if padding == "constant" else {}
     padded = np.pad(x, pads, padding, **fill)
-    return apply(convolve_nd, [padded, w if mirrored else np.flip(w)], mode="valid", method="direct")
+    found = apply(convolve_nd, [padded, w if mirrored else np.flip(w)], mode="valid", method="direct")
+    return found if found.dtype == dtype else astype(found, dtype)
 
 
 @stands_for("scipy.ndimage.convolve")

@@ -23,8 +23,8 @@ __getattr__ = rest_of("scipy.signal")
 
 
 def operands(x: Any, v: Any) -> list[Any]:
-    """Two operands as arrays of one floating-point or complex dtype."""
-    x, v = lifted(inexact(x), inexact(v))
+    """Two operands as arrays of one dtype, of numbers."""
+    x, v = lifted(*(u if np.asarray(shadow_of(u)).dtype.kind in "iufc" else inexact(u) for u in (x, v)))
     dtype = np.result_type(x.dtype, v.dtype)
     return [u if u.dtype == dtype else astype(u, dtype) for u in (x, v)]
 
@@ -68,4 +68,4 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     if axes is not None:
         raise unsupported("scipy.signal.fftconvolve with axes=", "convolve along all axes, or loop over the others")
-    return _convolved(in1, in2, mode, "fft")
+    return _convolved(inexact(in1), inexact(in2), mode, "fft")

@@ -19,7 +19,7 @@ from ..tracer.array import apply, shadow_of, tracers_in
 from ..tracer.functions.table import axes_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, astype, record
-from .dispatch import Lazy, guarded, inexact, known, rest_of, stands_for, stopped, where
+from .dispatch import Lazy, double, guarded, inexact, known, rest_of, stands_for, stopped, where
 
 __getattr__ = rest_of("scipy.special")
 
@@ -85,7 +85,7 @@ def multigammaln(a: Any, d: Any) -> Any:
         raise ValueError("d should be a positive integer (dimension)")
     a, d = inexact(a), int(shadow_of(d))
     logarithms = sum((SPECIAL.gammaln(a - 0.5 * j) for j in range(1, d)), SPECIAL.gammaln(a))
-    return guarded(a > 0.5 * (d - 1), logarithms + 0.25 * d * (d - 1) * math.log(math.pi), math.nan)
+    return guarded(a > 0.5 * (d - 1), logarithms + 0.25 * d * (d - 1) * np.log(np.pi), math.nan)
 
 
 @stands_for("scipy.special.zeta")
@@ -93,8 +93,8 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """Hurwitz' zeta function of the exponent ``x``."""
     if q is None or out is not None:
         raise unsupported("scipy.special.zeta without q, or with out=", "pass q=1 for Riemann's function")
-    x, q = lifted(inexact(x), inexact(q))
-    shadow = SPECIAL.zeta(x.shadow, q.shadow)
+    x, q = inexact(x), inexact(q)
+    shadow = SPECIAL.zeta(shadow_of(x), shadow_of(q))
     owner(tracers_in([x, q]))
     return record(zeta_primitive, [x, q], [shadow.dtype] * 2, shadow)
 
@@ -136,5 +136,5 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """Γ(n + 1) of any number; 0 below 0."""
     if exact or extend != "zero":
         raise unsupported("scipy.special.factorial with exact= or extend=", "use scipy.special.gamma(n + 1)")
-    n = inexact(n)
+    n = double(n)
     return guarded(n >= 0, SPECIAL.gamma(n + 1), 0.0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..tracer.class_methods import Method, methods
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, answered, guarded, inexact, known, rest_of, where
+from .dispatch import Lazy, answered, double, guarded, inexact, known, rest_of, where
 
 __getattr__ = rest_of("scipy.stats")
 
@@ -165,13 +165,15 @@ def _continuous(name: str) -> Formula:
     def method(self: Any, x: Any, *args: Any, **options: Any) -> Any:
         family = _family(CONTINUOUS, self, name)
         shapes, loc, scale = self._parse_args(*args, **options)
-        x, loc, scale, *shapes = map(inexact, (x, loc, scale, *shapes))
+        x, loc, scale = map(inexact, (x, loc, scale))
+        y, (loc, scale, *shapes) = (x - loc) / scale, map(double, (loc, scale, *shapes))
         fine = family.valid(*shapes) & (scale > 0)
         if name == "ppf":
             if family.ppf is None:
                 raise _refused(self, name)
-            return guarded(fine, family.ppf(x, *shapes) * scale + loc, math.nan)
-        y = (x - loc) / scale
+            x = double(x)
+            return guarded(fine & (x >= 0) & (x <= 1), family.ppf(x, *shapes) * scale + loc, math.nan)
+        y = double(y)
         if name == "logpdf":
             found = _density(family, y, shapes) - np.log(scale)
         elif name == "pdf":
@@ -189,7 +191,7 @@ def _discrete(name: str) -> Formula:
     def method(self: Any, k: Any, *args: Any, **options: Any) -> Any:
         family = _family(DISCRETE, self, name)
         shapes, loc, _ = self._parse_args(*args, **options)
-        k, loc, *shapes = map(inexact, (k, loc, *shapes))
+        k, loc, *shapes = map(double, (k, loc, *shapes))
         k = k - loc
         if name in ("logpmf", "pmf"):
             found = guarded(k == np.floor(k), _density(family, k, shapes), -math.inf)

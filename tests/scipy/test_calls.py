@@ -7,6 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.signal
 import scipy.special
 import scipy.stats
 
@@ -27,6 +29,20 @@ def assert_alike(found, expected):
 @each_call
 def test_a_traced_call_gives_what_scipy_gives(case: Case):
     assert_alike(rg.jit(case.call)(*case.args), case.call(*case.args))
+
+
+@pytest.mark.filterwarnings("ignore:logm result")
+@each_call
+def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
+    """The same dtypes; values to single precision, for SciPy and NumPy round intermediate results differently."""
+    args = [np.asarray(x, np.float32)[()] for x in case.args]
+    expected = case.call(*args)
+    if np.iscomplexobj(expected):
+        pytest.skip("SciPy's logm of a real matrix in single precision is complex")
+    found = rg.jit(case.call)(*args)
+    for x, y in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+        assert (type(x), np.asarray(x).dtype) == (type(y), np.asarray(y).dtype)
+        np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
 
 
 @each_call
@@ -156,3 +172,20 @@ def test_substitutes_work_in_loops_branches_and_lanes():
     x = np.array([0.5, 1.2, 3.0])
     rg.check_grads(f, (x,), order=2)
     np.testing.assert_allclose(rg.vmap(f)(np.stack([x, -x])), [f(x), f(-x)], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["norm", "beta", "gamma", "chi2", "laplace", "expon", "uniform"])
+def test_quantiles_beside_0_and_1_are_nan(name):
+    shapes = {"beta": (2.5, 1.7), "gamma": (2.2,), "chi2": (3.3,)}.get(name, ())
+    q = np.array([-0.5, 0.0, 0.3, 1.0, 1.5, np.nan])
+    found = rg.jit(lambda q: getattr(scipy.stats, name).ppf(q, *shapes))(q)
+    np.testing.assert_allclose(found, getattr(scipy.stats, name).ppf(q, *shapes), rtol=1e-12)
+
+
+def test_whole_numbers_are_convolved_as_whole_numbers():
+    x, v = np.array([1, 2, 3]), np.array([1, -1])
+    for f in (scipy.signal.convolve, scipy.signal.correlate):
+        assert_alike(rg.jit(lambda x, v, n=f.__name__: getattr(scipy.signal, n)(x, v))(x, v), f(x, v))
+    with pytest.raises(errors.UnsupportedError, match="image of integers"):
+        rg.jit(lambda x: scipy.ndimage.convolve(x, v))(x)
