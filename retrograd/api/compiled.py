@@ -246,7 +246,7 @@ class Compiled:
 
     def plan(self, *args: Any, **kwargs: Any) -> MemoryReport:
         """What a call with these arguments keeps in memory and computes again; print it, or draw it."""
-        return report(self.executable(*args, **kwargs).graph)
+        return report(self.executable(*args, **kwargs).graph, self._path(args, kwargs).derived.lin)
 
     def tradeoff(self, *args: Any, **kwargs: Any) -> Tradeoff:
         """What less memory would cost: the peak and the repeated steps under ever thriftier plans for all loops."""

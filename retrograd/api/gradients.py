@@ -71,7 +71,7 @@ class Gradient(Compiled):
             "linearized": lambda: lin.linear,
             "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
         }
-        return Derived(graph, assemble, stages, form_of(recorded) if plain else None)
+        return Derived(graph, assemble, stages, form_of(recorded) if plain else None, lin)
 
     def _check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]

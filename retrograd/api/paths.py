@@ -13,6 +13,7 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph, Value
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
+from ..passes.linearize import Linearized
 from ..passes.paths import merge_paths
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
@@ -31,13 +32,14 @@ class Derived:
     """What a transform makes of a recorded function: a graph, and how its results become the user's.
 
     ``stages`` makes earlier graphs by name, for inspection; ``assemble`` takes the list of results. Paths whose
-    ``form`` is equal are assembled alike; without one, each in its own way.
+    ``form`` is equal are assembled alike; without one, each in its own way. ``lin`` says what a derivative keeps.
     """
 
     graph: Graph
     assemble: Callable[[Sequence[Any]], Any]
     stages: dict[str, Callable[[], Graph]]
     form: Any = None
+    lin: Linearized | None = None
 
 
 @dataclass(frozen=True, eq=False)

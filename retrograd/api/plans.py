@@ -12,12 +12,14 @@ from ..ir.types import Where
 from ..passes.absorb import absorb
 from ..passes.checkpoint.sweeps import limited
 from ..passes.checkpoint.tally import steps_of
+from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
 from .budgets import peak_of, with_plan
 from .config import config
 from .pictures import curve_svg, figure_of
 
-SAMPLES = 400
+SAMPLES, COLUMNS = 400, 72
+BARS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,19 @@ class MemoryReport:
         points = [(float(i), float(b)) for i, b in enumerate(self.over_time or ())]
         return figure_of(f"memory of {self.name}", "operation", "bytes", points, line=True)
 
+    def _bars(self) -> list[str]:
+        """The bytes over time as a line of bars."""
+        if not self.over_time or not self.peak_bytes:
+            return []
+        heights = _sampled(self.over_time, COLUMNS)
+        return ["over time: " + "".join(BARS[-(-b * (len(BARS) - 1) // self.peak_bytes)] for b in heights)]
+
     def __str__(self) -> str:
         peak = "depends on data" if self.peak_bytes is None else f"{self.peak_bytes:,} bytes"
         steps = "as many as the data ask for" if self.advances is None else f"{self.advances:,}"
         again = "" if self.recomputed is None else f", {self.recomputed:,} of them again"
-        lines = [f"{self.name}: peak {peak}", f"advances: {steps}{again}", "saved:" if self.saved else "saved: nothing"]
+        lines = [f"{self.name}: peak {peak}", *self._bars(), f"advances: {steps}{again}"]
+        lines.append("saved:" if self.saved else "saved: nothing")
         for v in self.saved:
             lines.append(f"  {v.name:<12} {v.bytes:>15,} B  {v.where:<18} {v.reason}")
             lines.append(f"  {'':<12} {'':>15}    made by {v.producer}, read by {v.consumer}")
@@ -81,23 +91,28 @@ class MemoryReport:
         return "\n".join(lines)
 
 
-def report(graph: Graph) -> MemoryReport:
-    """The report of a finished graph."""
+def report(graph: Graph, lin: Linearized | None = None) -> MemoryReport:
+    """The report of a finished graph, of a derivative by ``lin``."""
     try:
         course = course_of(place_buffers(absorb(graph)))
     except Undecided:
         course = None
     steps = steps_of(graph)
+    saved = (*_saved(graph), *_residuals(lin))
     return MemoryReport(
-        graph.name, None if course is None else course.peak, tuple(_saved(graph)), steps and steps.advances,
-        steps and steps.again, None if course is None else _sampled(course.over_time),
+        graph.name,
+        None if course is None else course.peak,
+        saved,
+        steps and steps.advances,
+        steps and steps.again,
+        None if course is None else _sampled(course.over_time),
         () if course is None else tuple(_living(course)),
-    )  # fmt: skip
+    )
 
 
-def _sampled(course: Sequence[int]) -> tuple[int, ...]:
+def _sampled(course: Sequence[int], points: int = SAMPLES) -> tuple[int, ...]:
     """At most so many points, each the most of those it stands for."""
-    width = max(-(-len(course) // SAMPLES), 1)
+    width = max(-(-len(course) // points), 1)
     return tuple(max(course[i : i + width]) for i in range(0, len(course), width))
 
 
@@ -117,6 +132,19 @@ def _place(where: Where | None) -> str:
 
 def _said(node: Node | None) -> str:
     return "the results" if node is None else f"{node.prim.name} {_place(node.where)}".strip()
+
+
+def _residuals(lin: Linearized | None) -> Iterator[Saved]:
+    """What the derivative reads from the forward side outside of loops, arguments and constants apart."""
+    for value in lin.residuals if lin is not None else ():
+        producer = lin.forward.producer.get(value) if lin is not None else None
+        if lin is None or producer is None or value.aval.steps is not None or producer.prim.alias is not None:
+            continue
+        readers = lin.linear.uses.get(value, [])
+        yield Saved(
+            value.hint or producer.prim.name, value.aval.nbytes, _place(producer.where), _said(producer),
+            _said(readers[0] if readers else None), "residual: the derivative of its reader needs it",
+        )  # fmt: skip
 
 
 def _saved(graph: Graph) -> Iterator[Saved]:

@@ -12,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.passes.checkpoint.binomial import binomial_advances
 
+OUTSIDE = "residual: the derivative of its reader needs it"
 U = np.random.default_rng(3).normal(size=(100, 100))
 
 
@@ -53,7 +54,7 @@ def test_a_plan_names_what_is_kept_and_why() -> None:
     assert kept.reason == "states in 3 slots"
     assert kept.where.startswith("test_plans.py:")
     assert (kept.producer.split()[0], kept.consumer.split()[0]) == ("sweep", "unsweep")
-    assert {v.reason for v in plan.saved} == {"states in 3 slots", "residual of the last step"}
+    assert {v.reason for v in plan.saved} == {"states in 3 slots", "residual of the last step", OUTSIDE}
     assert plan.advances == binomial_advances(20, 3)
     assert plan.recomputed == plan.advances - 19
     text = str(plan)
@@ -72,8 +73,9 @@ def test_the_course_of_memory_ends_in_its_peak() -> None:
 def test_without_a_plan_every_residual_is_named() -> None:
     plan = heat(None).plan(U, 0.1)
     assert (plan.advances, plan.recomputed) == (0, 0)
-    assert {v.reason for v in plan.saved} == {"residual of each step: the loop has no plan"}
-    assert all(v.bytes == 20 * U.nbytes for v in plan.saved)
+    reason = "residual of each step: the loop has no plan"
+    assert {v.reason for v in plan.saved} == {reason, OUTSIDE}
+    assert all(v.bytes == 20 * U.nbytes for v in plan.saved if v.reason == reason)
 
 
 def test_what_depends_on_data_is_said_to() -> None:
@@ -117,3 +119,26 @@ def test_plans_are_data_and_pictures(what: str) -> None:
 def test_a_function_without_loops_has_one_point() -> None:
     curve = rg.grad(lambda x: np.sum(np.sin(x) ** 2)).tradeoff(U)
     assert [p.plan for p in curve.points] == ["Everything()"]
+
+
+def test_residuals_outside_of_loops_are_named_too() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        hidden = np.tanh(x @ w)
+        out = np.exp(hidden) @ w
+        return np.sum(out**2)
+
+    plan = rg.grad(loss, argnums=(0, 1)).plan(U, U)
+    kept = {v.name: v for v in plan.saved}
+    assert set(kept) == {"sub", "exp", "mul"}  # 1 - tanh², the exponential, and twice its product
+    assert kept["exp"].bytes == U.nbytes
+    assert kept["exp"].producer.startswith("exp test_plans.py:")
+    assert kept["exp"].where.startswith("test_plans.py:")
+    assert all(v.reason == OUTSIDE for v in plan.saved)
+    assert not rg.jit(loss).plan(U, U).saved
+
+
+def test_the_text_draws_memory_over_time() -> None:
+    plan = heat(rg.Snapshots(3)).plan(U, 0.1)
+    (bars,) = [line for line in str(plan).splitlines() if line.startswith("over time: ")]
+    assert "█" in bars
+    assert 20 < len(bars) <= 11 + 72
