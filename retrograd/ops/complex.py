@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.types import Aval
-from .batching import elementwise
+from .batching import Flags, elementwise, lanes
 from .elementwise import arithmetic, to_dtype, unary
 from .functions import off_zero
 
@@ -58,6 +59,31 @@ imag: Primitive = primitive(
     "imag", _part, "{0}.imag", alias=0, cheap=True, batch=elementwise,
     diff=(pull(lambda ct, x: to_dtype(ct, x.dtype) * -1j),),
 )  # fmt: skip
+
+
+def _with_part(x: Aval, v: Aval) -> Aval:
+    if x.dtype.kind != "c" or v.shape != x.shape or v.dtype != real_dtype(x.dtype):
+        raise ValueError(f"{v} is no part of {x}")
+    return Aval(x.shape, x.dtype)
+
+
+def _with_part_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    return prim(*(lanes(size, x, f) for x, f in zip(args, flags, strict=True)))
+
+
+def _zeros(x: Symbol) -> Symbol:
+    return x.builder.zeros(Aval(x.shape, real_dtype(x.dtype)))
+
+
+set_real: Primitive = primitive(
+    "set_real", _with_part, statement="{0}.real = {1}", writes=0, loose=(1,), joint=True, batch=_with_part_batch,
+    diff=(pull(lambda ct, x, v: set_real(ct, _zeros(ct))), pull(lambda ct, x, v: real(ct))),
+)  # fmt: skip
+set_imag: Primitive = primitive(
+    "set_imag", _with_part, statement="{0}.imag = {1}", writes=0, loose=(1,), joint=True, batch=_with_part_batch,
+    diff=(pull(lambda ct, x, v: set_imag(ct, _zeros(ct))), pull(lambda ct, x, v: -imag(ct))),
+)  # fmt: skip
+
 conj: Primitive = unary("conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, shape=arithmetic)
 abs_: Primitive = unary("abs", "np.abs", push(_abs_push), code=_abs_code, shape=_modulus)
 sign: Primitive = unary("sign", "np.sign", push(_sign_push))

@@ -18,7 +18,7 @@ from ..ir.primitive import Primitive
 from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from .foreign import refusal
-from .mutation import make_traced, read
+from .mutation import make_traced, read, set_shape
 from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner, unsupported
 from .where import is_ours, user_site
 
@@ -32,7 +32,7 @@ class Tracer:
     where its contents live (see ``mutation``); ``where`` is the user's line that made it.
     """
 
-    __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "where")
+    __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "viewed", "where")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -43,6 +43,9 @@ class Tracer:
         self.where = where
         self.symbol: Symbol | None = None
         self.version = -1
+        self.viewed = False  # whether a view names it as its parent
+        if parent is not None:
+            parent.viewed = True
 
     if TYPE_CHECKING:  # `protocol` and `ufuncs` install methods and operators
 
@@ -64,6 +67,10 @@ class Tracer:
     @property
     def shape(self) -> tuple[int, ...]:
         return np.shape(self.shadow)
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        set_shape(self, shape)
 
     @property
     def ndim(self) -> int:

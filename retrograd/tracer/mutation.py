@@ -14,6 +14,8 @@ import numpy as np
 from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
+from ..ir.types import Aval
+from ..ops.complex import imag, real, set_imag, set_real
 from ..ops.diagonals import diagonal, set_diagonal
 from ..ops.index import getitem, setitem, shifted, whole
 from ..ops.shape import inverse, permute, reshape, reshape_to
@@ -22,6 +24,9 @@ from .where import user_site
 
 if TYPE_CHECKING:
     from .array import Tracer
+
+
+PARTS = {real: set_real, imag: set_imag}
 
 
 def read(t: Tracer) -> Symbol:
@@ -79,6 +84,9 @@ def _climb(t: Tracer, symbol: Symbol) -> Symbol:
     if prim is permute:
         back: Symbol = permute(symbol, axes=inverse(attrs["axes"]))
         return back
+    if prim in PARTS:
+        with_part: Symbol = PARTS[prim](_before_write(t.parent), symbol)
+        return with_part
     raise unsupported(f"writing through a view made by {prim.name}", "write into the array itself")
 
 
@@ -109,6 +117,19 @@ def check_writable(t: Tracer, trace: Trace) -> None:
             f"{trace} writes into an array of {t.home}", where=where,
             remedy="return the value, or make the array inside the function that writes into it",
         )  # fmt: skip
+
+
+def set_shape(t: Tracer, shape: Any) -> None:
+    """``t.shape = shape``: from now on the tracer is another view of its memory."""
+    if t.viewed:
+        raise unsupported(
+            "setting the shape of an array of which there are views", "bind the reshaped array: x = x.reshape(shape)"
+        )
+    shadow = t.shadow.view()
+    shadow.shape = shape  # NumPy's own error
+    before = type(t)(t.home, t.shadow, t.storage, t.parent, t.op, t.where)
+    t.parent, t.op, t.shadow = before, (reshape, (), {"aval": Aval(shadow.shape, shadow.dtype)}), shadow
+    t.symbol, t.version = None, -1
 
 
 def make_traced(t: Tracer) -> None:

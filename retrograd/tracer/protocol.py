@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,15 @@ def _missing_method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _set_part(name: str, part: Callable[[Any], Any], self: Tracer, value: Any) -> None:
+    """``z.real = value``, ``z.imag = value``."""
+    if not isinstance(self.shadow, np.ndarray):
+        raise AttributeError(f"attribute {name!r} of a number is not writable")  # noqa: TRY004 - as NumPy does
+    if name == "imag" and self.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    indexing.put(part(self), ..., value)
+
+
 def _missing_attribute(name: str) -> property:
     def get(self: Tracer) -> Any:
         if is_known(self):
@@ -232,8 +242,9 @@ def install() -> None:
         setattr(Tracer, name, noting_failure(method) if name.startswith("__array_") else method)
     for name in ("__getitem__", "__setitem__"):
         setattr(Tracer, name, noting_failure(METHODS[name]))
-    for name, part in (("real", real_part), ("imag", imaginary_part), ("mT", FUNCTIONS[np.matrix_transpose])):
-        setattr(Tracer, name, _missing_attribute(name).getter(part))
+    setattr(Tracer, "mT", _missing_attribute("mT").getter(FUNCTIONS[np.matrix_transpose]))  # noqa: B010 - as above
+    for name, part in (("real", real_part), ("imag", imaginary_part)):
+        setattr(Tracer, name, property(part, partial(_set_part, name, part)))
     for name, member in (("flat", property(flat_of, set_flat)), ("device", "cpu")):
         setattr(Tracer, name, member)
     for name, attribute in vars(np.ndarray).items():

@@ -120,6 +120,8 @@ declare("sign", unary(nonzero, dtypes="dfDl"))
 declare("conj", unary(dtypes="DFd"))
 declare("real", unary(dtypes="DF"))
 declare("imag", unary(dtypes="DF"))
+for _name in ("set_real", "set_imag"):
+    declare(_name, *(case(a(s, z), a(s, x)) for z, x in ("Dd", "Ff") for s in SHAPES))
 
 for _name in ("maximum", "minimum", "fmax", "fmin"):
     declare(

@@ -270,6 +270,216 @@ def written(change: Callable[[Any, Any], Any], shape: Any = (3,), source: str = 
         y = (np.arange(float(count)) if source == "plain" else np.resize(x, count) * 1.5).reshape(shape)
         before = y * 2
         out = change(y, x)
-        return [before, y, y * y, *([] if out is None else [out])]
+        return [before, y, y * y, *(out if isinstance(out, tuple) else [] if out is None else [out])]
 
     return program
+
+
+def assigned(index: Any, value: Any) -> Callable[[Any, Any], Any]:
+    return lambda y, x: y.__setitem__(index, value(x) if callable(value) else value)
+
+
+def augmented(y: Any, x: Any) -> None:
+    y += x[0]
+    y -= 1.0
+    y *= x[1]
+    y /= 2.0
+    y **= 2
+
+
+def floored(y: Any, x: Any) -> None:
+    y //= 0.5
+    y %= 3.0
+    y *= x[0] * x[0]
+
+
+def through(view: Callable[[Any], Any], value: Any = 7.5) -> Callable[[Any, Any], Any]:
+    """Write into a view, and write into the array and see the view change."""
+
+    def change(y: Any, x: Any) -> Any:
+        v = view(y)
+        v[...] = value if not callable(value) else value(x)
+        y.reshape(-1)[0] = x[2]
+        return v * 1.0
+
+    return change
+
+
+def swapped(y: Any, x: Any) -> None:
+    y[0], y[1] = y[1], y[0]
+
+
+def swapped_rows(y: Any, x: Any) -> None:
+    y[[0, 1]] = y[[1, 0]]
+
+
+def shaped(y: Any, x: Any) -> Any:
+    v = y[...]
+    v.shape = (3, 2)
+    v[1, 0] = x[0]
+    return v
+
+
+def shape_set(y: Any, x: Any) -> Any:
+    y.shape = (3, 2)
+    y[2] = x[0]
+    return y @ x[:2]
+
+
+def complex_parts(y: Any, x: Any) -> Any:
+    z = y + 1j * x[0]
+    z.real = x
+    z.imag[1] = x[2]
+    z.imag += 0.5
+    z.real[:2] *= 2.0
+    return z.real, z.imag, abs(z)
+
+
+def flat_iterated(y: Any, x: Any) -> Any:
+    total = 0.0
+    for v in y.flat:
+        total = total + v * v
+    y.flat = x[0]
+    y.flat[[0, 2]] = x[1], x[2]
+    return total, y.flat[1]
+
+
+def enumerated(y: Any, x: Any) -> None:
+    for k, row in enumerate(y):
+        row[0] = x[k]
+
+
+def by_nditer(y: Any, x: Any) -> None:
+    for k in np.ndindex(y.shape):
+        y[k] = y[k] * x[0]
+
+
+def split_in_place(y: Any, x: Any) -> None:
+    left, right = np.hsplit(y, [1])
+    left *= x[0]
+    right[0] = x[1]
+
+
+def no_write_through_a_copy(y: Any, x: Any) -> Any:
+    z = y[[0, 1]]
+    z[0] = x[0]
+    w = y.flatten()
+    w[:] = 0.0
+    return z
+
+
+SQUARE = (3, 3)
+WRITES: dict[str, Program] = {
+    "an element": written(assigned(0, lambda x: x[1])),
+    "a negative element": written(assigned(-1, 2.5)),
+    "a slice": written(assigned(slice(1, None), lambda x: x[:2])),
+    "a slice with a step": written(assigned(slice(None, None, 2), lambda x: x[0])),
+    "a reversed slice": written(assigned(slice(None, None, -1), lambda x: x)),
+    "everything": written(assigned(Ellipsis, lambda x: x * 2)),
+    "an element of a matrix": written(assigned((1, 2), lambda x: x[0]), (2, 3)),
+    "a row": written(assigned(1, lambda x: x), (2, 3)),
+    "a column": written(assigned((slice(None), 0), lambda x: x[:2]), (2, 3)),
+    "a block": written(assigned((slice(1, 3), slice(0, 2)), lambda x: x[:2]), SQUARE),
+    "a new axis": written(assigned((None, 0), lambda x: x[:1])),
+    "an ellipsis in the middle": written(assigned((0, Ellipsis, 1), lambda x: x[0]), (2, 2, 2)),
+    "a list": written(assigned([0, 2], lambda x: x[:2])),
+    "an array of indices": written(assigned(np.array([2, 0]), 5.0)),
+    "repeated indices": written(assigned([0, 1, 0], lambda x: x)),
+    "repeated indices of an array": written(assigned(np.array([[0, 0], [1, 0]]), lambda x: x[:2])),
+    "traced indices": written(lambda y, x: y.__setitem__(np.argsort(x), x)),
+    "a traced index": written(lambda y, x: y.__setitem__(np.argmax(x), x[0])),
+    "a traced index in a tuple": written(lambda y, x: y.__setitem__((slice(None), np.argmax(x)), x[0]), (2, 3)),
+    "index arrays for two axes": written(assigned(([0, 1], [1, 0]), lambda x: x[:2]), (2, 3)),
+    "index arrays apart": written(assigned(([0, 1], slice(None), [1, 0]), lambda x: x[0]), (2, 2, 2)),
+    "ix_": written(lambda y, x: y.__setitem__(np.ix_([0, 2], [0, 1]), x[0]), SQUARE),
+    "a mask": written(lambda y, x: y.__setitem__(y > 1, x[0])),
+    "a mask and an array": written(lambda y, x: y.__setitem__(x > 1, x[x > 1] * 2)),
+    "a mask of the rows": written(lambda y, x: y.__setitem__(x > 1, 0.5), SQUARE),
+    "a mask and a column": written(lambda y, x: y.__setitem__((x > 1, 0), 0.5), SQUARE),
+    "a known mask": written(assigned(np.array([True, False, True]), lambda x: x[:2])),
+    "augmented": written(augmented),
+    "augmented floors": written(floored, source="plain"),
+    "an augmented element": written(lambda y, x: y.__setitem__(0, y[0] + x[0])),
+    "an augmented slice": written(lambda y, x: y[1:].__iadd__(x[1:])),
+    "augmented through repeated indices": written(lambda y, x: y.__setitem__([0, 0], y[[0, 0]] + x[:2])),
+    "augmented by a mask": written(lambda y, x: y.__setitem__(x > 1, y[x > 1] * 3.0)),
+    "add.at": written(lambda y, x: np.add.at(y, [0, 0, 2], x)),
+    "add.at of traced indices": written(lambda y, x: np.add.at(y, np.argsort(x) % 2, x)),
+    "add.at of a tuple": written(lambda y, x: np.add.at(y, ([0, 0], [1, 1]), x[:2]), (2, 3)),
+    "subtract.at": written(lambda y, x: np.subtract.at(y, [0, 0], x[:2])),
+    "multiply.at": written(lambda y, x: np.multiply.at(y, [0, 2], x[:2])),
+    "multiply.at with repeats": written(lambda y, x: np.multiply.at(y, [0, 0], x[:2])),
+    "divide.at with repeats": written(lambda y, x: np.divide.at(y, [0, 0], x[1:])),
+    "maximum.at with repeats": written(lambda y, x: np.maximum.at(y, [0, 0], x[:2])),
+    "negative.at": written(lambda y, x: np.negative.at(y, [0, 1])),
+    "out=": written(lambda y, x: np.multiply(y, x, out=y)),
+    "out= of a part": written(lambda y, x: np.add(x[:2], 1.0, out=y[1:])),
+    "out= by position": written(lambda y, x: np.sin(x, y)),
+    "out= of a reduction": written(lambda y, x: np.sum(np.outer(x, x), axis=0, out=y)),
+    "out= of a product": written(lambda y, x: np.matmul(np.outer(x, x), x, out=y)),
+    "out= of cumsum": written(lambda y, x: np.cumsum(x, out=y)),
+    "out= of clip": written(lambda y, x: np.clip(y, x[0], 2.0, out=y)),
+    "out= of concatenate": written(lambda y, x: np.concatenate([x[:1], x[1:]], out=y)),
+    "out= and where=": written(lambda y, x: np.exp(x, out=y, where=x > 1)),
+    "out= of two results": written(lambda y, x: np.divmod(x, 0.8, out=(y, np.zeros(3)))[1]),
+    "fill_diagonal": written(lambda y, x: np.fill_diagonal(y, x[0]), SQUARE),
+    "fill_diagonal by an array": written(np.fill_diagonal, SQUARE),
+    "fill_diagonal of a wide matrix": written(lambda y, x: np.fill_diagonal(y, x[1]), (2, 3)),
+    "fill_diagonal wrapped": written(lambda y, x: np.fill_diagonal(y, x[1], wrap=True), (5, 2)),
+    "put": written(lambda y, x: np.put(y, [0, 3], x[:2]), (2, 3)),
+    "put, wrapped": written(lambda y, x: np.put(y, [0, 7], x[:2], mode="wrap"), (2, 3)),
+    "the method put": written(lambda y, x: y.put([0, 1], x[1:])),
+    "putmask": written(lambda y, x: np.putmask(y, x > 1, x * 5)),
+    "place": written(lambda y, x: np.place(y, x > 1, [x[0]])),
+    "place of several values": written(lambda y, x: np.place(y, np.array([True, False, True]), x)),
+    "copyto": written(np.copyto),
+    "copyto where": written(lambda y, x: np.copyto(y, 5.0, where=x > 1)),
+    "put_along_axis": written(lambda y, x: np.put_along_axis(y, np.array([[0], [1]]), x[:1], 1), (2, 3)),
+    "put_along_axis of traced places": written(lambda y, x: np.put_along_axis(y, np.argsort(x), x, 0)),
+    "sort": written(lambda y, x: y.sort()),
+    "sort of rows": written(lambda y, x: y.sort(axis=0), SQUARE),
+    "sort of a slice": written(lambda y, x: y[1:].sort()),
+    "partition": written(lambda y, x: y.partition(1)),
+    "fill": written(lambda y, x: y.fill(x[0])),
+    "fill of a row": written(lambda y, x: y[0].fill(x[1]), (2, 3)),
+    "flat by an index": written(lambda y, x: y.flat.__setitem__(4, x[0]), (2, 3)),
+    "flat by a slice": written(lambda y, x: y.flat.__setitem__(slice(1, 4), x), (2, 3)),
+    "flat with a step": written(lambda y, x: y.flat.__setitem__(slice(None, None, 4), x[0]), SQUARE),
+    "flat, read and iterated": written(flat_iterated, (2, 3)),
+    "the shape": written(shape_set, (2, 3)),
+    "the shape of a view": written(shaped, (2, 3)),
+    "real and imaginary parts": written(complex_parts),
+    "a swap": written(swapped),
+    "a swap of rows": written(swapped_rows, (2, 3)),
+    "a reversal in place": written(lambda y, x: y.__setitem__(Ellipsis, y[::-1])),
+    "a shift onto itself": written(lambda y, x: y.__setitem__(slice(1, None), y[:-1])),
+    "through a slice": written(through(lambda y: y[1:])),
+    "through a slice of a slice": written(through(lambda y: y[::2][1:]), (5,)),
+    "through a row": written(through(lambda y: y[1], lambda x: x), (2, 3)),
+    "through reshape": written(through(lambda y: y.reshape(3, 2), lambda x: x[:2]), (2, 3)),
+    "through a transpose": written(through(lambda y: y.T, lambda x: x[:2]), (2, 3)),
+    "through ravel": written(through(np.ravel, lambda x: np.concatenate([x, x])), (2, 3)),
+    "through the method ravel": written(through(lambda y: y.ravel()), (2, 3)),
+    "through squeeze": written(through(lambda y: y.squeeze()), (1, 3)),
+    "through expand_dims": written(through(lambda y: np.expand_dims(y, 0), lambda x: x)),
+    "through swapaxes": written(through(lambda y: y.swapaxes(0, 1)[1:]), SQUARE),
+    "through moveaxis": written(through(lambda y: np.moveaxis(y, 0, -1)[0]), (2, 2, 2)),
+    "through rot90": written(through(lambda y: np.rot90(y)[0]), SQUARE),
+    "through flip": written(through(lambda y: np.flip(y)[:2], lambda x: x[:2])),
+    "through atleast_2d": written(through(np.atleast_2d, lambda x: x)),
+    "through a transposed slice of a reshape": written(through(lambda y: y.reshape(2, 3).T[1:]), (6,)),
+    "through an einsum diagonal": written(through(lambda y: np.einsum("ii->i", y), lambda x: x), SQUARE),
+    "through a reshape that copies": written(lambda y, x: y.T.reshape(-1).__setitem__(0, x[0]), (2, 3)),
+    "through newaxis": written(through(lambda y: y[:, None], lambda x: x[:, None])),
+    "through an iterator of rows": written(enumerated, SQUARE),
+    "through ndindex": written(by_nditer, (2, 2)),
+    "through hsplit": written(split_in_place, (2, 3)),
+    "through a list of parts": written(lambda y, x: next(p.fill(x[0]) for p in np.split(y, 3))),
+    "through asarray": written(through(lambda y: np.asarray(y))),
+    "through view": written(through(lambda y: y.view())),
+    "through real of a real array": written(through(lambda y: y.real)),
+    "not through a copy": written(no_write_through_a_copy),
+    "into plain numbers": written(assigned(slice(1, None), lambda x: x[0]), source="plain"),
+    "by a mask into plain numbers": written(lambda y, x: y.__setitem__(y > 0.5, x[0]), source="plain"),
+    "a cast of what is written": written(lambda y, x: y.astype(np.float32).__setitem__(0, x[0])),
+}  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.tracer.forms import CREATION
+from tests.tracer.forms import CREATION, WRITES
 from tests.tracer.test_right_or_refused import assert_same
 
 X = np.array([0.25, 2.0, 3.0])
@@ -19,6 +19,12 @@ def floats(results):
     arrays = [v if isinstance(v, np.ndarray) else np.asarray(v) for v in flat]
     assert all(a.dtype != object for a in arrays)
     return [a for a in arrays if a.dtype.kind in "fc"]
+
+
+def floats_of(results):
+    """The same of traced results."""
+    flat = list(results) if isinstance(results, (list, tuple)) else [results]
+    return [v for v in flat if v.dtype.kind in "fc"]
 
 
 def weights(k, a):
@@ -50,16 +56,29 @@ def check_derivatives(program, rel=1e-6):
     assert np.sum(gradient * v) == pytest.approx(expected, rel=rel, abs=1e-7)
 
 
-@pytest.mark.parametrize("program", CREATION.values(), ids=CREATION.keys())
-def test_a_form_of_creation_gives_what_numpy_gives(program):
+FORMS = {**CREATION, **{f"write: {name}": program for name, program in WRITES.items()}}
+
+
+@pytest.mark.parametrize("program", FORMS.values(), ids=FORMS.keys())
+def test_a_form_gives_what_numpy_gives(program):
     compiled = rg.jit(program)
     for x in (X, OTHER):
         assert_same(compiled(x), program(x.copy()))
 
 
-@pytest.mark.parametrize("name", CREATION)
-def test_a_form_of_creation_has_derivatives(name):
-    program = CREATION[name]
+@pytest.mark.parametrize("name", WRITES)
+def test_second_derivatives_of_writes_agree(name):
+    def total(x):
+        return sum(np.sum(np.real(a) ** 2 * weights(k, a)) for k, a in enumerate(floats_of(WRITES[name](x))))
+
+    forward = rg.jacfwd(rg.grad(total))(X)
+    np.testing.assert_allclose(forward, rg.jacrev(rg.grad(total))(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(forward, forward.T, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_has_derivatives(name):
+    program = FORMS[name]
     if floats(program(X.copy())):
         single = any(a.dtype == np.float32 for a in floats(program(X.copy())))
         check_derivatives(program, 1e-2 if single else 1e-6)
