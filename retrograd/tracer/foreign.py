@@ -73,14 +73,16 @@ ALTERNATIVES: dict[str, str] = {
 }
 
 
+TRACER = "retrograd.tracer.array"
 TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # as which a traced value passes
 
 
 class Called(NamedTuple):
-    """The function that a line calls: as it is written there, and its full name."""
+    """The function that a line calls: as it is written there, its full name, and whether an argument is traced."""
 
     text: str
     name: str
+    traced: bool
 
 
 def alternative(name: str) -> str | None:
@@ -113,10 +115,12 @@ def translated(fault: Exception) -> TracerConversionError | None:
     step = _users_step(fault.__traceback__)
     if step is None or isinstance(fault, Warning) or type(fault).__module__.partition(".")[0] == "jax":
         return None
+    if _source(step.tb_frame.f_code, step.tb_lasti, step.tb_frame.f_globals).startswith("raise"):
+        return None  # the user's own
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
     ours = "Tracer" in str(fault) and not isinstance(fault, AttributeError)
-    if not ours and not (instead and TYPES.search(str(fault))):
+    if not ours and not (instead and called and called.traced and TYPES.search(str(fault))):
         return None
     name = called.text if called else "this operation"
     said = " ".join(str(fault).split())
@@ -158,7 +162,19 @@ def _called(frame: FrameType, instruction: int) -> Called | None:
         return None
     names = _dotted(tree.func)
     full = names and _full_name(names, frame)
-    return Called(".".join(names), full) if names and full else None
+    if not names or not full:
+        return None
+    used = {node.id for part in (*tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Name)}
+    scope = {**frame.f_globals, **frame.f_locals}
+    return Called(".".join(names), full, any(_holds_traced(scope.get(name)) for name in used))
+
+
+def _holds_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_traced, value))
+    if isinstance(value, dict):
+        return any(map(_holds_traced, value.values()))
+    return type(value).__module__ == TRACER  # its class stands in a module that imports this one
 
 
 def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Traced values in the hands of other libraries: each call is refused by name, with what to do instead."""
 
-# ruff: noqa: NPY002, PLW0108, PTH123, SIM115 - they are written as users write them
+# ruff: noqa: NPY002, PLC3002, PLW0108, PTH123, SIM115 - they are written as users write them
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "scipy.sparse.csr_array": (lambda x: scipy.sparse.csr_array(np.outer(x, x)), "rg.lens"),
     "a function that was put away": (lambda x: softmax[0](x), "the NumPy function"),
     "scipy.stats.gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x), "rg.lens"),
-    "scipy.special.comb": (lambda x: scipy.special.comb(x, 2), "rg.lens"),
+    "scipy.special.perm": (lambda x: scipy.special.perm(x, 2), "rg.lens"),
 }  # fmt: skip
 
 UNTRACED_SCIPY: dict[str, tuple[Callable[[Any], Any], type[errors.RetrogradError]]] = {

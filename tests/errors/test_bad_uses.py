@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -122,6 +123,24 @@ def test_an_error_of_the_users_own_passes_unchanged():
             transform(f)(np.ones((3, 2)))
     with pytest.raises(MineErrorError):
         rg.vjp(f, np.ones(3))
+
+
+def test_a_foreign_error_that_is_not_about_a_traced_value_passes_unchanged():
+    plain = np.ones(2)
+
+    def of_a_set(x):
+        return json.dumps({"a": {1, 2}}), x
+
+    def of_a_plain_array(x):
+        return json.dumps(plain), x
+
+    def of_the_user(x):
+        raise ValueError(f"no Tracer can be {type(x)}")
+
+    for f, error in ((of_a_set, TypeError), (of_a_plain_array, TypeError), (of_the_user, ValueError)):
+        with pytest.raises(error) as caught:
+            rg.jit(f)(np.ones(2))
+        assert not isinstance(caught.value, errors.RetrogradError)
 
 
 def test_an_error_can_be_caught_in_the_traced_function():
