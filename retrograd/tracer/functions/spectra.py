@@ -10,6 +10,7 @@ from ...ir.types import Aval
 from ...ops.elementwise import cast
 from ...ops.linalg import factorizations, spectra
 from ..array import apply, apply_all, shadow_of
+from ..trace import unsupported
 from .matrices import adjoint, checked, inv
 from .norms import norm
 from .table import implements, lifted
@@ -29,6 +30,9 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 def _real_where_numpy_is(a: Any, w: Any, *vectors: Any) -> list[Any]:
     """Of a real matrix whose eigenvalues are all real NumPy's results are real."""
+    if a.dtype.kind != "c" and not w.const and not w.home.concrete:
+        what = "eigenvalues of a real matrix in a body or a branch: whether they are real depends on data"
+        raise unsupported(what, "make the matrix complex: a.astype(complex)")
     if a.dtype.kind == "c" or np.any(np.imag(w) != 0):
         return [w, *vectors]
     return [np.real(x) for x in (w, *vectors)]
