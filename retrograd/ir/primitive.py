@@ -228,6 +228,9 @@ class Registry(dict[str, Primitive]):
     def add(self, prim: Primitive) -> Primitive:
         if prim.name in self:
             raise InternalError(f"two primitives are called {prim.name}")
+        own = not isinstance(prim.code, str) or prim.code == prim.op or prim.code.startswith(f"{prim.ufunc}({{0}}")
+        if prim.ufunc and not own:  # out= is appended to a call of the ufunc, not to the code
+            raise InternalError(f"the code of {prim.name} is no call of {prim.ufunc}: leave the ufunc empty")
         self[prim.name] = prim
         return prim
 

@@ -64,6 +64,18 @@ def masked_number(m: Any) -> Any:
     return number
 
 
+def copied_from_a_row(m: Any) -> Any:
+    line = m[0] * 1.0
+    np.copyto(line, m[1:] * 0.5, where=line > 0)
+    return line
+
+
+def flattened(m: Any) -> Any:
+    flat = np.ravel(np.broadcast_to(m[0, :1], (2, 1)))
+    flat[0] += 1.0
+    return flat
+
+
 def wider_sum(x: Any) -> Any:
     out = np.zeros(7)
     np.sum(x, axis=0, out=out)
@@ -90,7 +102,8 @@ def wider_accumulate(x: Any) -> Any:
 
 PROGRAMS: list[tuple[Callable[[Any], Any], Any]] = [
     *((f, M) for f in (layout_of_take, layout_of_select, layout_of_joined, layout_of_gradient, layout_of_pad)),
-    (layout_of_scaled, M), (tiled, M), (masked_number, M), (wider_sum, SINGLE), (wider_mean, SINGLE),
+    (layout_of_scaled, M), (tiled, M), (masked_number, M), (copied_from_a_row, M), (flattened, M),
+    (wider_sum, SINGLE), (wider_mean, SINGLE),
     (wider_running_sum, SINGLE), (wider_accumulate, SINGLE),
     (lambda x: np.quantile(x, 0.3, axis=0), SINGLE), (lambda x: np.percentile(x, 30.0, axis=0), SINGLE),
     (lambda x: np.quantile(x, np.float64(0.3), axis=0), SINGLE), (lambda x: np.quantile(x, [0.3], axis=0), SINGLE),

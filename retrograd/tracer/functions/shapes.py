@@ -45,7 +45,8 @@ def ravel(a: Any, order: str = "C") -> Any:
     if order == "K" and isinstance(a.shadow, np.ndarray):  # as the elements lie in memory
         strides = [-abs(s) for s in a.shadow.strides]
         return reshape(transpose(a, tuple(int(k) for k in np.argsort(strides, kind="stable"))), (-1,))
-    return reshape(a, (-1,), "C" if order == "K" else order)
+    flat = reshape(a, (-1,), "C" if order == "K" else order)
+    return flat if shadow_of(flat).flags.c_contiguous else copy(flat)  # unlike reshape, it shows no stretched array
 
 
 def _permuting(function: Any) -> Any:

@@ -98,7 +98,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if where is True:
         put(dst, ..., src)
     else:
-        np.broadcast_to(shadow_of(src), dst.shape)  # NumPy's own error
+        np.copyto(np.empty(dst.shape, np.result_type(shadow_of(src))), shadow_of(src))  # NumPy's own error
+        extra = max(np.ndim(shadow_of(src)) - dst.ndim, 0)  # leading axes of length 1
+        src = src[(0,) * extra] if extra else src
         put(dst, ..., np.where(where, astype(src, dst.dtype), dst))
 
 
