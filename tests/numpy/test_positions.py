@@ -15,7 +15,8 @@ import pytest
 
 import retrograd as rg
 from tests.support.functions import assert_same, outcome
-from tests.support.table import LENGTHS, ROWS, Row
+from tests.support.table import LENGTHS, Row
+from tests.support.table_rows import ROWS
 
 NUMPYS_OWN = ("np.fft.fftfreq(4, s)", "np.fft.rfftfreq(4, s)")  # NumPy asks for the type of the number itself
 

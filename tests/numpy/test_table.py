@@ -11,7 +11,8 @@ import pytest
 
 import retrograd as rg
 from tests.support.functions import assert_same, outcome
-from tests.support.table import LENGTHS, ROWS, Row
+from tests.support.table import LENGTHS, Row
+from tests.support.table_rows import ROWS
 
 Array = np.ndarray[Any, Any]
 NORMAL, SINGLE, EMPTY = LENGTHS, dict.fromkeys(LENGTHS, 1), dict.fromkeys(LENGTHS, 0)

@@ -12,7 +12,8 @@ import pytest
 
 import retrograd as rg
 from tests.support.functions import outcome
-from tests.support.table import LENGTHS, ROWS, Row
+from tests.support.table import LENGTHS, Row
+from tests.support.table_rows import ROWS
 
 # What JAX does otherwise, or not at all; reasons stand in docs/edges.md where they are a matter of choice.
 OTHERWISE = {

@@ -8,7 +8,8 @@ from types import ModuleType
 
 import numpy as np
 
-from .table import ROWS, Row
+from .table import Row
+from .table_rows import ROWS
 
 HEAD = """# The table of NumPy
 
