@@ -14,7 +14,7 @@ from .table_rows import ROWS
 HEAD = """# The table of NumPy
 
 Every function of NumPy, `numpy.linalg` and `numpy.fft` and every member of `ndarray`, and what happens to it in a
-traced function. This page is made of the table that the tests run (`tests/support/table.py`): each call stands
+traced function. This page is made of the table that the tests run (`tests/support/table_rows.py`): each call stands
 there as it is tested, over the dtypes float16, float32, float64, complex64 and complex128 as far as NumPy takes
 them, and over arrays that are contiguous, without axes, empty, of size 1, broadcast, transposed, of negative
 stride, and read-only. Results, dtypes and shapes are NumPy's own; gradients have the dtypes and shapes of their
