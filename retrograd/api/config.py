@@ -26,7 +26,7 @@ from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
 from ..tracer.where import warn
-from .budgets import within_budgets
+from .budgets import budgets_for_loops, within_budget, within_budgets
 
 
 class Settings(NamedTuple):
@@ -110,7 +110,7 @@ class Config:
         def simplify(graph: Graph) -> Graph:
             return simplify_pass(graph, rules)
 
-        passes = (prune, lower, simplify, self.budget, self.checkpoint, own_outputs)
+        passes = (prune, lower, simplify, self.loops, self.budget, self.checkpoint, self.crossing, own_outputs)
         return _warned(pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1))
 
     def optimised_apart(self, head: Graph, outs: int, tail: Graph) -> tuple[Graph, Graph]:
@@ -133,6 +133,14 @@ class Config:
     def checkpoint(self, graph: Graph) -> Graph:
         """The pass, with statements that count where that is asked for."""
         return checkpoint_pass(graph, self.counters)
+
+    def loops(self, graph: Graph) -> Graph:
+        """In a gradient with a budget of its own, that budget for loops, if they need it."""
+        return budgets_for_loops(graph, lambda planned: own_outputs(self.checkpoint(self.budget(planned))))
+
+    def crossing(self, graph: Graph) -> Graph:
+        """In a gradient with a budget of its own, what fits is kept, and the rest computed again."""
+        return within_budget(graph, own_outputs)
 
     def budget(self, graph: Graph) -> Graph:
         """Plans in place of budgets, for what follows in the pipeline."""

@@ -17,6 +17,7 @@ from ..tracer.tree import children
 from ..tracer.where import user_site, warn
 from .compiled import Compiled, assembler, form_of
 from .functions.observed import FunctionCall, Observation, Observed, checked_form, observe, take_functions
+from .memory import bytes_of
 from .paths import Derived
 from .signature import Argnums, Call, Wanted, wanted
 
@@ -25,10 +26,12 @@ class Gradient(Compiled):
     """``grad`` and ``value_and_grad``."""
 
     def __init__(
-        self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool
-    ) -> None:
+        self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool,
+        memory: int | str | None,
+    ) -> None:  # fmt: skip
         super().__init__(function, "value_and_grad" if value else "grad", nan_safe=nan_safe)
         self.argnums, self.has_aux, self.fns, self.value = argnums, has_aux, checked_form(fns), value
+        self.memory = None if memory is None else bytes_of(memory)
 
     def take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         return take_functions(self.function, args, kwargs, self.argnums, self.fns)
@@ -51,7 +54,7 @@ class Gradient(Compiled):
             warn(what, IndependentOutputWarning)
         returned = self.value or self.has_aux
         keep = returned or bool(seen.sites)
-        graph = at_rest(value_and_grad_graph(simple, active, lin, keep), seen.deltas)
+        graph = at_rest(value_and_grad_graph(simple, active, lin, keep, self.memory), seen.deltas)
         n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
         results = assembler(recorded.out_spec, recorded.statics)
         with_value, plain = self.value, not isinstance(call, FunctionCall)
@@ -111,7 +114,7 @@ def _with_functions(
 
 def grad(
     function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
-    nan_safe: bool = False,
+    nan_safe: bool = False, memory: int | str | None = None,
 ) -> Any:  # fmt: skip
     """The gradient of a function with one output element.
 
@@ -125,7 +128,10 @@ def grad(
     With ``nan_safe`` a cotangent that is zero annihilates what it is multiplied with, be that infinite: a branch
     that ``np.where`` does not take then adds nothing to the gradient.
 
-    Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError.
+    ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, or
+    ``"available"``. What does not fit is computed again, also the states of loops that have no plan of their own.
+
+    Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError, MemoryBudgetError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
@@ -135,13 +141,13 @@ def grad(
     12.0
     """
     if function is None:
-        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe)
-    return Gradient(function, argnums, has_aux, fns, value=False, nan_safe=nan_safe)
+        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
+    return Gradient(function, argnums, has_aux, fns, value=False, nan_safe=nan_safe, memory=memory)
 
 
 def value_and_grad(
     function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
-    nan_safe: bool = False,
+    nan_safe: bool = False, memory: int | str | None = None,
 ) -> Any:  # fmt: skip
     """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
 
@@ -151,5 +157,5 @@ def value_and_grad(
     (0.0, 1.0)
     """
     if function is None:
-        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe)
-    return Gradient(function, argnums, has_aux, fns, value=True, nan_safe=nan_safe)
+        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
+    return Gradient(function, argnums, has_aux, fns, value=True, nan_safe=nan_safe, memory=memory)

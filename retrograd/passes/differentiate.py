@@ -8,19 +8,25 @@ from dataclasses import replace
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
+from ..ops.structural.region import turn
 from .inline import inline_into
 from .linearize import Linearized
 from .transpose import transpose_into
 
 
-def value_and_grad(graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True) -> Graph:
+def value_and_grad(
+    graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True, budget: int | None = None
+) -> Graph:
     """f(x...) → y, aux... becomes x... → y, aux..., x̄...: one cotangent per active input, of ȳ = 1.
 
-    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar.
+    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar. A
+    ``budget`` of bytes goes with a node that tells ``rematerialise`` where the adjoint begins.
     """
     b = Builder()
     args = b.share_inputs(lin.forward)
     results = inline_into(b, lin.forward, args)
+    if budget is not None:
+        b.emit(turn, (), {"budget": budget})
     outs, residuals = results[: len(graph.outputs)], results[len(graph.outputs) :]
     b.where = None
     seeds = [

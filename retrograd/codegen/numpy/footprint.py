@@ -17,6 +17,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ops.structural.host import called
 from .emitter import Emitter, Function, Scope
+from .layouts import copies
 
 STEADY = 8  # steps of a loop after which the next ones take no other memory
 
@@ -186,7 +187,8 @@ class _Sizes(Emitter):
             return prim.render(node, operands)
         if (holder := self.plan.into.get(out)) is not None:
             return self.name[holder]
-        if prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies:
+        view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
+        if view and prim.alias is not None and not copies(node, self.plan.order.producer):
             base = operands[prim.alias]
             return base if base.isidentifier() else "__block(0)"
         return self._block(out, node)

@@ -128,3 +128,9 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
 region: Primitive = primitive(
     "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
 )
+
+# where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it
+turn: Primitive = primitive(
+    "turn", lambda *, budget: (), multi=True, effect=True, final=True, run=lambda evaluate, node: (),
+    emit=lambda emitter, node, ins, outs: None,
+)  # fmt: skip
