@@ -450,3 +450,60 @@ def test_a_plan_that_cannot_be_followed_is_named_with_its_line() -> None:
     assert_same_bits(found, rg.grad(chosen(None))(H))
     with pytest.warns(rg.UnusedPlanWarning, match="use rg.vjp instead of rg.linearize"):
         rg.linearize(cell(rg.Snapshots(1)), W, H, XS[:3])
+
+
+def deep(outer: Any, middle: Any, inner: Any, kind: str) -> Function:
+    """Three loops in one another; the one in the middle is a scan, a while loop, or one of a traced length."""
+
+    def run(w: Any, h: Any, xs: Any) -> Any:
+        def step(c: Any) -> Any:
+            return rg.scan(lambda d, y: (np.sin(w @ d) + y * c, None), c, xs[:4], memory=inner)[0]
+
+        def turn(c: Any, x: Any) -> Any:
+            if kind == "scan":
+                c = rg.scan(lambda d, y: (step(d) * y, None), c, xs[:3], memory=middle)[0]
+            elif kind == "while":
+                c = rg.while_loop(lambda d: d[1] < 3.0, lambda d: (step(d[0]), d[1] + 1.0), (c, 0.0), memory=middle)[0]
+            else:
+                c = rg.fori_loop(np.sum(xs[:3] > -1e9).astype(int), lambda i, d: step(d) + 0.1 * i, c, memory=middle)
+            return c + x, np.sum(c)
+
+        last, ys = rg.scan(turn, h, xs, memory=outer)
+        return np.sum(last**2) + np.sum(np.sin(ys))
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["scan", "while", "traced"])
+def test_three_loops_in_one_another_follow_any_plans(kind: str) -> None:
+    args = (W, H, XS[:5])
+    expected = rg.value_and_grad(deep(None, None, None, kind), argnums=ALL)(*args)
+    two = rg.Snapshots(2)
+    for outer, middle, inner in itertools.product((None, two), repeat=3):
+        with rg.debug_counters() as counters:
+            found = rg.value_and_grad(deep(outer, middle, inner, kind), argnums=ALL)(*args)
+        assert_same_bits(found, expected)
+        assert (counters.advances > 0) == any((outer, middle, inner))
+        if inner and not outer and not middle:
+            runs = 5 * (3 if kind != "traced" else 9)
+            assert counters.advances == runs * binomial_advances(4, 2)
+
+
+def test_a_plan_inside_a_call_inside_a_loop() -> None:
+    def program(memory: Any, plan: Any) -> Function:
+        @rg.jit
+        def inner(w: Any, c: Any) -> Any:
+            last = rg.scan(lambda d, _: (np.sin(w @ d) + c * d, None), c, None, 5, memory=plan)[0]
+            for _ in range(6):
+                last = np.tanh(last) * c + np.cos(last)
+            return last
+
+        def run(w: Any, h: Any, xs: Any) -> Any:
+            return np.sum(rg.scan(lambda c, x: (inner(w, c) + x, None), h, xs, memory=memory)[0])
+
+        return rg.value_and_grad(run, argnums=ALL)
+
+    args = (W, H, XS[:6])
+    expected = program(None, None)(*args)
+    for memory, plan in itertools.product((None, rg.Snapshots(2), rg.Log()), (rg.Snapshots(1), rg.Periodic())):
+        assert_same_bits(program(memory, plan)(*args), expected)

@@ -141,6 +141,7 @@ class Emitter:
             self.line(f"{', '.join(names)} = {self.function(body)}({', '.join(arguments)})")
             return names
         used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
+        known = {v: self.name[v] for v in body.inputs if v in self.name}
         for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
             if i < bound or argument.isidentifier():
                 self.name[value] = argument
@@ -150,6 +151,9 @@ class Emitter:
         self.plan = self.plan.bodies[body]
         results = self.graph(self.plan)
         self.plan, self.where = outer, where
+        for value in body.inputs:  # another graph may have the very value, as a constant of its own
+            self.name.pop(value, None)
+        self.name.update(known)
         return results
 
     def dtype(self, dtype: np.dtype[Any]) -> str:

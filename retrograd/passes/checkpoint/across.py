@@ -11,6 +11,12 @@ from ...ir.graph import Graph, Value
 from ..inline import inline_into
 
 
+def of_tail(graph: Graph) -> Graph:
+    """The graph with nodes that say they belong to a tail; or, of such nodes, the graph as it was."""
+    nodes = tuple(replace(node, replica=-1 - node.replica) for node in graph.nodes)
+    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
+
+
 def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph], Graph]) -> tuple[Graph, Graph]:
     """Apply a pass to both graphs together.
 
@@ -21,21 +27,21 @@ def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph]
     b = Builder()
     found = inline_into(b, head, b.inputs_like(head.inputs))
     before, after = b.inputs_like(tail.inputs[:at]), b.inputs_like(tail.inputs[at + n :])
-    nodes = tuple(replace(node, replica=-1 - node.replica) for node in tail.nodes)
-    marked = Graph(tail.name, tail.inputs, nodes, tail.outputs)
-    rest = inline_into(b, marked, [*before, *found[outs:], *after])
+    rest = inline_into(b, of_tail(tail), [*before, *found[outs:], *after])
     joint = treat(b.graph("joint", [*found[:outs], *rest]))
 
     ours = tuple(node for node in joint.nodes if node.replica >= 0)
     theirs = tuple(replace(node, replica=-1 - node.replica) for node in joint.nodes if node.replica < 0)
+    constants = {v: node for node in ours if not node.inputs and not node.prim.effect for v in node.outputs}
     split = len(head.inputs), len(head.inputs) + len(before)
     h_in, b_in, a_in = joint.inputs[: split[0]], joint.inputs[split[0] : split[1]], joint.inputs[split[1] :]
     known: set[Value] = {*h_in, *(v for node in ours for v in node.outputs)}
     if any(v not in known for node in ours for v in node.inputs):
         raise InternalError(f"{head.name} reads results of {tail.name}")
     read = [*(v for node in theirs for v in node.inputs), *joint.outputs[outs:]]
-    crossing = list(dict.fromkeys(v for v in read if v in known))
+    copied = dict.fromkeys(constants[v] for v in read if v in constants)
+    crossing = list(dict.fromkeys(v for v in read if v in known and v not in constants))
     return (
         Graph(head.name, h_in, ours, (*joint.outputs[:outs], *crossing)),
-        Graph(tail.name, (*b_in, *crossing, *a_in), theirs, joint.outputs[outs:]),
+        Graph(tail.name, (*b_in, *crossing, *a_in), (*copied, *theirs), joint.outputs[outs:]),
     )

@@ -25,7 +25,7 @@ from ...ops.structural.unsweep import unsweep
 from ...ops.structural.while_loop import make_while, while_loop
 from ..inline import inline_into
 from ..prune import prune
-from .across import across
+from .across import across, of_tail
 from .placement import Placement, place, place_open
 from .taped import Again, Taped, is_loop, layout, length, operands, taken_apart
 
@@ -78,8 +78,11 @@ def _opened(graph: Graph) -> Graph:
         env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
         for node in graph.nodes:
             ins = [env[v] for v in node.inputs]
-            opened = _passes_stacks(node)
-            outs = inline_into(b, node.attrs["body"], ins) if opened else b.copy_node(node, [s.value for s in ins])
+            if _passes_stacks(node):
+                body: Graph = node.attrs["body"]
+                outs = inline_into(b, of_tail(body) if node.replica < 0 else body, ins)
+            else:
+                outs = b.copy_node(node, [s.value for s in ins])
             env.update(zip(node.outputs, outs, strict=True))
         graph = b.graph(graph.name, [env[v] for v in graph.outputs])
     return graph
@@ -101,8 +104,6 @@ def _readers(graph: Graph, loop: Node) -> list[Node]:
         consts, carry, _ = layout(node).operands(operands(node))
         if any(s in (*consts, *carry) for s in stacks):
             return []
-        if length(loop) < 0 and node.inputs[0] not in (*loop.outputs, *loop.inputs[:1]):
-            return []
     return readers
 
 
@@ -110,7 +111,7 @@ def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
     """Treat loops inside the bodies of two loops without a plan, of which the second reads the first's residuals."""
     pairs: dict[Node, Node] = {}
     for node in graph.nodes:
-        if node.prim is scan and not _limited(node) and limited(node.attrs["body"]):
+        if is_loop(node) and length(node) and not _limited(node) and limited(node.attrs["body"]):
             readers = _readers(graph, node)
             if len(readers) == 1 and readers[0] not in pairs.values():
                 pairs[node] = readers[0]
@@ -120,17 +121,16 @@ def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
     env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
     tails: dict[Node, tuple[Graph, list[Value], list[Symbol]]] = {}
     for node in graph.nodes:
-        b.where, parts = node.where, layout(node) if node.prim is scan else Layout(0, 0)
+        b.where, b.replica = node.where, node.replica
         if node in pairs:
             outs, tail, xs, stacks = _heads(node, pairs[node], treat, b, env)
             env.update(zip(outs[0], outs[1], strict=True))
             tails[pairs[node]] = tail, xs, stacks
         elif node in tails:
             tail, xs, stacks = tails[node]
-            consts, carry, _ = parts.operands(node.inputs)
-            operands = [*(env[v] for v in (*consts, *carry, *xs)), *stacks]
-            found = make_scan(b, tail, parts, operands, node.attrs["length"], node.attrs["reverse"])
-            env.update(zip(node.outputs, [x for group in found for x in group], strict=True))
+            consts, carry, _ = layout(node).operands(operands(node))
+            given = [*(env[v] for v in (*consts, *carry, *xs)), *stacks]
+            env.update(zip(node.outputs, _same_loop(b, node, tail, given, env), strict=True))
         else:
             env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
     return b.graph(graph.name, [env[v] for v in graph.outputs])
@@ -140,10 +140,10 @@ def _heads(
     node: Node, reader: Node, treat: Callable[[Graph], Graph], b: Builder, env: dict[Value, Symbol]
 ) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
     """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
-    parts, body, there = layout(node), node.attrs["body"], reader.attrs["body"]
+    body, there = node.attrs["body"], reader.attrs["body"]
     stacks = _stacks(node)
     made = dict(zip(node.outputs, body.outputs, strict=True))
-    xs = layout(reader).operands(reader.inputs)[2]
+    xs = layout(reader).operands(operands(reader))[2]
     x_in = layout(reader).operands(there.inputs)[2]
     from_here = [x in stacks for x in xs]
     rest = [not f for f in from_here]
@@ -158,9 +158,18 @@ def _heads(
         there.outputs,
     )
     head, tail = across(head, len(own), tail, at, treat)
-    found = make_scan(b, head, parts, [env[v] for v in node.inputs], node.attrs["length"], node.attrs["reverse"])
-    flat = [x for group in found for x in group]
+    flat = _same_loop(b, node, head, [env[v] for v in operands(node)], env)
     return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
+
+
+def _same_loop(b: Builder, node: Node, body: Graph, given: Sequence[Symbol], env: dict[Value, Symbol]) -> list[Symbol]:
+    """A loop like ``node`` with another body, and without a plan; its results."""
+    if node.prim is while_loop:
+        found = make_while(b, node.attrs["cond"], body, layout(node), given)
+    else:
+        n, count = length(node), env[node.inputs[0]] if length(node) < 0 else None
+        found = make_scan(b, body, layout(node), given, n, node.attrs["reverse"], count)
+    return [x for group in found for x in group]
 
 
 class _Rewriter:
@@ -209,16 +218,8 @@ class _Rewriter:
         elif back:
             results = self._open_sweep(loop, back[0], loop.step, self._given(node.inputs), node.attrs.get("cond"))
         else:
-            results = self._plain(node, loop.step, self._given(operands(node)))
+            results = _same_loop(self.b, node, self.treat(loop.step), self._given(operands(node)), self.env)
         self.env.update(zip((*carry, *arrays, *loop.once), results, strict=True))
-
-    def _plain(self, node: Node, step: Graph, given: list[Symbol]) -> list[Symbol]:
-        if node.prim is while_loop:
-            found = make_while(self.b, node.attrs["cond"], self.treat(step), layout(node), given)
-        else:
-            n, count = length(node), self.env[node.inputs[0]] if length(node) < 0 else None
-            found = make_scan(self.b, self.treat(step), layout(node), given, n, node.attrs["reverse"], count)
-        return [x for group in found for x in group]
 
     def _goes_back(self, loop: Taped, reader: Node) -> bool:
         return bool(loop.kept) and reader.attrs["reverse"] != loop.node.attrs.get("reverse", False)
