@@ -302,6 +302,9 @@ def _wrapped(
             view = Tracer(trace, shadow, base.storage, base, (prim, symbols[1:], attrs), where)
             view.symbol, view.version = out, base.storage.version
             return view
+        if isinstance(base, Tracer) and same_memory(shadow, base.shadow):  # what it shows is not this trace's to change
+            shadow = shadow.view()
+            shadow.flags.writeable = False
     return wrap(trace, out, shadow, where)
 
 

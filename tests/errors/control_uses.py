@@ -37,6 +37,35 @@ add_traced(
 )
 
 
+@bad(errors.ReadOnlyError)
+def a_branch_writes_into_a_view_of_what_is_outside():
+    def branch(x):
+        part = x[1:]
+
+        def write():
+            view = part[:1]
+            view += 1.0  # <-
+            return np.sum(view)
+
+        return rg.cond(x[0] > 0, write, lambda: 0.0)
+
+    rg.jit(branch)(X)
+
+
+@bad(errors.CapturedWriteError)
+def a_loop_writes_into_what_is_outside():
+    def loop(x):
+        y = x * 2
+
+        def body(i, c):
+            y[i] = c  # <-
+            return c
+
+        return rg.fori_loop(3, body, x[0]), y
+
+    rg.jit(loop)(X)
+
+
 @bad(errors.OptionError)
 def subgraph_of_a_negative_size():
     rg.subgraph(np.sin, inline=-1)  # <-
