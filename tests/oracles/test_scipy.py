@@ -76,6 +76,13 @@ def test_functions_agree_with_autograd(name: str) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+def test_the_incomplete_gamma_function_agrees_with_jax_in_its_first_argument() -> None:
+    a, x = np.meshgrid([1e-3, 0.5, 1.0, 3.0, 50.0, 3e3], [1e-8, 0.1, 1.0, 2.0, 12.0, 60.0, 2990.0, 3010.0])
+    ours = rg.grad(lambda a: np.sum(scipy.special.gammainc(a, x)))(a)
+    theirs = jax.grad(lambda a: jax.scipy.special.gammainc(a, x).sum())(a)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
 DENSITIES = {
     "norm": (), "t": (3.5,), "beta": (2.5, 1.7), "gamma": (2.2,), "chi2": (3.3,), "laplace": (), "expon": (),
     "uniform": (),

@@ -45,6 +45,7 @@ for _name in ("gammainc", "gammaincc"):
 for _name in ("gammaincinv", "gammainccinv"):
     declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
 declare("stdtr", binary(positive, normal, dtypes="d"))
+declare("gammainc_slope", binary(positive, positive, dtypes=REAL), binary(positive, between(3.0, 4.0), dtypes="d"))
 for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
     declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
 

@@ -1,4 +1,4 @@
-"""Gamma and beta functions, complete and incomplete."""
+"""Gamma and beta functions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
-from ..elementwise import function, lt, square, where
+from ..elementwise import function, lt, where
 from ..extrema import maximum, minimum
-from ..functions import cos, exp, log, log1p, sin
+from ..functions import cos, sin
 from .declare import real_only, special
-from .entropy import xlog1py, xlogy
 
 # Hurwitz' zeta function Σ (q + k)⁻ˢ, DLMF 25.11.17; SciPy's ufunc has a private name, its public function has two
 zeta: Primitive = primitive(
@@ -70,41 +69,3 @@ binom = special(
     push(lambda t, out, n, k: t * (out * (digamma(n + 1) - digamma(n - k + 1)))),
     push(lambda t, out, n, k: t * (out * (digamma(n - k + 1) - digamma(k + 1)))),
 )
-
-
-def _gamma_density(a: Symbol, x: Symbol) -> Any:
-    """The logarithm of xᵃ⁻¹ e⁻ˣ/Γ(a), DLMF 8.8.13."""
-    return xlogy(a - 1, x) - x - gammaln(a)
-
-
-def _beta_density(a: Symbol, b: Symbol, x: Symbol) -> Any:
-    """The logarithm of xᵃ⁻¹ (1 - x)ᵇ⁻¹/B(a, b), DLMF 8.17.1."""
-    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
-
-
-def _student_density(df: Symbol, t: Symbol) -> Any:
-    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
-    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
-
-
-def _incomplete_gamma(name: str, rule: Any) -> Primitive:
-    return special(name, Unknown(f"the first argument of scipy.special.{name}"), push(rule))
-
-
-def _incomplete_beta(name: str, rule: Any) -> Primitive:
-    unknown = Unknown(f"the first two arguments of scipy.special.{name}")
-    return special(name, unknown, unknown, push(rule))
-
-
-gammainc = _incomplete_gamma("gammainc", lambda t, out, a, x: t * exp(_gamma_density(a, x)))
-gammaincc = _incomplete_gamma("gammaincc", lambda t, out, a, x: -(t * exp(_gamma_density(a, x))))
-gammaincinv = _incomplete_gamma("gammaincinv", lambda t, out, a, y: t * exp(-_gamma_density(a, out)))
-gammainccinv = _incomplete_gamma("gammainccinv", lambda t, out, a, y: -(t * exp(-_gamma_density(a, out))))
-betainc = _incomplete_beta("betainc", lambda t, out, a, b, x: t * exp(_beta_density(a, b, x)))
-betaincc = _incomplete_beta("betaincc", lambda t, out, a, b, x: -(t * exp(_beta_density(a, b, x))))
-betaincinv = _incomplete_beta("betaincinv", lambda t, out, a, b, y: t * exp(-_beta_density(a, b, out)))
-betainccinv = _incomplete_beta("betainccinv", lambda t, out, a, b, y: -(t * exp(-_beta_density(a, b, out))))
-stdtr = special(
-    "stdtr", Unknown("the degrees of freedom of scipy.special.stdtr"),
-    push(lambda t, out, df, x: t * exp(_student_density(df, x))),
-)  # fmt: skip

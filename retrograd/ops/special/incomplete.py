@@ -1,0 +1,137 @@
+"""Incomplete gamma and beta functions, and the distribution of Student.
+
+The derivative of the incomplete gamma function by its first argument has no closed form. The series DLMF 8.7.1 left of
+max(a, 1), and the continued fraction of Legendre, DLMF 8.9.2, right of it are differentiated term by term; on either
+side all parts have one sign, so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.builder import Symbol
+from ...ir.primitive import Primitive, Unknown, primitive, push
+from ..batching import elementwise
+from ..elementwise import function, square
+from ..functions import exp, log, log1p
+from .declare import special
+from .entropy import xlog1py, xlogy
+from .gamma import betaln, digamma, gammaln
+
+STEPS = 20_000  # nan where as many do not suffice, which takes a first argument beyond ten millions
+
+SLOPE = f"""
+def gammainc_slope_by_series(a, x):
+    r, term, slope, total, slopes = a, np.ones(a.shape), np.zeros(a.shape), np.ones(a.shape), np.zeros(a.shape)
+    for step in range({STEPS}):
+        r = r + 1
+        slope = (slope - term / r) * (x / r)
+        term = term * (x / r)
+        total = total + term
+        slopes = slopes + slope
+        if np.all(np.abs(slope) <= 1e-17 * np.abs(slopes)):
+            break
+    scale = np.exp(a * np.log(x) - x - scipy.special.gammaln(a + 1))
+    unfinished = np.abs(slope) > 1e-14 * np.abs(slopes)
+    return np.where(unfinished, np.nan, scale * (slopes + (np.log(x) - scipy.special.digamma(a + 1)) * total))
+
+
+def gammainc_slope_by_fraction(a, x):
+    y, z = 1 - a, x - a + 2
+    p2, q2, p1, q1 = np.ones(a.shape), x, x + 1, z * x
+    dp2, dq2, dp1, dq1 = np.zeros(a.shape), np.zeros(a.shape), np.zeros(a.shape), -x
+    ratio, slope = p1 / q1, -p1 * dq1 / (q1 * q1)
+    done = np.zeros(a.shape, bool)  # each element stops by itself, whatever the others need
+    for step in range(1, {STEPS}):
+        y, z = y + 1, z + 2
+        p = p1 * z - p2 * (y * step)
+        q = q1 * z - q2 * (y * step)
+        dp = dp1 * z - p1 - dp2 * (y * step) + p2 * step
+        dq = dq1 * z - q1 - dq2 * (y * step) + q2 * step
+        better, steeper = p / q, (dp - p / q * dq) / q
+        change = np.where(done, 0.0, np.abs(better / ratio - 1) + np.abs(steeper / slope - 1))
+        ratio, slope = np.where(done, ratio, better), np.where(done, slope, steeper)
+        done = change <= 1e-15
+        if np.all(done):
+            break
+        size = np.where(np.abs(p) > 1e100, 1e-100, 1.0)
+        p2, q2, dp2, dq2 = p1 * size, q1 * size, dp1 * size, dq1 * size
+        p1, q1, dp1, dq1 = p * size, q * size, dp * size, dq * size
+    scale = np.exp(a * np.log(x) - x - scipy.special.gammaln(a))
+    found = -scale * (slope + (np.log(x) - scipy.special.digamma(a)) * ratio)
+    return np.where(done, found, np.nan)
+
+
+def gammainc_slope(a, x):
+    wide_a, wide_x = np.asarray(a, np.float64), np.asarray(x, np.float64)
+    found = np.where((wide_a > 0) & (wide_x >= 0), 0.0, np.nan)
+    left = (wide_a > 0) & (wide_x > 0) & ((wide_x <= 1) | (wide_x <= wide_a))
+    gone = (wide_x > 1e6) & (wide_x > 2 * wide_a)  # where the function is 1 to the last bit
+    right = (wide_a > 0) & (wide_x > 1) & (wide_x > wide_a) & ~gone
+    found[left] = gammainc_slope_by_series(wide_a[left], wide_x[left])
+    found[right] = gammainc_slope_by_fraction(wide_a[right], wide_x[right])
+    return np.asarray(found, np.asarray(x).dtype)[()]
+"""
+
+
+def _gamma_density(a: Symbol, x: Symbol) -> Any:
+    """The logarithm of xᵃ⁻¹ e⁻ˣ/Γ(a), DLMF 8.8.13."""
+    return xlogy(a - 1, x) - x - gammaln(a)
+
+
+def _beta_density(a: Symbol, b: Symbol, x: Symbol) -> Any:
+    """The logarithm of xᵃ⁻¹ (1 - x)ᵇ⁻¹/B(a, b), DLMF 8.17.1."""
+    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
+
+
+def _student_density(df: Symbol, t: Symbol) -> Any:
+    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
+    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
+
+
+def _slope_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
+    """The density times log x - ψ(a): the derivatives by both arguments commute."""
+    return t * (exp(_gamma_density(a, x)) * (log(x) - digamma(a)))
+
+
+gammainc_slope: Primitive = primitive(
+    "gammainc_slope", function, "gammainc_slope({0}, {1})", helper=SLOPE, batch=elementwise,
+    diff=(Unknown("the first argument of scipy.special.gammainc, twice"), push(_slope_push)),
+)  # fmt: skip
+
+gammainc = special(
+    "gammainc",
+    push(lambda t, out, a, x: t * gammainc_slope(a, x)),
+    push(lambda t, out, a, x: t * exp(_gamma_density(a, x))),
+)
+gammaincc = special(
+    "gammaincc",
+    push(lambda t, out, a, x: -(t * gammainc_slope(a, x))),
+    push(lambda t, out, a, x: -(t * exp(_gamma_density(a, x)))),
+)
+# the inverses: where P(a, x) = y stays the same, dx is -(∂P/∂a)/(∂P/∂x) da
+gammaincinv = special(
+    "gammaincinv",
+    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-_gamma_density(a, out))))),
+    push(lambda t, out, a, y: t * exp(-_gamma_density(a, out))),
+)
+gammainccinv = special(
+    "gammainccinv",
+    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-_gamma_density(a, out))))),
+    push(lambda t, out, a, y: -(t * exp(-_gamma_density(a, out)))),
+)
+
+
+def _incomplete_beta(name: str, rule: Any) -> Primitive:
+    unknown = Unknown(f"the first two arguments of scipy.special.{name}")
+    return special(name, unknown, unknown, push(rule))
+
+
+betainc = _incomplete_beta("betainc", lambda t, out, a, b, x: t * exp(_beta_density(a, b, x)))
+betaincc = _incomplete_beta("betaincc", lambda t, out, a, b, x: -(t * exp(_beta_density(a, b, x))))
+betaincinv = _incomplete_beta("betaincinv", lambda t, out, a, b, y: t * exp(-_beta_density(a, b, out)))
+betainccinv = _incomplete_beta("betainccinv", lambda t, out, a, b, y: -(t * exp(-_beta_density(a, b, out))))
+stdtr = special(
+    "stdtr", Unknown("the degrees of freedom of scipy.special.stdtr"),
+    push(lambda t, out, df, x: t * exp(_student_density(df, x))),
+)  # fmt: skip
