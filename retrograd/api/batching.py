@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ..ir.builder import Builder
 from ..ops.batching import lanes
 from ..ops.shape import move_axis
+from ..ops.structural.draw import draw
 from ..passes.batch import batch_into
 from ..tracer.array import shadow_of
 from ..tracer.record import Recorded
@@ -31,6 +32,7 @@ class Batched(Compiled):
     def __init__(self, function: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
         super().__init__(function, "vmap")
         self.in_axes, self.out_axes = in_axes, out_axes
+        self.shares_draws = False
 
     def axes(self, call: Call) -> list[int | None]:
         """The axis of lanes of each traced leaf, non-negative."""
@@ -71,6 +73,12 @@ class Batched(Compiled):
 
     def derive(self, recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
+        drawn = next((node for node in recorded.graph.nodes if node.prim is draw), None)
+        if drawn is not None and not self.shares_draws:
+            raise UnsupportedError(
+                "a draw under vmap: each lane would need numbers of its own", where=drawn.where,
+                remedy="draw outside, with an axis for the lanes, and map over it",
+            )  # fmt: skip
         b = Builder()
         inputs = []
         for value, axis in zip(recorded.graph.inputs, [*axes, *(None for _ in recorded.captures)], strict=True):
@@ -103,6 +111,13 @@ class Batched(Compiled):
     def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
         spread = prefix_leaves(self.out_axes, recorded.out_spec, "out_axes")
         return [axis for i, axis in enumerate(spread) if i not in recorded.statics]
+
+
+def over_basis(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``vmap`` over tangents or cotangents of one evaluation, which draws once for all of them."""
+    mapped = Batched(function, 0, 0)
+    mapped.shares_draws = True
+    return mapped
 
 
 def _is_axis(axis: Any) -> bool:

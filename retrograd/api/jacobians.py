@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
-from .batching import vmap
+from .batching import over_basis
 from .compiled import Composed
 from .gradients import grad
 from .points import jvp, vjp
@@ -58,7 +58,7 @@ def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., An
             def push(v: Any, i: int = i, rest: list[Any] = rest) -> Any:
                 return jvp(f, leaves, [*rest[:i], v, *rest[i + 1 :]])[1]
 
-            outs, spec = flatten(vmap(push)(_basis(x)))
+            outs, spec = flatten(over_basis(push)(_basis(x)))
             columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *np.shape(shadow_of(x)))) for o in outs])
         return unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
 
@@ -89,7 +89,7 @@ def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
             def pull(ct: Any, i: int = i, rest: list[Any] = rest) -> Any:
                 return pullback(unflatten(spec, [*rest[:i], ct, *rest[i + 1 :]]))
 
-            rows = vmap(pull)(_basis(y))
+            rows = over_basis(pull)(_basis(y))
             shape = np.shape(shadow_of(y))
             blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
         return unflatten(spec, blocks)

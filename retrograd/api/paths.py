@@ -17,6 +17,7 @@ from ..passes.linearize import Linearized
 from ..passes.paths import merge_paths
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
+from ..tracer.generators import repeatable
 from ..tracer.record import Recorded
 from ..tracer.where import warn
 from .config import config
@@ -100,7 +101,8 @@ class Paths:
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]
     ) -> Callable[[Compiled, Sequence[Any]], Any]:
-        run, single, several = executable.function, executable.single, len(assemblers) > 1
+        single, several = executable.single, len(assemblers) > 1
+        run = repeatable(executable.function, captures)
         assemble = assemblers[0]
 
         def follow(compiled: Compiled, leaves: Sequence[Any]) -> Any:

@@ -14,6 +14,7 @@ from ..errors import InternalError
 from ..ir.modules import SCIPY
 from ..ir.primitive import REGISTRY
 from ..ir.schedule import PLACERS
+from ..ops.structural.draw import DRAWS
 
 NODES = frozenset(
     [
@@ -24,7 +25,7 @@ NODES = frozenset(
     ]
 )  # fmt: skip
 HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
-METHODS = frozenset(
+METHODS = DRAWS | frozenset(
     {
         "T",
         "append",

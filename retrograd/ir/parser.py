@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ParseError
 from .graph import Graph, Node, Value
 from .primitive import REGISTRY, Arg
-from .types import DTYPES, PYTHON_DTYPES, Aval, Where
+from .types import DTYPES, GENERATOR, PYTHON_DTYPES, Aval, Where
 
 HEADER = re.compile(r"graph (?P<name>\S+?)\((?P<inputs>.*)\) \{$")
 NODE = re.compile(
@@ -46,6 +46,8 @@ def parse_type(text: str) -> Aval:
         return Aval((), DTYPES[match["base"]], "scalar", steps or None)
     if match and match["dims"] is None and match["base"] in PYTHON_DTYPES:
         return Aval((), PYTHON_DTYPES[match["base"]], "python", steps or None)
+    if text == "rng":
+        return GENERATOR
     raise ParseError(f"{text!r} is no type", remedy="write for example f64[3,2], f32[], f64 or float")
 
 

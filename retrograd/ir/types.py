@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy import generic, ndarray  # a name of the module is looked up by substitution in a trace
 
-Kind = Literal["array", "scalar", "python"]
+Kind = Literal["array", "scalar", "python", "generator"]
 
 DTYPE_NAMES: dict[np.dtype[Any], str] = {
     np.dtype(code): name
@@ -101,6 +101,8 @@ class Aval:
             name = PYTHON_NAMES[self.dtype.char]
         elif self.kind == "scalar":
             name = DTYPE_NAMES[self.dtype]
+        elif self.kind == "generator":
+            name = "rng"
         else:
             name = f"{DTYPE_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
         return name + "".join("*?" if n < 0 else f"*{n}" for n in self.steps or ())
@@ -110,6 +112,9 @@ class Aval:
 _of_numbers: dict[type, Aval] = {
     kind: Aval((), PYTHON_DTYPES[kind.__name__], "python") for kind in (bool, int, float, complex)
 }
+
+
+GENERATOR = Aval((), np.dtype(np.uint64), "generator")  # a source of random numbers, by reference
 
 
 def aval_of(value: object) -> Aval:
@@ -125,6 +130,8 @@ def aval_of(value: object) -> Aval:
         return next(_of_numbers[kind] for kind in (bool, int, float, complex) if isinstance(value, kind))
     elif isinstance(value, list) and value:
         return aval_of(value[0]).stacked(len(value))
+    elif isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return GENERATOR
     else:
         raise TypeError(f"{type(value).__name__} is no array or number")
     if aval.dtype not in DTYPE_NAMES:

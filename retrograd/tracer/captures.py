@@ -21,6 +21,7 @@ from ..errors import LeakedTracerError
 from ..ir.types import Where
 from .array import Tracer, enter
 from .bindings import Binding
+from .generators import GENERATORS, TracedGenerator, Watch
 from .interception import INTERCEPTION
 from .trace import CURRENT, Trace
 from .where import OURS, View
@@ -42,7 +43,9 @@ def following_captures(function: Function) -> Iterator[Function]:
     except BaseException:
         around.carry_back()
         raise
-    if left := around.carry_back():
+    left = around.carry_back()
+    around.watch.check()
+    if left:
         raise LeakedTracerError(
             f"the traced function leaves a traced value in {', '.join(left)}", where=next(iter(left.values())),
             remedy="return it: what is computed is known only when the compiled function runs",
@@ -98,6 +101,7 @@ class Surroundings:
         self._cells: dict[int, tuple[CellType, CellType, Any]] = {}  # a cell, its stand-in, what that held at first
         self._globals: dict[int, Globals] = {}
         self._copies: list[tuple[FunctionType, FunctionType]] = []
+        self.watch = Watch()
 
     def called(self, function: Function) -> Function:
         """The function to be traced; of a callable object, its method."""
@@ -119,6 +123,8 @@ class Surroundings:
         made = x
         if type(x) is np.ndarray and x.dtype.kind in "biufc":
             made = enter(self._trace, x, name)
+        elif isinstance(x, GENERATORS):
+            made = TracedGenerator(x, name)
         elif _is_copied(x):
             return self._copied(x)
         elif isinstance(x, MethodType):
@@ -139,6 +145,9 @@ class Surroundings:
     def _note_attributes(self, x: Any) -> None:
         names = getattr(x, "__dict__", None)
         if type(names) is dict and not isinstance(x, (type, FunctionType)) and not _of_library(x):
+            for value in list(names.values()):
+                if isinstance(value, GENERATORS):
+                    self.watch.add(value)
             found = [Binding(names, name, names[name]) for name in self._mentioned & names.keys()]
             self._trace.bindings.extend(found)
 
@@ -179,7 +188,7 @@ class Surroundings:
         except ValueError:  # it is yet to be filled
             return cell
         self.note(cell, "", value)
-        enters = type(value) is np.ndarray or _is_copied(value) or isinstance(value, (MethodType, partial))
+        enters = type(value) is np.ndarray or _is_copied(value) or isinstance(value, (MethodType, partial, *GENERATORS))
         stands = CellType() if enters or (callable(value) and INTERCEPTION.meaning(value) is not value) else cell
         self._cells[id(cell)] = (cell, stands, None if stands is not cell else value)
         return stands

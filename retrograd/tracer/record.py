@@ -16,6 +16,7 @@ from ..ops.structural.applied import marks
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
 from .foreign import translated
+from .generators import GENERATORS, capture_generator
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
 from .trace import CURRENT, Capture, Trace, owner, traceable
@@ -143,6 +144,8 @@ def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
         x = x.payload
     if isinstance(x, list):  # what a loop outside the trace kept for its derivative
         return trace.capture(x, aval)
+    if isinstance(x, GENERATORS):
+        return capture_generator(trace, x)
     return x if isinstance(x, Symbol) else symbol_in(trace, x)
 
 

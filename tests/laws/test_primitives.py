@@ -13,7 +13,7 @@ from tests.support.samples import SAMPLES, Sample
 
 over_primitives = pytest.mark.parametrize("name", sorted(name for name, prim in REGISTRY.items() if not prim.final))
 # Decisions of Python, which lanes take together or not at all: tests/control has their laws.
-DECISIONS = {"exit_if", "flatnonzero", "guard"}
+DECISIONS = {"draw", "exit_if", "flatnonzero", "guard"}
 MAPPED = sorted(name for name, prim in REGISTRY.items() if not prim.final and name not in DECISIONS)
 over_mapped = pytest.mark.parametrize("name", MAPPED)
 

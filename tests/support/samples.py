@@ -505,6 +505,11 @@ declare(
     case(lambda _: np.float64(2.5), kind="number", expected=2.5, lanes=False),
     case(a((4,)), kind="size", expected=4, lanes=False),
 )
+declare(  # of numbers that are the same at each run
+    "draw",
+    case(lambda _: np.random.default_rng(1), aval=I, method="integers", given=(7, 8), named=(("size", (3,)),)),
+    case(lambda _: np.random.default_rng(1), aval=N, method="integers", given=(7, 8), named=()),
+)
 declare("flatnonzero", case(lambda _: np.array([True, False, True]), aval=Aval((2,), np.dtype(np.int64))))
 declare(
     "exit_if",

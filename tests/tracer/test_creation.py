@@ -32,7 +32,7 @@ from retrograd.tracer.array import Tracer
 from retrograd.tracer.interception import INTERCEPTION, Substituted
 
 X = np.array([1.0, 2.0, 3.0])
-PLAIN = {"zeros": np.zeros, "eye": np.eye(2)}  # reached in no way that is followed
+PLAIN = {"zeros": np.zeros, "eye": np.eye(2), "rng": np.random.default_rng(0)}  # reached in no way that is followed
 
 CREATED: dict[str, Callable[[], Any]] = {
     "zeros": lambda: np.zeros(3),
@@ -329,7 +329,7 @@ def test_inside_a_trace_numpys_own_code_and_names_are_numpys():
         assert pickle.loads(pickle.dumps(PLAIN["zeros"])) is PLAIN["zeros"]
         assert pickle.loads(pickle.dumps(PLAIN["eye"])).sum() == 2.0
         assert copy.deepcopy(PLAIN["eye"]) is not PLAIN["eye"]
-        assert type(np.random.default_rng(0).normal(size=3)) is np.ndarray
+        assert type(PLAIN["rng"].normal(size=3)) is np.ndarray
         assert type(scipy.linalg.expm(PLAIN["eye"])) is np.ndarray
         assert scipy.optimize.brentq(lambda v: v - 0.5, 0, 1) == pytest.approx(0.5)
         assert repr(PLAIN["eye"]).startswith("array(")

@@ -1,8 +1,24 @@
 """Primitives with graphs inside, and the lists of steps that their residuals are."""
 
-from . import applied, call, cond, custom, guard, host, open_sweep, region, scan, stack, sweep, throw, unsweep, while_loop
+from . import (
+    applied,
+    call,
+    cond,
+    custom,
+    draw,
+    guard,
+    host,
+    open_sweep,
+    region,
+    scan,
+    stack,
+    sweep,
+    throw,
+    unsweep,
+    while_loop,
+)
 
 __all__ = [
-    "applied", "call", "cond", "custom", "guard", "host", "open_sweep", "region", "scan", "stack", "sweep", "throw",
-    "unsweep", "while_loop",
+    "applied", "call", "cond", "custom", "draw", "guard", "host", "open_sweep", "region", "scan", "stack", "sweep",
+    "throw", "unsweep", "while_loop",
 ]  # fmt: skip

@@ -1,0 +1,233 @@
+"""Random generators inside a trace: draws are recorded, and made anew at each call, in plain NumPy's stream.
+
+A generator that the function captures, and the hidden one behind ``np.random.normal``, are stood for by a
+TracedGenerator. While tracing it draws from a copy. One that is made inside from a seed gives the same numbers at each
+call, which are plain numbers. What draws in any other way is found by its state, and refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ir.types import aval_of
+from ..ops.structural.draw import DRAWS, draw
+from .array import Tracer, is_known, shadow_of, wrap
+from .creation import active_trace, array, fresh
+from .interception import substitutes
+from .trace import Capture, Trace, unsupported
+from .where import is_ours, user_site
+
+GENERATORS = (np.random.Generator, np.random.RandomState)
+# Draws whose parameters may be traced: the draw without them, and NumPy's formula for the one with them.
+LOCATED: dict[str, tuple[str, tuple[tuple[str, float], ...], Callable[..., Any]]] = {
+    "normal": ("standard_normal", (("loc", 0.0), ("scale", 1.0)), lambda z, loc, scale: loc + scale * z),
+    "uniform": ("random", (("low", 0.0), ("high", 1.0)), lambda u, low, high: low + (high - low) * u),
+    "exponential": ("standard_exponential", (("scale", 1.0),), lambda e, scale: scale * e),
+    "lognormal": ("standard_normal", (("mean", 0.0), ("sigma", 1.0)), lambda z, m, s: np.exp(m + s * z)),
+}
+_examples: WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]] = WeakKeyDictionary()
+
+
+def example_of(trace: Trace, generator: Any) -> Any:
+    """The copy that a trace and those inside of it draw from."""
+    while trace.parent is not None:
+        trace = trace.parent
+    known = _examples.setdefault(trace, {})
+    if id(generator) not in known:
+        known[id(generator)] = (generator, copy.deepcopy(generator))
+    return known[id(generator)][1]
+
+
+def capture_generator(trace: Trace, generator: Any, name: str | None = None) -> Symbol:
+    """A generator as a trailing input of a trace."""
+    found = trace.captures.get(id(generator))
+    if found is None:
+        symbol = trace.builder.input(aval_of(generator), name or "rng")
+        found = trace.captures[id(generator)] = Capture(generator, symbol, example_of(trace, generator))
+    return found.symbol
+
+
+class TracedGenerator:
+    """Stands for a generator inside a trace; ``made`` says that it was made there, from a seed."""
+
+    def __init__(self, generator: Any, name: str | None = None, made: bool = False) -> None:
+        self._generator, self._name, self._made = generator, name, made
+
+    @property  # type: ignore[misc]  # a class, for whoever asks
+    def __class__(self) -> type:
+        return TracedGenerator if is_ours(sys._getframe(1)) else type(self._generator)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "shuffle":
+            return self._shuffle
+        if name in DRAWS and hasattr(self._generator, name):
+            return partial(self._draw, name)
+        raise unsupported(
+            f"{name} of a random generator inside a traced function", "draw numbers there, and do the rest outside"
+        )
+
+    def _draw(self, method: str, *args: Any, **named: Any) -> Any:
+        if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
+            items = array(args[0])
+            return items[self._draw(method, len(items), *args[1:], **named)]
+        if method in LOCATED and any(isinstance(x, (Tracer, np.ndarray)) for x in (*args, *named.values())):
+            return self._located(method, *args, **named)
+        plain = tuple(map(_plain, args))
+        options = {key: _plain(x) for key, x in named.items()}
+        if self._made:
+            found = getattr(self._generator, method)(*plain, **options)
+            return fresh(found) if isinstance(found, np.ndarray) else found
+        trace = active_trace()
+        if not trace.concrete:
+            raise unsupported("a draw in the body of a loop or a branch", "draw all numbers before, and pass them in")
+        generator = capture_generator(trace, self._generator, self._name)
+        found = getattr(example_of(trace, self._generator), method)(*plain, **options)
+        trace.builder.where, hint = user_site()
+        out = draw(generator, aval=aval_of(found), method=method, given=plain, named=tuple(options.items()))
+        out.value.hint = hint
+        return wrap(trace, out, found, trace.builder.where)
+
+    def _located(self, method: str, *args: Any, **named: Any) -> Any:
+        standard, parameters, formula = LOCATED[method]
+        names = (*(name for name, _ in parameters), "size")
+        given = dict(zip(names, args, strict=False)) | named
+        values = [given.pop(name, default) for name, default in parameters]
+        size = given.pop("size", None)
+        if given or len(args) > len(names):
+            raise TypeError(f"{method}() got unexpected arguments")
+        shape = np.broadcast_shapes(*(np.shape(shadow_of(v)) for v in values))
+        size = shape if size is None else size
+        return formula(self._draw(standard, **({} if size == () else {"size": size})), *values)
+
+    def _shuffle(self, x: Any, axis: int = 0) -> None:
+        if axis:
+            raise unsupported("shuffle along another axis than the first", "shuffle the transpose")
+        x[...] = x[self._draw("permutation", len(x))]
+
+
+def _plain(x: Any) -> Any:
+    """A parameter as it stands in source: numbers, strings, dtypes and tuples of them."""
+    if isinstance(x, Tracer):
+        if not is_known(x):
+            raise unsupported(
+                "a parameter of a draw is traced", "draw from the standard distribution, and shift and scale that"
+            )
+        x = x.shadow
+    if isinstance(x, np.ndarray):
+        x = x.tolist()
+    if isinstance(x, (list, tuple)):
+        return tuple(map(_plain, x))
+    if isinstance(x, np.generic):
+        return x.item()
+    return np.dtype(x) if isinstance(x, type) else x
+
+
+def _made_inside(make: Callable[..., Any]) -> Callable[..., Any]:
+    def seeded(seed: Any = None) -> Any:
+        if isinstance(seed, TracedGenerator):
+            return seed
+        if isinstance(seed, GENERATORS):
+            return TracedGenerator(seed)
+        if seed is None:
+            raise unsupported(
+                "a generator that the system seeds is made inside a traced function, which makes it once",
+                "make it outside: the function may draw from generators that it captures",
+            )
+        return TracedGenerator(make(_plain(seed)), made=True)
+
+    return seeded
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise unsupported(f"np.random.{name} inside a traced function", "seed outside, before the call")
+
+    return refuse
+
+
+@substitutes("numpy.random")
+def _of_numpy(random: ModuleType) -> Mapping[str, Any]:
+    hidden = TracedGenerator(random.mtrand._rand)
+    methods = {name: partial(hidden._draw, name) for name in DRAWS if hasattr(random, name)}
+    made = {name: _made_inside(getattr(random, name)) for name in ("default_rng", "RandomState")}
+    return {**methods, **made, "shuffle": hidden._shuffle, "seed": _refused("seed"), "set_state": _refused("set_state")}
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+def state_of(generator: Any) -> Any:
+    """The state of a generator, comparable and restorable."""
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.get_state(legacy=False)
+
+
+def restore(generator: Any, state: Any) -> None:
+    """Set a generator back."""
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    else:
+        generator.set_state(state)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return all(_same(a[key], b[key]) for key in a)
+    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)
+
+
+class Watch:
+    """Generators that may be drawn from unseen: NumPy's hidden one, and attributes of objects that are read.
+
+    Of the hidden one nothing is known while other threads run, which may draw from it.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[int, tuple[Any, Any]] = {}
+        if threading.active_count() == 1:
+            self.add(np.random.mtrand._rand)
+
+    def add(self, generator: Any) -> None:
+        """Watch this one from now on."""
+        self._states.setdefault(id(generator), (generator, state_of(generator)))
+
+    def check(self) -> None:
+        """UnsupportedError if one has drawn; it is set back."""
+        moved = [(g, s) for g, s in self._states.values() if not _same(s, state_of(g))]
+        for generator, state in moved:
+            restore(generator, state)
+        if moved:
+            raise unsupported(
+                f"a {type(moved[0][0]).__name__} that the traced function reaches through an object or a library drew "
+                "numbers, which would be the same at each call",
+                "let the function name the generator itself, as a global, a closure or a default argument",
+            )
+
+
+def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[..., Any]:
+    """``run``, which draws from captured generators: where it raises, as at a missing path, they are set back."""
+    generators = [g for g in captures if isinstance(g, GENERATORS)]
+    if not generators:
+        return run
+
+    def again(*args: Any) -> Any:
+        before = [state_of(g) for g in generators]
+        try:
+            return run(*args)
+        except Exception:
+            for generator, state in zip(generators, before, strict=True):
+                restore(generator, state)
+            raise
+
+    return again

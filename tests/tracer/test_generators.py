@@ -1,0 +1,192 @@
+"""Random draws are recorded: anew at each call, in plain NumPy's stream, once each."""
+
+# ruff: noqa: NPY002 - the hidden generator, as users draw from it
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir.parser import parse
+from retrograd.ir.printer import to_text
+
+X = np.array([0.5, 2.0, 3.0])
+RNG = np.random.default_rng(0)
+
+
+def with_noise(x):
+    z = RNG.normal(size=3)
+    return np.sum((x + z) ** 2) * RNG.random()
+
+
+def of_a_default(x, rng=RNG):
+    return x * rng.standard_normal(3)
+
+
+def of_a_cell():
+    rng = RNG
+    return lambda x: x + rng.uniform(-1.0, 1.0, size=x.shape)
+
+
+def two_kinds(x):
+    k = RNG.integers(0, 3)
+    return x[k] * RNG.exponential(2.0) + RNG.poisson(3.0)
+
+
+def traced_parameters(x):
+    return RNG.normal(x, 0.5) + RNG.uniform(0.0, x[1]) + RNG.exponential(scale=x) + RNG.lognormal(x[0], 0.25, size=3)
+
+
+def picked(x):
+    return RNG.choice(x, 5), RNG.permutation(x), RNG.choice(4, 2, replace=False), RNG.permutation(3)
+
+
+def shuffled(x):
+    y = x.copy()
+    RNG.shuffle(y)
+    return y * x
+
+
+def decided(x):
+    return x * 2.0 if RNG.random() > 0.5 else x - RNG.normal()
+
+
+def by_decisions(x):
+    total = x * 0.0
+    while RNG.random() < 0.6:
+        total = total + RNG.normal() * x
+    return total
+
+
+def multivariate(x):
+    return RNG.multivariate_normal([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]]) * x[0] + RNG.dirichlet((1.0, 2.0))
+
+
+DRAWN = {
+    "a global": with_noise,
+    "a default": of_a_default,
+    "a cell": of_a_cell(),
+    "a partial": partial(lambda rng, x: x * rng.random(), RNG),
+    "integers and others": two_kinds,
+    "traced parameters": traced_parameters,
+    "choices and permutations": picked,
+    "a shuffle": shuffled,
+    "a decision": decided,
+    "decisions": by_decisions,
+    "of several dimensions": multivariate,
+}
+
+
+def runs(f, count=6):
+    """Results of several calls, from a known state on; and the state after them."""
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    return [f(X) for _ in range(count)], RNG.bit_generator.state
+
+
+@pytest.mark.parametrize("f", DRAWN.values(), ids=DRAWN.keys())
+def test_calls_draw_what_plain_numpy_draws(f):
+    expected, after = runs(f)
+    compiled = rg.jit(f)
+    for _ in range(2):
+        found, state = runs(compiled)
+        for a, b in zip(found, expected, strict=True):
+            for p, q in zip(a if isinstance(a, tuple) else [a], b if isinstance(b, tuple) else [b], strict=True):
+                np.testing.assert_allclose(p, q, rtol=1e-13)
+        assert state == after
+
+
+def test_a_derivative_draws_each_number_once():
+    plain, after = runs(with_noise, 3)
+    for transform in (rg.value_and_grad, lambda f: lambda x: (rg.jvp(f, (x,), (np.ones(3),))[0], None)):
+        found, state = runs(transform(with_noise), 3)
+        np.testing.assert_allclose([v for v, _ in found], plain)
+        assert state == after
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    gradient = rg.grad(with_noise)(X)
+    z, u = (r := np.random.default_rng(7)).normal(size=3), r.random()
+    np.testing.assert_allclose(gradient, 2 * (X + z) * u)
+    rg.hessian(with_noise)(X)
+
+
+def test_tracing_and_looking_draw_nothing():
+    before = RNG.bit_generator.state
+    text = to_text(rg.trace(with_noise)(X))
+    assert ": rng" in text
+    assert to_text(parse(text)) == text
+    assert "rng.normal(size=3)" in rg.grad(with_noise).source(X).replace("RNG", "rng")
+    assert RNG.bit_generator.state == before
+
+
+def test_a_compiled_function_inside_another_draws_anew_at_each_of_its_calls():
+    inner = rg.jit(lambda x: x * RNG.normal())
+
+    def f(x):
+        return inner(x) + inner(x) * 10.0
+
+    expected, after = runs(lambda x: (RNG.normal() + RNG.normal() * 10.0) * x)
+    found, state = runs(rg.jit(f))
+    np.testing.assert_allclose(found, expected)
+    assert state == after
+
+
+def test_numpys_hidden_generator_is_followed():
+    def f(x):
+        return np.random.normal(size=3) * x + np.random.rand() + np.random.randint(5)
+
+    compiled = rg.jit(f)
+    for g in (f, compiled):
+        np.random.seed(3)
+        found = [g(X) for _ in range(3)]
+        if g is f:
+            expected = found
+    np.testing.assert_allclose(found, expected)
+
+
+def test_a_generator_made_inside_from_a_seed_gives_the_same_each_time():
+    def f(x):
+        rng = np.random.default_rng(5)
+        noise = rng.normal(size=3)
+        noise[0] = x[0]
+        return noise * x * rng.normal(x, 1.0)
+
+    for x in (X, X * 2):
+        np.testing.assert_allclose(rg.jit(f)(x), f(x), rtol=1e-14)
+
+
+class Model:
+    def __init__(self):
+        self.rng = np.random.default_rng(1)
+
+    def noisy(self, x):
+        return x + self.rng.normal()
+
+
+REFUSED = {
+    "an attribute": (Model().noisy, "names? the generator|name the generator"),
+    "seeded by the system": (lambda x: np.random.default_rng().normal() * x, "make it outside"),
+    "a traced shape": (lambda x: RNG.gamma(x[0]) * x, "shift and scale"),
+    "a seed": (lambda x: np.random.seed(0) or x, "outside"),
+    "the state": (lambda x: RNG.bit_generator.state and x, "outside"),
+    "the body of a loop": (lambda x: rg.scan(lambda c, _: (c + RNG.normal(), None), x, None, 3)[0], "before"),
+    "lanes": (rg.vmap(lambda x: x * RNG.normal()), "axis for the lanes"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_followed_is_refused_and_changes_nothing(name):
+    f, remedy = REFUSED[name]
+    before = RNG.bit_generator.state
+    with pytest.raises(rg.UnsupportedError, match=remedy):
+        f(X) if name == "lanes" else rg.jit(f)(X)
+    assert RNG.bit_generator.state == before
+
+
+def test_the_class_of_a_generator_is_its_own():
+    def f(x):
+        assert isinstance(RNG, np.random.Generator)
+        return x * RNG.random()
+
+    rg.jit(f)(X)
