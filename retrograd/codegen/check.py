@@ -144,7 +144,7 @@ def check_source(source: str) -> None:
     Statements stand on one line each, and most differ in names and numbers only: each shape is parsed once.
     """
     for text in _schedules(len(PLACERS)) if "yield" in source else ():
-        source = source.replace(f"\n{text}\n", "\n")
+        source = f"\n{source}".replace(f"\n{text}\n", "\n")[1:]
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
     for line in source[docstring_end:].splitlines():
         code = line.partition("  # ")[0].strip()

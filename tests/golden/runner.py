@@ -26,6 +26,7 @@ from retrograd.ir.builder import Builder
 from retrograd.ir.dot import to_dot
 from retrograd.passes.absorb import absorb
 from retrograd.passes.batch import batch
+from retrograd.passes.checkpoint.sweeps import checkpoint
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.jvp import jvp
@@ -165,6 +166,7 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "inline": _inlined,
     "lower": lambda g, _: lower(g),
     "simplify": lambda g, step: simplify(g, step.rules),
+    "checkpoint": lambda g, _: checkpoint(g),
     "own_outputs": lambda g, _: own_outputs(g),
     "absorb": lambda g, _: absorb(g),
 }
@@ -461,6 +463,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "inline": _keeps,
     "lower": _keeps,
     "simplify": _simplifies,
+    "checkpoint": _keeps,
     "own_outputs": _owns,
     "absorb": _keeps_unverified,
     "source": _runs,
