@@ -18,7 +18,7 @@ from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in, wra
 from .creation import array, holds_tracers
 from .found import nonzero
 from .mutation import check_writable, make_traced, read, write
-from .trace import Trace, owner, unsupported
+from .trace import CURRENT, Trace, owner, unsupported
 from .ufuncs import as_operand, copy
 from .where import user_site
 
@@ -124,9 +124,28 @@ def _shadows(index: Any) -> Any:
     return shadow_of(index)
 
 
+def _within(x: Tracer, index: Any) -> Any:
+    """The index of the example values; where those are not meant, as in a branch that is not taken, within bounds."""
+    trace, found = CURRENT.get(), _shadows(index)
+    if trace is None or trace.concrete:
+        return found
+    try:
+        x.shadow[found]
+    except IndexError:
+        return _shadows(_first(index))
+    return found
+
+
+def _first(index: Any) -> Any:
+    """The index with zeros in place of traced numbers."""
+    if isinstance(index, (tuple, list)):
+        return type(index)(map(_first, index))
+    return np.zeros_like(index.shadow)[()] if is_traced(index) and index.dtype.kind in "iu" else index
+
+
 def get(x: Tracer, index: Any) -> Any:
     """``x[index]``."""
-    found = x.shadow[_shadows(index)]  # NumPy's own error for a bad index, on the user's line
+    found = x.shadow[_within(x, index)]  # NumPy's own error for a bad index, on the user's line
     at = Index(index, x)
     if at.basic:
         out = apply(ops.getitem, [x, *at.operands], index=shifted(at.parts, 1))
@@ -148,7 +167,7 @@ def put(x: Tracer, index: Any, value: Any) -> None:
     value = as_operand(value)
     if any(is_traced(i) and i.dtype == np.bool_ for i in items) and _put_where(x, items, value):
         return
-    x.shadow[_shadows(index)]  # NumPy's own error for a bad index
+    x.shadow[_within(x, index)]  # NumPy's own error for a bad index
     at = Index(index, x)
     trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
@@ -159,13 +178,13 @@ def put(x: Tracer, index: Any, value: Any) -> None:
 def _write(x: Tracer, index: Any, at: Index, value: Any, trace: Trace) -> None:
     trace.builder.where = user_site(3)[0]
     if x.const and at.known(value):
-        x.shadow[_shadows(index)] = shadow_of(value)
+        x.shadow[_within(x, index)] = shadow_of(value)
         x.storage.version += 1
         return
     make_traced(x)
-    aval = Aval(np.shape(x.shadow[_shadows(index)]), x.dtype)
+    aval = Aval(np.shape(x.shadow[_within(x, index)]), x.dtype)
     source = shadow_of(value)
-    x.shadow[_shadows(index)] = source
+    x.shadow[_within(x, index)] = source
     if np.ndim(source) > len(aval.shape):
         value = np.reshape(value, np.shape(source)[np.ndim(source) - len(aval.shape) :])
     v = cast_to(value, aval, trace)
@@ -181,7 +200,7 @@ def _write(x: Tracer, index: Any, at: Index, value: Any, trace: Trace) -> None:
 
 def add_at(x: Tracer, index: Any, value: Any) -> bool:
     """``np.add.at(x, index, value)``; without a value only whether it is known that no element is named twice."""
-    x.shadow[_shadows(index)]  # NumPy's own error for a bad index
+    x.shadow[_within(x, index)]  # NumPy's own error for a bad index
     at = Index(index, x)
     if value is None or at.empty is not None:
         return at.basic or at.unique
@@ -189,12 +208,12 @@ def add_at(x: Tracer, index: Any, value: Any) -> bool:
     check_writable(x, trace)
     trace.builder.where = user_site(2)[0]
     if x.const and at.known(value):
-        np.add.at(x.shadow, _shadows(index), shadow_of(value))
+        np.add.at(x.shadow, _within(x, index), shadow_of(value))
         x.storage.version += 1
         return True
     make_traced(x)
-    v = cast_to(value, Aval(np.shape(x.shadow[_shadows(index)]), x.dtype), trace)
-    np.add.at(x.shadow, _shadows(index), shadow_of(value))
+    v = cast_to(value, Aval(np.shape(x.shadow[_within(x, index)]), x.dtype), trace)
+    np.add.at(x.shadow, _within(x, index), shadow_of(value))
     if at.basic:
         write(x, ops.additem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
     else:
@@ -216,7 +235,7 @@ def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> bool:
     """``x[..., mask, ...] = value`` for a traced mask, if the value does not depend on how many it names."""
     k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
     mask, before, after = items[k], items[:k], items[k + 1 :]
-    x.shadow[_shadows(items)]  # NumPy's own error for a bad index
+    x.shadow[_within(x, items)]  # NumPy's own error for a bad index
     if not all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in (*before, *after)):
         return False
     full = (slice(None),) * (x.ndim - mask.ndim - sum(isinstance(i, (int, slice)) for i in (*before, *after)))

@@ -250,7 +250,7 @@ def chained_choices(ops: Any, x: Any, y: Any) -> Any:
     return ops.cond(q > 3, lambda: q + x, lambda: q * x)
 
 
-@program((V, np.int64(1)), (V, np.int64(7)), indexed=True)
+@program((V, np.int64(7)), (V, np.int64(1)), indexed=True)
 def a_branch_that_fails_where_it_is_not_taken(ops: Any, v: Any, n: Any) -> Any:
     return ops.cond(n < 3, lambda: v[n] * v[0], lambda: np.sum(v * v))
 
