@@ -1,15 +1,18 @@
-"""Linear equations of special forms, by SciPy: triangular, banded, and Sylvester's."""
+"""Linear equations of special forms, by SciPy: triangular, banded, Sylvester's; and LU factors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir.builder import Symbol
-from ..ir.primitive import Primitive, primitive, pull, push
+import numpy as np
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Node
+from ..ir.primitive import REGISTRY, Arg, Primitive, primitive, pull, push
 from ..ir.types import Aval
 from .batching import Flags, looped
-from .index import additem, getitem, setitem
+from .index import additem, gather, getitem, setitem
 from .linalg.solutions import lanes_as_columns
 from .shape import broadcast_to, reshape_to, swap, tril, triu
 
@@ -122,4 +125,56 @@ solve_sylvester: Primitive = primitive(
         push(lambda t, out, a, b, q: -solve_sylvester(a, b, out @ t)),
         pull(lambda ct, a, b, q: solve_sylvester(swap(a), swap(b), ct)),
     ),
+)  # fmt: skip
+
+
+# --- P A = L U, both triangles in one matrix, as LAPACK gives them
+
+ORDER = """
+def pivot_order(pivots):
+    order = np.arange(len(pivots))
+    for k in range(len(pivots)):
+        swapped = order[pivots[k]]
+        order[pivots[k]] = order[k]
+        order[k] = swapped
+    return order
+"""
+
+
+def _order_shape(pivots: Aval) -> Aval:
+    if pivots.ndim != 1 or pivots.dtype.kind != "i":
+        raise ValueError(f"{pivots} are no pivots")
+    return Aval(pivots.shape, np.dtype(np.int64))
+
+
+# which row of the matrix each row of the factors comes from
+pivot_order = primitive("pivot_order", _order_shape, "pivot_order({0})", helper=ORDER, batch=looped)
+
+
+def _lu_shape(a: Aval) -> tuple[Aval, ...]:
+    return matrix(a), Aval(a.shape[:1], np.dtype(np.int32))
+
+
+def _lu_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+    """F = L⁻¹ P dA U⁻¹ is divided: dL is L times its strict lower triangle, dU the rest times U."""
+    lu, pivots = b.copy_node(node, [args[0].value])
+    low, up = tril(lu, k=-1), triu(lu, k=0)
+    rows = gather(tans[0], pivot_order(pivots), index=(Arg(1), slice(None)))
+    half = solve_triangular(low, rows, lower=True, unit=True)
+    inner = swap(solve_triangular(swap(up), swap(half), lower=True, unit=False))
+    strict = tril(inner, k=-1)
+    return [lu, pivots], [low @ strict + strict + triu(inner, k=0) @ up, None]
+
+
+def _lu_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    inner = Builder()
+    one = inner.input(Aval(args[0].shape[1:], args[0].dtype))
+    body = inner.graph(prim.name, inner.emit(prim, [one.value], {}))
+    attrs = {"arrays": 2, "body": body, "carry": 0, "consts": 0, "length": size, "reverse": False}
+    return args[0].builder.emit(REGISTRY["scan"], [args[0].value], attrs), [True, True]
+
+
+lu_factor: Primitive = primitive(
+    "lu_factor", _lu_shape, "scipy.linalg.lu_factor({0})", multi=True, jvp=_lu_jvp, batch=_lu_batch,
+    fresh=lambda node: (0, 1),
 )  # fmt: skip

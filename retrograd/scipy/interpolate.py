@@ -55,6 +55,18 @@ def _evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     return np.transpose(out, (*range(n, n + axis), *range(n), *range(n + axis, np.ndim(out)))) if axis else out
 
 
+def _b_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    """A B-spline as the polynomials of its intervals."""
+    n, (columns, rest) = len(self.t) - self.k - 1, (self.c.reshape(len(self.c), -1).T, self.c.shape[1:])
+    inside = [j for j in range(self.k, n) if self.t[j + 1] > self.t[j]]
+    pieces = [_interpolate.PPoly.from_spline((self.t, c, self.k)).c[:, inside] for c in columns]
+    polynomials = np.stack(pieces, axis=-1).reshape(self.k + 1, len(inside), *rest)
+    knots = np.append(self.t[inside], self.t[n])
+    whole = _interpolate.PPoly.construct_fast(polynomials, knots, self.extrapolate, self.axis)
+    return _evaluated(whole, x, nu, extrapolate)
+
+
 @methods("scipy.interpolate")
 def _of_interpolate(interpolate: ModuleType) -> Iterable[Method]:
     yield Method(interpolate.PPoly, "__call__", answered(_evaluated))
+    yield Method(interpolate.BSpline, "__call__", answered(_b_spline))

@@ -14,17 +14,17 @@ import numpy as np
 
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
-from ..tracer.array import apply, shadow_of
+from ..tracer.array import apply, apply_all
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
-from .dispatch import double, inexact, known, rest_of, stands_for
+from .dispatch import double, inexact, rest_of, stands_for
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "logm", "lu_solve",
-    "norm", "pinv", "qr", "solve", "solve_banded", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
-    "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "logm",
+    "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve", "solve_banded", "solve_sylvester", "solve_triangular",
+    "sqrtm", "svd", "svdvals", "toeplitz",
 ]  # fmt: skip
 __getattr__ = rest_of("scipy.linalg")
 
@@ -111,15 +111,16 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     return solve_triangular(c, solve_triangular(c, b, first, lower), second, lower)
 
 
+@stands_for("scipy.linalg.lu_factor")
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return tuple(apply_all(equations.lu_factor, [_square(*_equal(a))]))
+
+
 @stands_for("scipy.linalg.lu_solve")
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     lu, pivots = lu_and_piv
-    if not known(pivots):
-        raise unsupported("scipy.linalg.lu_solve with traced pivots", "use np.linalg.solve")
-    (b,) = lifted(inexact(b))
-    order = np.arange(len(shadow_of(pivots)))
-    for k, p in enumerate(shadow_of(pivots)):
-        order[[k, p]] = order[[p, k]]
+    lu, pivots, b = lifted(lu, pivots, inexact(b))
+    order = apply(equations.pivot_order, [pivots])
     if trans == 0:
         return solve_triangular(lu, solve_triangular(lu, b[order], 0, lower=True, unit_diagonal=True))
     inner = solve_triangular(lu, solve_triangular(lu, b, trans), trans, lower=True, unit_diagonal=True)

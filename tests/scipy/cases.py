@@ -144,6 +144,11 @@ SPLINES = {
     "periodic CubicSpline": scipy.interpolate.CubicSpline(
         KNOTS, np.append(VALUES[0, :-1, 0], VALUES[0, 0, 0]), bc_type="periodic"
     ),
+    "BSpline": scipy.interpolate.make_interp_spline(KNOTS, VALUES[0, :, 0]),
+    "BSpline of columns": scipy.interpolate.make_interp_spline(KNOTS, VALUES, k=5, axis=1),
+    "periodic BSpline": scipy.interpolate.make_interp_spline(
+        KNOTS, np.append(VALUES[0, :-1, 0], VALUES[0, 0, 0]), bc_type="periodic"
+    ),
     "PchipInterpolator": scipy.interpolate.PchipInterpolator(KNOTS, VALUES[0, :, 0]),
 }
 for _name, _spline in SPLINES.items():
@@ -231,3 +236,5 @@ case("another branch of lambertw", lambda x: abs(scipy.special.lambertw(x, -1)),
 case("comb", lambda n, k: scipy.special.comb(n + 2.0, k), V, UNIT)
 case("comb with repetition", lambda n, k: scipy.special.comb(n + 2.0, k, repetition=True), V, UNIT)
 case("factorial", lambda x: scipy.special.factorial(x), V)
+case("lu_factor", lambda a: scipy.linalg.lu_factor(a)[0], SQUARE[::-1])
+case("lu_solve of traced factors", lambda a, b: scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b), SQUARE[::-1], V)

@@ -148,6 +148,7 @@ for _dtype in "dfD":
                 up=1,
             ),
         )
+    declare("lu_factor", case(_matrix(3, _dtype)))
     declare("solve_sylvester", case(_matrix(3, _dtype), _matrix(2, _dtype), a((3, 2), _dtype)))
 for _name, _dtypes in (("expm", "dD"), ("sqrtm", "dD"), ("logm", "d")):
     declare(_name, *(case(_matrix(2, t, 0.5)) for t in _dtypes))
@@ -173,3 +174,4 @@ for _method in ("odeint", "DOP853"):
 _known = (*_point[:2], a((2, 2)), _point[2])
 declare("ode_tangent", case(*_known, a((2,)), a("scalar"), **_attrs, method="odeint", active=(True,)))
 declare("ode_cotangent", case(*_known, a((2, 2)), **_attrs, method="odeint", active=(True,)))
+declare("pivot_order", case(lambda rng: np.array([2, 2, 3, 3], np.int32)))
