@@ -113,6 +113,8 @@ def array(
     like: Any = None,
 ) -> Any:  # fmt: skip
     """``np.array`` of numbers, arrays and tracers in nested lists."""
+    if copy is False and isinstance(obj, (list, tuple)):
+        np.array([0], copy=False)  # NumPy's own error
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 import retrograd as rg
 from retrograd import errors
-
 from tests.errors.bad_uses import bad
 
 TALL = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25]])

@@ -61,7 +61,9 @@ def _reduce(
     masked_or_begun = initial is not ABSENT or where is not True
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
         return into(_only(out), _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where))
-    a = a if dtype is None else as_dtype(a, np.dtype(dtype))
+    if dtype is not None:
+        ufunc.reduce(np.ones(1, a.dtype), dtype=dtype)  # NumPy's own error
+        a = as_dtype(a, np.dtype(dtype))
     options = {} if initial is ABSENT else {"initial": initial}
     return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...ops import reduce
 from ..array import apply
 from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_place, freedom, given, magnitude
-from .table import Axis, implements, into, truth
+from .table import Axis, implements, into, shadow_dtype, truth
 
 
 def _filled(a: Any, value: float, *others: Any) -> tuple[Any, Any]:
@@ -75,6 +75,7 @@ def nanargmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABS
 def nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = ABSENT, *, where: Any = ABSENT
 ) -> Any:
+    np.nanmean(np.zeros(1, shadow_dtype(a)), dtype=dtype)  # NumPy's own error
     filled, nan = _filled(a, 0, where)
     if nan is None:
         return np.mean(filled, axis, dtype, out, truth(keepdims), where=where)
@@ -87,6 +88,7 @@ def nanvar(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = ABSENT, *,
     where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
 ) -> Any:  # fmt: skip
+    np.nanvar(np.zeros(1, shadow_dtype(a)), dtype=dtype)  # NumPy's own error
     filled, nan = _filled(a, 0, where, mean)
     ddof = freedom(ddof, correction)
     if nan is None:

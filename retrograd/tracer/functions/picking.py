@@ -10,7 +10,6 @@ from ...ops import choice
 from ..array import Tracer, apply, shadow_of
 from ..creation import fresh
 from ..indexing import get, is_traced
-from ..trace import unsupported
 from ..ufuncs import as_operand, astype, copy
 from .places import at_places, plain
 from .shapes import broadcast_to, ravel, reshape
@@ -111,9 +110,9 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
 
 
 @implements(np.ravel_multi_index)
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     lines = lifted(*multi_index)
-    np.ravel_multi_index(tuple(x.shadow for x in lines), dims, mode)  # NumPy's own error
+    np.ravel_multi_index(tuple(x.shadow for x in lines), dims, mode, order)  # NumPy's own error
     modes = (mode,) * len(lines) if isinstance(mode, str) else mode
     sizes = np.atleast_1d(dims).tolist()
     total: Any = 0
@@ -123,9 +122,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 
 @implements(np.unravel_index)
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
     (rest,) = lifted(indices)
-    np.unravel_index(rest.shadow, shape)  # NumPy's own error
+    np.unravel_index(rest.shadow, shape, order)  # NumPy's own error
     found = []
     for n in np.atleast_1d(shape).tolist()[:: -1 if order == "C" else 1]:
         found.append(np.remainder(rest, n))

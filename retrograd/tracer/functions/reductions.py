@@ -214,6 +214,8 @@ def std(
     where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
 ) -> Any:  # fmt: skip
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if spread.dtype.kind != "f":
+        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
     return into(out, apply(reduce.root, [spread]))
 
 

@@ -18,7 +18,6 @@ from .shapes import ravel
 from .table import Axis, as_array, axis_of, implements, lifted, only_default
 
 
-
 def _line(a: Any, axis: Axis) -> tuple[Any, int]:
     """The array and one of its axes; flat where there is none."""
     x = ravel(a) if axis is None else as_array(a)
@@ -72,15 +71,17 @@ def _kth(kth: Any) -> Any:
 
 
 @implements(np.partition)
-def partition(a: Any, kth: Any, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
+def partition(a: Any, kth: Any, axis: Axis = -1, kind: Any = "introselect", order: Any = None) -> Any:
     only_default("partition", order=(order, None))
+    np.partition(np.zeros(1), 0, kind=kind)  # NumPy's own error
     x, k = _line(a, axis)
     return apply(ops.partition, [x], axis=k, kth=_kth(kth))
 
 
 @implements(np.argpartition)
-def argpartition(a: Any, kth: Any, axis: Axis = -1, kind: str = "introselect", order: Any = None) -> Any:
+def argpartition(a: Any, kth: Any, axis: Axis = -1, kind: Any = "introselect", order: Any = None) -> Any:
     only_default("argpartition", order=(order, None))
+    np.argpartition(np.zeros(1), 0, kind=kind)  # NumPy's own error
     x, k = _line(a, axis if a.ndim else None)
     return apply(ops.argpartition, [x], axis=k, kth=_kth(kth))
 

@@ -88,7 +88,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, str):
         raise unsupported("np.histogram with bins that an estimator chooses", "give the number of bins, or their edges")
     if np.ndim(shadow_of(bins)):
-        return bins
+        edges = as_operand(bins)
+        if np.any(edges[1:] < edges[:-1]):  # decided at each call; on the examples it was NumPy's own error
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return edges
     (x,) = lifted(a)
     if range is not None:
         first, last = range
@@ -128,6 +131,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     one, several = lifted(element, test_elements)
+    np.isin(one.shadow, several.shadow, kind=kind)  # NumPy's own error
     several = np.reshape(several, (-1,))
     found = np.any(np.equal(np.expand_dims(one, -1), several), axis=-1)
     found = np.logical_not(found) if invert else found
