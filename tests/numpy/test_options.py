@@ -74,3 +74,36 @@ def test_each_option_is_right_or_refused(row):
         except Exception as fault:
             fault.add_note(f"{code} with {name}={value!r}: {found!r}")
             raise
+
+
+SMOOTH = [row for row in ROWS if row.derivative == "any order" and options(row)]
+STEPS = ("dtype", "casting", "ord")  # integers and narrow floats; 'ord' of a norm where singular values coincide
+
+
+@pytest.mark.parametrize("row", SMOOTH, ids=[row.code for row in SMOOTH])
+def test_each_option_has_derivatives(row):
+    for name, value in options(row):
+        code = f"lambda {', '.join(row.arguments)}: {row.code[:-1]}, {name}=value)"
+        program = eval(code, {"np": np, "value": value})
+        args = row.arrays("d", LENGTHS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outs = outcome(program, args)
+            if name in STEPS or isinstance(outs, type) or isinstance(outcome(rg.jit(program), args), type):
+                continue
+
+            def floats(*args, program=program):
+                found = plain(program(*args))
+                return [y for y in (found if isinstance(found, tuple) else (found,)) if _floating(y)]
+
+            if not all(np.all(np.isfinite(y)) for y in floats(*args)):
+                continue  # the mean of nothing
+            try:
+                rg.check_grads(floats, tuple(args), order=1)
+            except Exception as fault:
+                fault.add_note(f"{code} with {name}={value!r}")
+                raise
+
+
+def _floating(y: Any) -> bool:
+    return not isinstance(y, (tuple, bool, int)) and np.result_type(y).kind in "fc"
