@@ -30,10 +30,12 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """
     arrays: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= NODES:
-        smaller = _rolled(graph, arrays)
-        if smaller is graph:
+        known = len(arrays)
+        smaller = prune(_rolled(graph, arrays))
+        if len(smaller.nodes) >= len(graph.nodes):  # as where all steps of a loop are read one by one
+            del arrays[known:]
             break
-        graph = prune(smaller)
+        graph = smaller
     return graph, arrays
 
 

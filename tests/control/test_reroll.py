@@ -293,3 +293,11 @@ def test_ten_thousand_iterations(program: Callable[..., Any], monkeypatch: pytes
     compiled = rg.jit(program)
     np.testing.assert_equal(_leaves(compiled(*args)), _leaves(program(*args)))
     assert len(compiled.graph(*args).nodes) < 100
+
+
+def test_steps_that_are_read_one_by_one_are_rolled_once():
+    """The results of a loop as single numbers are as many nodes as the loop had: rolling these again ends nowhere."""
+    f = rg.jit(lambda x: np.sum(np.array([3.0 * np.sin(v) for v in x])))
+    x = np.linspace(0.0, 1.0, 700)
+    np.testing.assert_allclose(f(x), np.sum(3.0 * np.sin(x)), rtol=1e-13)
+    np.testing.assert_allclose(rg.grad(f)(x), 3.0 * np.cos(x), rtol=1e-13)

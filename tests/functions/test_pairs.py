@@ -373,3 +373,47 @@ def test_nothing_of_a_recording_is_kept():
     np.testing.assert_array_equal(df.pairs[0][1], np.full(5000, 6.0))
     gc.collect()
     assert gone[0]() is None
+
+
+@pytest.mark.parametrize("n", [5, 1000])
+def test_calls_in_a_long_loop_of_python_are_one_block_as_well(n):
+    c = 3.0
+    xs = np.linspace(0.0, 1.0, n)
+
+    def f(y):
+        return c * np.sin(y)
+
+    df, dx = pairs(lambda f, xs: sum(map(f, xs)), f, xs)
+    assert len(df.blocks) == (1 if n == 1000 else n)
+    np.testing.assert_array_equal([x for x, _ in df.pairs], xs)
+    assert df.pull_into(f)["c"] == pytest.approx(np.sum(np.sin(xs)), rel=1e-12)
+    np.testing.assert_allclose(dx, c * np.cos(xs), rtol=1e-12)
+
+
+def test_calls_of_long_loops_keep_their_order():
+    xs = np.linspace(0.1, 1.0, 300)
+
+    def run(f):
+        y = np.zeros(300)
+        for k in range(300):
+            y[k] = f(xs[k] * 0.5) + f(xs[k])
+            y[k] *= 2.0
+        for k in range(1, 300):
+            y[k] += f(y[k - 1] * 0.1)
+        return np.sum(y)
+
+    (df,) = pairs(run, np.sin)
+    assert len(df.blocks) < 20
+    np.testing.assert_allclose([x for x, _ in df.pairs], seen_by_python(run, np.sin), rtol=1e-14)
+
+
+def test_forms_of_calls_are_kept_apart_in_loops():
+    def run(f, x):
+        for k in range(600):
+            x = f(k % 3, x) if k % 5 else f(True, x)
+        return x
+
+    df, _ = pairs(run, lambda n, x: np.sin(x) + 0.01 * n, 0.5)
+    seen = seen_by_python(lambda f: run(f, 0.5), lambda n, x: np.sin(x) + 0.01 * n)
+    assert [(type(n), n) for (n, _), _ in df.pairs] == [(type(n), n) for n, _ in seen]
+    np.testing.assert_allclose([x for (_, x), _ in df.pairs], [x for _, x in seen], rtol=1e-14)

@@ -444,10 +444,10 @@ declare(
 # Of a marked call only results are differentiated: the derivative in its arguments is refused, so these are integers.
 declare(
     "applied",
-    case(ints(5, (3,)), a((3,)), args=1, axes=0, call=0, key=1),
-    case(ints(5, ()), a((3,)), a("scalar"), a((2,), "D"), args=1, axes=0, call=2, key=1),
-    case(ints(5, (2, 3)), ints(5, (2,)), a((2, 2), "f"), args=2, axes=1, call=0, key=3),
-    case(a((3,)), args=0, axes=0, call=0, key=1),
+    case(ints(5, (3,)), a((3,)), args=1, axes=0, call=0, key=1, nth=0),
+    case(ints(5, ()), a((3,)), a("scalar"), a((2,), "D"), args=1, axes=0, call=2, key=1, nth=0),
+    case(ints(5, (2, 3)), ints(5, (2,)), a((2, 2), "f"), args=2, axes=1, call=0, key=3, nth=0),
+    case(a((3,)), args=0, axes=0, call=0, key=1, nth=0),
 )
 declare(
     "custom_jvp",

@@ -24,8 +24,10 @@ from ...tracer.where import user_site
 from ..lens_node import by_host
 from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
 from .blocks import Block
-from .closures import Fn, as_mapping, converted, is_function, register_function_container
+from .closures import Fn, Same, as_mapping, converted, is_function, register_function_container
 from .cotangent import FunctionCotangent
+
+SEVERAL = 16  # forms of calls that are compared, so that calls of one form share it
 
 _number = itertools.count(1)
 HOMES: WeakValueDictionary[int, Trace] = WeakValueDictionary()  # where each function value may be called
@@ -40,13 +42,28 @@ class Form:
     results: Spec
     active: tuple[int, ...]
 
+    def equals(self, other: Form) -> bool:
+        """Whether both take and give the same; fixed arguments are compared as by templates of functions."""
+        alike = (self.args, self.results, self.active) == (other.args, other.results, other.active)
+        fixed = [{i: Same(x) for i, x in form.fixed.items()} for form in (self, other)]
+        return alike and fixed[0] == fixed[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The calls of one function value: its ``key`` in the marks, and the form of each."""
+    """The calls of one function value: its ``key`` in the marks, and the forms that calls have."""
 
     key: int
     forms: list[Form] = field(default_factory=list)
+    count: Iterator[int] = field(default_factory=itertools.count)
+
+    def form(self, form: Form) -> int:
+        """The number of a form; equal ones share it, so that calls in a loop are alike."""
+        for i, known in enumerate(self.forms[:SEVERAL]):
+            if known.equals(form):
+                return i
+        self.forms.append(form)
+        return len(self.forms) - 1
 
     def block(self, site: Site, outputs: Sequence[Any], cts: Sequence[Any]) -> Block:
         """What one call was given, and the cotangents of its results."""
@@ -103,8 +120,8 @@ class FunctionValue:
         active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
         if not active or STOPPED.get():
             return unflatten(out_spec, results)
-        attrs = {"args": len(operands), "axes": 0, "call": len(self.calls.forms), "key": self.calls.key}
-        self.calls.forms.append(Form(spec, fixed, out_spec, active))
+        call, nth = self.calls.form(Form(spec, fixed, out_spec, active)), next(self.calls.count)
+        attrs = {"args": len(operands), "axes": 0, "call": call, "key": self.calls.key, "nth": nth}
         operands += [symbol_in(trace, results[i]) for i in active]
         trace.builder.where = where
         marked = trace.builder.emit(applied, [s.value for s in operands], attrs)

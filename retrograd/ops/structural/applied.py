@@ -16,7 +16,7 @@ from ...ir.types import Aval
 from ..batching import Flags, lanes
 
 
-def _shape(*avals: Aval, key: int, call: int, args: int, axes: int) -> tuple[Aval, ...]:
+def _shape(*avals: Aval, key: int, call: int, nth: int, args: int, axes: int) -> tuple[Aval, ...]:
     if not 0 <= args < len(avals) or any(a.ndim < axes for a in avals):
         raise ValueError(f"a call with {args} arguments over {axes} axes of lanes has not {len(avals)} operands")
     return avals[args:]
@@ -61,6 +61,6 @@ def marks(graph: Graph) -> frozenset[int]:
     return graph.once("marks", look)
 
 
-# key: the function value that is called; call: which of its calls; args: how many operands are arguments, the rest
-# are results; axes: how many leading axes of all of them are lanes of vmap.
+# key: the function value that is called; call: the form of the call; nth: what keeps equal calls from becoming one;
+# args: how many operands are arguments, the rest are results; axes: how many leading axes of all are lanes of vmap.
 applied: Primitive = primitive("applied", _shape, multi=True, run=_run, lower=_lower, jvp=_jvp, batch=_batch)
