@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..codegen.numpy.footprint import peak_bytes
-from ..errors import MemoryBudgetError
+from ..codegen.numpy.footprint import Undecided, peak_bytes
+from ..errors import MemoryBudgetError, OptionError
 from ..ir.graph import Graph, Node
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
@@ -32,8 +32,14 @@ def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
         budget = node.attrs["memory"][1]
         longest[budget] = max(longest.get(budget, 1), node.attrs["length"])
     chosen: dict[int, Plan] = dict.fromkeys(longest, ("snapshots", 1))
-    for budget in sorted(longest):
-        chosen[budget] = _best(graph, finish, budget, longest[budget], chosen)
+    try:
+        for budget in sorted(longest):
+            chosen[budget] = _best(graph, finish, budget, longest[budget], chosen)
+    except Undecided:
+        raise OptionError(
+            "the memory of this function depends on its data, so that a loop in it can have no budget in bytes",
+            where=loops[0].where, remedy="give that loop rg.Snapshots(c)",
+        ) from None  # fmt: skip
     return _planned(graph, chosen)
 
 

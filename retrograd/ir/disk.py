@@ -21,7 +21,7 @@ from ..errors import SnapshotError
 KINDS = ("array", "scalar", "python")
 NAME = "state-{}.npy"
 CHECKSUM = 32  # bytes at the end of a file
-CHUNK = 2**20
+CHUNK = 2**16
 OPENED: ContextVar[list[Disk] | None] = ContextVar("retrograd_disks", default=None)
 
 

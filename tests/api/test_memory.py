@@ -217,3 +217,34 @@ def test_the_search_for_slots_finds_the_most_that_fit(state: int, base: int) -> 
 
             assert most_slots(peak, budget, n) == min((budget - base) // state, n - 1)
             assert len(calls) <= 8
+
+
+def test_where_the_data_choose_the_larger_way_counts() -> None:
+    def loss(memory: Any) -> Function:
+        def run(u: Any) -> Any:
+            def body(c: Any, _: Any) -> Any:
+                return rg.cond(np.sum(c) > 0, lambda c: np.sin(np.exp(-c * c) * np.cos(c) + c), np.sin, c), None
+
+            return np.sum(rg.scan(body, u, None, 10, memory=memory)[0])
+
+        return rg.grad(run)
+
+    u = U[:200, :200]
+    for plan in (None, rg.Snapshots(2)):
+        f = loss(plan)
+        assert predicted(f, u) == f.plan(u).peak_bytes
+        peaks = [measured(f, sign * np.abs(u) - 0.1 * sign) for sign in (1.0, -1.0)]
+        assert max(peaks) <= predicted(f, u) + PYTHON
+    f = loss("6 MB")
+    assert predicted(f, u) <= 6_000_000
+    assert measured(f, np.abs(u)) <= 6_000_000 + PYTHON
+
+
+def test_a_loop_beside_one_of_unknown_length_has_no_budget() -> None:
+    def loss(u: Any) -> Any:
+        v = rg.scan(lambda c, _: (np.sin(c), None), u, None, 5, memory="1 MB")[0]
+        return rg.while_loop(lambda c: c < 10.0, lambda c: c * 2.0, np.sum(v**2) + 1.0)
+
+    with pytest.raises(rg.OptionError, match="depends on its data") as caught:
+        rg.grad(loss)(U)
+    assert caught.value.where is not None

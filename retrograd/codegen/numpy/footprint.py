@@ -6,9 +6,9 @@ as many bytes as its result has. Python's own reference counts then say what liv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,8 +29,14 @@ class Undecided(Exception):  # noqa: N818 - not an error: the data decide how mu
 class Meter:
     """Counts the bytes that live, and the most that lived at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, decisions: Sequence[bool] = (True,)) -> None:
         self.live = self.peak = 0
+        self.decisions, self.asked = decisions, 0
+
+    def decide(self) -> bool:
+        """What is assumed where the data decide between two ways."""
+        self.asked += 1
+        return self.decisions[self.asked % len(self.decisions)]
 
     def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
         """A block, made with so many bytes of workspace; the label says by which operation."""
@@ -45,8 +51,8 @@ class Meter:
 class History(Meter):
     """Keeps the course over time, and what lived at the peak."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, decisions: Sequence[bool] = (True,)) -> None:
+        super().__init__(decisions)
         self.course: list[int] = []
         self.blocks: dict[int, tuple[int, int]] = {}
         self.at_peak: list[tuple[int, int]] = []  # bytes and label
@@ -90,9 +96,19 @@ class Block:
         return self.meter.new(self.nbytes)
 
     def __bool__(self) -> bool:
+        return self.meter.decide()
+
+    def __eq__(self, _: object) -> bool:
+        return self.meter.decide()
+
+    def __ne__(self, _: object) -> bool:
+        return not self.meter.decide()
+
+    def __index__(self) -> int:
         raise Undecided
 
-    __index__ = __int__ = __len__ = __bool__
+    __int__ = __len__ = __index__
+    __hash__ = object.__hash__
 
 
 class _Arrays:
@@ -169,6 +185,8 @@ class _Sizes(Emitter):
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
+        if prim.name in ("while_loop", "open_sweep"):  # how often they run depends on data
+            raise Undecided
         if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
             node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
         if prim.multi and prim.emit is None:
@@ -232,11 +250,10 @@ def _scratch(node: Node) -> int:
 def peak_bytes(plan: Plan) -> int:
     """The most bytes of arrays that a call of the generated module holds at once, inputs not counted.
 
-    Raises ``Undecided`` where that depends on data.
+    Where the data choose between two ways, it is the largest of the peaks for some courses of such choices.
+    Raises ``Undecided`` where the number of steps of a loop depends on data.
     """
-    meter = Meter()
-    _run(plan, meter, _Sizes)
-    return meter.peak
+    return _largest(plan, Meter, _Sizes)[0].peak
 
 
 class Course(NamedTuple):
@@ -248,12 +265,25 @@ class Course(NamedTuple):
 
 
 def course_of(plan: Plan) -> Course:
-    """The course of memory through all steps. Raises ``Undecided`` where it depends on data."""
-    history = History()
-    labels = _run(plan, history, _InFull)
+    """The course of memory through all steps, the largest one as for ``peak_bytes``. Raises ``Undecided``."""
+    history, labels = _largest(plan, History, _InFull)
     known: list[tuple[int, Value | None, Node | None]]
     known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
     return Course(history.peak, history.course, known)
+
+
+M = TypeVar("M", bound=Meter)
+DECISIONS = ((True,), (False,), (True, False), (False, True))  # a way not taken may leave names that live on
+
+
+def _largest(plan: Plan, meter: type[M], emitter: type[_Sizes]) -> tuple[M, list[tuple[Value, Node]]]:
+    most = meter(DECISIONS[0])
+    labels = _run(plan, most, emitter)
+    for decisions in DECISIONS[1:] if most.asked else ():
+        other = meter(decisions)
+        _run(plan, other, emitter)
+        most = max(most, other, key=lambda m: m.peak)
+    return most, labels
 
 
 def _run(plan: Plan, meter: Meter, emitter: type[_Sizes]) -> list[tuple[Value, Node]]:
