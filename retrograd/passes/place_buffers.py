@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.plan import Plan
+from .disjoint import disjoint
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
@@ -92,7 +93,7 @@ class _Placer:
             return False
         if node.prim.name == "scatter_add" and any(self.root(v) is root for v in node.inputs if v is not base):
             return False
-        views = self.live(root, i)
+        views = [v for v in self.live(root, i) if not self._beside(v, node)]
         if sum(v.aval.nbytes for v in views) >= base.aval.nbytes:
             return False
         if any(v in self.into or self.parent.get(v) is None for v in views):
@@ -101,6 +102,25 @@ class _Placer:
         for view in views:
             self.members[view] = [view]
             self.owned.add(view)
+        return True
+
+    def _beside(self, view: Value, write: Node) -> bool:
+        """Whether a view shows other elements of its storage than a write changes."""
+        made = self.made.get(view)
+        if made is None or made.prim.name != "getitem" or write.prim.name not in {"setitem", "additem"}:
+            return False
+        base, shown = write.inputs[0], made.inputs[0]
+        if not (self._whole(base) and self._whole(shown)):
+            return False
+        return disjoint(made.attrs["index"], write.attrs["index"], base.aval.shape)
+
+    def _whole(self, value: Value) -> bool:
+        """Whether a value is laid out as its storage is: no view of it."""
+        while value in self.parent and value not in self.copies:
+            node = self.made.get(value)
+            if node is None or node.prim.alias is not None:
+                return False
+            value = self.parent[value]
         return True
 
     def _reusable(self, i: int, node: Node) -> Value | None:
