@@ -16,6 +16,7 @@ from ...ir.primitive import REGISTRY, literal
 from ...ir.schedule import PLACERS
 from ...ir.types import Where
 from ..names import Names
+from .workspaces import workspaces
 
 HELPER = re.compile(r"^def (\w+)", re.MULTILINE)
 DEEPEST = 18
@@ -84,6 +85,8 @@ class Emitter:
         self.scope = scope
         self.names = Names(scope.names.used)
         self.name: dict[Value, str] = {}
+        self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
+        self.at_work: set[Value] = set()
         self.lines: list[Line] = []
         self.depth = 1
         self.where: Where | None = None
@@ -114,6 +117,20 @@ class Emitter:
     def steps(self, start: str, stop: str) -> str:
         """What a loop over steps of which only the last state matters runs over."""
         return f"range({start}, {stop})"
+
+    @contextmanager
+    def working(self, body: Graph) -> Iterator[None]:
+        """Statements inside repeat ``body``: large storage that a step needs for itself alone is made before them."""
+        outer = self.work, self.at_work
+        found = workspaces(self.plan.bodies[body])
+        names = {value: self.fresh("work") for value in found}
+        for value, name in names.items():
+            self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
+        self.work, self.at_work = {**self.work, **names}, self.at_work.union(*found.values())
+        yield
+        self.work, self.at_work = outer
+        if names:
+            self.line(f"del {', '.join(names.values())}")
 
     @contextmanager
     def loop(self, condition: Graph, arguments: Sequence[str]) -> Iterator[None]:
@@ -193,12 +210,17 @@ class Emitter:
             text = self._expression(node, operands)
             self.line(f"{self.assign(node.out)} = {text}")
 
+    def storage(self, out: Value) -> str | None:
+        """The name of the storage that a value is computed into, if there is some for it."""
+        holder = self.plan.into.get(out)
+        return self.name[holder] if holder is not None else self.work.get(out)
+
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
-        holder = self.plan.into.get(out)
-        if holder is not None:
+        storage = self.storage(out)
+        if storage is not None:
             call = f"{prim.ufunc}({', '.join(operands)})" if prim.ufunc else prim.render(node, operands)
-            return f"{call[:-1]}, out={self.name[holder]})"
+            return f"{call[:-1]}, out={storage})"
         if prim.name == "pow" and operands[0].startswith("-"):
             operands = [f"({operands[0]})", *operands[1:]]
         text = prim.render(node, operands, prim.op)
@@ -226,7 +248,7 @@ class Emitter:
         return not all(self._literal_here(user, k, made) for user, k in _uses(graph, const.out))
 
     def _free(self, values: Sequence[Value]) -> None:
-        names = dict.fromkeys(self.name[v] for v in values if v in self.name)
+        names = dict.fromkeys(self.name[v] for v in values if v in self.name and v not in self.at_work)
         if names:
             self.line(f"del {', '.join(names)}")
 

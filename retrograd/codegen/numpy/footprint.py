@@ -203,8 +203,8 @@ class _Sizes(Emitter):
         prim, out = node.prim, node.out
         if out.aval.steps is not None:
             return prim.render(node, operands)
-        if (holder := self.plan.into.get(out)) is not None:
-            return self.name[holder]
+        if (storage := self.storage(out)) is not None:
+            return storage
         view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
         if view and prim.alias is not None and not copies(node, self.plan.order.producer):
             base = operands[prim.alias]

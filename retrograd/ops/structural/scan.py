@@ -105,9 +105,9 @@ def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> Non
     made = emitter.plan.order.producer
     counts = [v in made and made[v].prim is step_numbers for v in parts.operands(counted(node, node.inputs)[1])[2]]
     hints = picked([v.hint for v in parts.operands(node.attrs["body"].inputs)[2]], counts)
-    t = emitter.fresh(next(iter(hints), "t"))
+    t = emitter.fresh(next(iter(hints), None) or "t")
     steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
-    with emitter.block(f"for {t} in {steps}:"):
+    with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
         names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
         k_new, y_t, s_t = parts.results(results)
