@@ -19,7 +19,7 @@ from ..ir.types import Aval, Where, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from .foreign import refusal
 from .mutation import make_traced, read, set_shape
-from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner, unsupported
+from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
 from .where import is_ours, user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -143,11 +143,6 @@ class Tracer:
         if isinstance(self.shadow, np.ndarray):
             raise TypeError("unhashable type: 'numpy.ndarray'")
         return hash(self._decide("number", lambda x: x.item() if isinstance(x, np.generic) else x))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        if self.const:
-            return round(self.shadow) if digits is None else round(self.shadow, digits)
-        raise unsupported("round() of a traced value", "write it with other NumPy functions")
 
     def __format__(self, spec: str) -> str:
         if self.const or not spec:

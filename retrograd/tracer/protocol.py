@@ -131,6 +131,22 @@ def _item(self: Tracer, *index: Any) -> Any:
     return apply(cast, [element], aval=aval_of(self.dtype.type(0).item()))
 
 
+def _round(self: Tracer, digits: int | None = None) -> Any:
+    """``round(x)``: of a NumPy number as ``np.round``, without digits an int, which is decided here."""
+    if self.const:
+        return round(self.shadow) if digits is None else round(self.shadow, digits)
+    if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
+        raise unsupported("round() of a traced value that is no NumPy number", "use np.round")
+    return int(np.rint(self)) if digits is None else np.round(self, digits)
+
+
+def _contains(self: Tracer, item: Any) -> bool:
+    """``item in x``, which is decided here."""
+    if not isinstance(self.shadow, np.ndarray):
+        raise TypeError(f"argument of type {type(self.shadow).__name__!r} is not iterable")
+    return bool(np.any(self == item))
+
+
 def _tolist(self: Tracer) -> Any:
     return [_tolist(row) for row in self] if self.ndim else _item(self)
 
@@ -204,6 +220,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__float__": to_float,
     "__complex__": to_complex,
     "__copy__": copy,
+    "__contains__": _contains,
+    "__round__": _round,
     "__deepcopy__": lambda self, memo: copy(self),
     "reshape": _reshape,
     "transpose": _transpose,
