@@ -17,13 +17,6 @@ from .index import getitem, setitem
 from .shape import swap
 
 # of a real matrix that has no real one, SciPy gives a complex one: as np.log does of a negative number, nan here
-LOGM = """
-def real_logm(a):
-    found = scipy.linalg.logm(a)
-    if np.iscomplexobj(found) > np.iscomplexobj(a):
-        return np.full(a.shape, np.nan, a.dtype)
-    return found.astype(a.dtype)
-"""
 SQRTM = """
 def real_sqrtm(a):
     found = scipy.linalg.sqrtm(a)
@@ -32,29 +25,33 @@ def real_sqrtm(a):
     return found.astype(a.dtype)
 """
 # By square roots until the matrix is near 1, and Padé approximation in partial fractions there (Dieci, Morini and
-# Papini, Computational techniques for real logarithms of matrices, 1996): SciPy's logm takes a hundred times as long.
-LOGM_FRECHET = """
-def logm_frechet(a, e):
-    n = a.shape[0]
-    eye = np.eye(2 * n, dtype=a.dtype)
-    size = np.abs(e).max() + np.finfo(a.dtype).tiny
-    whole = eye * 0
-    whole[:n, :n] = a
-    whole[n:, n:] = a
-    whole[:n, n:] = e / size
-    factor = size
+# Papini, Computational techniques for real logarithms of matrices, 1996). SciPy's logm takes a hundred times as long,
+# and draws random numbers from NumPy's global generator.
+LOGM = """
+def real_logm(a):
+    eye = np.eye(len(a), dtype=a.dtype)
+    near, factor = a, 1.0
     for root in range(100):
-        if np.abs(whole - eye).sum(axis=0).max() < 0.25:
+        if np.abs(near - eye).sum(axis=0).max() < 0.25:
             break
-        whole = scipy.linalg.sqrtm(whole)
-        factor = factor * 2
-    if np.iscomplexobj(whole) > np.iscomplexobj(a):
+        near, factor = scipy.linalg.sqrtm(near), factor * 2
+    if np.iscomplexobj(near) > np.iscomplexobj(a):
         return np.full(a.shape, np.nan, a.dtype)
     points, weights = np.polynomial.legendre.leggauss(8)
     total = eye * 0
     for point, weight in zip(points, weights):
-        total = total + weight / 2 * np.linalg.solve(eye + (point + 1) / 2 * (whole - eye), whole - eye)
-    return (total[:n, n:] * factor).astype(a.dtype)
+        total = total + weight / 2 * np.linalg.solve(eye + (point + 1) / 2 * (near - eye), near - eye)
+    return (total * factor).astype(a.dtype)
+
+
+def logm_frechet(a, e):
+    n = len(a)
+    size = np.abs(e).max() + np.finfo(a.dtype).tiny
+    whole = np.zeros((2 * n, 2 * n), a.dtype)
+    whole[:n, :n] = a
+    whole[n:, n:] = a
+    whole[:n, n:] = e / size
+    return real_logm(whole)[:n, n:] * size
 """
 
 
@@ -90,7 +87,7 @@ def _frechet(name: str, code: str, helper: str = "") -> Primitive:
 
 
 expm_frechet = _frechet("expm_frechet", "scipy.linalg.expm_frechet({0}, {1}, compute_expm=False)")
-logm_frechet = _frechet("logm_frechet", "logm_frechet({0}, {1})", LOGM_FRECHET)
+logm_frechet = _frechet("logm_frechet", "logm_frechet({0}, {1})", LOGM)
 
 expm = primitive(
     "expm", matrix, "scipy.linalg.expm({0})", batch=looped, diff=(push(lambda t, out, a: expm_frechet(a, t)),)
