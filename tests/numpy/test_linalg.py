@@ -277,6 +277,16 @@ def test_options_that_are_not_traced_are_refused_by_name():
             rg.jit(call)(A)
 
 
+@pytest.mark.parametrize("function", [la.solve, lambda a, b: la.lstsq(a, b)[0]])
+def test_mixed_dtypes_are_those_of_numpy(function):
+    a, b = A[:3, :3] + 3 * np.eye(3), STACK[0]
+    for left in "fdFDlb":
+        for right in "fdFDlb?":
+            given = [np.rint(3 * x).astype(t) if t in "lb?" else x.astype(t) for x, t in ((a, left), (b, right))]
+            found, expected = (outcome(f, given) for f in (rg.jit(function), function))
+            assert_same(found, expected, 1e-5)
+
+
 def test_plain_numbers_stay_plain():
     assert_traced(lambda x: la.inv(np.eye(3) * 2.0) @ x + la.eigh(np.diag(np.arange(3.0)))[0], A[0, :3])
 

@@ -31,8 +31,8 @@ def checked(function: Callable[..., Any], *operands: Any, **options: Any) -> tup
         if owner(found).concrete:
             raise
         like = function(*map(_identity, shadows), **options)
-    dtype = np.result_type(*(x.dtype for x in found))
-    return like, common(*found, dtype=dtype if dtype.kind in "fc" else np.dtype(float))
+    dtypes = (x.dtype if x.dtype.kind in "fc" else np.dtype(float) for x in found)  # small integers become wide too
+    return like, common(*found, dtype=np.result_type(*dtypes))
 
 
 def _identity(x: Any) -> Any:
