@@ -10,7 +10,7 @@ from .disjoint import disjoint
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
-STRIDED = frozenset({"broadcast", "diagonal", "getitem", "permute"})  # results in such views would not be contiguous
+STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "real"})  # views that skip elements
 
 
 def place_buffers(graph: Graph) -> Plan:

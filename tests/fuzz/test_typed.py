@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import retrograd as rg
 from retrograd.tracer.array import shadow_of
 from tests.fuzz.test_programs import FUZZ, SEEDS, compiled
 from tests.fuzz.typed import arguments, typed_programs
+from tests.laws.test_random_graphs import everything_is_large
 from tests.support import values
 
 ACTIVE = (0, 1, 2, 3, 4)  # the arguments that have derivatives
@@ -43,7 +44,7 @@ def refusals() -> Iterator[None]:
     """What is documented as not traced is refused by name; such programs do not count."""
     try:
         yield
-    except (rg.errors.UnsupportedError, rg.errors.NonDifferentiableError):
+    except (rg.errors.UnsupportedError, rg.errors.NonDifferentiableError, rg.errors.ControlFlowError):
         reject()
 
 
@@ -61,12 +62,13 @@ def total(f: Any, weight: float = 0.3) -> Any:
 
 
 @FUZZ
-@given(typed_programs(), SEEDS)
-def test_compiled_programs_give_numpys_bits_and_dtypes(source: str, seed: int) -> None:
+@given(typed_programs(), SEEDS, st.booleans())
+def test_compiled_programs_give_numpys_bits_and_dtypes(source: str, seed: int, reusing: bool) -> None:
+    """Also where storage of any size is used again."""
     f, args = compiled(source), arguments(seed)
     kept = values.snapshot(list(args))
     expected = plain(f, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args))
-    with rg.config(exact=True), refusals():
+    with rg.config(exact=True), refusals(), everything_is_large() if reusing else nullcontext():
         found = plain(rg.jit(f), args)
     if any(name in source for name in ROUNDED):
         for a, b in zip(found, expected, strict=True):
@@ -106,6 +108,26 @@ def test_reverse_and_forward_agree(source: str, seed: int, config: dict[str, Any
     scale = 1 + sum(float(np.sum(np.abs(g * d))) for g, d in zip(grads, tangents, strict=True))
     if np.isfinite(scale):
         assert abs(reverse - float(forward)) < max(100 * near, 1e-4) * scale  # one argument is in single precision
+
+
+@FUZZ
+@given(typed_programs(most=15), SEEDS, st.lists(st.booleans(), min_size=len(ACTIVE), max_size=len(ACTIVE)))
+def test_lanes_are_single_calls(source: str, seed: int, mapped: list[bool]) -> None:
+    f = compiled(source)
+    points = [arguments(seed + k) for k in range(3)]
+    shared = points[0]
+    axes = [0 if on else None for on in (*mapped, False, False)]
+    if not any(mapped):
+        return
+    stacked = [np.stack([p[i] for p in points]) if axis == 0 else shared[i] for i, axis in enumerate(axes)]
+    with refusals():
+        found = plain(rg.vmap(rg.jit(f), tuple(axes)), tuple(stacked))
+    for k, point in enumerate(points):
+        chosen = tuple(p if axis == 0 else s for p, s, axis in zip(point, shared, axes, strict=True))
+        expected = plain(f, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in chosen))
+        near = precision(expected)
+        for lanes, one in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(lanes)[k], one, rtol=near, atol=near)
 
 
 @FUZZ

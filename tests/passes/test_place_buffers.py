@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrograd.ir import Aval, Graph, Value, parse
+import retrograd as rg
+from retrograd.ir import Aval, Graph, Value, evaluate, parse
 from retrograd.ir.builder import Symbol
 from retrograd.ir.plan import Plan
+from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.elementwise import add, mul
 from retrograd.ops.functions import cos, exp, sin
 from retrograd.ops.reduce import sum_
-from retrograd.passes.place_buffers import POOL, REUSE, place_buffers
+from retrograd.passes.place_buffers import POOL, REUSE, STRIDED, place_buffers
 from retrograd.runtime.executable import Executable
+from tests.support import values
 from tests.support.graphs import built, op
+from tests.support.samples import SAMPLES
 
 F64 = np.dtype(np.float64)
 MIB = 1 << 20
@@ -299,3 +303,20 @@ graph f(%x: f64[{n}]) {{
 }}""")
     _, peak = measured(graph)
     assert peak <= 2.1 * MIB
+
+
+@pytest.mark.parametrize("name", sorted(name for name, prim in REGISTRY.items() if prim.alias is not None))
+def test_views_that_skip_elements_are_known(name: str) -> None:
+    """A result that went into one would lie in memory as no fresh one does."""
+    for sample in SAMPLES.get(name, ()):
+        args = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x for x in sample.operands()]
+        for found in evaluate(sample.graph(), args):
+            if isinstance(found, np.ndarray) and values.shares(found, args) and not found.flags.c_contiguous:
+                assert name in STRIDED
+
+
+def test_nothing_is_computed_into_a_part_of_complex_numbers() -> None:
+    z = np.exp(1j * np.linspace(-3.0, 3.0, REUSE))
+    found = rg.jit(lambda z: np.arctan2((z + 3.0).imag, (z * 2.0).real))(z)
+    assert found.flags.c_contiguous
+    assert found.base is None

@@ -73,7 +73,7 @@ def repeat(a: Any, repeats: Any, axis: Axis = None) -> Any:
     if count < 0:
         raise ValueError("repeats may not contain negative values.")
     wide = broadcast_to(expand_dims(x, k + 1), (*x.shape[: k + 1], count, *x.shape[k + 1 :]))
-    return copy(reshape(wide, (*x.shape[:k], n * count, *x.shape[k + 1 :])))
+    return copy(reshape(wide, (*x.shape[:k], n * count, *x.shape[k + 1 :])), "C")
 
 
 @implements(np.tile)
@@ -87,7 +87,7 @@ def tile(A: Any, reps: Any) -> Any:
         return copy(reshape(x, shape))
     wide = reshape(x, tuple(n for s in shape for n in (1, s)))
     wide = broadcast_to(wide, tuple(n for pair in zip(counts, shape, strict=True) for n in pair))
-    return copy(reshape(wide, tuple(c * s for c, s in zip(counts, shape, strict=True))))
+    return copy(reshape(wide, tuple(c * s for c, s in zip(counts, shape, strict=True))), "C")
 
 
 @implements(np.resize)
