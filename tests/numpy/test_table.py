@@ -179,3 +179,26 @@ def test_large_arrays_whose_storage_is_used_again(row):
     scale = max(1.0, sum(float(np.sum(np.abs(g * v))) for g, v in zip(back, dots, strict=True)))
     if np.isfinite(scale):
         assert abs(slope - sum(terms)) <= 1e-9 * scale
+
+
+LANE_ROWS = [row for row in ROWS if row.derivative != "facts" and row.arguments]
+
+
+@pytest.mark.parametrize("row", LANE_ROWS, ids=[row.code for row in LANE_ROWS])
+def test_lanes_are_a_loop(row):
+    """Also of gradients. Where shapes depend on data, lanes would differ: that is refused by name."""
+    lanes = [row.arrays("d", LENGTHS, seed) for seed in range(3)]
+    stacks = [np.stack(column) for column in zip(*lanes, strict=True)]
+    functions = [row.call]
+    if row.derivative == "any order":
+        functions.append(rg.grad(real_loss(row), argnums=tuple(range(len(stacks)))))
+    for function in functions:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            each = [outcome(function, lane) for lane in lanes]
+            found = outcome(rg.vmap(function), stacks)
+        if any(isinstance(one, type) for one in each) or found is rg.ControlFlowError:
+            return
+        columns = zip(*(list(_leaves(one)) for one in each), strict=True)
+        for a, column in zip(_leaves(found), columns, strict=True):
+            np.testing.assert_allclose(a, np.stack(column), rtol=1e-9, atol=1e-11)
