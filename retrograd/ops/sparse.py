@@ -1,4 +1,4 @@
-"""The product of a constant sparse matrix with a dense vector or matrix, by SciPy."""
+"""Products of a constant sparse matrix with dense vectors and matrices, and solutions of its equations, by SciPy."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def sparse_product(data, indices, starts, x, shape, by_rows):
     if by_rows:
         return scipy.sparse.csr_array((data, indices, starts), shape=shape) @ x
     return scipy.sparse.csc_array((data, indices, starts), shape=shape) @ x
+"""
+
+
+SOLVE = """
+def sparse_solve(data, indices, starts, b, shape, by_rows):
+    parts = (np.ascontiguousarray(data), np.ascontiguousarray(indices), np.ascontiguousarray(starts))
+    if by_rows:
+        return scipy.sparse.linalg.spsolve(scipy.sparse.csr_array(parts, shape=shape), b)
+    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(parts, shape=shape), b)
 """
 
 
@@ -52,4 +61,20 @@ def _batch(
 sparse_product: Primitive = primitive(
     "sparse_product", _shape, "sparse_product({0}, {1}, {2}, {3}, {shape}, {by_rows})", helper=PRODUCT, batch=_batch,
     diff=(Unknown("the entries of a sparse matrix"), None, None, pull(_pull_x)),
+)  # fmt: skip
+
+
+def _solve_shape(data: Aval, indices: Aval, starts: Aval, b: Aval, shape: tuple[int, int], by_rows: bool) -> Aval:
+    if shape[0] != shape[1] or b.dtype.char not in "dD":
+        raise ValueError(f"a sparse matrix of shape {shape} and {b} are no equations in double precision")
+    return _shape(data, indices, starts, b, shape, by_rows)
+
+
+def _solve_pull(ct: Symbol, data: Any, indices: Any, starts: Any, b: Any, shape: tuple[int, int], by_rows: bool) -> Any:
+    return sparse_solve(data, indices, starts, ct, shape=shape, by_rows=not by_rows)
+
+
+sparse_solve: Primitive = primitive(
+    "sparse_solve", _solve_shape, "sparse_solve({0}, {1}, {2}, {3}, {shape}, {by_rows})", helper=SOLVE, batch=_batch,
+    diff=(Unknown("the entries of a sparse matrix"), None, None, pull(_solve_pull)),
 )  # fmt: skip

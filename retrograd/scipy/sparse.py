@@ -14,19 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.sparse import sparse_product
+from ..ir.primitive import Primitive
+from ..ops.sparse import sparse_product, sparse_solve
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
 from ..tracer.functions.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
-from .dispatch import answered, inexact, rest_of
+from .dispatch import Lazy, answered, inexact, rest_of, stands_for
 
+scipy_sparse = Lazy("scipy.sparse")
 __getattr__ = rest_of("scipy.sparse")
 
 
-def product(matrix: Any, x: Any) -> Any:
-    """``matrix @ x``; the arrays of a CSR or CSC matrix are taken by reference."""
+def _applied(prim: Primitive, matrix: Any, x: Any, least: Any = np.float32) -> Any:
+    """A primitive of a matrix, whose arrays are taken by reference, and a dense operand."""
     by_rows = matrix.format != "csc"
     compressed = matrix.tocsr() if by_rows else matrix
     data, indices, starts, x = lifted(inexact(compressed.data), compressed.indices, compressed.indptr, inexact(x))
@@ -34,10 +36,25 @@ def product(matrix: Any, x: Any) -> Any:
         raise ValueError(f"no product of a sparse array of shape {matrix.shape} and an array of shape {x.shape}")
     if x.shape[0] != matrix.shape[1]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={matrix.shape[1]}),(k={x.shape[0]})")
-    dtype = np.result_type(data.dtype, x.dtype)
+    dtype = np.result_type(data.dtype, x.dtype, least)
     data, x = (u if u.dtype == dtype else astype(u, dtype) for u in (data, x))
     shape = tuple(int(n) for n in matrix.shape)
-    return apply(sparse_product, [data, indices, starts, x], shape=shape, by_rows=by_rows)
+    return apply(prim, [data, indices, starts, x], shape=shape, by_rows=by_rows)
+
+
+def product(matrix: Any, x: Any) -> Any:
+    """``matrix @ x``."""
+    return _applied(sparse_product, matrix, x)
+
+
+@stands_for("scipy.sparse.linalg.spsolve")
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    """The solution for a constant matrix; it is factorized at each call."""
+    if permc_spec is not None or not scipy_sparse.issparse(A):
+        raise unsupported("scipy.sparse.linalg.spsolve of a dense matrix, or with permc_spec=", "use np.linalg.solve")
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"matrix must be square (has shape {A.shape})")
+    return _applied(sparse_solve, A, b, np.float64)
 
 
 def _product_from_left(matrix: Any, x: Any) -> Any:

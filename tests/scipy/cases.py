@@ -15,6 +15,7 @@ import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.special
 import scipy.stats
 from scipy.special import logsumexp
@@ -238,3 +239,7 @@ case("comb with repetition", lambda n, k: scipy.special.comb(n + 2.0, k, repetit
 case("factorial", lambda x: scipy.special.factorial(x), V)
 case("lu_factor", lambda a: scipy.linalg.lu_factor(a)[0], SQUARE[::-1])
 case("lu_solve of traced factors", lambda a, b: scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b), SQUARE[::-1], V)
+STIFF = scipy.sparse.csr_array(scipy.sparse.diags([-1.0, 2.5, -1.2], offsets=[-1, 0, 1], shape=(3, 3)))
+for _matrix in (STIFF, STIFF.tocsc()):
+    case(f"spsolve {_matrix.format}", lambda b, m=_matrix: scipy.sparse.linalg.spsolve(m, b), V)
+    case(f"spsolve {_matrix.format} of columns", lambda b, m=_matrix: scipy.sparse.linalg.spsolve(m, b), COLUMNS)

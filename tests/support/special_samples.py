@@ -175,3 +175,8 @@ _known = (*_point[:2], a((2, 2)), _point[2])
 declare("ode_tangent", case(*_known, a((2,)), a("scalar"), **_attrs, method="odeint", active=(True,)))
 declare("ode_cotangent", case(*_known, a((2, 2)), **_attrs, method="odeint", active=(True,)))
 declare("pivot_order", case(lambda rng: np.array([2, 2, 3, 3], np.int32)))
+_entries = lambda rng: rng.uniform(1.0, 2.0, 4)  # noqa: E731 - a draw, as others are
+_lower = [lambda rng: np.array([0, 0, 1, 2]), lambda rng: np.array([0, 1, 3, 4])]
+for _shape in ((3,), (3, 2)):
+    for _by_rows in (True, False):
+        declare("sparse_solve", case(_entries, *_lower, a(_shape), shape=(3, 3), by_rows=_by_rows))
