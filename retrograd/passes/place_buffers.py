@@ -7,6 +7,7 @@ from collections.abc import Container
 from ..ir.graph import Graph, Node, Value
 from ..ir.plan import Plan
 from .disjoint import disjoint
+from .early_views import early_views
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
@@ -14,8 +15,8 @@ STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "rea
 
 
 def place_buffers(graph: Graph) -> Plan:
-    """Lay a graph out in memory without changing its order."""
-    return _Placer(graph).plan()
+    """Lay a graph out in memory; of its order, only views of what is written into may change."""
+    return _Placer(early_views(graph)).plan()
 
 
 class _Placer:

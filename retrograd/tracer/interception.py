@@ -12,7 +12,7 @@ import dis
 import operator
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -98,8 +98,13 @@ def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
             wider = sorted((e for e in here if e[0] > end), key=lambda e: e[0])
             next_up = [x.opname for e, x in wider if e == wider[0][0]]
             yield i.offset, (i.argval, i.opname == "LOAD_METHOD" or any("CALL" in op for op in next_up))
-        elif "CALL" in i.opname and any(x.argval == "getattr" and e < end for e, x in here):
+        elif "CALL" in i.opname and _is_getattr([(e, x) for e, x in here if end is not None and e < end]):
             yield i.offset, ("getattr", False)
+
+
+def _is_getattr(inside: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether a call that begins with these instructions is one of ``getattr``, and not of what that returned."""
+    return len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr"
 
 
 class Substituted:
