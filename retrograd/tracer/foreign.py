@@ -7,13 +7,13 @@ import builtins
 import linecache
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from ..errors import TracerConversionError
 from ..ir.types import Where
-from .interception import PROVIDERS
+from . import class_methods, interception
 from .where import is_foreign, user_frame
 
 STORE = "return the value from the traced function, and store the result that the call gives"
@@ -96,12 +96,20 @@ def alternative(name: str) -> str | None:
         return None
     if _has_substitute(parts[-1]):
         return f"call it by its full name, as in scipy.special.softmax(x), or import {parts[-1]} from retrograd.scipy"
+    if any(
+        method.name == parts[-1] for provider, module in _loaded(class_methods.PROVIDERS) for method in provider(module)
+    ):
+        return f"call it as a method, scipy.stats.norm.{parts[-1]}(x), and not by a name that was bound before"
     return "write it with NumPy, or call it through rg.lens, with its derivative"
 
 
 def _has_substitute(name: str) -> bool:
-    loaded = [(sys.modules[m], providers) for m, providers in PROVIDERS.items() if m in sys.modules]
-    return any(name in provider(module) for module, providers in loaded for provider in providers)
+    return any(name in provider(module) for provider, module in _loaded(interception.PROVIDERS))
+
+
+def _loaded(table: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ModuleType]]:
+    """What provides for a module, beside the module."""
+    return [(provider, sys.modules[m]) for m, providers in table.items() if m in sys.modules for provider in providers]
 
 
 def refusal(what: str, remedy: str) -> TracerConversionError:
