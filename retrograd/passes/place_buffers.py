@@ -12,6 +12,7 @@ from .early_views import early_views
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
 STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "real"})  # views that skip elements
+READ_ONLY = frozenset({"broadcast", "diagonal"})  # views that NumPy does not write through
 
 
 def place_buffers(graph: Graph) -> Plan:
@@ -90,7 +91,7 @@ class _Placer:
         """Whether a write may happen in place; small views that are read later become copies for it."""
         base = node.inputs[node.prim.writes or 0]
         root = self.root(base)
-        if root not in self.owned or self.last[base] > i or self._view_by(base, {"broadcast"}):
+        if root not in self.owned or self.last[base] > i or self._view_by(base, READ_ONLY):
             return False
         if node.prim.name == "scatter_add" and any(self.root(v) is root for v in node.inputs if v is not base):
             return False

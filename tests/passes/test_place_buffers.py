@@ -17,7 +17,7 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.elementwise import add, mul
 from retrograd.ops.functions import cos, exp, sin
 from retrograd.ops.reduce import sum_
-from retrograd.passes.place_buffers import POOL, REUSE, STRIDED, place_buffers
+from retrograd.passes.place_buffers import POOL, READ_ONLY, REUSE, STRIDED, place_buffers
 from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import built, op
@@ -313,6 +313,17 @@ def test_views_that_skip_elements_are_known(name: str) -> None:
         for found in evaluate(sample.graph(), args):
             if isinstance(found, np.ndarray) and values.shares(found, args) and not found.flags.c_contiguous:
                 assert name in STRIDED
+            if isinstance(found, np.ndarray) and values.shares(found, args) and not found.flags.writeable:
+                assert name in READ_ONLY
+
+
+def test_a_diagonal_is_written_in_a_copy() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        y[1:] = y[:-1] * 0.5
+        return np.sum(np.sin(np.diag(y)))
+
+    rg.check_grads(f, (np.array([0.1, 0.2, 0.3]),), order=2)
 
 
 def test_nothing_is_computed_into_a_part_of_complex_numbers() -> None:

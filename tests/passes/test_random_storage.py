@@ -76,6 +76,9 @@ STEPS: dict[str, Callable[[Pick, int], Any]] = {
     "added": lambda pick, k: op("additem", pick(FLAT), _part(pick, 0), index=(slice(k, k + 100),)),
     "all_added": lambda pick, k: op("additem", pick(FLAT), pick(FLAT), index=(slice(None),)),
     "number": lambda pick, k: op("setitem", pick(FLAT), op("getitem", pick(FLAT), index=(k,)), index=(k + 5,)),
+    "diagonal": lambda pick, k: op(
+        "setitem", op("diagonal", pick(GRID), offset=0), op("getitem", pick(FLAT), index=(k,)), index=(k,)
+    ),
     "gather": lambda pick, k: op("gather", pick(FLAT), pick(INDEX), index=(Arg(1),)),
     "scatter_add": lambda pick, k: op("scatter_add", pick(FLAT), _part(pick, k), pick(INDEX), index=(Arg(2),)),
     "scatter": lambda pick, k: op("scatter", pick(FLAT), _part(pick, k), pick(INDEX), index=(Arg(2),)),

@@ -142,9 +142,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Axis = None) -> Any:
     fresh = np.broadcast_to(v, (*x.shape[:k], count, *x.shape[k + 1 :]))
     runs = _runs(np.where(places < 0, n - places, places))  # from n + 1 on: those of values do not join the others
     if len(runs) > RUNS:
-        return at_places(concatenate([x, fresh], k), np.where(places < 0, n - 1 - places, places), k)
-    parts = [_run(fresh, k, at - n - 1, step, m) if at > n else _run(x, k, at, step, m) for at, step, m in runs]
-    return concatenate(parts, k) if len(parts) > 1 else copy(parts[0] if parts else x)
+        found = at_places(concatenate([x, fresh], k), np.where(places < 0, n - 1 - places, places), k)
+    else:
+        parts = [_run(fresh, k, at - n - 1, step, m) if at > n else _run(x, k, at, step, m) for at, step, m in runs]
+        found = concatenate(parts, k) if len(parts) > 1 else parts[0] if parts else x
+    return copy(found, "F" if x.shadow.flags.fnc else "C")
 
 
 def _count(obj: Any, length: int, given: int) -> int:
