@@ -119,18 +119,30 @@ class Emitter:
         return f"range({start}, {stop})"
 
     @contextmanager
-    def working(self, body: Graph) -> Iterator[None]:
-        """Statements inside repeat ``body``: large storage that a step needs for itself alone is made before them."""
+    def working(self, *bodies: Graph) -> Iterator[None]:
+        """Statements inside repeat the bodies: large storage that a step needs for itself alone is made before them.
+
+        A step of one body is over before that of another begins, so they have storage in common.
+        """
         outer = self.work, self.at_work
-        found = workspaces(self.plan.bodies[body])
-        names = {value: self.fresh("work") for value in found}
-        for value, name in names.items():
-            self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
-        self.work, self.at_work = {**self.work, **names}, self.at_work.union(*found.values())
+        made: dict[object, list[str]] = {}
+        names: dict[Value, str] = {}
+        for body in bodies:
+            free = {kind: iter(own) for kind, own in made.items()}
+            for value, others in workspaces(self.plan.bodies[body]).items():
+                kind = (value.aval.shape, value.aval.dtype)
+                name = next(free.get(kind, iter(())), None)
+                if name is None:
+                    name = self.fresh("work")
+                    made.setdefault(kind, []).append(name)
+                    self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
+                names[value] = name
+                self.at_work = self.at_work.union(others)
+        self.work = {**self.work, **names}
         yield
         self.work, self.at_work = outer
         if names:
-            self.line(f"del {', '.join(names.values())}")
+            self.line(f"del {', '.join(name for own in made.values() for name in own)}")
 
     @contextmanager
     def loop(self, condition: Graph, arguments: Sequence[str]) -> Iterator[None]:

@@ -154,7 +154,10 @@ def _way(
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
     kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
-    with emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], kept)}:"):
+    with (
+        emitter.working(a["advance"], a["back"]),
+        emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], kept)}:"),
+    ):
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))

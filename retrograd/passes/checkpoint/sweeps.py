@@ -151,12 +151,8 @@ def _heads(
     own = [v for v in node.outputs if v not in used]
     head = Graph(body.name, body.inputs, body.nodes, (*(made[v] for v in own), *(made[v] for v in used)))
     at = len(there.inputs) - len(used)
-    tail = Graph(
-        there.name,
-        (*there.inputs[: -len(xs)], *picked(x_in, rest), *picked(x_in, from_here)),
-        there.nodes,
-        there.outputs,
-    )
+    inputs = (*there.inputs[: -len(xs)], *picked(x_in, rest), *picked(x_in, from_here))
+    tail = Graph(there.name, inputs, there.nodes, there.outputs)
     head, tail = across(head, len(own), tail, at, treat)
     flat = _same_loop(b, node, head, [env[v] for v in operands(node)], env)
     return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
@@ -182,9 +178,8 @@ class _Rewriter:
         self.env = dict(zip(graph.inputs, self.b.share_inputs(graph), strict=True))
         self.loops: dict[Node, Taped] = {}
         self.read: dict[Node, Taped] = {}
-        self.kept: dict[
-            Node, tuple[Graph | None, list[Symbol]]
-        ] = {}  # by reader: its first step back, and what a sweep left it
+        # By reader: its first step back, and what a sweep left it.
+        self.kept: dict[Node, tuple[Graph | None, list[Symbol]]] = {}
         for node in graph.nodes:
             readers = _readers(graph, node) if _limited(node) else []
             if readers and not any(r in self.read for r in readers):
