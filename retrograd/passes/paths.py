@@ -53,6 +53,7 @@ class _Level(Builder):
         self.outer = outer
         self.passed: dict[Value, Value] = {}
         self.entered: dict[Value, Value] = {}  # inputs, and what they are at the enclosing level
+        self.bodies: _Bodies = _Bodies() if outer is None else outer.bodies
 
     def reach(self, value: Value) -> Value:
         """A value of this level or of an enclosing one, as a value of this one."""
@@ -69,6 +70,48 @@ class _Level(Builder):
         return self.passed[value]
 
 
+class _Bodies:
+    """Graphs inside nodes: each path was recorded with graphs of its own, of which equal ones become one."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, list[Graph]] = {}
+        self.first: dict[Graph, Graph] = {}
+
+    def changed(self, node: Node) -> dict[str, Graph]:
+        """The graphs of a node that are to be replaced by equal ones."""
+        return {name: self._one(graph) for name, graph in node.graphs if self._one(graph) is not graph}
+
+    def _one(self, graph: Graph) -> Graph:
+        if graph not in self.first:
+            like = self.known.setdefault(len(graph.nodes), [])
+            self.first[graph] = next((other for other in like if equal(graph, other)), graph)
+            if self.first[graph] is graph:
+                like.append(graph)
+        return self.first[graph]
+
+
+def equal(a: Graph, b: Graph) -> bool:
+    """Whether two graphs do the same, node by node."""
+    if a is b:
+        return True
+    if (a.in_avals, a.out_avals, len(a.nodes)) != (b.in_avals, b.out_avals, len(b.nodes)):
+        return False
+    same = dict(zip(a.inputs, b.inputs, strict=True))
+    for x, y in zip(a.nodes, b.nodes, strict=True):
+        if x.prim is not y.prim or x.replica != y.replica or x.attrs.keys() != y.attrs.keys():
+            return False
+        if [same.get(v) for v in x.inputs] != list(y.inputs):
+            return False
+        if not all(_same_attr(value, y.attrs[name]) for name, value in x.attrs.items()):
+            return False
+        same.update(zip(x.outputs, y.outputs, strict=True))
+    return [same.get(v) for v in a.outputs] == list(b.outputs)
+
+
+def _same_attr(a: object, b: object) -> bool:
+    return equal(a, b) if isinstance(a, Graph) and isinstance(b, Graph) else attr_key(a) == attr_key(b)
+
+
 @dataclass(eq=False)
 class _Walk:
     """One path on its way: ``env`` maps values that are placed, ``pending`` are nodes that may still wait."""
@@ -82,7 +125,7 @@ class _Walk:
         """Pass nodes without effects; the next node with one."""
         while self.at < len(self.graph.nodes):
             node = self.graph.nodes[self.at]
-            if node.prim.effect:
+            if node.effect:
                 return node
             self.pending[node] = None
             self.at += 1
@@ -107,7 +150,7 @@ class _Walk:
     def copy(self, level: _Level, node: Node) -> None:
         """Place a node whose operands are placed."""
         self.pending.pop(node, None)
-        outs = level.copy_node(node, [level.reach(self.env[v]) for v in node.inputs])
+        outs = level.copy_node(node, [level.reach(self.env[v]) for v in node.inputs], **level.bodies.changed(node))
         self.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
 
     def rest(self, level: _Level) -> list[Value]:
@@ -130,7 +173,7 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
         nodes = [node for node in effects if node is not None]
         operands = [[walk.place(level, v) for v in node.inputs] for walk, node in zip(walks, nodes, strict=True)]
         same = [
-            node.prim is nodes[0].prim and ins == operands[0] and _question(node) == _question(nodes[0])
+            node.prim is nodes[0].prim and ins == operands[0] and _question(level, node) == _question(level, nodes[0])
             for node, ins in zip(nodes, operands, strict=True)
         ]
         if nodes[0].prim is guard:
@@ -143,15 +186,16 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
     return walks[0].rest(level)
 
 
-def _question(node: Node) -> object:
+def _question(level: _Level, node: Node) -> object:
     """What makes two effects the same one; of guards, what is asked and not the answer."""
     answer = "expected" if node.prim is guard else ""
-    return [(name, attr_key(value)) for name, value in node.attrs.items() if name != answer]
+    attrs = {**node.attrs, **level.bodies.changed(node)}
+    return [(name, attr_key(value)) for name, value in attrs.items() if name != answer]
 
 
 def _together(level: _Level, walks: Sequence[_Walk], nodes: Sequence[Node], operands: Sequence[Value]) -> None:
     """Place an effect that all paths share, once."""
-    outs = level.copy_node(nodes[0], operands)
+    outs = level.copy_node(nodes[0], operands, **level.bodies.changed(nodes[0]))
     for walk, node in zip(walks, nodes, strict=True):
         walk.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
         walk.at += 1

@@ -71,10 +71,8 @@ class Crossing:
         for node in self.second:
             for value in node.inputs:
                 self._recompute(value, kept, copies, nodes)
-            if any(v in copies for v in node.inputs):
-                ins = tuple(copies.get(v, v) for v in node.inputs)
-                node = Node(node.prim, ins, node.attrs, node.outputs, node.where, node.replica)  # noqa: PLW2901
-            nodes.append(node)
+            ins = tuple(copies.get(v, v) for v in node.inputs)
+            nodes.append(Node(node.prim, ins, node.attrs, node.outputs, node.where, node.replica))
         return Graph(self.graph.name, self.graph.inputs, tuple(nodes), self.graph.outputs)
 
     def _recompute(self, value: Value, kept: frozenset[Value], copies: dict[Value, Value], nodes: list[Node]) -> None:

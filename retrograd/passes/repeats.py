@@ -27,7 +27,7 @@ def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
     texts: dict[Graph, str] = {}
     kinds = np.empty(len(nodes), np.int64)
     for i, node in enumerate(nodes):
-        if node.prim.effect:
+        if node.effect:
             kinds[i] = -1 - i
             continue
         attrs = tuple([(name, _masked(name, value, texts)) for name, value in node.attrs.items()])

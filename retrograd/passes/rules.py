@@ -66,13 +66,13 @@ def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
     for _ in range(PAST):
         before = x.builder.made.get(x.value)
         if before is None or before.prim is not setitem or len(before.inputs) != 2:
-            break
+            return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
         if before.attrs["index"] == i:
             return x.builder.symbol(before.inputs[1])
         if not _apart(i, before.attrs["index"]):
-            break
+            return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
         x = x.builder.symbol(before.inputs[0])
-    return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
+    return None  # far back: walking there for each read would take quadratic time
 
 
 def _apart(i: Index, j: Index) -> bool:

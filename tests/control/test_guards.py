@@ -606,6 +606,50 @@ def test_captures_of_all_ways_are_passed() -> None:
     np.testing.assert_array_equal(g(1.0), [100.0, 3.0])
 
 
+def test_loops_and_calls_before_a_decision_run_once_on_every_way() -> None:
+    @rg.subgraph(inline=0)
+    def called(x):
+        return np.sin(x) * x
+
+    def f(x):
+        y = rg.scan(lambda c, _: (np.cos(c), None), called(x), None, 5)[0]
+        if y > 0.7:
+            return y * 2.0
+        return y - x
+
+    g = rg.grad(f)
+    for x in (0.3, 2.0, -1.0, 4.0):
+        slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+        assert math.isclose(g(x), slope, rel_tol=1e-6)
+    assert g.source(0.3).count("np.cos(") <= 2  # one forward loop, one for derivatives
+
+
+def test_draws_before_a_decision_are_made_once() -> None:
+    def program(x, rng):
+        e = rng.normal(size=3)
+        if np.sum(x * e) > 0:
+            return np.sum(x * e)
+        return np.sum(x) * rng.normal()
+
+    mine, theirs = np.random.default_rng(0), np.random.default_rng(0)
+    g = rg.jit(lambda x: program(x, mine))
+    x = np.array([1.0, 2.0, -1.0])
+    np.testing.assert_allclose([g(x) for _ in range(20)], [program(x, theirs) for _ in range(20)], rtol=1e-14)
+
+
+def test_integers_of_captured_arrays_may_change() -> None:
+    starts = np.array([0, 2, 3, 5])
+
+    def f(x):
+        return sum((i + 1) * np.sum(x[starts[i] : starts[i + 1]] ** 2) for i in range(3))
+
+    g = rg.grad(f)
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(g(x), 2 * x * [1, 1, 2, 3, 3])
+    starts[1] = 1
+    np.testing.assert_array_equal(g(x), 2 * x * [1, 2, 2, 3, 3])
+
+
 def test_a_user_exception_passes_and_the_next_call_works() -> None:
     class BrokenError(Exception):
         pass
