@@ -67,13 +67,6 @@ def _values_alone(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[in
 
 eigh = factorization("eigh", _eigh_shape, _eigh_code, _eigh_jvp, dce=_values_alone)
 
-# NumPy gives real results where no eigenvalue of a real matrix is complex: here they are always complex.
-EIG = """
-def complex_eig(a):
-    w, v = np.linalg.eig(a)
-    return w.astype(np.result_type(w, np.complex64)), v.astype(np.result_type(v, np.complex64))
-"""
-
 
 def _eig_shape(x: Aval, vectors: bool) -> tuple[Aval, ...]:
     dtype = complex_dtype(square(x).dtype)
@@ -82,10 +75,12 @@ def _eig_shape(x: Aval, vectors: bool) -> tuple[Aval, ...]:
 
 
 def _eig_code(node: Node) -> str:
+    """NumPy's results are real where all eigenvalues of a real matrix are; here they are always complex."""
+    already = node.inputs[0].aval.dtype.kind == "c"
+    cast = f".astype(np.{node.outputs[0].aval.dtype})"
     if node.attrs["vectors"]:
-        return "np.linalg.eig({0})" if node.inputs[0].aval.dtype.kind == "c" else "complex_eig({0})"
-    cast = "" if node.inputs[0].aval.dtype.kind == "c" else f".astype(np.{node.out.aval.dtype})"
-    return f"np.linalg.eigvals({{0}}){cast}"
+        return "np.linalg.eig({0})" if already else f"[part{cast} for part in np.linalg.eig({{0}})]"
+    return f"np.linalg.eigvals({{0}}){'' if already else cast}"
 
 
 def _eig_jvp(t: Symbol, outs: list[Symbol], x: Symbol, vectors: bool) -> list[Any]:
@@ -104,4 +99,4 @@ def _eig_jvp(t: Symbol, outs: list[Symbol], x: Symbol, vectors: bool) -> list[An
     return [dw, dv - v * across(to_dtype(shrink, v.dtype) + to_dtype(turn, v.dtype) * 1j, n)]
 
 
-eig = factorization("eig", _eig_shape, _eig_code, _eig_jvp, dce=_values_alone, helper=EIG)
+eig = factorization("eig", _eig_shape, _eig_code, _eig_jvp, dce=_values_alone)
