@@ -33,6 +33,7 @@
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
     Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
+    StaleCaptureWarning                           a compiled function holds what has changed outside of it
 
 User faults and faults of ours are two families. Each class has a stable code; a message says what
 happened, where in the user's program, and what to do instead.
@@ -239,6 +240,10 @@ class ParseError(InternalError, ValueError):
 
 class ManyPathsWarning(UserWarning):
     """More ways through a function than ``rg.config.max_traces``: further ones are interpreted, and slow."""
+
+
+class StaleCaptureWarning(UserWarning):
+    """What a function computes from arrays or objects that it reaches indirectly has changed since it was compiled."""
 
 
 class UnusedPlanWarning(UserWarning):

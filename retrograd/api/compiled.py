@@ -34,6 +34,7 @@ from .examples import examples
 from .paths import Derived, Path, Paths
 from .plans import MemoryReport, Tradeoff, report, tradeoff
 from .signature import Call, take_apart
+from .staleness import check_captures
 
 LONG = 512  # nodes from which a recording is searched for loops
 INLINE = 16  # nodes up to which a compiled function called in a trace is copied into it
@@ -96,10 +97,11 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
             return self._inside(args, kwargs)
-        if not self._bindings.hold():
+        settings = OVERRIDES.get() or config.base
+        if not self._bindings.hold() or (settings.check_captures and not check_captures(self, args, kwargs)):
             self._forget()
         if not kwargs:
-            key: list[Any] = [OVERRIDES.get() or config.base]
+            key: list[Any] = [settings]
             for a in args:
                 kind = type(a)
                 if kind is np.ndarray:
@@ -180,6 +182,12 @@ class Compiled:
         paths = Paths(call)
         paths.recorded(self, call.values())
         return paths
+
+    def known_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Path | None:
+        """The path that a call goes, if its signature is compiled."""
+        call = self.take(args, kwargs)
+        paths = self._cache.entries.get((config.now(), call.key()))
+        return None if paths is None else paths.path(self, call.values())
 
     def _path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Path:
         call = self.take(args, kwargs)

@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     counters: bool = False
     nan_safe: bool = False
     debug_nans: bool = False
+    check_captures: bool = False
 
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
@@ -56,6 +57,7 @@ class Config:
     ``counters``: generated code counts the steps of checkpointed loops; ``rg.debug_counters`` turns it on.
     ``nan_safe``: in derivatives zero times infinity is zero; also an option of ``grad`` and ``jit``.
     ``debug_nans``: the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
+    ``check_captures``: each call records again, and warns where what was compiled is stale.
 
     >>> import retrograd as rg
     >>> with rg.config(exact=True):
@@ -73,6 +75,7 @@ class Config:
     counters: bool
     nan_safe: bool
     debug_nans: bool
+    check_captures: bool
     base: Settings
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import Tracer, enter, same_memory, shadow_of, symbol_in, wrap
+from .array import Tracer, cast_to, enter, same_memory, shadow_of, symbol_in, wrap
 from .interception import substitutes
 from .trace import CURRENT, Trace, traceable, unsupported
 from .where import user_site
@@ -91,9 +91,10 @@ def like(value: int) -> Function:
 
 
 def _filled(made: Any, value: Any) -> Any:
-    if isinstance(value, (Tracer, np.ndarray)):  # an array of the user's may change until the next call
-        made[...] = value
-    return made
+    if not isinstance(value, np.ndarray) and (not isinstance(value, Tracer) or value.const):
+        return made
+    trace, aval = active_trace(), traceable(made.shadow)  # an array of the user's may change until the next call
+    return wrap(trace, trace.builder.coerce(cast_to(value, aval, trace), aval), made.shadow, made.where)
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:

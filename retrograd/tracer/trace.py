@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..errors import LeakedTracerError, RecordMismatchError, TraceLengthError, UnsupportedError
+from ..errors import CapturedWriteError, LeakedTracerError, RecordMismatchError, TraceLengthError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Value
 from ..ir.types import Aval, Where, aval_of
@@ -78,6 +79,7 @@ class Trace:
         self.decided: dict[tuple[Value, str], Any] = {}
         self.tainted = False  # an operation failed on these examples: another time it may not
         self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
+        self._sums: dict[int, tuple[int, Where | None]] = {}  # of captured arrays, with the lines that met them
 
     def __str__(self) -> str:
         return f"trace {self.number} of {self.name}"
@@ -102,6 +104,8 @@ class Trace:
         if found is None:
             symbol = self.builder.input(aval or traceable(array), hint)
             found = self.captures[id(array)] = Capture(array, symbol, array, made)
+            if isinstance(array, np.ndarray) and not made:
+                self._sums[id(array)] = (_checksum(array), user_site()[0])
         return found.symbol
 
     def keep(self, array: np.ndarray[Any, Any]) -> Symbol:
@@ -194,7 +198,15 @@ class Trace:
             self.active = False
 
     def finish(self, inputs: Sequence[Symbol], outputs: Sequence[Symbol]) -> Graph:
-        """The recorded graph: its inputs, then what was captured."""
+        """The recorded graph: its inputs, then what was captured; CapturedWriteError if that changed meanwhile."""
+        for capture in self.captures.values():
+            known, where = self._sums.get(id(capture.payload), (None, None))
+            if known is not None and known != _checksum(capture.payload):
+                raise CapturedWriteError(
+                    "an array that meets traced values here was changed while the function was traced, by code that "
+                    "compiled functions do not run again", where=where,
+                    remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
+                )  # fmt: skip
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
@@ -219,6 +231,10 @@ def noting_failure(function: F) -> F:
             raise
 
     return noted  # type: ignore[return-value]  # it takes and gives the same
+
+
+def _checksum(array: np.ndarray[Any, Any]) -> int:
+    return zlib.crc32(array.data if array.size and array.flags.c_contiguous else array.tobytes())
 
 
 def traceable(value: Any) -> Aval:
