@@ -175,8 +175,8 @@ def while_loop(
     """``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; the last carry.
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
-    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a plan
-    of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps. Raises
+    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
+    plan of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps. Raises
     CarryError where the carry changes its structure, shapes or dtypes, ShapeError where ``cond`` gives no number.
 
     >>> import retrograd as rg

@@ -66,7 +66,11 @@ def record(
             inputs.append(trace.builder.input(traceable(shadow), hint or None))
             shadow = np.array(shadow, order="C") if isinstance(shadow, np.ndarray) else shadow
             tracers.append(wrap(trace, inputs[-1], shadow, None))
-        leaves, out_spec = flatten(_run(function, tracers))
+        try:
+            leaves, out_spec = flatten(_run(function, tracers))
+        except Exception:
+            _note_decisions(trace)
+            raise
         outputs: list[Symbol] = []
         shadows: list[Any] = []
         statics: dict[int, Any] = {}
@@ -79,6 +83,14 @@ def record(
     graph = trace.finish(inputs, outputs)
     captures, bindings = tuple(trace.captures.values()), tuple(trace.bindings)
     return Recorded(graph, out_spec, captures, tuple(shadows), statics, trace.tainted, bindings)
+
+
+def _note_decisions(trace: Trace) -> None:
+    """What was raised here was decided here: an enclosing function that catches it goes this way for these examples."""
+    outer = trace.parent if trace.decided else None
+    while outer is not None:
+        outer.tainted = True
+        outer = outer.parent
 
 
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:

@@ -148,6 +148,25 @@ def test_plain_python_catches_what_is_thrown_outside_of_loops() -> None:
         values.assert_close(slope(x), 0.5 / np.sqrt(x) if x > 0 else 2 * x, 1e-15)
 
 
+def test_python_catches_what_a_compiled_function_raises_by_its_own_decision() -> None:
+    @rg.jit
+    def inner(x: Any) -> Any:
+        if x > 0:
+            raise ValueError("positive")
+        rg.require(x > -10, x)
+        return x
+
+    def outer(x: Any) -> Any:
+        try:
+            return inner(x) * 3
+        except (ValueError, rg.Thrown):
+            return x**2
+
+    for f, values_ in ((rg.jit(outer), {2.0: 4.0, -2.0: -6.0, -20.0: 400.0}), (rg.grad(outer), {2.0: 4.0, -2.0: 3.0})):
+        for x in (*values_, *reversed(values_)):
+            assert f(x) == values_[x]
+
+
 def test_what_a_handler_does_not_receive_contributes_exactly_zero() -> None:
     def f(x: Any, y: Any) -> Any:
         def body() -> Any:
