@@ -123,7 +123,8 @@ def test_lanes_are_single_calls(source: str, seed: int, mapped: list[bool]) -> N
     with refusals():
         found = plain(rg.vmap(rg.jit(f), tuple(axes)), tuple(stacked))
     for k, point in enumerate(points):
-        chosen = tuple(p if axis == 0 else s for p, s, axis in zip(point, shared, axes, strict=True))
+        lane = tuple(np.float64(p) if isinstance(p, float) else p for p in point)  # a lane is no Python number
+        chosen = tuple(p if axis == 0 else s for p, s, axis in zip(lane, shared, axes, strict=True))
         expected = plain(f, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in chosen))
         near = precision(expected)
         for lanes, one in zip(found, expected, strict=True):
