@@ -33,7 +33,10 @@ def fresh(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "SUMm":
         return value
     traceable(value)
-    return wrap(active_trace(), None, value, user_site(2)[0])
+    where, hint = user_site(2)
+    made = wrap(active_trace(), None, value, where)
+    made.storage.hint = hint
+    return made
 
 
 def holds_tracers(obj: Any, const: bool = True) -> bool:

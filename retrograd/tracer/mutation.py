@@ -66,6 +66,8 @@ def write(t: Tracer, symbol: Symbol) -> None:
         t = t.parent
         t.symbol, t.version = symbol, t.storage.version
     t.storage.symbol = symbol
+    if symbol.value.hint is None:
+        symbol.value.hint = t.storage.hint
 
 
 def _climb(t: Tracer, symbol: Symbol) -> Symbol:

@@ -38,14 +38,16 @@ _number = itertools.count(1)
 class Storage:
     """The memory behind tracers that share it: its current value in the graph, and how often it was written.
 
-    ``symbol`` is None while only plain numbers were written in: then the example value is the value.
+    ``symbol`` is None while only plain numbers were written in: then the example value is the value. ``hint`` is the
+    variable that an array made inside the trace was first bound to.
     """
 
-    __slots__ = ("symbol", "version")
+    __slots__ = ("hint", "symbol", "version")
 
     def __init__(self, symbol: Symbol | None) -> None:
         self.symbol = symbol
         self.version = 0
+        self.hint: str | None = None
 
 
 @dataclass(eq=False)
