@@ -127,7 +127,7 @@ def _expansion(node: Node) -> Graph:
     """The tangents as a part of the solution of a larger equation."""
     attrs = dict(node.attrs)
     active, body = attrs.pop("active"), attrs["body"]
-    attrs["body"] = body.once(("variational", active), lambda: _variational(body, active))
+    attrs["body"] = body.once(("variational", active, TRANSFORMS.nan_safe()), lambda: _variational(body, active))
     b = Builder()
     b.where = node.where
     start, times, _, *rest = b.inputs_like(node.inputs)
@@ -175,7 +175,7 @@ def _interval(node: Node, parameters: Sequence[Symbol], n: int, total: int) -> G
     """One step of the loop: the cotangents at the earlier of two times from those at the later."""
     attrs = dict(node.attrs)
     active, body = attrs.pop("active"), attrs["body"]
-    attrs["body"] = body.once(("adjoint", active), lambda: _adjoint_equation(body, active))
+    attrs["body"] = body.once(("adjoint", active, TRANSFORMS.nan_safe()), lambda: _adjoint_equation(body, active))
     b = Builder()
     b.where = node.where
     given = [b.input(p.aval) for p in parameters]
