@@ -30,6 +30,7 @@ import scipy.sparse
 import scipy.special
 import scipy.stats
 
+import retrograd as rg
 from retrograd import errors
 
 W = np.array([4.0, 5.0, 6.0])
@@ -109,14 +110,14 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 UNTRACED_SCIPY: dict[str, tuple[Callable[[Any], Any], type[errors.RetrogradError]]] = {
     "the order of a Bessel function": (lambda x: scipy.special.jv(x, 1.0), errors.NonDifferentiableError),
-    "the parameter of an incomplete beta function": (
-        lambda x: scipy.special.betainc(x, 1.0, 0.5), errors.NonDifferentiableError,
+    "the parameter of an incomplete beta function, twice": (
+        lambda x: rg.grad(lambda a: scipy.special.betainc(a, 1.0, 0.5))(x[0]), errors.NonDifferentiableError,
     ),
     "a parameter of a hypergeometric function": (
         lambda x: scipy.special.hyp2f1(x, 1.0, 2.0, 0.5), errors.NonDifferentiableError,
     ),
-    "the degrees of freedom of t.cdf": (lambda x: scipy.stats.t.cdf(1.0, x), errors.NonDifferentiableError),
-    "the shape of beta.cdf": (lambda x: scipy.stats.beta.cdf(0.5, x, 1.0), errors.NonDifferentiableError),
+    "the order of a scaled Bessel function": (lambda x: scipy.special.ive(x, 1.0), errors.NonDifferentiableError),
+    "the exponent of zeta": (lambda x: scipy.special.zeta(x + 1.0, 2.0), errors.NonDifferentiableError),
     "an unknown special function": (lambda x: scipy.special.airy(x)[0], errors.UnsupportedError),
     "an unknown distribution": (lambda x: scipy.stats.cauchy.logpdf(x), errors.UnsupportedError),
     "an unknown method of a distribution": (lambda x: scipy.stats.t.ppf(x / 9, 3.0), errors.UnsupportedError),

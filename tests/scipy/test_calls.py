@@ -96,11 +96,9 @@ def test_large_arrays_reuse_memory_and_stay_right():
 ORDERS = {
     "jv": lambda v: scipy.special.jv(v, 1.0),
     "kve": lambda v: scipy.special.kve(v, 1.0),
-    "betainc": lambda v: scipy.special.betainc(v, 1.0, 0.5),
     "hyp2f1": lambda v: scipy.special.hyp2f1(v, 1.0, 2.0, 0.5),
     "zeta": lambda v: scipy.special.zeta(v, 2.0),
     "expn": lambda v: scipy.special.expn(v, 2.0),
-    "stdtr": lambda v: scipy.special.stdtr(v, 2.0),
 }
 
 
@@ -217,3 +215,43 @@ def test_the_quantile_of_a_gamma_distribution_has_a_derivative_by_its_shape():
     rg.check_grads(lambda a: scipy.stats.gamma.cdf(np.array([0.1, 2.5, 9.5]), a), (2.3,), order=1)
     with pytest.raises(errors.NonDifferentiableError, match="twice"):
         rg.grad(rg.grad(lambda a: scipy.stats.gamma.cdf(2.0, a)))(2.3)
+
+
+@pytest.mark.parametrize("a", [0.01, 0.7, 2.5, 60.0])
+@pytest.mark.parametrize("b", [0.02, 1.0, 3.5, 400.0])
+@pytest.mark.parametrize("x", [1e-6, 0.05, 0.4, 0.9, 0.999])
+def test_the_incomplete_beta_function_has_derivatives_by_its_first_two_arguments(a, b, x):
+    point = np.array([a, b])
+    lower = scipy.special.betainc(a, b, x) < 0.5
+    f = scipy.special.betainc if lower else scipy.special.betaincc  # the one that differences resolve
+    if f(a, b, x) < 1e-280:
+        pytest.skip("too small for differences")
+    for k in (0, 1):
+        slope = rg.grad(lambda p: scipy.special.betainc(p[0], p[1], x))(point)[k]
+
+        def difference(h, k=k):
+            up, down = (point * np.where(np.arange(2) == k, 1 + s * h, 1) for s in (1, -1))
+            return np.log(f(*up, x) / f(*down, x)) / (2 * h * point[k])
+
+        expected = (4 * difference(5e-5) - difference(1e-4)) / 3 * f(a, b, x)
+        np.testing.assert_allclose(slope, expected if lower else -expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("df", [0.4, 1.0, 3.5, 80.0])
+@pytest.mark.parametrize("x", [-1e6, -30.0, -2.0, -1e-3, -1e-9, 0.0, 0.5, 4.0, 1e3])
+def test_students_distribution_has_a_derivative_by_its_degrees_of_freedom(df, x):
+    slope = rg.grad(lambda df: scipy.stats.t.cdf(x, df))(df)
+    if x == 0 or scipy.special.stdtr(df, -abs(x)) < 1e-280:
+        assert abs(slope) < 1e-270
+    elif abs(x) < 1e-2:  # x times the derivative of the density at 0
+        at_zero = rg.grad(lambda df: scipy.stats.t.pdf(0.0, df))(df)
+        np.testing.assert_allclose(slope, x * at_zero, rtol=1e-5)
+    else:
+        tail = scipy.special.stdtr(df, -abs(x))
+
+        def difference(h):
+            up, down = (scipy.special.stdtr(df * (1 + s * h), -abs(x)) for s in (1, -1))
+            return np.log(up / down) / (2 * h * df)
+
+        expected = (4 * difference(5e-4) - difference(1e-3)) / 3 * tail
+        np.testing.assert_allclose(slope, -expected if x > 0 else expected, rtol=1e-6)

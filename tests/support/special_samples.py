@@ -46,6 +46,9 @@ for _name in ("gammaincinv", "gammainccinv"):
     declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
 declare("stdtr", binary(positive, normal, dtypes="d"))
 declare("gammainc_slope", binary(positive, positive, dtypes=REAL), binary(positive, between(3.0, 4.0), dtypes="d"))
+for _first in (True, False):
+    for _domain in (between(0.3, 0.45), between(0.6, 0.75)):
+        declare("betainc_slope", same(positive, positive, _domain, dtypes="d", first=_first))
 for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
     declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
 

@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta functions, and the distribution of Student.
+"""Incomplete gamma functions.
 
 The derivative of the incomplete gamma function by its first argument has no closed form. The series DLMF 8.7.1 left of
 max(a, 1), and the continued fraction of Legendre, DLMF 8.9.2, right of it are differentiated term by term; on either
@@ -12,11 +12,11 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
-from ..elementwise import function, square
-from ..functions import exp, log, log1p
+from ..elementwise import function
+from ..functions import exp, log
 from .declare import special
-from .entropy import xlog1py, xlogy
-from .gamma import betaln, digamma, gammaln
+from .entropy import xlogy
+from .gamma import digamma, gammaln
 
 STEPS = 20_000  # nan where as many do not suffice, which takes a first argument beyond ten millions
 
@@ -79,16 +79,6 @@ def _gamma_density(a: Symbol, x: Symbol) -> Any:
     return xlogy(a - 1, x) - x - gammaln(a)
 
 
-def _beta_density(a: Symbol, b: Symbol, x: Symbol) -> Any:
-    """The logarithm of xᵃ⁻¹ (1 - x)ᵇ⁻¹/B(a, b), DLMF 8.17.1."""
-    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
-
-
-def _student_density(df: Symbol, t: Symbol) -> Any:
-    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
-    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
-
-
 def _slope_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
     """The density times log x - ψ(a): the derivatives by both arguments commute."""
     return t * (exp(_gamma_density(a, x)) * (log(x) - digamma(a)))
@@ -120,18 +110,3 @@ gammainccinv = special(
     push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-_gamma_density(a, out))))),
     push(lambda t, out, a, y: -(t * exp(-_gamma_density(a, out)))),
 )
-
-
-def _incomplete_beta(name: str, rule: Any) -> Primitive:
-    unknown = Unknown(f"the first two arguments of scipy.special.{name}")
-    return special(name, unknown, unknown, push(rule))
-
-
-betainc = _incomplete_beta("betainc", lambda t, out, a, b, x: t * exp(_beta_density(a, b, x)))
-betaincc = _incomplete_beta("betaincc", lambda t, out, a, b, x: -(t * exp(_beta_density(a, b, x))))
-betaincinv = _incomplete_beta("betaincinv", lambda t, out, a, b, y: t * exp(-_beta_density(a, b, out)))
-betainccinv = _incomplete_beta("betainccinv", lambda t, out, a, b, y: -(t * exp(-_beta_density(a, b, out))))
-stdtr = special(
-    "stdtr", Unknown("the degrees of freedom of scipy.special.stdtr"),
-    push(lambda t, out, df, x: t * exp(_student_density(df, x))),
-)  # fmt: skip

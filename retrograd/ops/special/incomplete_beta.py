@@ -1,0 +1,146 @@
+"""Incomplete beta functions, and the distribution of Student.
+
+The derivatives by the first two arguments have no closed form: the continued fraction DLMF 8.17.22 is differentiated
+term by term (Boik and Robison-Cox, Derivatives of the incomplete beta function, 1998), where it converges fast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.builder import Symbol
+from ...ir.primitive import Primitive, Unknown, primitive, push
+from ...ir.types import Aval
+from ..batching import elementwise
+from ..complex import abs_, sign
+from ..elementwise import function, lt, square, where
+from ..functions import exp, log, log1p
+from .declare import special
+from .entropy import xlog1py, xlogy
+from .gamma import betaln, digamma
+
+STEPS = 20_000  # nan where as many do not suffice, which takes parameters beyond ten millions
+
+# numerators p and denominators q of the convergents, and their derivatives by a and b
+SLOPE = f"""
+def betainc_slopes(a, b, x):
+    ones, none = np.ones(a.shape), np.zeros(a.shape)
+    p, pa, pb, q, qa, qb = ones, none, none, ones, none, none
+    p0, pa0, pb0, q0, qa0, qb0 = none, none, none, ones, none, none
+    ratio, slope_a, slope_b = ones, none, none
+    done = np.zeros(a.shape, bool)  # each element stops by itself, whatever the others need
+    for step in range({STEPS}):
+        if step % 2 == 0:
+            k = step // 2
+            d = -(a + k) * (a + b + k) * x / ((a + 2 * k) * (a + 2 * k + 1))
+            da = d * (1 / (a + k) + 1 / (a + b + k) - 1 / (a + 2 * k) - 1 / (a + 2 * k + 1))
+            db = d / (a + b + k)
+        else:
+            k = step // 2 + 1
+            db = k * x / ((a + 2 * k - 1) * (a + 2 * k))
+            d = db * (b - k)
+            da = -d * (1 / (a + 2 * k - 1) + 1 / (a + 2 * k))
+        new_p, new_pa, new_pb = p + d * p0, pa + d * pa0 + da * p0, pb + d * pb0 + db * p0
+        new_q, new_qa, new_qb = q + d * q0, qa + d * qa0 + da * q0, qb + d * qb0 + db * q0
+        size = 1 / new_q
+        better = new_p * size
+        steep_a, steep_b = (new_pa - better * new_qa) * size, (new_pb - better * new_qb) * size
+        moved = np.abs(steep_a - slope_a) + np.abs(steep_b - slope_b)
+        change = np.abs(better - ratio) / np.abs(better) + moved / (np.abs(steep_a) + np.abs(steep_b) + 1e-300)
+        ratio = np.where(done, ratio, better)
+        slope_a, slope_b = np.where(done, slope_a, steep_a), np.where(done, slope_b, steep_b)
+        done = done | ((change <= 2e-15) & (step > 1))
+        if np.all(done):
+            break
+        p0, pa0, pb0, q0, qa0, qb0 = p * size, pa * size, pb * size, q * size, qa * size, qb * size
+        p, pa, pb, q, qa, qb = new_p * size, new_pa * size, new_pb * size, ones, new_qa * size, new_qb * size
+    scale = np.exp(scipy.special.xlogy(a, x) + scipy.special.xlog1py(b, -x) - scipy.special.betaln(a, b)) / a
+    both = scipy.special.digamma(a + b)
+    by_a = scale * (slope_a + (np.log(x) - 1 / a - scipy.special.digamma(a) + both) * ratio)
+    by_b = scale * (slope_b + (np.log1p(-x) - scipy.special.digamma(b) + both) * ratio)
+    return np.where(done, by_a, np.nan), np.where(done, by_b, np.nan)
+
+
+def betainc_slope(a, b, x, first):
+    wide_a, wide_b, wide_x = np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(x, np.float64)
+    fine = (wide_a > 0) & (wide_b > 0)
+    found = np.where(fine & (wide_x >= 0) & (wide_x <= 1), 0.0, np.nan)
+    inner = fine & (wide_x > 0) & (wide_x < 1)
+    a1, b1, x1 = wide_a[inner], wide_b[inner], wide_x[inner]
+    turned = x1 > (a1 + 1) / (a1 + b1 + 2)
+    by_a, by_b = betainc_slopes(np.where(turned, b1, a1), np.where(turned, a1, b1), np.where(turned, 1 - x1, x1))
+    if first:
+        found[inner] = np.where(turned, -by_b, by_a)
+    else:
+        found[inner] = np.where(turned, -by_a, by_b)
+    return np.asarray(found, np.asarray(x).dtype)[()]
+"""
+
+
+def _density(a: Symbol, b: Symbol, x: Symbol) -> Any:
+    """The logarithm of xᵃ⁻¹ (1 - x)ᵇ⁻¹/B(a, b), DLMF 8.17.1."""
+    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
+
+
+def _slope_shape(a: Aval, b: Aval, x: Aval, first: bool) -> Aval:
+    return function(a, b, x)
+
+
+def _slope_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, x: Symbol, first: bool) -> Any:
+    """The density times the derivative of its logarithm: the derivatives by two arguments commute."""
+    by = log(x) - digamma(a) if first else log1p(-x) - digamma(b)
+    return t * (exp(_density(a, b, x)) * (by + digamma(a + b)))
+
+
+_TWICE = Unknown("the first two arguments of scipy.special.betainc, twice")
+betainc_slope: Primitive = primitive(
+    "betainc_slope", _slope_shape, "betainc_slope({0}, {1}, {2}, {first})", helper=SLOPE, loose=(0, 1, 2),
+    batch=elementwise, diff=(_TWICE, _TWICE, push(_slope_push)),
+)  # fmt: skip
+
+
+def _direct(name: str, factor: float) -> Primitive:
+    """The function, or its complement."""
+    return special(
+        name,
+        push(lambda t, out, a, b, x: t * (betainc_slope(a, b, x, first=True) * factor)),
+        push(lambda t, out, a, b, x: t * (betainc_slope(a, b, x, first=False) * factor)),
+        push(lambda t, out, a, b, x: t * (exp(_density(a, b, x)) * factor)),
+    )
+
+
+def _inverse(name: str, factor: float) -> Primitive:
+    """Where I(a, b, x) = y stays the same, dx is -(∂I/∂a)/(∂I/∂x) da; for the complement as well."""
+    return special(
+        name,
+        push(lambda t, out, a, b, y: -(t * (betainc_slope(a, b, out, first=True) * exp(-_density(a, b, out))))),
+        push(lambda t, out, a, b, y: -(t * (betainc_slope(a, b, out, first=False) * exp(-_density(a, b, out))))),
+        push(lambda t, out, a, b, y: t * (exp(-_density(a, b, out)) * factor)),
+    )
+
+
+betainc, betaincc = _direct("betainc", 1.0), _direct("betaincc", -1.0)
+betaincinv, betainccinv = _inverse("betaincinv", 1.0), _inverse("betainccinv", -1.0)
+
+
+def _student_density(df: Symbol, t: Symbol) -> Any:
+    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
+    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
+
+
+def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
+    """From the incomplete beta function at ν/(ν + t²) in the tails, at t²/(ν + t²) near 0, where either is exact."""
+    squared, half = square(x), df * 0.5
+    whole = df + squared
+    near = lt(squared, df)
+    tail, centre = where(near, 0.5, df / whole), where(near, squared / whole, 0.5)
+    one_half = half * 0 + 0.5
+    moved = exp((half - 1) * log(df / whole) - betaln(half, one_half)) * abs_(x) / (whole * whole**0.5)
+    by_tail = betainc_slope(half, one_half, tail, first=True) * 0.5 + moved
+    by_centre = betainc_slope(one_half, half, centre, first=False) * 0.5 - moved
+    return t * (sign(x) * where(near, by_centre, -by_tail) * 0.5)
+
+
+stdtr = special(
+    "stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(_student_density(df, x)))
+)  # fmt: skip
