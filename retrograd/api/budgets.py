@@ -90,6 +90,21 @@ def _too_small(graph: Graph, peak: Callable[[Plan], int], budget: int) -> Memory
     )
 
 
+def with_default(graph: Graph, plan: Plan | None) -> Graph:
+    """The graph with a plan for the loops that have none, where their number of steps allows it."""
+    if plan is None:
+        return graph
+    nodes = []
+    for node in graph.nodes:
+        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
+        known = node.prim.name == "scan" and node.attrs["length"] >= 0
+        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
+        if (known or late) and attrs.get("memory") is None:
+            attrs["memory"] = plan
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+
 def with_plan(graph: Graph, plan: Plan) -> Graph:
     """The graph with one plan for all loops that save residuals, whatever theirs are."""
     nodes = []

@@ -15,6 +15,7 @@ from ..passes.checkpoint.sweeps import limited
 from ..passes.differentiate import pullback as pullback_graph
 from ..passes.expose import at_rest
 from ..passes.inline import inline_into
+from ..passes.linearize import Linearized
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.paths import without_guards
 from ..runtime.executable import Executable
@@ -23,6 +24,7 @@ from ..tracer.record import Recorded, enclosing, insert
 from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, flatten_like
 from ..tracer.where import user_site
+from .budgets import with_default
 from .config import config
 from .examples import examples
 from .nans import DERIVATIVE, FUNCTION, inspect
@@ -57,23 +59,34 @@ class GraphFunction:
 
 
 def linearized_at(
-    graph: Graph, active: Sequence[bool], operands: Sequence[Any], deltas: int = 0, seeds: int | None = None
-) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+    graph: Graph, active: Sequence[bool], operands: Sequence[Any], deltas: int = 0, seeds: int | None = None,
+    memory: tuple[Any, ...] | None = None,
+) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:  # fmt: skip
     """The results of a graph, and its pullback there: from one cotangent per inexact result to one per active input.
 
     The last ``deltas`` inputs, beyond ``operands``, are active too, and at rest. With ``seeds``, only so many results
-    have cotangents.
+    have cotangents. ``memory`` is a plan for loops that have none.
     """
+    graph = with_default(graph, memory)
     lin = linearize_graph(graph, [*active, *[True] * deltas])
     n = len(graph.outputs)
     seeded = [aval.inexact and (seeds is None or i < seeds) for i, aval in enumerate(graph.out_avals)]
     ahead, back = at_rest(lin.forward, deltas), pullback_graph(lin, seeded)
     forward, backward = GraphFunction(ahead, graph), GraphFunction(back)
     if enclosing() is None and limited(ahead) and not config.debug_nans:
-        return _checkpointed_at(forward, backward, n, operands)
+        return _checkpointed_at(forward, backward, n, with_own_arrays(lin, operands))
+    operands = with_own_arrays(lin, operands) if enclosing() is None else operands
     results = forward(operands)
     residuals = results[n:]
     return results[:n], lambda cts: backward([*residuals, *cts])
+
+
+def with_own_arrays(lin: Linearized, operands: Sequence[Any]) -> list[Any]:
+    """Operands that the caller cannot change before the pullback runs, if loops keep references to them."""
+    plain = [x.payload if isinstance(x, Capture) else x for x in operands]
+    if all(r.aval.steps is None for r in lin.residuals):
+        return plain
+    return [np.array(x, order="K") if isinstance(x, np.ndarray) else x for x in plain]
 
 
 def _checkpointed_at(
@@ -83,7 +96,7 @@ def _checkpointed_at(
     head, tail = (
         Executable(g) for g in config.optimised_apart(without_guards(forward.graph), n, without_guards(backward.graph))
     )
-    results = head(*(x.payload if isinstance(x, Capture) else x for x in operands))
+    results = head(*operands)
     kept = results[n:]
 
     def pullback(cts: Sequence[Any]) -> Sequence[Any]:

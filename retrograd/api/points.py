@@ -13,7 +13,7 @@ from ..ir.types import Aval
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.transpose import transpose
-from ..tracer.record import Recorded
+from ..tracer.record import Recorded, enclosing
 from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
 from ..tracer.where import user_site
 from .compiled import Compiled, assembler, results_of
@@ -21,7 +21,8 @@ from .functions.blocks import aligned
 from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
-from .graph_function import GraphFunction, leaf_avals, linearized_at, members
+from .graph_function import GraphFunction, leaf_avals, linearized_at, members, with_own_arrays
+from .memory import MemoryPlan, plan_of
 from .signature import Call, Wanted, take_apart, wanted
 
 
@@ -47,12 +48,15 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     return head, sum(1 for i in range(head.num_leaves) if i not in recorded.statics)
 
 
-def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns: str = "captures") -> Any:
+def vjp(
+    function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns: str = "captures",
+    memory: MemoryPlan = None,
+) -> Any:  # fmt: skip
     """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
 
     ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
-    cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError,
-    TreeError, OptionError.
+    cotangent per primal. It may be called any number of times. ``memory`` is a plan for the loops that have none
+    (see ``rg.Snapshots``). Raises NonDifferentiableError, ShapeError, TreeError, OptionError.
 
     A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a
     dict, from the names of what it captures to their cotangents; with ``fns="pairs"`` a FunctionCotangent, the
@@ -67,16 +71,22 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns:
     >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
     [(3.0, 18.0), (9.0, 1.0)]
     """
+    plan = plan_of(memory)
+    if plan is not None and plan[0] == "bytes":
+        raise OptionError(
+            f"vjp takes no budget in bytes, such as memory={memory!r}", where=user_site()[0],
+            remedy="give a plan, such as rg.Snapshots(c), or the budget to rg.grad or to a loop",
+        )  # fmt: skip
     every = tuple(range(len(primals)))
     call = take_functions(function, primals, {}, every, checked_form(fns))
     chosen = wanted(call, function, every, Observed, empty=isinstance(call, FunctionCall))
     recorded, _ = Compiled(function, "vjp").record(call)
     head, n = _split_aux(recorded, has_aux)
     if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
-        return _vjp_to_functions(function, primals, has_aux, fns)
+        return _vjp_to_functions(function, primals, has_aux, fns, memory)
     seen = observe(call, recorded.graph)
     active = [*chosen.active, *(False for _ in recorded.captures)]
-    found, back = linearized_at(seen.graph, active, [*call.values(), *recorded.captures], seen.deltas, n)
+    found, back = linearized_at(seen.graph, active, [*call.values(), *recorded.captures], seen.deltas, n, plan)
     count = len(recorded.graph.outputs)
     avals = leaf_avals(recorded, head)
     tree = results_of(recorded)(found[:count])
@@ -89,7 +99,9 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns:
     return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
 
 
-def _vjp_to_functions(function: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, fns: str) -> Any:
+def _vjp_to_functions(
+    function: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, fns: str, memory: MemoryPlan
+) -> Any:
     """``vjp`` where results are functions: a pair (x, ct) of one is pulled back through ``function(*primals)(x)``."""
     out = function(*primals)
     results, spec = flatten(out[0] if has_aux else out)
@@ -106,7 +118,7 @@ def _vjp_to_functions(function: Callable[..., Any], primals: tuple[Any, ...], ha
             cts[:] = [c for _, c in matched]
             return [y for y, _ in matched]
 
-        _, pull = vjp(evaluated, *primals, fns=fns)
+        _, pull = vjp(evaluated, *primals, fns=fns, memory=memory)
         return pull(cts)
 
     return (out[0], pullback, out[1]) if has_aux else (out, pullback)
@@ -198,7 +210,9 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     recorded, call, chosen = _recorded(function, primals, "linearize")
     active = [*chosen.active, *(False for _ in recorded.captures)]
     lin = linearize_graph(recorded.graph, active)
-    results = GraphFunction(lin.forward, recorded.graph)([*call.values(), *recorded.captures])
+    operands = [*call.values(), *recorded.captures]
+    operands = with_own_arrays(lin, operands) if enclosing() is None else operands
+    results = GraphFunction(lin.forward, recorded.graph)(operands)
     n = len(recorded.graph.outputs)
     residuals = results[n:]
     forward = GraphFunction(lin.linear)

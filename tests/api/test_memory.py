@@ -12,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.api.budgets import most_slots, peak_of
 from retrograd.api.memory import bytes_of
+from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.runtime import available
 
 U = np.random.default_rng(3).normal(size=(400, 400))  # 1.28 MB
@@ -248,3 +249,46 @@ def test_a_loop_beside_one_of_unknown_length_has_no_budget() -> None:
     with pytest.raises(rg.OptionError, match="depends on its data") as caught:
         rg.grad(loss)(U)
     assert caught.value.where is not None
+
+
+def chain(u: Any) -> Any:
+    return rg.scan(lambda c, _: (np.sin(c) * c, None), u, None, 12)[0]
+
+
+def test_a_pullback_takes_a_plan_for_the_loops_that_have_none() -> None:
+    u = U[:100, :100]
+    ct = np.cos(u)
+    expected = rg.vjp(chain, u)[1](ct)[0]
+    for plan, advances in ((rg.Snapshots(3), binomial_advances(12, 3)), (rg.Log(), 18), (rg.Everything(), 0)):
+        with rg.debug_counters() as counters:
+            _, pullback = rg.vjp(chain, u, memory=plan)
+            np.testing.assert_array_equal(pullback(ct)[0], expected)
+        assert counters.advances == advances
+
+
+def test_a_pullback_takes_no_budget_in_bytes() -> None:
+    with pytest.raises(rg.OptionError, match="vjp takes no budget in bytes"):
+        rg.vjp(chain, U, memory="1 GB")
+
+
+@pytest.mark.parametrize("plan", [None, rg.Snapshots(2), rg.Log(), rg.Tiered(1, 2)], ids=str)
+def test_a_pullback_is_that_of_the_point_even_if_the_argument_changes(plan: Any) -> None:
+    u = np.linspace(0.1, 1.0, 50)
+    steps = np.linspace(1.0, 2.0, 7)
+
+    def run(u: Any, steps: Any) -> Any:
+        return rg.scan(lambda c, x: (np.sin(c) * x, c), u, steps, memory=plan)
+
+    _, pullback = rg.vjp(run, u, steps)
+    first = pullback((np.ones(50), np.ones((7, 50))))
+    u[:], steps[:] = 7.0, 0.0
+    for before, after in zip(first, pullback((np.ones(50), np.ones((7, 50)))), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_a_linear_function_is_that_of_the_point_even_if_the_argument_changes() -> None:
+    u = np.linspace(0.1, 1.0, 50)
+    _, linear = rg.linearize(chain, u)
+    first = linear(np.ones(50))
+    u[:] = 7.0
+    np.testing.assert_array_equal(linear(np.ones(50)), first)
