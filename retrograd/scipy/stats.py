@@ -51,7 +51,7 @@ class Family(NamedTuple):
     valid: Formula = _all_positive
     logcdf: Formula | None = None
     logsf: Formula | None = None
-    ppf: Formula | None = None
+    ppf: Formula | None = None  # of continuous ones
 
 
 def _laplace_cdf(y: Any) -> Any:
@@ -86,7 +86,10 @@ CONTINUOUS: dict[str, Family] = {
         cdf=_function("ndtr"), sf=lambda y: SPECIAL.ndtr(-y), ppf=_function("ndtri"),
         logcdf=_function("log_ndtr"), logsf=lambda y: SPECIAL.log_ndtr(-y),
     ),
-    "t": Family(_t_log_density, cdf=lambda y, df: SPECIAL.stdtr(df, y), sf=lambda y, df: SPECIAL.stdtr(df, -y)),
+    "t": Family(
+        _t_log_density, cdf=lambda y, df: SPECIAL.stdtr(df, y), sf=lambda y, df: SPECIAL.stdtr(df, -y),
+        ppf=lambda q, df: where(q == 0, -math.inf, SPECIAL.stdtrit(df, where(q == 0, 0.5, q))),
+    ),
     "beta": Family(
         _beta_log_density, low=0, high=1, cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
         sf=lambda y, a, b: SPECIAL.betaincc(a, b, y), ppf=lambda q, a, b: SPECIAL.betaincinv(a, b, q),
@@ -169,8 +172,7 @@ def _continuous(name: str) -> Formula:
         y, (loc, scale, *shapes) = (x - loc) / scale, map(double, (loc, scale, *shapes))
         fine = family.valid(*shapes) & (scale > 0)
         if name == "ppf":
-            if family.ppf is None:
-                raise _refused(self, name)
+            assert family.ppf is not None
             x = double(x)
             return guarded(fine & (x >= 0) & (x <= 1), family.ppf(x, *shapes) * scale + loc, math.nan)
         y = double(y)

@@ -120,7 +120,7 @@ UNTRACED_SCIPY: dict[str, tuple[Callable[[Any], Any], type[errors.RetrogradError
     "the exponent of zeta": (lambda x: scipy.special.zeta(x + 1.0, 2.0), errors.NonDifferentiableError),
     "an unknown special function": (lambda x: scipy.special.airy(x)[0], errors.UnsupportedError),
     "an unknown distribution": (lambda x: scipy.stats.cauchy.logpdf(x), errors.UnsupportedError),
-    "an unknown method of a distribution": (lambda x: scipy.stats.t.ppf(x / 9, 3.0), errors.UnsupportedError),
+    "the function of an unknown distribution": (lambda x: scipy.stats.weibull_min.cdf(x, 3.0), errors.UnsupportedError),
     "a sparse matrix times elements": (
         lambda x: scipy.sparse.eye_array(3, format="csr").multiply(x).sum(), errors.UnsupportedError,
     ),

@@ -83,8 +83,6 @@ def of_distribution(name: str, method: str) -> Callable[..., Any]:
 
 for _name, _shapes in SHAPES.items():
     for _method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf"):
-        if (_name, _method) == ("t", "ppf"):
-            continue
         _call = of_distribution(_name, _method)
         case(f"{_name}.{_method}", lambda x, m, s, c=_call, p=_shapes: c(x, *p, m, s), UNIT, -0.1, 1.3)
         case(f"{_name}.{_method} of numbers", lambda x, c=_call, p=_shapes: c(x, *p), 0.4)

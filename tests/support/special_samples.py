@@ -44,6 +44,7 @@ for _name in ("gammainc", "gammaincc"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 for _name in ("gammaincinv", "gammainccinv"):
     declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
+declare("stdtrit", binary(between(2.0, 3.0), between(0.55, 0.7), dtypes="d"))
 declare("stdtr", binary(positive, normal, dtypes="d"))
 declare("gammainc_slope", binary(positive, positive, dtypes=REAL), binary(positive, between(3.0, 4.0), dtypes="d"))
 for _first in (True, False):

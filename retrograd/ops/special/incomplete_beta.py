@@ -144,3 +144,9 @@ def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
 stdtr = special(
     "stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(_student_density(df, x)))
 )  # fmt: skip
+# the quantile: where T(x, ν) = p stays the same
+stdtrit = special(
+    "stdtrit",
+    push(lambda t, out, df, p: -(_freedom_push(t, out, df, out) * exp(-_student_density(df, out)))),
+    push(lambda t, out, df, p: t * exp(-_student_density(df, out))),
+)
