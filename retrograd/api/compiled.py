@@ -307,7 +307,7 @@ def rolled(recorded: Recorded) -> Recorded:
     with paused:
         graph, arrays = reroll(simplify(recorded.graph))
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
-    more = [Capture(x, Symbol(Builder(), v), x) for x, v in zip(arrays, inputs, strict=True)]
+    more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
 
 
