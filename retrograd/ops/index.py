@@ -119,6 +119,10 @@ additem: Primitive = primitive(
     diff=(pull(lambda ct, *operands, index: ct), pull(_setitem_pull_v), None),
 )  # fmt: skip
 
+subitem: Primitive = primitive(  # what `absorb` makes of adding a negative
+    "subitem", _setitem_shape, statement="{0}[{index}] -= {1}", writes=0, loose=(1,), final=True
+)
+
 
 def once(unique: bool) -> dict[str, bool]:
     """The attribute of reads and writes that name no element twice."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..ir.graph import Graph, Node, Value
 from ..ir.modules import resolve
 from ..ir.primitive import Primitive
+from ..ops.index import additem, subitem
 from .prune import prune
 
 WEAK = {"i": int, "f": float, "c": complex}
@@ -35,7 +36,9 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
     nodes = []
     for node in graph.nodes:
         loose = range(len(node.inputs)) if node.prim.ufunc and node.prim.name != "matmul" else node.prim.loose
-        inputs = list(node.inputs)
+        inputs, prim = list(node.inputs), node.prim
+        if prim is additem and (negated := _negated(inputs[1], graph, made)) is not None:
+            inputs[1], prim = negated, subitem
         for i in loose:
             inputs[i] = _without_broadcast(node, inputs, i, made)
         for i in loose:  # now that the Python numbers among them are seen, whose dtypes give way
@@ -43,10 +46,18 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
         bodies = {name: _absorb(body, done) for name, body in node.graphs}
         if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
             attrs = {**node.attrs, **bodies}
-            nodes.append(Node(node.prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))
+            nodes.append(Node(prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))
         else:
             nodes.append(node)
     return prune(Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs))
+
+
+def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | None:
+    """What a value is the negative of, if nothing else needs the negative."""
+    source = made.get(value)
+    if source is None or source.prim.name != "neg" or len(graph.uses[value]) > 1 or value in graph.outputs:
+        return None
+    return source.inputs[0]
 
 
 def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:

@@ -109,7 +109,7 @@ class _Placer:
     def _beside(self, view: Value, write: Node) -> bool:
         """Whether a view shows other elements of its storage than a write changes."""
         made = self.made.get(view)
-        if made is None or made.prim.name != "getitem" or write.prim.name not in {"setitem", "additem"}:
+        if made is None or made.prim.name != "getitem" or write.prim.name not in {"setitem", "additem", "subitem"}:
             return False
         base, shown = write.inputs[0], made.inputs[0]
         if not (self._whole(base) and self._whole(shown)):
