@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import CellType
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ NUMBERS = (int, float, complex, str, bytes, np.generic)
 class Binding(NamedTuple):
     """The value of a name in a namespace, or of a cell."""
 
-    place: dict[str, Any] | CellType
+    place: Mapping[str, Any] | CellType
     name: str
     value: Any
 

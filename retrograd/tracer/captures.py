@@ -9,7 +9,7 @@ of cells and globals are carried back.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -137,14 +137,16 @@ class Surroundings:
             self._entered[id(x)] = (x, made)
         return made
 
-    def note(self, names: dict[str, Any] | CellType, name: str, value: Any) -> None:
+    def note(self, names: Mapping[str, Any] | CellType, name: str, value: Any) -> None:
         """A name that was read, and the attributes of what it means that the program mentions."""
         self._trace.bindings.append(Binding(names, name, value))
         self._note_attributes(value)
 
     def _note_attributes(self, x: Any) -> None:
-        names = getattr(x, "__dict__", None)
-        if type(names) is dict and not isinstance(x, (type, FunctionType)) and not _of_library(x):
+        """Attributes of an object, of its class or of a module that the program mentions."""
+        if isinstance(x, FunctionType) or _of_library(x):
+            return
+        for names in _namespaces(x):
             for value in list(names.values()):
                 if isinstance(value, GENERATORS):
                     self.watch.add(value)
@@ -224,6 +226,15 @@ def _contents(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
+
+
+def _namespaces(x: Any) -> Iterator[Mapping[str, Any]]:
+    own = getattr(x, "__dict__", None)
+    if type(own) is dict:
+        yield own
+    for cls in (x if isinstance(x, type) else type(x)).__mro__:
+        if not _of_library(cls):
+            yield vars(cls)
 
 
 def _is_copied(x: Any) -> bool:

@@ -200,6 +200,31 @@ def test_attributes_of_self_are_followed_by_name_also_in_methods_that_it_calls()
     assert compiled.cache_info().misses == 3
 
 
+class Rated:
+    rate = 2.0
+
+    @classmethod
+    def of_the_class(cls, x):
+        return x * cls.rate
+
+    def of_an_instance(self, x):
+        return x * self.rate
+
+
+class Inherited(Rated):
+    pass
+
+
+@pytest.mark.parametrize("f", [Rated.of_the_class, Rated().of_an_instance, Inherited.of_the_class])
+def test_attributes_of_classes_are_followed_by_name(f):
+    compiled = rg.jit(f)
+    same_as_plain(compiled, f, X)
+    Rated.rate = 5.0
+    same_as_plain(compiled, f, X)
+    Rated.rate = 2.0
+    same_as_plain(compiled, f, X)
+
+
 def test_a_variable_of_an_enclosing_function_is_followed():
     rate = 1.0
 
