@@ -3,7 +3,7 @@
 >>> import numpy as np, retrograd as rg
 >>> from scipy.interpolate import CubicSpline
 >>> spline = CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
->>> rg.grad(lambda x: spline(x)[()])(1.5)
+>>> float(rg.grad(lambda x: spline(x)[()])(1.5))
 3.0
 """
 

@@ -2,7 +2,7 @@
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.linalg import expm
->>> rg.grad(lambda t: np.trace(expm(t * np.array([[0.0, 1.0], [-1.0, 0.0]]))))(np.pi / 2)
+>>> float(rg.grad(lambda t: np.trace(expm(t * np.array([[0.0, 1.0], [-1.0, 0.0]]))))(np.pi / 2))
 -2.0
 """
 

@@ -4,7 +4,7 @@ The methods of SciPy's distributions are answered here while a trace is active; 
 in the tables is refused by name. Where the parameters make no distribution the result is nan, as SciPy's is.
 
 >>> import numpy as np, retrograd as rg, scipy.stats
->>> rg.grad(lambda mean: np.sum(scipy.stats.norm.logpdf(np.array([1.0, 2.0]), mean, 2.0)))(0.0)
+>>> float(rg.grad(lambda mean: np.sum(scipy.stats.norm.logpdf(np.array([1.0, 2.0]), mean, 2.0)))(0.0))
 0.75
 """
 
