@@ -81,7 +81,7 @@ UNTRACED: dict[str, Callable[[Any], Any]] = {
 for _name, _function in UNTRACED.items():
     add_traced(f"traced {_name}", _function, errors.UnsupportedError)
 
-add_traced("traced add.at into a plain array", lambda x: np.add.at(HELD[0].copy(), [0], x[0]), errors.CapturedWriteError)
+add_traced("traced add.at into an array", lambda x: np.add.at(HELD[0].copy(), [0], x[0]), errors.CapturedWriteError)
 
 
 @bad(errors.UnsupportedError)
