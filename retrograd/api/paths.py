@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ControlFlowError, ManyPathsWarning
@@ -45,11 +46,16 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """One way through the function: its recording, what the transform made of that, and the optimised graph."""
+    """One way through the function: its recording, and what the transform made of that."""
 
     recorded: Recorded
     derived: Derived
-    graph: Graph
+
+    @cached_property
+    def graph(self) -> Graph:
+        """What is compiled; a path that is only interpreted never asks."""
+        with paused:
+            return config.optimised(self.derived.graph)
 
     def results(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """What the transform gives, by plain interpretation; Miss if these arguments go another way."""
@@ -147,8 +153,7 @@ class Paths:
         key = answers(recorded.graph)
         if key in self.known and not recorded.tainted:
             return self.known[key], False
-        with paused:
-            path = Path(recorded, derived, config.optimised(derived.graph))
+        path = Path(recorded, derived)
         if recorded.tainted:
             return path, False
         if len(self.known) >= config.max_traces:

@@ -79,10 +79,10 @@ class Crossing:
         stack = [value]
         while stack:
             at = stack[-1]
-            node = self.made.get(at)
-            if node is None or not self._missing(at, kept, copies):
+            if not self._missing(at, kept, copies):
                 stack.pop()
                 continue
+            node = self.made[at]
             missing = [v for v in node.inputs if self._missing(v, kept, copies)]
             if missing:
                 stack.extend(missing)
@@ -93,9 +93,9 @@ class Crossing:
             copies.update(zip(node.outputs, outs, strict=True))
 
     def _missing(self, value: Value, kept: frozenset[Value], copies: dict[Value, Value]) -> bool:
-        node = self.made.get(value)
-        known = node is None or value in copies or value in kept or value in self.held or value in self.free
-        return not known and node is not None and _repeatable(node)
+        if value not in self.made or not _repeatable(self.made[value]):
+            return False
+        return not any(value in there for there in (kept, copies, self.held, self.free))
 
     def score(self, kept: frozenset[Value]) -> Score:
         """The peak of the order that results, and what is run again."""

@@ -79,6 +79,7 @@ class Trace:
         self.captures: dict[Any, Capture] = {}
         self.bindings: list[Binding | Contents] = []  # names that were read
         self.decided: dict[tuple[Value, str], Any] = {}
+        self._contents: dict[str, dict[Value, bool]] = {}
         self.tainted = False  # an operation failed on these examples: another time it may not
         self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
         self._sums: dict[int, tuple[int, Where | None]] = {}  # of captured arrays, with the lines that met them
@@ -153,28 +154,44 @@ class Trace:
 
     def _follows_from_contents(self, value: Value, kinds: str = "iub") -> bool:
         """Whether a value is read from captured arrays of these kinds: the recording then holds for their contents."""
-        seen: set[Value] = set()
-        arrays = {}
-        by_value = {c.symbol.value: c for c in self.captures.values()}
-        stack = [value]
+        if not self._is_contents(value, kinds):
+            return False
+        made, by_value = self.builder.made, {c.symbol.value: c for c in self.captures.values()}
+        stack, seen = [value], {value}
         while stack:
             at = stack.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            node = self.builder.made.get(at)
-            if node is not None and not node.prim.effect:
-                stack.extend(node.inputs)
-                continue
-            found = by_value.get(at)
-            if found is None or not isinstance(found.payload, np.ndarray) or found.payload.dtype.kind not in kinds:
-                return False
-            arrays[at] = found
-        for at, found in arrays.items():
-            if (at, "contents") not in self.decided:
+            if at in made:
+                stack.extend(v for v in made[at].inputs if v not in seen)
+                seen.update(made[at].inputs)
+            elif (at, "contents") not in self.decided:
                 self.decided[at, "contents"] = None
-                self.bindings.append(Contents(found.payload, "", found.payload.tobytes()))
+                array = by_value[at].payload
+                self.bindings.append(Contents(array, "", array.tobytes()))
         return True
+
+    def _is_contents(self, value: Value, kinds: str) -> bool:
+        """Whether nothing but such arrays and numbers went into a value; each value is looked at once in a trace."""
+        known = self._contents.setdefault(kinds, {})
+        stack = [value]
+        while stack:
+            at = stack[-1]
+            node = self.builder.made.get(at)
+            if at in known:
+                stack.pop()
+            elif node is None or node.prim.effect:
+                known[at] = node is None and self._captures_array(at, kinds)
+            elif any(known.get(v) is False for v in node.inputs):
+                known[at] = False
+            else:
+                unknown = [v for v in node.inputs if v not in known]
+                stack.extend(unknown[:1])
+                if not unknown:
+                    known[at] = True
+        return known[value]
+
+    def _captures_array(self, value: Value, kinds: str) -> bool:
+        payload = next((c.payload for c in self.captures.values() if c.symbol.value is value), None)
+        return isinstance(payload, np.ndarray) and payload.dtype.kind in kinds
 
     def _counted(self, start: int, step: int, size: int) -> Symbol:
         """What ``np.arange`` of integers gives, as nodes: its contents need not travel with the graph."""
