@@ -7,7 +7,7 @@ Both are approximated to the tolerances of the solution, and have derivatives in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,21 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
 ode: Primitive = primitive("ode", _shape, helper=SOLVE, run=_run, emit=_emit, jvp=_jvp, batch=looped)
 
 
+def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Callable[..., Any]]:
+    """The fields of a primitive that does what a graph, made from the node, does."""
+
+    def run(evaluate: Any, node: Node, *args: Any) -> Any:
+        return evaluate(graph(node), args)[0]
+
+    def lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
+        return TRANSFORMS.inline(b, graph(node), args)
+
+    def jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+        return TRANSFORMS.jvp(b, graph(node), args, tans, split)
+
+    return {"run": run, "lower": lower, "jvp": jvp}
+
+
 # ode_tangent: (start, times, states, p..., start-dot, p-dot of active ones...) → states-dot, linear in the latter
 
 
@@ -135,18 +150,6 @@ def _expansion(node: Node) -> Graph:
     both = _joined(start, rest[k])
     (found,) = b.emit(ode, [x.value for x in (both, times, *rest[:k], *rest[k + 1 :])], attrs)
     return b.graph("tangents", [getitem(found, index=(slice(None), slice(n, 2 * n)))])
-
-
-def _tangent_run(evaluate: Any, node: Node, *args: Any) -> Any:
-    return evaluate(_expansion(node), args)[0]
-
-
-def _tangent_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
-    return TRANSFORMS.inline(b, _expansion(node), args)
-
-
-def _tangent_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
-    return TRANSFORMS.jvp(b, _expansion(node), args, tans, split)
 
 
 def _adjoint_equation(body: Graph, active: tuple[bool, ...]) -> Graph:
@@ -201,8 +204,7 @@ def _tangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[An
 
 
 ode_tangent: Primitive = primitive(
-    "ode_tangent", _tangent_shape, run=_tangent_run, lower=_tangent_lower, jvp=_tangent_jvp,
-    transpose=_tangent_transpose, batch=looped,
+    "ode_tangent", _tangent_shape, transpose=_tangent_transpose, batch=looped, **_standing_for(_expansion),
 )  # fmt: skip
 
 
@@ -243,18 +245,6 @@ def _backwards(node: Node) -> Graph:
     return b.graph("cotangents", [_joined(back + getitem(ct, index=(0,)), sums)])
 
 
-def _cotangent_run(evaluate: Any, node: Node, *args: Any) -> Any:
-    return evaluate(_backwards(node), args)[0]
-
-
-def _cotangent_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
-    return TRANSFORMS.inline(b, _backwards(node), args)
-
-
-def _cotangent_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
-    return TRANSFORMS.jvp(b, _backwards(node), args, tans, split)
-
-
 def _cotangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
     """The tangents again."""
     *known, _ = operands
@@ -269,6 +259,5 @@ def _cotangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[
 
 
 ode_cotangent: Primitive = primitive(
-    "ode_cotangent", _cotangent_shape, run=_cotangent_run, lower=_cotangent_lower, jvp=_cotangent_jvp,
-    transpose=_cotangent_transpose, batch=looped,
+    "ode_cotangent", _cotangent_shape, transpose=_cotangent_transpose, batch=looped, **_standing_for(_backwards),
 )  # fmt: skip
