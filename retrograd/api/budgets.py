@@ -1,119 +1,23 @@
-"""Budgets in bytes: of the plans for a loop, the one with the fewest repeated steps whose peak of memory is within."""
+"""Budgets in bytes for whole gradients: as much is kept for the adjoint as fits, and the rest computed again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-from ..codegen.numpy.footprint import Undecided, peak_bytes
-from ..errors import MemoryBudgetError, OptionError
+from ..codegen.numpy.footprint import peak_bytes
+from ..errors import MemoryBudgetError
 from ..ir.graph import Graph, Node
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
-from ..passes.checkpoint.sweeps import limited
 from ..passes.place_buffers import place_buffers
 from ..passes.rematerialise import Crossing, turns, without_turn
 
-Plan = tuple[Any, ...]
 FEW = 8  # of the thriftiest choices, of which one may turn out better than estimated
-
-
-def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-    """The graph with a plan in place of each budget.
-
-    ``finish`` is what follows in the pipeline: the peak that counts is that of the code which is run. Raises
-    MemoryBudgetError where no plan is thrifty enough.
-    """
-    loops = list(_budgeted(graph)) if limited(graph) else []
-    if not loops:
-        return graph
-    longest: dict[int, int] = {}
-    for node in loops:
-        budget = node.attrs["memory"][1]
-        longest[budget] = max(longest.get(budget, 1), node.attrs["length"])
-    chosen: dict[int, Plan] = dict.fromkeys(longest, ("snapshots", 1))
-    try:
-        for budget in sorted(longest):
-            chosen[budget] = _best(graph, finish, budget, longest[budget], chosen)
-    except Undecided:
-        raise OptionError(
-            "the memory of this function depends on its data, so that a loop in it can have no budget in bytes",
-            where=loops[0].where, remedy="give that loop rg.Snapshots(c)",
-        ) from None  # fmt: skip
-    return _planned(graph, chosen)
-
-
-def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, n: int, others: dict[int, Plan]) -> Plan:
-    """The plan that repeats least within the budget, other loops being as they are."""
-
-    def peak(plan: Plan) -> int:
-        return peak_of(finish(_planned(graph, {**others, budget: plan})))
-
-    if peak(("everything",)) <= budget:
-        return ("everything",)
-    if peak(("snapshots", 1)) > budget:
-        raise _too_small(graph, peak, budget)
-    return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, n))
-
-
-def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
-    """The greatest number of slots below n with ``peak(slots)`` within the budget; one slot is.
-
-    From a few slots on the peak grows by the size of a state with each, so a line through two points hits it.
-    """
-    low, high = 1, max(n, 2)  # low slots fit; high slots do not, or are more than there are states
-    guess, last = min(4, high - 1), (0, 0)
-    while high - low > 1:
-        guess = min(max(guess, low + 1), high - 1)
-        now = guess, peak(guess)
-        low, high = (guess, high) if now[1] <= budget else (low, guess)
-        slope = (now[1] - last[1]) / (now[0] - last[0]) if now[0] != last[0] else 0
-        if slope > 0 and last != (0, 0):
-            target = now[0] + int((budget - now[1]) // slope)
-            guess = target if low < target < high else target + 1
-        else:
-            guess = now[0] + 2
-        last = now
-    return low
 
 
 def peak_of(graph: Graph) -> int:
     """The predicted peak of the code for a finished graph."""
     return peak_bytes(place_buffers(absorb(graph)))
-
-
-def _too_small(graph: Graph, peak: Callable[[Plan], int], budget: int) -> MemoryBudgetError:
-    least = min(peak(("snapshots", 1)), peak(("everything",)))
-    where = next(node.where for node in _budgeted(graph) if node.attrs["memory"][1] == budget)
-    return MemoryBudgetError(
-        f"no plan for this loop stays within {budget:,} bytes", where=where, remedy=f"allow at least {least:,} bytes"
-    )
-
-
-def with_default(graph: Graph, plan: Plan | None) -> Graph:
-    """The graph with a plan for the loops that have none, where their number of steps allows it."""
-    if plan is None:
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
-        known = node.prim.name == "scan" and node.attrs["length"] >= 0
-        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
-        if (known or late) and attrs.get("memory") is None:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
-
-
-def with_plan(graph: Graph, plan: Plan) -> Graph:
-    """The graph with one plan for all loops that save residuals, whatever theirs are."""
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
-        if node.prim.name == "scan" and node.attrs["length"] > 0:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
 
 
 def budgets_for_loops(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
@@ -160,25 +64,3 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     likely = [choice for choice in found if choice.score.peak <= 1.2 * budget][:-FEW] + found[-FEW:]
     graphs = (crossing.again(choice.kept) for choice in likely)
     return next(choice for choice in graphs if peak_of(finish(choice)) <= budget)
-
-
-def _budgeted(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        if (node.attrs.get("memory") or ("",))[0] == "bytes":
-            yield node
-        for _, body in node.graphs:
-            yield from _budgeted(body)
-
-
-def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
-    """The graph with these plans instead of budgets."""
-    if not any(_budgeted(graph)):
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: _planned(body, plans) for name, body in node.graphs}}
-        match attrs.get("memory"):
-            case ("bytes", int(budget)):
-                attrs["memory"] = plans[budget]
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)

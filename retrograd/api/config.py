@@ -26,7 +26,8 @@ from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
 from ..tracer.where import warn
-from .budgets import budgets_for_loops, within_budget, within_budgets
+from .budgets import budgets_for_loops, within_budget
+from .loop_budgets import within_budgets
 
 
 class Settings(NamedTuple):

@@ -24,9 +24,9 @@ from ..tracer.record import Recorded, enclosing, insert
 from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, flatten_like
 from ..tracer.where import user_site
-from .budgets import with_default
 from .config import config
 from .examples import examples
+from .loop_budgets import with_default
 from .nans import DERIVATIVE, FUNCTION, inspect
 
 

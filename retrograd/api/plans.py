@@ -14,8 +14,9 @@ from ..passes.checkpoint.sweeps import limited
 from ..passes.checkpoint.tally import steps_of
 from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
-from .budgets import peak_of, with_plan
+from .budgets import peak_of
 from .config import config
+from .loop_budgets import with_plan
 from .pictures import curve_svg, figure_of
 
 SAMPLES, COLUMNS = 400, 72

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import most_slots, peak_of
+from retrograd.api.budgets import peak_of
+from retrograd.api.loop_budgets import most_slots
 from retrograd.api.memory import bytes_of
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.runtime import available
