@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import chain
 
 from ..codegen.numpy.footprint import peak_bytes
 from ..errors import MemoryBudgetError
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph, Node, Value
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
-from ..passes.rematerialise import Crossing, turns, without_turn
+from ..passes.rematerialise import Choice, Crossing, turns, without_turn
 
 FEW = 8  # of the thriftiest choices, of which one may turn out better than estimated
+NEAR = 1.2  # times a budget: estimates beyond are taken at their word
 
 
 def peak_of(graph: Graph) -> int:
@@ -39,28 +42,74 @@ def budget_of(graph: Graph) -> int:
     return found
 
 
-def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-    """A gradient's graph that keeps as much for its adjoint as its budget allows; MemoryBudgetError.
+class Choosing:
+    """What the adjoint of a graph with a turn may find kept, each choice with the exact peak of its code.
 
-    Of the choices, in order of what they compute again, it is the first whose code stays within: with a larger budget
-    never more is computed again.
+    ``finish`` is what follows in the pipeline.
     """
+
+    def __init__(self, graph: Graph, finish: Callable[[Graph], Graph]) -> None:
+        self.graph, self.finish, self.crossing = graph, finish, Crossing(graph)
+        self._peaks: dict[frozenset[Value], int] = {}
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The best choices, by estimated peaks: with more memory, less is computed again."""
+        return self.crossing.choices()
+
+    @cached_property
+    def everything(self) -> Choice:
+        """Nothing is computed again."""
+        kept = frozenset(self.crossing.needed)
+        return Choice(kept, self.crossing.score(kept))
+
+    def made(self, choice: Choice) -> Graph:
+        """The graph that keeps this, with the turn at its place."""
+        made, at = self.crossing.again(choice.kept), len(self.crossing.first)
+        nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
+        return Graph(made.name, made.inputs, nodes, made.outputs)
+
+    def peak(self, choice: Choice) -> int:
+        """The peak of the code that keeps this."""
+        if choice.kept not in self._peaks:
+            self._peaks[choice.kept] = peak_of(self.finish(self.crossing.again(choice.kept)))
+        return self._peaks[choice.kept]
+
+    @cached_property
+    def least(self) -> int:
+        """The smallest peak that a choice has."""
+        return min(map(self.peak, self.choices[-FEW:]))
+
+    def within(self, budget: int) -> Choice | None:
+        """The choice that computes least again within a budget, if one is.
+
+        Of the choices, in order of what they compute again, it is the first whose code stays within: with a larger
+        budget never more is computed again.
+        """
+        likely = (choice for choice in self.choices[:-FEW] if choice.score.peak <= NEAR * budget)
+        return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
+
+    def curve(self) -> Iterator[Choice]:
+        """The choices for all budgets, from the largest on."""
+        choice: Choice | None = self.everything
+        while choice is not None:
+            yield choice
+            choice = self.within(self.peak(choice) - 1)
+
+
+def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
+    """A gradient's graph that keeps as much for its adjoint as its budget allows, and its turn; MemoryBudgetError."""
     if not turns(graph):
         return graph
-    budget, crossing = budget_of(graph), Crossing(graph)
-    plain = without_turn(graph)
-    if peak_of(finish(plain)) <= budget:
-        return plain
-    found = crossing.choices()
-    least = peak_of(finish(crossing.again(found[-1].kept)))
-    if least > budget:
-        least = min(peak_of(finish(crossing.again(choice.kept))) for choice in found[-FEW:])
-    if least > budget:
+    budget = budget_of(graph)
+    if peak_of(finish(without_turn(graph))) <= budget:
+        return graph
+    choosing = Choosing(graph, finish)
+    choice = choosing.within(budget)
+    if choice is None:
         where = next((node.where for node in graph.nodes if node.where is not None), None)
         raise MemoryBudgetError(
             f"no choice of kept values stays within {budget:,} bytes", where=where,
-            remedy=f"allow at least {least:,} bytes",
+            remedy=f"allow at least {choosing.least:,} bytes",
         )  # fmt: skip
-    likely = [choice for choice in found if choice.score.peak <= 1.2 * budget][:-FEW] + found[-FEW:]
-    graphs = (crossing.again(choice.kept) for choice in likely)
-    return next(choice for choice in graphs if peak_of(finish(choice)) <= budget)
+    return choosing.made(choice)

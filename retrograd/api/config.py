@@ -22,6 +22,7 @@ from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
 from ..passes.pipeline import pipeline
 from ..passes.prune import prune
+from ..passes.rematerialise import without_turn
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
@@ -109,6 +110,10 @@ class Config:
 
     def optimised(self, graph: Graph) -> Graph:
         """The graph after the passes that these settings choose."""
+        return without_turn(self.divided(graph))
+
+    def divided(self, graph: Graph) -> Graph:
+        """The same, but that the turn of a gradient with a budget is still in it."""
         rules = self.rules()
 
         def simplify(graph: Graph) -> Graph:

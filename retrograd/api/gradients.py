@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
+from ..ir.graph import Graph
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.expose import at_rest
 from ..passes.linearize import linearize
@@ -54,7 +55,10 @@ class Gradient(Compiled):
             warn(what, IndependentOutputWarning)
         returned = self.value or self.has_aux
         keep = returned or bool(seen.sites)
-        graph = at_rest(value_and_grad_graph(simple, active, lin, keep, self.memory), seen.deltas)
+
+        def within(budget: int | None) -> Graph:
+            return at_rest(value_and_grad_graph(simple, active, lin, keep, budget), seen.deltas)
+
         n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
         results = assembler(recorded.out_spec, recorded.statics)
         with_value, plain = self.value, not isinstance(call, FunctionCall)
@@ -74,7 +78,7 @@ class Gradient(Compiled):
             "linearized": lambda: lin.linear,
             "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
         }
-        return Derived(graph, assemble, stages, form_of(recorded) if plain else None, lin)
+        return Derived(within(self.memory), assemble, stages, form_of(recorded) if plain else None, lin, within)
 
     def _check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]

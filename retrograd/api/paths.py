@@ -16,6 +16,7 @@ from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
 from ..passes.linearize import Linearized
 from ..passes.paths import merge_paths
+from ..passes.rematerialise import without_turn
 from ..runtime.collector import paused
 from ..runtime.executable import Executable
 from ..tracer.generators import repeatable
@@ -34,7 +35,8 @@ class Derived:
     """What a transform makes of a recorded function: a graph, and how its results become the user's.
 
     ``stages`` makes earlier graphs by name, for inspection; ``assemble`` takes the list of results. Paths whose
-    ``form`` is equal are assembled alike; without one, each in its own way. ``lin`` says what a derivative keeps.
+    ``form`` is equal are assembled alike; without one, each in its own way. ``lin`` says what a derivative keeps,
+    and ``within`` makes the graph with another budget of bytes.
     """
 
     graph: Graph
@@ -42,6 +44,7 @@ class Derived:
     stages: dict[str, Callable[[], Graph]]
     form: Any = None
     lin: Linearized | None = None
+    within: Callable[[int], Graph] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +55,15 @@ class Path:
     derived: Derived
 
     @cached_property
+    def divided(self) -> Graph:
+        """What is compiled, still with the turn of a gradient that has a budget."""
+        with paused:
+            return config.divided(self.derived.graph)
+
+    @cached_property
     def graph(self) -> Graph:
         """What is compiled; a path that is only interpreted never asks."""
-        with paused:
-            return config.optimised(self.derived.graph)
+        return without_turn(self.divided)
 
     def results(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """What the transform gives, by plain interpretation; Miss if these arguments go another way."""

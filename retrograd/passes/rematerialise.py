@@ -46,8 +46,9 @@ def turns(graph: Graph) -> bool:
 
 
 def without_turn(graph: Graph) -> Graph:
-    """The graph with everything kept."""
-    return Graph(graph.name, graph.inputs, tuple(n for n in graph.nodes if n.prim is not turn), graph.outputs)
+    """The graph without the node that divides it."""
+    nodes = tuple(node for node in graph.nodes if node.prim is not turn)
+    return graph if len(nodes) == len(graph.nodes) else Graph(graph.name, graph.inputs, nodes, graph.outputs)
 
 
 class Crossing:
