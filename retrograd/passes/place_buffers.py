@@ -10,7 +10,8 @@ from .disjoint import disjoint
 from .early_views import early_views
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
-POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape, and dead storage is freed
+POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
+FREED = 1024  # bytes from which dead storage is freed: the next array of its size is then made in a warm cache
 STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "real"})  # views that skip elements
 READ_ONLY = frozenset({"broadcast", "diagonal"})  # views that NumPy does not write through
 
@@ -173,7 +174,7 @@ class _Placer:
             if root in inputs or end >= n or end < 0 or (root in self.made and self.made[root].prim.name == "const"):
                 continue
             freed[end] = freed.get(end, 0) + _bytes(root)
-            if root.aval.nbytes >= POOL:
+            if root.aval.nbytes >= FREED:
                 dies[end] = (*dies[end], *group)
         live = peak = scratch = 0
         for i, node in enumerate(order):

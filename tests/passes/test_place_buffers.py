@@ -17,7 +17,7 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.elementwise import add, mul
 from retrograd.ops.functions import cos, exp, sin
 from retrograd.ops.reduce import sum_
-from retrograd.passes.place_buffers import POOL, READ_ONLY, REUSE, STRIDED, place_buffers
+from retrograd.passes.place_buffers import FREED, POOL, READ_ONLY, REUSE, STRIDED, place_buffers
 from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import built, op
@@ -67,8 +67,8 @@ graph f(%x: f64[8192], %unused: f64[8192]) {
 
 def test_small_values_are_left_to_die_by_themselves() -> None:
     plan, _ = planned(f"""
-graph f(%x: f64[{POOL // 8 - 1}]) {{
-  %a = sin %x : f64[{POOL // 8 - 1}]
+graph f(%x: f64[{FREED // 8 - 1}]) {{
+  %a = sin %x : f64[{FREED // 8 - 1}]
   %b = sum %a {{axis=(0,), keepdims=False}} : f64
   return %b
 }}""")
