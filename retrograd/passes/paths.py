@@ -42,7 +42,8 @@ def guards_alone(graph: Graph) -> Graph:
 
 
 def _acts(node: Node) -> bool:
-    return node.prim.effect and node.prim is not guard
+    inside = any(_acts(inner) for _, body in node.graphs for inner in body.nodes)
+    return inside or (node.prim.effect and node.prim is not guard)
 
 
 class _Level(Builder):
