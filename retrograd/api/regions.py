@@ -17,6 +17,7 @@ from ..tracer.record import Place
 from ..tracer.tree import map_leaves
 from ..tracer.where import user_site
 from .compiled import Compiled
+from .memory import bytes_of
 
 
 class Policies:
@@ -81,16 +82,23 @@ class Region(Compiled):
 def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol]) -> list[Symbol]:
     """The region; what Python decided in it is asked before it, where another path can be followed."""
     inline_into(b, guards_alone(graph), operands)
+    b.where = user_site()[0]
     return make_region(b, without_guards(graph), operands, policy)
 
 
-def checkpoint(function: Callable[..., Any] | None = None, *, policy: Policy = Policies.save_nothing) -> Any:
+def checkpoint(
+    function: Callable[..., Any] | None = None, *, policy: Policy | None = None, memory: int | str | None = None
+) -> Any:
     """A function whose derivative keeps its arguments and what ``policy`` saves, and computes the rest again.
+
+    With ``memory``, a budget in bytes, a text such as ``"64 MiB"``, or ``"available"``, each call keeps at most so many
+    bytes beside its arguments: those values, of all or of what ``policy`` saves, for which the least is computed again.
+    A budget for the gradient around it changes nothing of that.
 
     Values are those of the plain function, to the last bit; so are gradients, but that the parts that an argument's
     gets inside the region are added up before they meet the others. Regions nest: an inner one is run again within an
-    outer one. Random draws and calls of the host are saved, never repeated. Called by itself, outside
-    other functions, it is compiled like ``rg.jit``. Raises OptionError.
+    outer one. Random draws and calls of the host are saved, never repeated: a budget below what they take is a
+    MemoryBudgetError. Called by itself, outside other functions, it is compiled like ``rg.jit``. Raises OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.checkpoint
@@ -99,11 +107,17 @@ def checkpoint(function: Callable[..., Any] | None = None, *, policy: Policy = P
     >>> slope = rg.grad(lambda w, x: np.sum(layer(w, layer(w, x))))(np.eye(2), np.ones(2))
     >>> slope.shape
     (2, 2)
+    >>> roomy = rg.checkpoint(layer.function, memory="1 kB")
+    >>> bool(np.all(rg.grad(lambda w, x: np.sum(roomy(w, roomy(w, x))))(np.eye(2), np.ones(2)) == slope))
+    True
     """
-    _checked_policy(policy)
-    if function is None:
-        return partial(checkpoint, policy=policy)
-    return Region(function, policy)
+    if policy is not None:
+        _checked_policy(policy)
+    if memory is None:
+        chosen = policy or Policies.save_nothing
+    else:
+        chosen = ("within", bytes_of(memory), policy or Policies.save_all)
+    return partial(Region, policy=chosen) if function is None else Region(function, chosen)
 
 
 def name(x: Any, name: str) -> Any:

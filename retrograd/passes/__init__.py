@@ -1,5 +1,5 @@
 """The passes, one verb per file; importing this package registers those that structural rules need."""
 
-from . import batch, inline, jvp, linearize, prune, residuals, transpose
+from . import batch, inline, jvp, linearize, prune, residuals, retain, transpose
 
-__all__ = ["batch", "inline", "jvp", "linearize", "prune", "residuals", "transpose"]
+__all__ = ["batch", "inline", "jvp", "linearize", "prune", "residuals", "retain", "transpose"]

@@ -16,13 +16,13 @@ INFINITE = float("inf")
 
 def choose_residuals(
     nodes: Sequence[Node], needed: Iterable[Value], cost: Callable[[Value], float],
-    recomputable: Callable[[Node], bool],
+    recomputable: Callable[[Node], bool], effort: Callable[[Node], float] = lambda node: 0,
 ) -> set[Value]:  # fmt: skip
     """The cheapest values from which recomputable nodes give all that is ``needed``.
 
     A minimum cut between what cannot be computed again (inputs, results of other nodes) and what is needed, in
-    which cutting a value costs ``cost(value)``. Constants need no keeping. Of equal cuts it is the one nearest
-    to what is needed, so that least is computed again.
+    which cutting a value costs ``cost(value)``, and computing it again ``effort(node)``. Constants need no keeping. Of
+    equal cuts it is the one nearest to what is needed, so that least is computed again.
     """
     made = {v: node for node in nodes for v in node.outputs}
     network = Network()
@@ -40,6 +40,8 @@ def choose_residuals(
         if node is None or not recomputable(node):
             network.join(SOURCE, (value, "in"), INFINITE)
             continue
+        if (again := effort(node)) > 0:
+            network.join(SOURCE, (value, "in"), again)
         for operand in node.inputs:
             network.join((operand, "out"), (value, "in"), INFINITE)
             stack.append(operand)

@@ -739,6 +739,22 @@ def a_budget_that_is_too_small():
     rg.grad(f)(np.ones(10_000))
 
 
+@bad(errors.MemoryBudgetError)
+def a_budget_for_a_region_below_what_it_draws():
+    generator = np.random.default_rng(0)
+    noisy = rg.checkpoint(lambda x: np.sin(x * generator.normal(size=3)), memory=8)
+
+    def f(x):
+        return np.sum(noisy(x))  # <-
+
+    rg.grad(f)(X)
+
+
+@bad(errors.OptionError)
+def a_plan_for_a_region():
+    rg.checkpoint(np.sin, memory=rg.Snapshots(3))  # <-
+
+
 @bad(errors.HigherOrderCotangentError)
 def a_function_value_differentiated_inside():
     def f(g, x):

@@ -192,7 +192,7 @@ def test_halving_takes_logarithmic_memory() -> None:
 
 
 def test_wrong_policies_and_names_are_refused() -> None:
-    for wrong in ("save_nothing", None, ("sometimes",), p.save_names):
+    for wrong in ("save_nothing", 3, ("sometimes",), ("within", 8, p.save_all), p.save_names):
         with pytest.raises(rg.OptionError, match=r"rg\.policies"):
             rg.checkpoint(policy=wrong)
     with pytest.raises(rg.OptionError, match="no name"):

@@ -526,6 +526,7 @@ declare(
     "region",
     case(a((3,)), body=built(lambda x: op("sin", x) * x, V), policy=("nothing",)),
     case(a((3,)), a((3,)), body=built(lambda x, y: [x * y, op("tanh", x + y)], V, V), policy=("everything",)),
+    case(a((3,)), body=built(lambda x: op("sin", op("sin", x)) * x, V), policy=("within", 24, ("everything",))),
     case(a("scalar"), a((3,)), policy=("names", "a"), body=built(
         lambda s, x: [op("sum", x, axis=(0,), keepdims=False) * s, op("exp", x)], S, V)),
 )  # fmt: skip

@@ -24,8 +24,9 @@ def run_call(evaluate: Any, node: Node, *args: Any) -> Any:
 
 
 def emit_call(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Write a call of the body's function."""
-    emitter.line(f"{', '.join(outs)} = {emitter.function(node.attrs['body'])}({', '.join(ins)})")
+    """Write a call of the body's function, which may have no results, but draw random numbers."""
+    results = f"{', '.join(outs)} = " if outs else ""
+    emitter.line(f"{results}{emitter.function(node.attrs['body'])}({', '.join(ins)})")
 
 
 def make_call(b: Builder, body: Graph, operands: Sequence[Symbol]) -> list[Symbol]:

@@ -102,3 +102,9 @@ def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name:
 
 
 host: Primitive = primitive("host", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, batch=_batch)
+
+
+def repeats(node: Node) -> bool:
+    """Whether a node may run again: draws and host calls, also in the graphs inside it, may not."""
+    once = node.prim.effect or node.prim is host
+    return not once and all(repeats(inner) for _, body in node.graphs for inner in body.nodes)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
-from ...ir.types import Aval
+from ...ir.types import Aval, Where
 from ..batching import elementwise
 from .call import batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
 from .flags import spread
+from .host import repeats
 
-Policy = tuple[Any, ...]
+Policy = tuple[Any, ...]  # ("within", bytes, policy) keeps what it can of what a policy saves; for others see `saves`
 PRODUCTS = frozenset({"convolve", "convolve_nd", "cholesky", "eigh", "matmul", "qr", "solve", "svd"})
 
 # a value that policies know by name
@@ -46,14 +49,31 @@ def saves(policy: Policy, node: Node) -> bool:
     return bool(kind == "everything")
 
 
-def kept_values(forward: Graph, needed: Sequence[Value], policy: Policy) -> tuple[list[Value], list[Node]]:
+def savable(forward: Graph, policy: Policy) -> set[Value]:
+    """The values of a forward graph that a policy saves; what is a view of a value stands for it.
+
+    A value that goes by a name is the value that was named.
+    """
+    of: dict[Value, Value] = {}
+    for node in forward.nodes:
+        if node.prim.alias is not None:
+            of[node.out] = of.get(node.inputs[node.prim.alias], node.inputs[node.prim.alias])
+    refused = {of[node.out] for node in forward.nodes if node.prim is named and not saves(policy, node)}
+    found = {of.get(v, v) for node in forward.nodes if node.inputs and saves(policy, node) for v in node.outputs}
+    return found - refused - set(forward.inputs)
+
+
+def kept_values(
+    forward: Graph, needed: Sequence[Value], policy: Policy, where: Where | None
+) -> tuple[list[Value], list[Node]]:
     """What of a forward graph is kept for ``needed``, and the nodes that give the rest again.
 
-    The nearest values that the policy saves; results of effects (random draws, calls of the host) always, for they
-    are never repeated. A value that goes by a name is the value that was named.
+    The nearest values that the policy saves; results of draws and of calls of the host always, for they are never
+    repeated.
     """
+    within = policy[0] == "within"
+    saved = _within(forward, needed, policy, where) if within else savable(forward, policy)
     made, order = forward.producer, {node: i for i, node in enumerate(forward.nodes)}
-    refused = {node.inputs[0] for node in forward.nodes if node.prim is named and not saves(policy, node)}
     kept: dict[Value, None] = {}
     again: set[Node] = set()
     stack = list(needed)
@@ -62,12 +82,31 @@ def kept_values(forward: Graph, needed: Sequence[Value], policy: Policy) -> tupl
         node = made.get(value)
         if node is None or value in kept or node in again:
             continue
-        if node.prim.effect or (node.inputs and saves(policy, node) and value not in refused):
+        if value in saved or not repeats(node):
             kept[value] = None
         else:
             again.add(node)
             stack.extend(node.inputs)
     return list(kept), sorted(again, key=order.__getitem__)
+
+
+def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Where | None) -> Collection[Value]:
+    """What to keep of what a policy saves, so that least is run again, and of so many bytes; MemoryBudgetError."""
+    _, budget, allowed = policy
+    choices = TRANSFORMS.retentions(forward, needed, savable(forward, allowed))
+    for choice in choices:
+        if choice.nbytes <= budget:
+            return choice.values  # type: ignore[no-any-return]  # transforms are untyped here
+    least = choices[-1].nbytes
+    if math.isinf(least):
+        raise OptionError(
+            "the memory of this region depends on its data, so that it can have no budget in bytes", where=where,
+            remedy="leave the budget out: results that must not be computed again are then kept in any number",
+        )  # fmt: skip
+    raise MemoryBudgetError(
+        f"what this region must not compute again takes more than {budget:,} bytes", where=where,
+        remedy=f"allow at least {least:,} bytes",
+    )  # fmt: skip
 
 
 def _shape(*avals: Aval, body: Graph, policy: Policy) -> tuple[Aval, ...]:
@@ -83,7 +122,7 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
         made = make_region(b, graph, [*args, *known], policy)
         return made[: len(flags)], spread(made[len(flags) :], flags)
     key = ("region", active, policy, TRANSFORMS.nan_safe())
-    forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy))
+    forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy, node.where))
     results = make_call(b, forward, args)
     n = len(body.outputs)
     available = [*args, *results[n:]]
@@ -91,13 +130,15 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
     return results[:n], spread(tangents, flags)
 
 
-def _divided(body: Graph, active: Sequence[bool], policy: Policy) -> tuple[Graph, Graph, list[int], Sequence[bool]]:
+def _divided(
+    body: Graph, active: Sequence[bool], policy: Policy, where: Where | None
+) -> tuple[Graph, Graph, list[int], Sequence[bool]]:
     """The forward graph with what is kept, and the linear one that computes its residuals again.
 
     The latter takes some of (operands, kept values), by position, and then the tangents.
     """
     lin = TRANSFORMS.linearize(body, active)
-    kept, nodes = kept_values(lin.forward, lin.residuals, policy)
+    kept, nodes = kept_values(lin.forward, lin.residuals, policy, where)
     outputs = lin.forward.outputs[: len(body.outputs)]
     forward = TRANSFORMS.prune(Graph(body.name, lin.forward.inputs, lin.forward.nodes, (*outputs, *kept)))
     b = Builder()

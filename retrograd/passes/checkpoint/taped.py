@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ops.structural.flags import picked
+from ...ops.structural.host import repeats
 from ...ops.structural.loops import Layout, step_of
 from ...ops.structural.scan import layout as scan_layout
 from ...ops.structural.scan import scan
@@ -15,12 +16,6 @@ from ...ops.structural.while_loop import layout as while_layout
 from ...ops.structural.while_loop import while_loop
 from ..inline import inline_into
 from ..prune import live_inputs, prune
-
-
-def repeats(node: Node) -> bool:
-    """Whether a node may run again: draws and host calls, also in the graphs inside it, may not."""
-    once = node.prim.effect or node.prim.name == "host"
-    return not once and all(repeats(inner) for _, body in node.graphs for inner in body.nodes)
 
 
 def is_loop(node: Node) -> bool:
