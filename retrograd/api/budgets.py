@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import chain
+from math import inf
 
-from ..codegen.numpy.footprint import peak_bytes
-from ..errors import MemoryBudgetError
+from ..codegen.numpy.footprint import Undecided, peak_bytes
+from ..errors import MemoryBudgetError, OptionError
 from ..ir.graph import Graph, Node, Value
+from ..ir.types import Where
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
@@ -18,19 +20,35 @@ FEW = 8  # of the thriftiest choices, of which one may turn out better than esti
 NEAR = 1.2  # times a budget: estimates beyond are taken at their word
 
 
-def peak_of(graph: Graph) -> int:
-    """The predicted peak of the code for a finished graph."""
-    return peak_bytes(place_buffers(absorb(graph)))
+def peak_of(graph: Graph, limit: float = inf) -> int:
+    """The predicted peak of the code for a finished graph; some greater number than ``limit`` where it is beyond."""
+    return peak_bytes(place_buffers(absorb(graph)), limit)
+
+
+def fits(graph: Graph, budget: int) -> bool:
+    """Whether the peak is within a budget for all data."""
+    try:
+        return peak_of(graph, budget) <= budget
+    except Undecided:
+        return False
+
+
+def undecided(where: Where | None) -> OptionError:
+    """What is raised where the memory that a budget is for depends on data."""
+    return OptionError(
+        "the memory of this function depends on its data, so that it can have no budget in bytes",
+        where=where, remedy="give each loop of unknown length rg.Snapshots(c) or a budget, in place of other plans",
+    )  # fmt: skip
 
 
 def budgets_for_loops(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     """A gradient's own budget as that of each loop without a plan, unless all fits as it is."""
-    if not turns(graph) or peak_of(without_turn(finish(graph))) <= budget_of(graph):
+    if not turns(graph) or fits(without_turn(finish(graph)), budget_of(graph)):
         return graph
     nodes = []
     for node in graph.nodes:
         attrs = node.attrs
-        if node.prim.name == "scan" and node.attrs["length"] > 0 and "memory" not in attrs:
+        if node.prim.name in ("scan", "while_loop") and attrs.get("length", -1) and "memory" not in attrs:
             attrs = {**attrs, "memory": ("bytes", budget_of(graph))}
         nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
     return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
@@ -102,12 +120,15 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     if not turns(graph):
         return graph
     budget = budget_of(graph)
-    if peak_of(finish(without_turn(graph))) <= budget:
+    if fits(finish(without_turn(graph)), budget):
         return graph
     choosing = Choosing(graph, finish)
-    choice = choosing.within(budget)
+    where = next((node.where for node in graph.nodes if node.where is not None), None)
+    try:
+        choice = choosing.within(budget)
+    except Undecided:
+        raise undecided(where) from None
     if choice is None:
-        where = next((node.where for node in graph.nodes if node.where is not None), None)
         raise MemoryBudgetError(
             f"no choice of kept values stays within {budget:,} bytes", where=where,
             remedy=f"allow at least {choosing.least:,} bytes",

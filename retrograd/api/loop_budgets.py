@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 from ..codegen.numpy.footprint import Undecided
-from ..errors import MemoryBudgetError, OptionError
+from ..errors import MemoryBudgetError
 from ..ir.graph import Graph, Node
 from ..passes.checkpoint.sweeps import limited
-from .budgets import peak_of
+from .budgets import peak_of, undecided
 
 Plan = tuple[Any, ...]
+EVERYTHING = ("everything",)
+MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
 
 
 def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     """The graph with a plan in place of each budget.
 
     ``finish`` is what follows in the pipeline: the peak that counts is that of the code which is run. Raises
-    MemoryBudgetError where no plan is thrifty enough.
+    MemoryBudgetError where no plan is thrifty enough, OptionError where data decide how much memory is taken.
     """
     loops = list(_budgeted(graph)) if limited(graph) else []
     if not loops:
         return graph
-    longest: dict[int, int] = {}
-    for node in loops:
-        budget = node.attrs["memory"][1]
-        longest[budget] = max(longest.get(budget, 1), node.attrs["length"])
-    chosen: dict[int, Plan] = dict.fromkeys(longest, ("snapshots", 1))
+    chosen: dict[int, Plan] = {node.attrs["memory"][1]: ("snapshots", 1) for node in loops}
     try:
-        for budget in sorted(longest):
-            chosen[budget] = _best(graph, finish, budget, longest[budget], chosen)
+        for budget in sorted(chosen):
+            chosen[budget] = _best(graph, finish, budget, chosen)
     except Undecided:
-        raise OptionError(
-            "the memory of this function depends on its data, so that a loop in it can have no budget in bytes",
-            where=loops[0].where, remedy="give that loop rg.Snapshots(c)",
-        ) from None  # fmt: skip
+        raise undecided(loops[0].where) from None
     return _planned(graph, chosen)
 
 
-def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, n: int, others: dict[int, Plan]) -> Plan:
+def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
     """The plan that repeats least within the budget, other loops being as they are."""
+    loops = [node for node in _budgeted(graph) if node.attrs["memory"][1] == budget]
+    lengths = [node.attrs.get("length", -1) for node in loops if any(v.aval.steps is not None for v in node.outputs)]
 
-    def peak(plan: Plan) -> int:
-        return peak_of(finish(_planned(graph, {**others, budget: plan})))
+    def peak(plan: Plan, limit: float = inf) -> int:
+        return peak_of(finish(_planned(graph, {**others, budget: plan})), limit)
 
-    if peak(("everything",)) <= budget:
-        return ("everything",)
-    if peak(("snapshots", 1)) > budget:
-        raise _too_small(graph, peak, budget)
-    return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, n))
+    bounded = min(lengths, default=0) >= 0  # residuals of an unknown number of steps fit in no budget
+    if bounded and peak(EVERYTHING, budget) <= budget:
+        return EVERYTHING
+    least = peak(("snapshots", 1))
+    if least > budget:
+        least = min(least, peak(EVERYTHING)) if bounded else least
+        raise MemoryBudgetError(
+            f"no plan for this loop stays within {budget:,} bytes", where=loops[0].where,
+            remedy=f"allow at least {least:,} bytes",
+        )  # fmt: skip
+    most = max(lengths) if bounded else MOST_SLOTS + 1
+    return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))
 
 
 def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
@@ -67,18 +72,12 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
         if slope > 0 and last != (0, 0):
             target = now[0] + int((budget - now[1]) // slope)
             guess = target if low < target < high else target + 1
-        else:
+        elif last == (0, 0):
             guess = now[0] + 2
+        else:  # the states take no memory
+            guess = 2 * now[0]
         last = now
     return low
-
-
-def _too_small(graph: Graph, peak: Callable[[Plan], int], budget: int) -> MemoryBudgetError:
-    least = min(peak(("snapshots", 1)), peak(("everything",)))
-    where = next(node.where for node in _budgeted(graph) if node.attrs["memory"][1] == budget)
-    return MemoryBudgetError(
-        f"no plan for this loop stays within {budget:,} bytes", where=where, remedy=f"allow at least {least:,} bytes"
-    )
 
 
 def with_default(graph: Graph, plan: Plan | None) -> Graph:

@@ -123,11 +123,11 @@ def _whole(name: str, field: str, value: object) -> None:
 
 def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     """A plan as the attribute of a loop; ``known`` says whether the number of steps is known before it runs."""
-    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, (Tiered, int, str))
+    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, Tiered)
     if not known and (unplaced or memory == Periodic()):
         raise OptionError(
             f"memory={memory} needs to know the number of steps", where=user_site()[0],
-            remedy="give rg.Log(), rg.Snapshots(c) or rg.Periodic(every), which do not",
+            remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes, which do not",
         )  # fmt: skip
     match memory:
         case None:

@@ -118,6 +118,14 @@ class Emitter:
         """What a loop over steps of which only the last state matters runs over."""
         return f"range({start}, {stop})"
 
+    def actions(self, node: Node, schedule: str) -> str:
+        """What a loop over the actions of a way back runs over."""
+        return schedule
+
+    def number(self, node: Node, name: str) -> str:
+        """Source of the number of steps that a loop finds in the variable ``name``."""
+        return name
+
     @contextmanager
     def working(self, *bodies: Graph) -> Iterator[None]:
         """Statements inside repeat the bodies: large storage that a step needs for itself alone is made before them.
@@ -145,11 +153,11 @@ class Emitter:
             self.line(f"del {', '.join(name for own in made.values() for name in own)}")
 
     @contextmanager
-    def loop(self, condition: Graph, arguments: Sequence[str]) -> Iterator[None]:
-        """Statements inside repeat while the condition holds; it is the header if it is one expression."""
+    def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
+        """Statements inside repeat while the condition of the node holds; it is the header if it is one expression."""
         at = len(self.lines)
         with self.block("while True:"):
-            (go,) = self.inline(condition, arguments, bound=len(arguments))
+            (go,) = self.inline(node.attrs["cond"], arguments, bound=len(arguments))
             own = self.lines[at + 1 :]
             if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
                 test = own[0].text.removeprefix(f"{go} = ") if own else go

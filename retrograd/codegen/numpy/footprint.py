@@ -6,7 +6,9 @@ as many bytes as its result has. Python's own reference counts then say what liv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,20 +20,24 @@ from ...ir.plan import Plan
 from ...ops.structural.host import called
 from .emitter import Emitter, Function, Scope
 from .layouts import copies
-
-STEADY = 8  # steps of a loop after which the next ones take no other memory
+from .thinned import STEADY, thinned
 
 
 class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
     """The course of the program, and so its memory, depends on data."""
 
 
+class _Above(Exception):  # noqa: N818 - not an error: more need not be known
+    """The peak is above the limit."""
+
+
 class Meter:
     """Counts the bytes that live, and the most that lived at once."""
 
-    def __init__(self, decisions: Sequence[bool] = (True,)) -> None:
+    def __init__(self, decisions: Sequence[bool] = (True,), limit: float = float("inf")) -> None:
         self.live = self.peak = 0
         self.decisions, self.asked = decisions, 0
+        self.limit = limit
 
     def decide(self) -> bool:
         """What is assumed where the data decide between two ways."""
@@ -40,7 +46,11 @@ class Meter:
 
     def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
         """A block, made with so many bytes of workspace; the label says by which operation."""
-        self.peak = max(self.peak, self.live + nbytes + scratch)
+        self.live += nbytes
+        if self.live + scratch > self.peak:
+            self.peak = self.live + scratch
+            if self.peak > self.limit:
+                raise _Above
         return Block(self, nbytes, label)
 
     def freed(self, block: Block) -> None:
@@ -81,7 +91,6 @@ class Block:
 
     def __init__(self, meter: Meter, nbytes: int, label: int) -> None:
         self.meter, self.nbytes, self.label = meter, nbytes, label
-        meter.live += nbytes
 
     def __del__(self) -> None:
         self.meter.freed(self)
@@ -179,16 +188,19 @@ class _Sizes(Emitter):
         self.labels = scope.labels
 
     def _block(self, value: Value, node: Node) -> str:
+        size, scratch = value.aval.nbytes if value.aval.kind == "array" else 0, _scratch(node)
+        if self.short and not size and not scratch:
+            return "__nothing"
         self.labels.append((value, node))
-        size = value.aval.nbytes if value.aval.kind == "array" else 0
-        return f"__block({size}, {_scratch(node)}, {len(self.labels) - 1})"
+        return f"__block({size}, {scratch}, {len(self.labels) - 1})"
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
-        if prim.name in ("while_loop", "open_sweep"):  # how often they run depends on data
-            raise Undecided
         if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
             node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
+        if prim.name == "step_numbers":
+            self.line(f"{self.assign(node.out)} = __nothing")
+            return
         if prim.multi and prim.emit is None:
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
@@ -198,6 +210,22 @@ class _Sizes(Emitter):
     def steps(self, start: str, stop: str) -> str:
         """Steps that keep nothing: some are as good as all."""
         return f"range({start}, min({stop}, {start} + {STEADY}))" if self.short else super().steps(start, stop)
+
+    def actions(self, node: Node, schedule: str) -> str:
+        """Those that take no more memory than others before are left out."""
+        plain = not ("retape" in node.attrs or node.attrs.get("disk") or _stacks(node))
+        return f"__thinned({schedule})" if self.short and plain else super().actions(node, schedule)
+
+    def number(self, node: Node, name: str) -> str:
+        """As many steps as it takes until memory grows no more."""
+        return str(_enough(node))
+
+    @contextmanager
+    def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
+        """The same number of steps, whatever the condition says."""
+        with self.block(f"for {self.fresh('step')} in range({_enough(node)}):"):
+            self.inline(node.attrs["cond"], arguments, bound=len(arguments))
+            yield
 
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
@@ -227,6 +255,21 @@ def _stacks(node: Node) -> bool:
     return any(v.aval.steps is not None for v in node.outputs)
 
 
+def _enough(node: Node) -> int:
+    """Steps of a loop of unknown length after which the next ones take no more memory, all slots for states being full.
+
+    Raises ``Undecided`` where each step takes more.
+    """
+    match node.attrs.get("room") or node.attrs.get("way"):
+        case ("online_room", int(slots)) if not node.attrs["lists"]:
+            return STEADY * (slots + 1)
+        case ("binomial", _, _, int(slots)) if not _stacks(node):
+            return STEADY * (slots + 1)
+        case None if not _stacks(node):
+            return STEADY
+    raise Undecided
+
+
 class _InFull(_Sizes):
     """The same, in as many steps as there are."""
 
@@ -247,13 +290,13 @@ def _scratch(node: Node) -> int:
     return found
 
 
-def peak_bytes(plan: Plan) -> int:
+def peak_bytes(plan: Plan, limit: float = float("inf")) -> int:
     """The most bytes of arrays that a call of the generated module holds at once, inputs not counted.
 
-    Where the data choose between two ways, it is the largest of the peaks for some courses of such choices.
-    Raises ``Undecided`` where the number of steps of a loop depends on data.
+    Where the data choose between two ways, it is the largest of the peaks for some courses of such choices; beyond
+    ``limit`` it is not followed. Raises ``Undecided`` where the data decide how much is kept.
     """
-    return _largest(plan, Meter, _Sizes)[0].peak
+    return _largest(plan, partial(Meter, limit=limit), _Sizes)[0].peak
 
 
 class Course(NamedTuple):
@@ -276,7 +319,9 @@ M = TypeVar("M", bound=Meter)
 DECISIONS = ((True,), (False,), (True, False), (False, True))  # a way not taken may leave names that live on
 
 
-def _largest(plan: Plan, meter: type[M], emitter: type[_Sizes]) -> tuple[M, list[tuple[Value, Node]]]:
+def _largest(
+    plan: Plan, meter: Callable[[Sequence[bool]], M], emitter: type[_Sizes]
+) -> tuple[M, list[tuple[Value, Node]]]:
     most = meter(DECISIONS[0])
     labels = _run(plan, most, emitter)
     for decisions in DECISIONS[1:] if most.asked else ():
@@ -289,16 +334,18 @@ def _largest(plan: Plan, meter: type[M], emitter: type[_Sizes]) -> tuple[M, list
 def _run(plan: Plan, meter: Meter, emitter: type[_Sizes]) -> list[tuple[Value, Node]]:
     scope = _Labelled(emitter)
     main = scope.add(plan, plan.order.name)
-    names: dict[str, Any] = {"np": _Arrays(meter), "__block": meter.new, **_hosts(plan.order, meter)}
+    names: dict[str, Any] = {
+        "np": _Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1),
+        "__thinned": partial(thinned, live=lambda: meter.live), **_hosts(plan.order, meter),
+    }  # fmt: skip
     for helper in scope.helpers:
         exec(helper, names)  # noqa: S102 - the source of our own declarations
     names["retrograd"] = SimpleNamespace(ir=SimpleNamespace(disk=SimpleNamespace(open_disk=lambda *_: _States(meter))))
     text = "\n\n".join(map(_source, scope.functions))
     try:
         exec(text, names)  # noqa: S102 - the source is ours
-        names[main.name](*(meter.new(0) for _ in main.parameters))
-    except Undecided:
-        raise
+        with suppress(_Above):
+            names[main.name](*(meter.new(0) for _ in main.parameters))
     except (TypeError, ValueError, KeyError, IndexError) as fault:
         raise InternalError(f"the memory of {plan.order.name} cannot be found: {fault!r}\n{text}") from fault
     return scope.labels

@@ -62,6 +62,7 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a = node.attrs
     count, consts, carry, xs = operands(node).of(ins)
+    count = [emitter.number(node, name) for name in count]
     k_out, lists, kept = results(node).of(outs)
     writer = Writer(emitter, node, xs, count[0] if count else "")
     writer.start(k_out, carry)
@@ -70,7 +71,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         emitter.line(f"{name} = dict()")
     room, old, i = (emitter.fresh(name) for name in ("room", "old", "i"))
     emitter.line(f"{room} = {writer.schedule(a['room'])}")
-    with _steps(emitter, a.get("cond"), [*consts, *k_out], i, count):
+    with _steps(emitter, node, [*consts, *k_out], i, count):
         emitter.line(f"{old} = next({room})")
         with emitter.block(f"if {old} >= 0:"):
             emitter.line(f"del {', '.join(f'{state}[{old}]' for state in kept)}")
@@ -91,13 +92,13 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 
 @contextmanager
-def _steps(emitter: Any, cond: Graph | None, names: list[str], i: str, count: list[str]) -> Iterator[None]:
-    if cond is None:
+def _steps(emitter: Any, node: Node, names: list[str], i: str, count: list[str]) -> Iterator[None]:
+    if count:
         with emitter.block(f"for {i} in range({count[0]}):"):
             yield
     else:
         emitter.line(f"{i} = 0")
-        with emitter.loop(cond, names):
+        with emitter.loop(node, names):
             yield
 
 

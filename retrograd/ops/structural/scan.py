@@ -91,7 +91,8 @@ def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     parts, (count, rest), reverse = layout(node), counted(node, ins), node.attrs["reverse"]
     length = node.attrs["length"]
-    last, n = (length - 1, length) if count is None else (f"{count} - 1", count)
+    n = length if count is None else emitter.number(node, count)
+    last = length - 1 if count is None else f"{n} - 1"
     consts, carry, xs = parts.operands(rest)
     k_out, arrays, stacks = parts.results(outs)
     _, ys, _ = parts.results(node.outputs)

@@ -103,7 +103,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
     count, consts, states, disk, tapes, last, carry, xs = operands(node).of(ins)
     k_out, arrays, stacks = results(node).of(outs)
-    writer = Writer(emitter, node, xs, count[0] if count else str(n))
+    writer = Writer(emitter, node, xs, emitter.number(node, count[0]) if count else str(n))
     writer.start(k_out, carry)
     writer.stores(arrays, results(node).of(node.outputs)[1], stacks)
     if a["again"]:
@@ -154,9 +154,10 @@ def _way(
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
     kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
+    actions = emitter.actions(writer.node, writer.schedule(a["way"], kept))
     with (
         emitter.working(a["advance"], a["back"]),
-        emitter.block(f"for {action}, {i}, {j} in {writer.schedule(a['way'], kept)}:"),
+        emitter.block(f"for {action}, {i}, {j} in {actions}:"),
     ):
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)

@@ -80,7 +80,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     for name in stacks:
         emitter.line(f"{name} = []")
     names, bound = [*consts, *carry], parts.consts + parts.carry
-    with emitter.working(node.attrs["body"]), emitter.loop(node.attrs["cond"], names):
+    with emitter.working(node.attrs["body"]), emitter.loop(node, names):
         results = emitter.inline(node.attrs["body"], names, bound=bound)
         new, _, saved = parts.results(results)
         for store, value in zip(stacks, saved, strict=True):

@@ -38,6 +38,8 @@ def binomial_advances(n: int, slots: int) -> int:
 @placer()
 def split(n: int, slots: int) -> int:
     """How far to advance before the next state is kept: n ≥ 2 steps, slots that include the first state's."""
+    if slots == 1:
+        return n - 1
     r, reach = 0, 1
     while reach < n:
         r += 1
