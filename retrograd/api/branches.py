@@ -76,7 +76,7 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     trace = enclosing()
     at = _number(label, shadow_of(index), len(functions))
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:
-        return map_leaves(_own, functions[at](*operands))
+        return map_leaves(_own, functions[at](*map_leaves(_apart, operands)))
     trees = [flatten(x) for x in operands]
     bodies = [recorded_body(f, f"branch{k}", trees, k == at, may_leave=True) for k, f in enumerate(functions)]
     staying = [r for r in bodies if not left(r)]
@@ -98,11 +98,14 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     return results(staying[0], put(trace, primitive, attrs, given))
 
 
+def _apart(x: Any) -> Any:
+    """An array as one of its own: what is written into it changes no other."""
+    return x.copy() if isinstance(x, (Tracer, np.ndarray)) and isinstance(shadow_of(x), np.ndarray) else x
+
+
 def _own(x: Any) -> Any:
-    """A result as a value of its own: what is written into it changes no operand."""
-    if isinstance(x, (Tracer, np.ndarray)):
-        return x.copy() if isinstance(shadow_of(x), np.ndarray) else x
-    return strong(x) if isinstance(x, (bool, int, float, complex)) else x
+    """A result as a value of its own, with the type that a traced choice gives it."""
+    return strong(x) if isinstance(x, (bool, int, float, complex)) else _apart(x)
 
 
 def _number(label: str, value: Any, n: int) -> int:

@@ -138,6 +138,28 @@ def test_writes_in_a_branch_stay_in_it(n: int) -> None:
     agree(f, vector(n))
 
 
+@sizes
+def test_writes_into_an_operand_stay_in_the_branch(n: int) -> None:
+    """Whether the choice is known while recording or not."""
+
+    def f(ops: Any, x: Any) -> Any:
+        def branch(v: Any) -> Any:
+            v = v if ops is OURS else np.copy(v)
+            v[::2] *= 3.0
+            return v
+
+        y = x * x
+        known = ops.cond(True, branch, lambda v: v, y)
+        found = ops.cond(np.sum(y) > 0, branch, lambda v: v, y)
+        return np.sum(known * found * y)
+
+    agree(f, vector(n))
+    x = vector(n)
+    before = x.copy()
+    rg.switch(1, [lambda v: v, lambda v: np.multiply(v, 2.0, out=v)], x)
+    values.assert_same_bits(x, before)
+
+
 def test_an_inner_loop_leaves_the_outer_index_alone() -> None:
     def f(ops: Any, xs: Any, ys: Any) -> Any:
         def outer(c: Any, x: Any) -> Any:

@@ -262,6 +262,15 @@ def test_a_pullback_keeps_states_and_no_residuals() -> None:
     assert_same_bits(rg.vmap(pullback)(np.array([0.0, 1.0])), rg.vmap(plain)(np.array([0.0, 1.0])))
 
 
+@pytest.mark.parametrize("inner", [rg.Snapshots(1), rg.Snapshots(2, mixed=True), rg.Tiered(1, 2)], ids=str)
+@pytest.mark.parametrize("outer", [None, rg.Snapshots(2), rg.Tiered(1, 1)], ids=str)
+def test_a_pullback_through_loops_in_loops_leaves_their_states(outer: Any, inner: Any) -> None:
+    _, pullback = rg.vjp(nested(outer, inner), W, H, XS[:9])
+    expected = rg.grad(nested(None), argnums=ALL)(W, H, XS[:9])
+    for _ in range(3):
+        assert_same_bits(pullback(1.0), expected)
+
+
 def test_without_a_plan_nothing_is_counted_and_the_source_is_that_of_a_loop() -> None:
     with rg.debug_counters() as counters:
         slope(None, 10)(0.7)

@@ -38,14 +38,19 @@ def checkpoint(graph: Graph, count: bool = False) -> Graph:
 
 
 def run_again(graph: Graph) -> Graph:
-    """The graph in which ways back that start from inputs leave the kept states as they are, for the next run."""
-    nodes = tuple(
-        replace(node, attrs={**node.attrs, "again": True})
-        if node.prim is unsweep and any(v in graph.inputs for v in node.inputs if v.aval.steps is not None)
-        else node
-        for node in graph.nodes
-    )
-    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
+    """The graph in which ways back that start from inputs leave the kept states as they are, for the next run.
+
+    So do those in bodies which get such states: of a loop inside, those of the last step are kept until then, too.
+    """
+    given = set(graph.inputs)
+
+    def leaving(node: Node) -> Node:
+        if not any(v in given for v in node.inputs if v.aval.steps is not None):
+            return node
+        bodies = {name: run_again(body) for name, body in node.graphs}
+        return replace(node, attrs={**node.attrs, **bodies, **({"again": True} if node.prim is unsweep else {})})
+
+    return Graph(graph.name, graph.inputs, tuple(map(leaving, graph.nodes)), graph.outputs)
 
 
 def limited(graph: Graph) -> bool:
