@@ -69,6 +69,7 @@ class Builder:
         self.where: Where | None = None
         self.replica = 0
         self._known: dict[Any, Node] = {}
+        self._numbers: dict[tuple[float, Aval, int], Symbol] = {}
 
     def input(self, aval: Aval, hint: str | None = None) -> Symbol:
         """A new input of the graph."""
@@ -150,8 +151,14 @@ class Builder:
             return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
         if like is None:
             raise InternalError("a constant number needs an aval to be filled into")
-        value = like.dtype.type(value).item()
-        return self.emit(REGISTRY["const"], (), {"aval": like, "value": value})[0]
+        key = (value, like, self.replica) if type(value) is float and value else None  # a zero has a sign
+        known = self._numbers.get(key) if key is not None else None
+        if known is None:
+            exact = like.dtype.type(value).item()
+            known = self.emit(REGISTRY["const"], (), {"aval": like, "value": exact})[0]
+            if key is not None:
+                self._numbers[key] = known
+        return known
 
     def zeros(self, aval: Aval) -> Symbol:
         """The zero of an aval, also of a list of steps."""

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from .builder import attrs_key
 from .graph import Graph, Node, Value
 from .modules import scope_for
+
+REMEMBERED = 8192
+_RUNNERS: dict[Any, Callable[..., Any]] = {}  # by what the text of a node depends on: to write it takes longer
 
 
 class Left(Exception):  # noqa: N818 - a signal, not an error
@@ -57,10 +61,23 @@ def run_node(
     if prim.run is not None:
         results = prim.run(run, node, *args)
         return tuple(results) if prim.multi else (results,)
-    names = [f"_{i}" for i in range(len(args))]
-    text = prim.render(node, names, prim.statement)
-    results = _compiled(text, len(args), prim.writes if prim.statement else None, prim.helper)(*args)
+    results = _runner(node, len(args))(*args)
     return (results,) if len(node.outputs) == 1 else tuple(results)
+
+
+def _runner(node: Node, arity: int) -> Callable[..., Any]:
+    """The code of a node as a function of its operands."""
+    prim = node.prim
+    template = prim.statement or prim.code
+    operands = () if isinstance(template, str) else tuple([v.aval for v in node.inputs])
+    key = (template, prim.helper, arity, attrs_key(node.attrs), operands)
+    found = _RUNNERS.get(key)
+    if found is None:
+        if len(_RUNNERS) >= REMEMBERED:
+            _RUNNERS.clear()
+        text = prim.render(node, [f"_{i}" for i in range(arity)], template)
+        found = _RUNNERS[key] = _compiled(text, arity, prim.writes if prim.statement else None, prim.helper)
+    return found
 
 
 @lru_cache(maxsize=16384)

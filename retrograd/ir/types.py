@@ -123,19 +123,25 @@ def aval_of(value: object) -> Aval:
     if known is not None:
         return known
     if isinstance(value, ndarray):
-        aval = Aval(value.shape, value.dtype)
-    elif isinstance(value, generic):
-        aval = Aval((), value.dtype, "scalar")
-    elif isinstance(value, (bool, int, float, complex)):
+        return _of_array(value.shape, value.dtype)
+    if isinstance(value, generic):
+        found = _of_numbers[type(value)] = _checked(Aval((), value.dtype, "scalar"))
+        return found
+    if isinstance(value, (bool, int, float, complex)):
         return next(_of_numbers[kind] for kind in (bool, int, float, complex) if isinstance(value, kind))
-    elif isinstance(value, list) and value:
+    if isinstance(value, list) and value:
         return aval_of(value[0]).stacked(len(value))
-    elif isinstance(value, (np.random.Generator, np.random.RandomState)):
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return GENERATOR
-    else:
-        raise TypeError(f"{type(value).__name__} is no array or number")
+    raise TypeError(f"{type(value).__name__} is no array or number")
+
+
+@lru_cache(maxsize=8192)
+def _of_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Aval:
+    return _checked(Aval(shape, dtype))
+
+
+def _checked(aval: Aval) -> Aval:
     if aval.dtype not in DTYPE_NAMES:
         raise TypeError(f"arrays of dtype {aval.dtype} cannot be traced")
-    if isinstance(value, generic):
-        _of_numbers[type(value)] = aval
     return aval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ class Tracer:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return np.shape(self.shadow)
+        return self.shadow.shape if isinstance(self.shadow, ndarray) else ()
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -74,11 +75,11 @@ class Tracer:
 
     @property
     def ndim(self) -> int:
-        return np.ndim(self.shadow)
+        return len(self.shape)
 
     @property
     def size(self) -> int:
-        return int(np.size(self.shadow))
+        return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -218,8 +219,8 @@ def _base(a: np.ndarray[Any, Any]) -> Any:
 
 
 @noting_failure
-def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
-    """Run a primitive on the example values and record it."""
+def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs: Any) -> Tracer:
+    """Run a primitive on the example values, unless that was done, and record it."""
     trace = owner(tracers_in(operands))
     where, hint = user_site(2)
     const = all(x.const for x in operands if isinstance(x, Tracer)) and not _arrays(operands)
@@ -233,10 +234,13 @@ def apply(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> Tracer:
     if prim.alias is not None and isinstance(base := operands[prim.alias], Tracer) and base.home is trace:
         make_traced(base)  # which part of it the view shows may be traced
     symbols = [symbol_in(trace, x) for x in operands]
-    out = prim(*symbols, **attrs)
-    shadow = _example(trace, trace.builder.made[out.value], operands)[0]
+    if example is None:
+        out = prim(*symbols, **attrs)
+        shadow = _example(trace, trace.builder.made[out.value], operands)[0]
+        check_aval(prim, out, shadow)
+    else:
+        out, shadow = trace.builder.emit(prim, [s.value for s in symbols], attrs, avals=(aval_of(example),))[0], example
     _name(out, hint)
-    check_aval(prim, out, shadow)
     if STOPPED.get():
         out = stop_gradient(out)
     return _wrapped(trace, prim, operands, symbols, attrs, out, shadow, where)
@@ -305,14 +309,14 @@ def _wrapped(
 
 def cast_to(x: Any, aval: Aval, trace: Trace) -> Symbol:
     """An operand as a symbol with the dtype of ``aval``, stretched to its shape."""
-    b = trace.builder
     if type(x) is Tracer:
-        if x.const and not isinstance(x.shadow, ndarray):
-            return b.constant(x.shadow, aval)
+        if x.storage.symbol is None and not isinstance(x.shadow, ndarray):
+            return trace.builder.constant(x.shadow, aval)
     elif isinstance(x, NUMBERS):
-        return b.constant(x, aval)
+        return trace.builder.constant(x, aval)
     symbol = symbol_in(trace, x)
-    kind = aval.kind if symbol.aval.kind != "array" and not aval.shape else "scalar" if not symbol.shape else "array"
-    if symbol.dtype != aval.dtype:
-        symbol = b.coerce(symbol, Aval(symbol.shape, aval.dtype, kind))
-    return symbol if symbol.shape == aval.shape else broadcast_to(symbol, aval.shape)
+    found = symbol.value.aval
+    if found.dtype != aval.dtype:
+        kind = aval.kind if found.kind != "array" and not aval.shape else "scalar" if not found.shape else "array"
+        symbol = trace.builder.coerce(symbol, Aval(found.shape, aval.dtype, kind))
+    return symbol if found.shape == aval.shape else broadcast_to(symbol, aval.shape)

@@ -120,6 +120,8 @@ class Surroundings:
         """What stands for a captured object inside the trace."""
         if id(x) in self._entered:
             return self._entered[id(x)][1]
+        if isinstance(x, ModuleType):
+            return x
         made = x
         if type(x) is np.ndarray and x.dtype.kind in "biufc":
             made = enter(self._trace, x, name)

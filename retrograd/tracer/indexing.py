@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray  # a name of the module is looked up by substitution in a trace
 
 from ..ir.builder import attr_key
 from ..ir.primitive import Arg
-from ..ir.types import Aval
+from ..ir.types import Aval, aval_of
 from ..ops import index as ops
 from ..ops.elementwise import where
 from ..ops.index import shifted
@@ -36,12 +37,17 @@ class Index:
         self.empty: int | None = None
         self.by_bool = False
         self.named = 0  # operands that say what one traced mask names
-        self.trace = owner([x, *tracers_in(given if isinstance(given, tuple) else (given,))])
+        self.basic, self.unique = True, False
+        items = given if isinstance(given, tuple) else (given,)
+        if is_plain(given):
+            self.parts = self._without_ellipsis([_bounded(i) if type(i) is slice else i for i in items], x.ndim)
+            return
+        self.trace = owner([x, *tracers_in(items)])
         parts: list[Any] = []
-        for item in given if isinstance(given, tuple) else (given,):
+        for item in items:
             parts.extend(self._part(item, parts))
         self.parts = self._without_ellipsis(parts, x.ndim)
-        self.basic = not any(isinstance(shadow_of(i), np.ndarray) for i in self.operands)
+        self.basic = not any(isinstance(shadow_of(i), ndarray) for i in self.operands)
         self.unique = not self.basic and self._unique(x.shape)
         if self.by_bool and self.operands:
             raise unsupported("indexing by a bool together with arrays", "index by None, or by arrays only")
@@ -50,14 +56,14 @@ class Index:
         if item is None or item is Ellipsis:
             return [item]
         if isinstance(item, slice):
-            return [slice(*map(_bound, (item.start, item.stop, item.step)))]
+            return [_bounded(item)]
         if isinstance(item, (list, range)):
             item = array(item) if holds_tracers(item) else np.asarray(item if len(item) else np.zeros(0, np.intp))
             item = item if isinstance(item, Tracer) else wrap(self.trace, None, item, None)
         shadow = shadow_of(item)
         if isinstance(shadow, (bool, np.bool_)) or getattr(shadow, "dtype", None) == np.bool_:
             return self._mask(item, before)
-        if is_traced(item) or isinstance(shadow, np.ndarray):
+        if is_traced(item) or isinstance(shadow, ndarray):
             self.operands.append(item)
             return [Arg(len(self.operands) - 1)]
         return [shadow.__index__()]
@@ -99,7 +105,7 @@ class Index:
 
     def known(self, value: Any) -> bool:
         """Whether the operands and a value are plain numbers, and no arrays of the user's, which may change."""
-        return all(i.const if isinstance(i, Tracer) else not isinstance(i, np.ndarray) for i in (value, *self.operands))
+        return all(i.const if isinstance(i, Tracer) else not isinstance(i, ndarray) for i in (value, *self.operands))
 
     def symbols(self, trace: Trace) -> list[Any]:
         """The operands in ``trace``."""
@@ -111,8 +117,16 @@ def is_traced(x: Any) -> bool:
     return isinstance(x, Tracer) and not x.const
 
 
-def _bound(x: Any) -> Any:
-    return None if x is None else x.__index__()
+PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+def is_plain(index: Any) -> bool:
+    """Whether an index is made of whole numbers, slices, None and ``...`` only."""
+    return type(index) in PLAIN or (type(index) is tuple and PLAIN.issuperset(map(type, index)))
+
+
+def _bounded(s: slice) -> slice:
+    return slice(*[None if x is None else x.__index__() for x in (s.start, s.stop, s.step)])
 
 
 def _shadows(index: Any) -> Any:
@@ -126,6 +140,8 @@ def _shadows(index: Any) -> Any:
 
 def _within(x: Tracer, index: Any) -> Any:
     """The index of the example values; where those are not meant, as in a branch that is not taken, within bounds."""
+    if is_plain(index):
+        return index
     trace, found = CURRENT.get(), _shadows(index)
     if trace is None or trace.concrete:
         return found
@@ -148,50 +164,56 @@ def get(x: Tracer, index: Any) -> Any:
     found = x.shadow[_within(x, index)]  # NumPy's own error for a bad index, on the user's line
     at = Index(index, x)
     if at.basic:
-        out = apply(ops.getitem, [x, *at.operands], index=shifted(at.parts, 1))
+        parts = shifted(at.parts, 1) if at.operands else at.parts
+        out = apply(ops.getitem, [x, *at.operands], None if at.by_bool else found, index=parts)
         if at.by_bool:
             out = copy(out if at.empty is None else out[(*(slice(None),) * at.empty, slice(0, 0))])
         return out
     parts = tuple(p for p in at.parts if p is not Ellipsis)
     out = apply(ops.gather, [x, *at.operands], index=shifted(parts, 1), **ops.once(at.unique))
-    if isinstance(found, np.ndarray) and not found.ndim:
+    if isinstance(found, ndarray) and not found.ndim:
         return apply(reshape, [out], aval=Aval((), out.dtype))
     return out
 
 
 def put(x: Tracer, index: Any, value: Any) -> None:
     """``x[index] = value``, seen through every view of ``x``."""
-    if not isinstance(x.shadow, np.ndarray):
+    if not isinstance(x.shadow, ndarray):
         raise TypeError(f"{type(x.shadow).__name__!r} object does not support item assignment")
     items = index if isinstance(index, tuple) else (index,)
     value = as_operand(value)
     if any(is_traced(i) and i.dtype == np.bool_ for i in items) and _put_where(x, items, value):
         return
-    x.shadow[_within(x, index)]  # NumPy's own error for a bad index
+    place = _within(x, index)
+    part = x.shadow[place]  # NumPy's own error for a bad index
     at = Index(index, x)
     trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
     if not _is_own_view(value, x, at) and at.empty is None:
-        _write(x, index, at, value, trace)
+        _write(x, place, at, value, part.shape, trace)
 
 
-def _write(x: Tracer, index: Any, at: Index, value: Any, trace: Trace) -> None:
-    trace.builder.where = user_site(3)[0]
+def _write(x: Tracer, place: Any, at: Index, value: Any, shape: tuple[int, ...], trace: Trace) -> None:
+    b = trace.builder
+    b.where = user_site(3)[0]
+    source = shadow_of(value)
     if x.const and at.known(value):
-        x.shadow[_within(x, index)] = shadow_of(value)
+        x.shadow[place] = source
         x.storage.version += 1
         return
     make_traced(x)
-    aval = Aval(np.shape(x.shadow[_within(x, index)]), x.dtype)
-    source = shadow_of(value)
-    x.shadow[_within(x, index)] = source
-    if np.ndim(source) > len(aval.shape):
-        value = np.reshape(value, np.shape(source)[np.ndim(source) - len(aval.shape) :])
+    aval = Aval(shape, x.dtype)
+    x.shadow[place] = source
+    if isinstance(source, ndarray) and source.ndim > len(shape):
+        value = np.reshape(value, source.shape[source.ndim - len(shape) :])
     v = cast_to(value, aval, trace)
-    if ops.whole(at.parts):
-        write(x, trace.builder.coerce(v, aval))
-    elif at.basic:
-        write(x, ops.setitem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
+    if at.basic:
+        if ops.whole(at.parts):
+            write(x, b.coerce(v, aval))
+            return
+        operands = [s.value for s in (read(x), v, *at.symbols(trace))]
+        attrs = {"index": shifted(at.parts, 2) if at.operands else at.parts}
+        write(x, b.emit(ops.setitem, operands, attrs, avals=(aval_of(x.shadow),))[0])
     else:
         parts = tuple(p for p in at.parts if p is not Ellipsis)
         new = ops.scatter(read(x), v, *at.symbols(trace), index=shifted(parts, 2), **ops.once(at.unique))

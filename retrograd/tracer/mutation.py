@@ -103,20 +103,21 @@ def _before_write(t: Tracer) -> Symbol:
 
 def check_writable(t: Tracer, trace: Trace) -> None:
     """Named errors for writes that NumPy would refuse or that would leave the trace."""
-    where = user_site()[0]
-    if not t.shadow.flags.writeable and any(c.symbol is t.storage.symbol for c in t.home.captures.values()):
+    if not t.shadow.flags.writeable:
+        if not any(c.symbol is t.storage.symbol for c in t.home.captures.values()):
+            raise ReadOnlyError(
+                "the array is read-only", where=user_site()[0], remedy="write into a copy: x = x.copy()"
+            )
         raise CapturedWriteError(
             "the traced function writes into an array that it captures, which would change it for all",
-            where=where,
+            where=user_site()[0],
             remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
         )  # fmt: skip
-    if not t.shadow.flags.writeable:
-        raise ReadOnlyError("the array is read-only", where=where, remedy="write into a copy: x = x.copy()")
     current = CURRENT.get()
     trace = trace if current is None else current
     if t.home is not trace:
         raise CapturedWriteError(
-            f"{trace} writes into an array of {t.home}", where=where,
+            f"{trace} writes into an array of {t.home}", where=user_site()[0],
             remedy="return the value, or make the array inside the function that writes into it",
         )  # fmt: skip
 

@@ -87,6 +87,11 @@ class Trace:
     def __str__(self) -> str:
         return f"trace {self.number} of {self.name}"
 
+    @property
+    def full(self) -> bool:
+        """Whether it has more nodes than it may have."""
+        return len(self.builder.nodes) > self.max_nodes
+
     def descends_from(self, other: Trace) -> bool:
         trace: Trace | None = self
         while trace is not None:
@@ -269,6 +274,8 @@ def traceable(value: Any) -> Aval:
 def owner(tracers: Sequence[Tracer]) -> Trace:
     """The innermost trace among operands; named errors for leaked and unrelated ones."""
     deepest = tracers[0].home
+    if deepest is CURRENT.get() and all(t.home is deepest for t in tracers) and not deepest.full:
+        return deepest
     for t in tracers:
         if not t.home.active and not t.const:
             raise LeakedTracerError(
@@ -292,7 +299,7 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             where=user_site()[0],
             remedy="compute with traced values in the thread that traces",
         )
-    if len(deepest.builder.nodes) > deepest.max_nodes:
+    if deepest.full:
         raise TraceLengthError(
             f"the recording of {deepest.name} has more than {deepest.max_nodes} operations", where=user_site()[0],
             remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",

@@ -23,6 +23,7 @@ from .trace import STOPPED, Trace, owner, traceable, unsupported
 from .where import user_site
 
 Ufunc = Callable[..., Any]
+WEAK = {"i": int, "f": float, "c": complex}  # the types of Python numbers, by the kinds of their dtypes
 
 
 def primitives() -> dict[Ufunc, Primitive]:
@@ -73,19 +74,29 @@ INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
 
 
 @lru_cache(maxsize=8192)
-def _loop(ufunc: Any, kinds: tuple[Any, ...], dtype: Any = None, casting: Any = "same_kind") -> tuple[Any, ...]:
-    """NumPy's choice of dtypes for operands and results; Python numbers are weak."""
-    wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
-    return tuple(ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), signature=wanted, casting=casting))
+def _targets(
+    ufunc: Any, given: tuple[Aval, ...], out: Aval, dtype: Any = None, casting: Any = "same_kind"
+) -> tuple[Aval, ...]:  # fmt: skip
+    """What operands of these avals are cast to, by NumPy's choice of dtypes; Python numbers are weak."""
+    dtypes: Sequence[np.dtype[Any]]
+    if out.kind == "python":
+        found = [aval.dtype for aval in given]
+        dtypes = [np.result_type(*found, *([] if out.dtype.kind == "b" else [out.dtype]))] * len(given)
+    else:
+        wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
+        dtypes = ufunc.resolve_dtypes((*map(_kind, given), *(None,) * ufunc.nout), signature=wanted, casting=casting)
+    return _stretched(dtypes[: len(given)], out)
 
 
-def _kind(shadow: Any) -> Any:
-    if isinstance(shadow, bool):
-        return np.dtype(bool)
-    for number in (int, float, complex):
-        if type(shadow) is number:
-            return number
-    return shadow.dtype
+def _stretched(dtypes: Sequence[np.dtype[Any]], out: Aval) -> tuple[Aval, ...]:
+    """The avals with these dtypes of operands that give a result of this shape and kind."""
+    inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
+    return tuple([Aval(out.shape, dtype, inner) for dtype in dtypes])
+
+
+def _kind(aval: Aval) -> Any:
+    """What NumPy's choice of dtypes wants to know of an operand."""
+    return WEAK.get(aval.dtype.kind, aval.dtype) if aval.kind == "python" else aval.dtype
 
 
 OPERANDS = (ndarray, *NUMBERS)
@@ -105,42 +116,46 @@ def settled(operands: Sequence[Any]) -> bool:
 
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
     """Record ``run(*operands)``, which is ``ufunc`` with ``dtype`` and ``casting``, or an operator that means it."""
-    operands = [as_operand(x) for x in operands]
-    shadows = [shadow_of(x) for x in operands]
+    operands = [x if type(x) is Tracer else as_operand(x) for x in operands]
+    shadows = [x.shadow if type(x) is Tracer else x for x in operands]
     shadow = run(*shadows)
     if settled(operands):
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
-    out = aval_of(shadow)
-    dtypes: Sequence[np.dtype[Any]]
-    if out.kind == "python":
-        given = [aval_of(s).dtype for s in shadows]
-        dtypes = [np.result_type(*given, *([] if out.dtype.kind == "b" else [out.dtype]))] * len(shadows)
-    elif all(s.dtype.kind in "biufc" for s in shadows if isinstance(s, ndarray)):
-        dtypes = _loop(ufunc, tuple(map(_kind, shadows)), **options)
-    elif prim.name in ("eq", "ne"):  # numbers and strings differ, whatever they are
+    try:
+        given = tuple(map(aval_of, shadows))
+    except TypeError:
+        if prim.name not in ("eq", "ne"):  # numbers and strings differ, whatever they are
+            what = f"{name_of(ufunc)} of a traced value and objects"
+            raise unsupported(what, "convert them to numbers first") from None
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
-    else:
-        raise unsupported(f"{name_of(ufunc)} of a traced value and objects", "convert them to numbers first")
-    return record(prim, operands, dtypes, shadow)
+    targets = _targets(ufunc, given, aval_of(shadow), **options)
+    return _recorded(prim, operands, targets, shadow, {})
 
 
 def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shadow: Any, **attrs: Any) -> Tracer:
     """Record an elementwise primitive whose result is known: operands are cast to ``dtypes`` and broadcast."""
-    trace = owner(tracers_in(operands))
-    trace.builder.where, hint = user_site(2)
-    out = aval_of(shadow)
-    operands = [_written_out(trace, x) if k in prim.numbers else x for k, x in enumerate(operands)]
-    inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
-    symbols = [cast_to(x, Aval(out.shape, d, inner), trace) for x, d in zip(operands, dtypes, strict=False)]
-    if inner == "scalar" and prim.avals([x.aval for x in symbols], attrs)[0].kind == "python":
-        symbols[0] = trace.builder.coerce(symbols[0], Aval((), symbols[0].dtype, inner))  # a ufunc of Python numbers
-    result = prim(*symbols, **attrs)
+    return _recorded(prim, operands, _stretched(dtypes, aval_of(shadow)), shadow, attrs)
+
+
+def _recorded(
+    prim: Primitive, operands: Sequence[Any], targets: Sequence[Aval], shadow: Any, attrs: dict[str, Any]
+) -> Tracer:  # fmt: skip
+    trace = owner([x for x in operands if type(x) is Tracer])
+    b = trace.builder
+    b.where, hint = user_site(3)
+    if prim.numbers:
+        operands = [_written_out(trace, x) if k in prim.numbers else x for k, x in enumerate(operands)]
+    values = [cast_to(x, aval, trace).value for x, aval in zip(operands, targets, strict=True)]
+    first = values[0].aval.kind
+    if first == "python" != targets[0].kind and prim.avals([v.aval for v in values], attrs)[0].kind == "python":
+        values[0] = b.coerce(b.symbol(values[0]), Aval((), values[0].aval.dtype, "scalar")).value  # numbers
+    result = b.emit(prim, values, attrs)[0]
     if result.value.hint is None:
         result.value.hint = hint
     check_aval(prim, result, shadow)
     if STOPPED.get():
         result = stop_gradient(result)
-    return wrap(trace, result, shadow, trace.builder.where)
+    return wrap(trace, result, shadow, b.where)
 
 
 def _written_out(trace: Trace, x: Any) -> Any:
@@ -204,13 +219,8 @@ def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
 
 def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: dict[str, Any]) -> Any:
     """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
-    options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
-    if "signature" in options:
-        inputs = _signed(ufunc, inputs, options.pop("signature"), options.get("casting", "same_kind"))
-    if unknown := [k for k in options if k not in ("dtype", "casting")]:
-        raise unsupported(f"{name_of(ufunc)} with {', '.join(unknown)}", "cast with astype before or after")
-    if "dtype" in options:
-        options["dtype"] = np.dtype(options["dtype"])
+    if options:
+        inputs, options = _understood(ufunc, inputs, options)
     if mask is not True:
         inputs = _masked(ufunc, inputs, out, mask)
     if out is not None:
@@ -220,7 +230,7 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
     elif ufunc in COMPOSED:
         result = COMPOSED[ufunc](*inputs, **options)
     elif (prim := primitive_of(ufunc)) is not None:
-        result = elementwise(prim, ufunc, inputs, partial(ufunc, **options), **options)
+        result = elementwise(prim, ufunc, inputs, partial(ufunc, **options) if options else ufunc, **options)
     else:
         raise unsupported(f"{name_of(ufunc)} of a traced value", "write it with other NumPy functions")
     if out is None:
@@ -232,13 +242,25 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
     return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
 
 
+def _understood(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Operands as ``signature=`` wants them, and ``dtype=`` and ``casting=``."""
+    options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
+    if "signature" in options:
+        inputs = _signed(ufunc, inputs, options.pop("signature"), options.get("casting", "same_kind"))
+    if unknown := [k for k in options if k not in ("dtype", "casting")]:
+        raise unsupported(f"{name_of(ufunc)} with {', '.join(unknown)}", "cast with astype before or after")
+    if "dtype" in options:
+        options["dtype"] = np.dtype(options["dtype"])
+    return inputs, options
+
+
 def _signed(ufunc: Any, inputs: Sequence[Any], signature: Any, casting: Any) -> Sequence[Any]:
     """Operands cast to the dtypes of the loop that ``signature=`` names."""
     types = tuple(signature.replace("->", "")) if isinstance(signature, str) else tuple(signature)
     if len(types) != ufunc.nin + ufunc.nout:
         raise unsupported(f"np.{ufunc.__name__} with the signature {signature!r}", "name the dtype of each operand")
     given = [as_operand(x) for x in inputs]
-    kinds = (*(_kind(shadow_of(x)) for x in given), *(None,) * ufunc.nout)
+    kinds = (*(_kind(aval_of(shadow_of(x))) for x in given), *(None,) * ufunc.nout)
     wanted = tuple(None if t is None else np.dtype(t) for t in types)
     dtypes = ufunc.resolve_dtypes(kinds, signature=wanted, casting=casting)
     return [

@@ -51,19 +51,22 @@ def module_names(names: dict[str, Any]) -> dict[str, Any]:
     return names.base if isinstance(names, View) else names
 
 
+_found = dict.get  # of the dictionary itself: a view of a module's names holds its ``__name__``
+
+
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's or SciPy's."""
-    return _ours[frame.f_globals.get("__name__", "")]
+    return _ours[_found(frame.f_globals, "__name__", "")]
 
 
 def is_foreign(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
-    return _foreign[frame.f_globals.get("__name__", "")]
+    return _foreign[_found(frame.f_globals, "__name__", "")]
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is neither ours, NumPy's nor the standard library's."""
-    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:
+    while frame is not None and _foreign[_found(frame.f_globals, "__name__", "")]:
         frame = frame.f_back
     return frame
 

@@ -18,6 +18,8 @@ Labels = tuple[Hashable, ...]
 
 def common(*operands: Any, dtype: Any = None) -> list[Any]:
     """Tracers with the dtype of their product."""
+    if dtype is None and len({x.dtype for x in operands}) == 1:
+        return list(operands)
     wanted = np.dtype(dtype) if dtype is not None else np.result_type(*(x.dtype for x in operands))
     return [x if x.dtype == wanted else astype(x, wanted) for x in operands]
 

@@ -25,6 +25,8 @@ def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> 
     k, l = (x.shape[j + c.index("k")] if j >= 0 else -1 for x, j, c in ((a, m, core_a), (b, n, core_b)))
     if min(m, n) < 0 or k != l:
         ufunc(a.shadow, b.shadow)  # NumPy's own error
+    if m == n == 0:
+        return apply(linear.matmul, [a, b])
     np.broadcast_shapes(a.shape[:m], b.shape[:n])
     lead = [(j,) for j in range(max(m, n), 0, -1)]  # axes of stacks, by their place from the right
     la, lb = (*lead[len(lead) - m :], *core_a), (*lead[len(lead) - n :], *core_b)

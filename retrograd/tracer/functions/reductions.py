@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy import ndarray  # a name of the module is looked up by substitution in a trace
 
 from ...ir.types import Aval
 from ...ops import reduce
@@ -27,6 +29,8 @@ def given(value: Any) -> bool:
 
 def array_of(a: Any, *others: Any) -> Any:
     """The operand as a traced array; one of ``others`` is traced where it is not."""
+    if type(a) is Tracer and isinstance(a.shadow, ndarray):
+        return a
     return lifted(a, *(x for x in others if isinstance(x, Tracer)))[0]
 
 
@@ -39,7 +43,7 @@ def as_dtype(a: Any, dtype: Any) -> Any:
 
 def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
     """The axes of a ufunc's reduction, which takes 0 and -1 for an axis of a 0-d array."""
-    return () if np.ndim(shadow_of(a)) == 0 and axis in (0, -1) else axes_of(a, axis)
+    return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
 
 
 def over(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
@@ -60,12 +64,18 @@ def begun(ufunc: Any, result: Any, initial: Any) -> Any:
     return ufunc(result, as_dtype(initial, shadow_dtype(result))) if given(initial) else result
 
 
+@cache
+def _accumulator(ufunc: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which NumPy accumulates elements of a dtype, if it is not told."""
+    return ufunc.reduce(np.zeros(1, dtype)).dtype  # type: ignore[no-any-return]  # NumPy does not say
+
+
 def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
     """The dtype in which NumPy sums or multiplies: that of ``out``, where one is given, if it is wider."""
     if dtype is not None:
         return np.dtype(dtype)
     if out is None:
-        return ufunc.reduce(np.zeros(1, a.dtype)).dtype
+        return _accumulator(ufunc, a.dtype)
     wanted = np.result_type(a.dtype, out.dtype)
     if wanted == np.bool_:
         raise unsupported(f"np.{ufunc.__name__} of bools into bools", "use np.any or np.all, or out= of integers")
@@ -76,7 +86,7 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
     a, axis, dtype, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
     wanted = summed_in(ufunc, a, dtype, out)
-    if prim is reduce.sum_ and a.dtype == np.bool_ and wanted == np.intp:
+    if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
         prim, wanted = reduce.count, a.dtype
     a = masked(as_dtype(a, wanted), where, neutral)
     return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))

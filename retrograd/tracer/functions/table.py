@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import generic, ndarray  # a name of the module is looked up by substitution in a trace
 
 from ...errors import CapturedWriteError
 from ...ir.types import Aval
@@ -33,7 +34,7 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 
 def axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
     """Axes as a tuple of non-negative ints; None means all."""
-    n = np.ndim(shadow_of(x))
+    n = x.ndim if isinstance(x, (Tracer, ndarray)) else np.ndim(x)
     if axis is None:
         return tuple(range(n))
     return tuple(np.lib.array_utils.normalize_axis_tuple(axis, n))
@@ -85,6 +86,6 @@ def into(out: Any, result: Any) -> Any:
 
 def as_array(x: Any) -> Any:
     """A Python number as a 0-d array, as NumPy functions see it."""
-    if isinstance(x, Tracer) and not isinstance(x.shadow, (np.ndarray, np.generic)):
+    if isinstance(x, Tracer) and not isinstance(x.shadow, (ndarray, generic)):
         return apply(cast, [x], aval=Aval((), x.dtype))
     return x
