@@ -190,7 +190,12 @@ def shadow_of(x: Any) -> Any:
 
 def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
     """The tracers among operands."""
-    return [x for x in operands if isinstance(x, Tracer)]
+    return [x for x in operands if type(x) is Tracer]
+
+
+def settled(operands: Sequence[Any]) -> bool:
+    """Whether operands are plain numbers, so that what is computed from them is known."""
+    return all(x.const if type(x) is Tracer else not isinstance(x, ndarray) for x in operands)
 
 
 def symbol_in(trace: Trace, x: Any) -> Symbol:
@@ -223,8 +228,7 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
     """Run a primitive on the example values, unless that was done, and record it."""
     trace = owner(tracers_in(operands))
     where, hint = user_site(2)
-    const = all(x.const for x in operands if isinstance(x, Tracer)) and not _arrays(operands)
-    if const:
+    if settled(operands):
         scratch = Trace("constants", None)
         symbols = [scratch.builder.input(aval_of(shadow_of(x))) for x in operands]
         out = prim(*symbols, **attrs)
@@ -240,7 +244,8 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
         check_aval(prim, out, shadow)
     else:
         out, shadow = trace.builder.emit(prim, [s.value for s in symbols], attrs, avals=(aval_of(example),))[0], example
-    _name(out, hint)
+    if out.value.hint is None:
+        out.value.hint = hint
     if STOPPED.get():
         out = stop_gradient(out)
     return _wrapped(trace, prim, operands, symbols, attrs, out, shadow, where)
@@ -250,7 +255,7 @@ def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tr
     """Like ``apply``, for a primitive of several results in memory of their own."""
     trace = owner(tracers_in(operands))
     where = user_site(2)[0]
-    if all(x.const for x in tracers_in(operands)) and not _arrays(operands):
+    if settled(operands):
         scratch = Builder()
         made = prim(*(scratch.input(aval_of(shadow_of(x))) for x in operands), **attrs)
         shadows = run_node(scratch.made[made[0].value], [shadow_of(x) for x in operands])
@@ -273,15 +278,6 @@ def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ..
             raise
         b = Builder()
         return evaluate(b.graph("zeros", [b.zeros(v.aval) for v in node.outputs]), ())
-
-
-def _arrays(operands: Sequence[Any]) -> bool:
-    return any(isinstance(x, ndarray) for x in operands)
-
-
-def _name(symbol: Symbol, hint: str | None) -> None:
-    if symbol.value.hint is None:
-        symbol.value.hint = hint
 
 
 def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:

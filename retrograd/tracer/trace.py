@@ -274,8 +274,12 @@ def traceable(value: Any) -> Aval:
 def owner(tracers: Sequence[Tracer]) -> Trace:
     """The innermost trace among operands; named errors for leaked and unrelated ones."""
     deepest = tracers[0].home
-    if deepest is CURRENT.get() and all(t.home is deepest for t in tracers) and not deepest.full:
-        return deepest
+    if deepest is CURRENT.get() and not deepest.full:
+        for t in tracers:
+            if t.home is not deepest:
+                break
+        else:
+            return deepest
     for t in tracers:
         if not t.home.active and not t.const:
             raise LeakedTracerError(

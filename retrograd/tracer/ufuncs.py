@@ -16,7 +16,7 @@ from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
 from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
-from .array import NUMBERS, Tracer, apply, cast_to, check_aval, shadow_of, symbol_in, tracers_in, wrap
+from .array import NUMBERS, Tracer, apply, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
 from .mutation import check_writable, make_traced, write
 from .trace import STOPPED, Trace, owner, traceable, unsupported
@@ -109,11 +109,6 @@ def as_operand(x: Any) -> Any:
     return array(x) if holds_tracers(x) else np.asarray(x)
 
 
-def settled(operands: Sequence[Any]) -> bool:
-    """Whether operands are plain numbers, so that what is computed from them is known."""
-    return all(x.const if type(x) is Tracer else not isinstance(x, ndarray) for x in operands)
-
-
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
     """Record ``run(*operands)``, which is ``ufunc`` with ``dtype`` and ``casting``, or an operator that means it."""
     operands = [x if type(x) is Tracer else as_operand(x) for x in operands]
@@ -140,7 +135,7 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
 def _recorded(
     prim: Primitive, operands: Sequence[Any], targets: Sequence[Aval], shadow: Any, attrs: dict[str, Any]
 ) -> Tracer:  # fmt: skip
-    trace = owner([x for x in operands if type(x) is Tracer])
+    trace = owner(tracers_in(operands))
     b = trace.builder
     b.where, hint = user_site(3)
     if prim.numbers:

@@ -11,9 +11,9 @@ from ...ir.types import Aval
 from ...ops import complex as parts
 from ...ops import rounding
 from ...ops.elementwise import cast
-from ..array import Tracer, apply, shadow_of, tracers_in, wrap
+from ..array import Tracer, apply, settled, shadow_of, tracers_in, wrap
 from ..trace import owner
-from ..ufuncs import as_operand, elementwise, record, settled
+from ..ufuncs import as_operand, elementwise, record
 from ..where import user_site
 from .table import implements, shadow_dtype
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...ops import elementwise as ops
-from ..array import Tracer, shadow_of, tracers_in, wrap
+from ..array import Tracer, settled, shadow_of, tracers_in, wrap
 from ..creation import fresh
 from ..interception import substitutes
 from ..trace import owner
-from ..ufuncs import as_operand, astype, record, settled
+from ..ufuncs import as_operand, astype, record
 from ..where import user_site
 from .table import as_array, implements, lifted, shadow_dtype
 
