@@ -108,11 +108,14 @@ class Choosing:
         return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
 
     def curve(self) -> Iterator[Choice]:
-        """The choices for all budgets, from the largest on."""
-        choice: Choice | None = self.everything
-        while choice is not None:
-            yield choice
-            choice = self.within(self.peak(choice) - 1)
+        """The choices that budgets give, from the largest budget on; each is what its own peak gives as a budget."""
+        yield self.everything
+        budget = self.peak(self.everything) - 1
+        while (choice := self.within(budget)) is not None:
+            budget = self.peak(choice)
+            if choice is self.within(budget):
+                yield choice
+                budget -= 1
 
 
 def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:

@@ -30,9 +30,10 @@ from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .config import OVERRIDES, config
+from .curves import Tradeoff, tradeoff
 from .examples import examples
 from .paths import Derived, Path, Paths
-from .plans import MemoryReport, Tradeoff, report, tradeoff
+from .plans import MemoryReport, report
 from .signature import Call, take_apart
 from .staleness import check_captures
 
@@ -254,11 +255,18 @@ class Compiled:
 
     def plan(self, *args: Any, **kwargs: Any) -> MemoryReport:
         """What a call with these arguments keeps in memory and computes again; print it, or draw it."""
-        return report(self.executable(*args, **kwargs).graph, self._path(args, kwargs).derived.lin)
+        return report(self.executable(*args, **kwargs).graph, self._path(args, kwargs))
 
     def tradeoff(self, *args: Any, **kwargs: Any) -> Tradeoff:
-        """What less memory would cost: the peak and the repeated steps under ever thriftier plans for all loops."""
-        return tradeoff(self._path(args, kwargs).derived.graph)
+        """What less memory would cost: the peak of a call, and the work done again, from all memory to the least.
+
+        A gradient without loops keeps ever fewer values; loops follow ever thriftier plans, all the same. Nothing is
+        compiled for it. Print it, or draw it.
+        """
+        path = self.known_path(args, kwargs)
+        derived = self.record(self.take(args, kwargs))[1] if path is None else path.derived
+        with config(nan_safe=self.nan_safe or config.nan_safe), paused:
+            return tradeoff(derived)
 
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""

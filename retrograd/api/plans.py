@@ -1,31 +1,35 @@
-"""What a compiled function keeps in memory, why, and what less memory would cost: as text, data and pictures."""
+"""What a compiled function keeps in memory, why, and what it computes again: as text, data and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..codegen.numpy.footprint import Course, Undecided, course_of
 from ..ir.graph import Graph, Node
 from ..ir.types import Where
 from ..passes.absorb import absorb
-from ..passes.checkpoint.sweeps import limited
 from ..passes.checkpoint.tally import steps_of
 from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
-from .budgets import peak_of
-from .config import config
-from .loop_budgets import with_plan
-from .pictures import curve_svg, figure_of
+from ..passes.rematerialise import turns, work
+from .budgets import budget_of
+from .crossings import crossing, halves, price, repeated
+from .paths import Path
+from .pictures import Note, Picture, byte_unit
 
 SAMPLES, COLUMNS = 400, 72
+ROWS = 12  # of what lives at the peak, in the text
 BARS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A value that is kept for a derivative: where it is made, what reads it, and why it is kept."""
+    """A value that is kept for a derivative: where it is made, what reads it, and why it is kept.
+
+    ``work`` is what a budget that keeps it saves: the operations that would give it again from what else is kept.
+    """
 
     name: str
     bytes: int
@@ -33,6 +37,18 @@ class Saved:
     producer: str
     consumer: str
     reason: str
+    work: int | None = None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A value that a budget does not keep: the operation that gives it again, and how many operations that takes."""
+
+    name: str
+    operation: str
+    bytes: int
+    where: str
+    work: int
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,8 @@ class MemoryReport:
     ``peak_bytes`` is the most that a call holds at once, inputs not counted, and ``over_time`` the bytes as the call
     goes on; both are None where they depend on data, as the length of a while loop does. ``advances`` are steps of
     loops that run without residuals, of which ``recomputed`` have run before. ``at_peak`` are the values that live at
-    the peak: name, bytes and line.
+    the peak: name, bytes and line. With a ``budget`` of bytes, ``again`` are the values outside of loops that are
+    computed again, ``work`` the operations for that, and ``share`` those as a part of the forward pass.
     """
 
     name: str
@@ -52,6 +69,10 @@ class MemoryReport:
     recomputed: int | None
     over_time: tuple[int, ...] | None
     at_peak: tuple[tuple[str, int, str], ...]
+    budget: int | None = None
+    again: tuple[Repeated, ...] = ()
+    work: int = 0
+    share: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -59,13 +80,25 @@ class MemoryReport:
 
     def to_svg(self) -> str:
         """The bytes over time as a picture."""
-        points = [(float(i), float(b)) for i, b in enumerate(self.over_time or ())]
-        return curve_svg(f"memory of {self.name}", "operation", "bytes", points, line=True)
+        return self._picture().svg()
 
     def figure(self) -> Any:
         """The bytes over time as a matplotlib figure."""
-        points = [(float(i), float(b)) for i, b in enumerate(self.over_time or ())]
-        return figure_of(f"memory of {self.name}", "operation", "bytes", points, line=True)
+        return self._picture().figure()
+
+    def _picture(self) -> Picture:
+        course = self.over_time or ()
+        scale, unit = byte_unit(self.peak_bytes or 0)
+        points = [(100 * (i + 1) / len(course), b / scale) for i, b in enumerate(course)]
+        peak = max(points, key=lambda p: p[1], default=None)
+        notes = [Note(*peak, f"peak {self.peak_bytes / scale:.3g} {unit}")] if peak and self.peak_bytes else []
+        limit = None
+        if self.budget is not None and self.peak_bytes is not None and self.budget < 2 * self.peak_bytes:
+            limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
+        return Picture(
+            f"{self.name}: memory over time", "course of the call / % of its operations", f"memory / {unit}", points,
+            notes=notes, limit=limit,
+        )  # fmt: skip
 
     def _bars(self) -> list[str]:
         """The bytes over time as a line of bars."""
@@ -76,38 +109,98 @@ class MemoryReport:
 
     def __str__(self) -> str:
         peak = "depends on data" if self.peak_bytes is None else f"{self.peak_bytes:,} bytes"
-        steps = "as many as the data ask for" if self.advances is None else f"{self.advances:,}"
-        again = "" if self.recomputed is None else f", {self.recomputed:,} of them again"
-        lines = [f"{self.name}: peak {peak}", *self._bars(), f"advances: {steps}{again}"]
-        lines.append("saved:" if self.saved else "saved: nothing")
-        for v in self.saved:
-            lines.append(f"  {v.name:<12} {v.bytes:>15,} B  {v.where:<18} {v.reason}")
-            lines.append(f"  {'':<12} {'':>15}    made by {v.producer}, read by {v.consumer}")
+        limit = "" if self.budget is None else f", of a budget of {self.budget:,}"
+        lines = [f"{self.name}: peak {peak}{limit}", *self._bars()]
+        if self.advances != 0:
+            steps = "as many as the data ask for" if self.advances is None else f"{self.advances:,}"
+            before = "" if self.recomputed is None else f", {self.recomputed:,} of them again"
+            lines.append(f"advances: {steps}{before}")
+        lines.append(f"saved: {_total(self.saved)}")
+        kinds = _together(self.saved, lambda v: (v.name, v.producer, v.consumer, v.work is None and v.reason))
+        lines += _table([row for kind in kinds for row in _saved_rows(kind)])
+        if self.budget is not None:
+            lines.append(f"computed again: {_total(self.again)}")
+        if self.again:
+            lines[-1] += f", by {self.work:,} operations, {self.share:.1%} of a forward pass"
+            repeated = _together(self.again, lambda v: (v.name, v.where, v.operation))
+            lines += _table([_row(kind, _by(kind)) for kind in repeated])
         if self.at_peak:
             lines.append("at the peak:")
-            lines += [f"  {name:<12} {size:>15,} B  {where}" for name, size, where in self.at_peak[:12]]
-            rest = self.at_peak[12:]
-            if rest:
-                lines.append(f"  {len(rest)} more {'':<6} {sum(b for _, b, _ in rest):>13,} B")
+            rest = self.at_peak[ROWS:]
+            more = [(f"{len(rest)} more", sum(b for _, b, _ in rest), "", "")] if rest else []
+            lines += _table([*((*living, "") for living in self.at_peak[:ROWS]), *more])
         return "\n".join(lines)
 
 
-def report(graph: Graph, lin: Linearized | None = None) -> MemoryReport:
-    """The report of a finished graph, of a derivative by ``lin``."""
+Kept = TypeVar("Kept", Saved, Repeated)
+Row = tuple[str, int | None, str, str]  # name, bytes, line, what more there is to say
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    """The rows with their columns aligned."""
+    wide, far = (max((len(row[k]) for row in rows), default=0) for k in (0, 2))  # type: ignore[arg-type]  # these are texts
+    sizes = ["" if size is None else f"{size:,} B" for _, size, _, _ in rows]
+    return [
+        f"  {name:<{wide}}  {size:>17}  {where:<{far}}  {more}".rstrip()
+        for (name, _, where, more), size in zip(rows, sizes, strict=True)
+    ]
+
+
+def _total(values: Sequence[Saved | Repeated]) -> str:
+    return f"{len(values):,} values, {sum(v.bytes for v in values):,} bytes" if values else "nothing"
+
+
+def _together(values: Sequence[Kept], key: Callable[[Kept], Hashable]) -> list[list[Kept]]:
+    """Those of one key together, the largest first."""
+    found: dict[Hashable, list[Kept]] = {}
+    for value in values:
+        found.setdefault(key(value), []).append(value)
+    return sorted(found.values(), key=lambda kind: -sum(v.bytes for v in kind))
+
+
+def _row(kind: Sequence[Saved | Repeated], more: str) -> Row:
+    """How many values of one kind there are, their bytes together, and where they are made."""
+    name = kind[0].name if len(kind) == 1 else f"{kind[0].name} ×{len(kind)}"
+    return name, sum(v.bytes for v in kind), kind[0].where, more
+
+
+def _saved_rows(kind: Sequence[Saved]) -> list[Row]:
+    costs = sorted({v.work for v in kind if v.work is not None})
+    reason = kind[0].reason if len(costs) < 2 else _by_budget(f"{costs[0]:,} to {costs[-1]:,}")
+    return [_row(kind, reason), ("", None, "", f"made by {kind[0].producer}, read by {kind[0].consumer}")]
+
+
+def _by(kind: Sequence[Repeated]) -> str:
+    return f"by {kind[0].operation}, {sum(v.work for v in kind):,} operations"
+
+
+def _by_budget(costs: str) -> str:
+    return f"kept by the budget: computing it again costs {costs} operations"
+
+
+def report(graph: Graph, path: Path) -> MemoryReport:
+    """The report of a finished graph, which follows a path among others."""
     try:
         course = course_of(place_buffers(absorb(graph)))
     except Undecided:
         course = None
-    steps = steps_of(graph)
-    saved = (*_saved(graph), *_residuals(lin))
+    steps, divided = steps_of(graph.nodes), path.divided
+    budgeted = turns(divided)
+    nodes = repeated(divided) if budgeted else []
+    cost = sum(map(work, nodes))
+    forward = steps_of(halves(divided)[0])
     return MemoryReport(
         graph.name,
         None if course is None else course.peak,
-        saved,
+        (*_saved(graph), *(_crossing(divided) if budgeted else _residuals(path.derived.lin))),
         steps and steps.advances,
         steps and steps.again,
         None if course is None else _sampled(course.over_time),
         () if course is None else tuple(_living(course)),
+        budget_of(divided) if budgeted else None,
+        tuple(map(_repeated, nodes)),
+        cost,
+        cost / max(forward.work, 1) if forward is not None else 0.0,
     )
 
 
@@ -133,6 +226,36 @@ def _place(where: Where | None) -> str:
 
 def _said(node: Node | None) -> str:
     return "the results" if node is None else f"{node.prim.name} {_place(node.where)}".strip()
+
+
+def _repeated(node: Node) -> Repeated:
+    name = next((v.hint for v in node.outputs if v.hint), None) or node.prim.name
+    return Repeated(name, node.prim.name, sum(v.aval.nbytes for v in node.outputs), _place(node.where), work(node))
+
+
+def _crossing(divided: Graph) -> Iterator[Saved]:
+    """What the adjoint of a gradient with a budget finds kept, but for what loops keep for it."""
+    found = crossing(divided)
+    made = {v: node for node in halves(divided)[0] for v in node.outputs}
+    kept = [c.value for c in found]
+    results = set(divided.outputs)
+    for value, producer, reader in found:
+        if _reason(producer, producer.outputs.index(value)):
+            continue
+        cost = None
+        if value in results:
+            reason = "a result of the call"
+        elif producer.effect:
+            reason = "random draws and calls of the host are never repeated"
+        elif producer.graphs:
+            reason = "what loops and calls give is not computed again"
+        else:
+            cost = price(value, made, kept)
+            reason = _by_budget(f"{cost:,}")
+        yield Saved(
+            value.hint or producer.prim.name, value.aval.nbytes, _place(producer.where), _said(producer),
+            _said(reader), reason, cost,
+        )  # fmt: skip
 
 
 def _residuals(lin: Linearized | None) -> Iterator[Saved]:
@@ -180,80 +303,3 @@ def _reason(node: Node, k: int) -> str:
     if prim in ("scan", "while_loop") and aval.steps is not None:
         return "residual of each step: the loop has no plan"
     return ""
-
-
-@dataclass(frozen=True)
-class Point:
-    """One plan for all loops of a function, its peak and its steps."""
-
-    plan: str
-    peak_bytes: int
-    advances: int
-    recomputed: int
-
-
-@dataclass(frozen=True)
-class Tradeoff:
-    """The memory-time curve of one compiled signature: what each plan takes, from all memory to the least."""
-
-    name: str
-    points: tuple[Point, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain data."""
-        return asdict(self)
-
-    def to_svg(self) -> str:
-        """The curve as a picture."""
-        return curve_svg(f"memory and time of {self.name}", "bytes at the peak", "further steps", self._places())
-
-    def figure(self) -> Any:
-        """The curve as a matplotlib figure."""
-        return figure_of(f"memory and time of {self.name}", "bytes at the peak", "further steps", self._places())
-
-    def _places(self) -> list[tuple[float, float]]:
-        return [(float(p.peak_bytes), float(p.advances)) for p in self.points]
-
-    def __str__(self) -> str:
-        head = f"{'plan':<18} {'peak bytes':>16} {'advances':>12} {'again':>12}"
-        rows = [f"{p.plan:<18} {p.peak_bytes:>16,} {p.advances:>12,} {p.recomputed:>12,}" for p in self.points]
-        return "\n".join([f"{self.name}:", head, *rows])
-
-
-def tradeoff(graph: Graph) -> Tradeoff:
-    """The curve for a graph before the pipeline, over plans for all of its loops together.
-
-    Points that take more memory than one with fewer steps are left out.
-    """
-    settled = config.settled(graph)
-    points: list[Point] = []
-    for slots in _grid(settled):
-        plan = ("snapshots", slots) if slots else ("everything",)
-        finished = config.finished(with_plan(settled, plan))
-        steps = steps_of(finished)
-        if steps is None:
-            continue
-        name = f"Snapshots({slots})" if slots else "Everything()"
-        point = Point(name, peak_of(finished), steps.advances, steps.again)
-        if not points or point.peak_bytes < points[-1].peak_bytes:
-            points.append(point)
-    return Tradeoff(graph.name, tuple(points))
-
-
-def _grid(graph: Graph) -> list[int]:
-    """Everything, and then ever fewer slots, by about a quarter each."""
-    longest = max(_lengths(with_plan(graph, ("snapshots", 1))), default=0)
-    grid, slots = [0], longest - 1
-    while slots > 0:
-        grid.append(slots)
-        slots = min(slots - 1, int(slots * 0.75))
-    return grid
-
-
-def _lengths(graph: Graph) -> Iterator[int]:
-    if limited(graph):
-        for node in graph.nodes:
-            if node.attrs.get("memory") is not None and node.prim.name == "scan":
-                yield node.attrs["length"]
-            for _, body in node.graphs:
-                yield from _lengths(body)

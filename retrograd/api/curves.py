@@ -1,0 +1,172 @@
+"""The memory-time curve of a compiled function: what each amount of memory costs, as text, data and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..codegen.numpy.footprint import Undecided
+from ..ir.graph import Graph
+from ..passes.checkpoint.sweeps import limited
+from ..passes.checkpoint.tally import steps_of
+from ..passes.own_outputs import own_outputs
+from ..passes.rematerialise import Choice, turns, without_turn
+from .budgets import Choosing, budget_of, peak_of
+from .config import config
+from .crossings import crossing, halves
+from .loop_budgets import with_plan
+from .paths import Derived
+from .pictures import Note, Picture, byte_unit
+
+CLOSE = 1 / 32  # of all memory, or of all work: points nearer to the one before are left out
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is kept at one point of a curve, what that takes, and what it costs.
+
+    ``memory=peak_bytes`` of the gradient gives it. ``plan`` says what is kept: the plan of all loops, or how many of
+    the values that the adjoint reads. ``work`` are the operations that run again, and ``share`` those as a part of the
+    forward pass: elements read and written, and for matrix products multiplications and additions. ``advances`` are
+    steps of loops that run without residuals, of which ``recomputed`` have run before.
+    """
+
+    plan: str
+    peak_bytes: int
+    work: int
+    share: float
+    advances: int
+    recomputed: int
+
+
+@dataclass(frozen=True)
+class Tradeoff:
+    """The memory-time curve of one compiled signature: from all memory to the least, each point the least work for it.
+
+    There are no points where the data decide how much memory is taken. ``forward`` are the operations of the forward
+    pass; ``budget`` is the one that the gradient has.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    forward: int
+    budget: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain data."""
+        return asdict(self)
+
+    def to_svg(self) -> str:
+        """The curve as a picture."""
+        return self._picture().svg()
+
+    def figure(self) -> Any:
+        """The curve as a matplotlib figure."""
+        return self._picture().figure()
+
+    def _picture(self) -> Picture:
+        scale, unit = byte_unit(max((p.peak_bytes for p in self.points), default=0))
+        places = [(p.peak_bytes / scale, 100 * p.share) for p in self.points]
+        notes = [Note(*at, f"keeps {p.plan}") for at, p in list(zip(places, self.points, strict=True))[-1:]]
+        if len(places) > 1:
+            notes.append(Note(*places[0], "keeps everything", 20))
+        limit = None
+        if self.budget is not None and self.points and self.budget <= self.points[0].peak_bytes:
+            limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
+        title, cost = f"{self.name}: what less memory costs", "computed again / % of the forward pass"
+        return Picture(title, f"peak of memory / {unit}", cost, places, dots=True, notes=notes, limit=limit)
+
+    def __str__(self) -> str:
+        if not self.points:
+            return f"{self.name}: how much memory is taken depends on data"
+        loops = any(p.advances for p in self.points)
+        most = self.points[0].peak_bytes
+        head = f"{'kept':<24} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
+        rows = [head + (f" {'advances':>12} {'again':>12}" if loops else "")]
+        for p in self.points:
+            row = f"{p.plan:<24} {p.peak_bytes:>16_} {p.peak_bytes / (most or 1):>7.0%} {p.work:>18,} {p.share:>11.1%}"
+            rows.append(row + (f" {p.advances:>12,} {p.recomputed:>12,}" if loops else ""))
+        return "\n".join([f"{self.name}: a forward pass is {self.forward:,} operations", *rows])
+
+
+EVERYTHING = "Everything()"
+
+
+def tradeoff(derived: Derived) -> Tradeoff:
+    """The curve of what a transform derived.
+
+    A gradient without loops keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow
+    ever thriftier plans, all the same one, while other values are kept: plans of their own are set aside.
+    """
+    graph = derived.graph if derived.within is None else derived.within(1)
+    budget = budget_of(derived.graph) if turns(derived.graph) else None
+    settled = config.settled(graph)
+    forward = steps_of(halves(settled)[0])
+    try:
+        points = list(_points(settled, forward.work)) if forward is not None else []
+    except Undecided:
+        points = []
+    return Tradeoff(graph.name, tuple(points), forward.work if forward is not None else 0, budget)
+
+
+def _points(settled: Graph, forward: int) -> Iterator[Point]:
+    """Each with less memory and more work than the one before."""
+    least: int | None = None
+    last: Point | None = None
+    for plan, finished, peak in _candidates(settled):
+        steps = steps_of(finished.nodes)
+        if steps is None:  # the data decide how many there are
+            return
+        least = steps.work if least is None else least
+        work = steps.work - least
+        if last is None or (peak < last.peak_bytes and work > last.work):
+            last = Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
+            yield last
+
+
+def _candidates(settled: Graph) -> Iterator[tuple[str, Graph, int]]:
+    """What is kept, the graph that is run, and its peak."""
+    longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
+    if longest or not turns(settled):
+        for slots in _grid(longest):
+            planned = with_plan(settled, ("snapshots", slots) if slots else ("everything",))
+            finished = without_turn(config.finished(planned))
+            yield f"Snapshots({slots})" if slots else EVERYTHING, finished, peak_of(finished)
+        return
+    choosing = Choosing(config.checkpoint(settled), own_outputs)
+    of = len(crossing(settled))
+    for choice in _apart(choosing):
+        graph = choosing.made(choice)
+        plan = EVERYTHING if choice is choosing.everything else f"{len(crossing(graph))} of {of} values"
+        yield plan, graph, choosing.peak(choice)
+
+
+def _apart(choosing: Choosing) -> list[Choice]:
+    """The choices for all budgets that are some way apart, in memory or in work, the first and the last among them."""
+    every = list(choosing.curve())
+    found, most = every[:1], every[-1].score.again
+    for choice in every[1:]:
+        freed = choosing.peak(found[-1]) - choosing.peak(choice)
+        more = choice.score.again - found[-1].score.again
+        if choice is every[-1] or freed >= CLOSE * choosing.peak(every[0]) or more >= CLOSE * most:
+            found.append(choice)
+    return found
+
+
+def _grid(longest: int) -> list[int]:
+    """Everything, and then ever fewer slots, by about a quarter each."""
+    grid, slots = [0], longest - 1
+    while slots > 0:
+        grid.append(slots)
+        slots = min(slots - 1, int(slots * 0.75))
+    return grid
+
+
+def _lengths(graph: Graph) -> Iterator[int]:
+    if limited(graph):
+        for node in graph.nodes:
+            if node.attrs.get("memory") is not None and node.prim.name == "scan":
+                yield node.attrs["length"]
+            for _, body in node.graphs:
+                yield from _lengths(body)
