@@ -86,6 +86,7 @@ PLANS = [
     rg.Snapshots(20),
     rg.Log(),
     rg.Log("ctz"),
+    rg.Snapshots(4, mixed=True),
     rg.Periodic(),
     rg.Periodic(5),
 ]
@@ -232,11 +233,6 @@ def test_a_pullback_takes_a_plan_for_the_loops_that_have_none() -> None:
             _, pullback = rg.vjp(chain, u, memory=plan)
             np.testing.assert_array_equal(pullback(ct)[0], expected)
         assert counters.advances == advances
-
-
-def test_a_pullback_takes_no_budget_in_bytes() -> None:
-    with pytest.raises(rg.OptionError, match="vjp takes no budget in bytes"):
-        rg.vjp(chain, U, memory="1 GB")
 
 
 @pytest.mark.parametrize("plan", [None, rg.Snapshots(2), rg.Log(), rg.Tiered(1, 2)], ids=str)

@@ -316,6 +316,26 @@ def test_large_states_have_the_same_bits(size: int) -> None:
         assert_same_bits(loss(plan)(x, 0.2), expected)
 
 
+@pytest.mark.parametrize("side", [16, 128])
+def test_steps_with_residuals_and_without_have_storage_of_their_own(side: int) -> None:
+    """The two are made of the same values, of which the one needs others after the step than the other."""
+
+    def loss(memory: Any) -> Function:
+        def run(u: Any, k: Any) -> Any:
+            def body(c: Any, _: Any) -> Any:
+                around = np.roll(c, 1, 0) + np.roll(c, -1, 0) + np.roll(c, 1, 1) + np.roll(c, -1, 1) - 4.0 * c
+                return c + k * (around + 0.01 * c * (1.0 - c**2)), None
+
+            return np.sum(rg.scan(body, u, None, 30, memory=memory)[0] ** 2)
+
+        return rg.value_and_grad(run, argnums=(0, 1))
+
+    u = RNG.normal(size=(side, side))
+    thrifty = loss(rg.Snapshots(6, mixed=True))
+    assert_same_bits(thrifty(u, 0.1), loss(None)(u, 0.1))
+    assert ("work = np.empty" in thrifty.source(u, 0.1)) == (side > 90)
+
+
 @pytest.mark.parametrize("plan", [rg.Snapshots(1), rg.Snapshots(2), rg.Log(), rg.Periodic()], ids=str)
 def test_host_calls_are_not_repeated(plan: Any) -> None:
     calls: list[float] = []
@@ -336,6 +356,23 @@ def test_host_calls_are_not_repeated(plan: Any) -> None:
         found[memory] = f(0.5), list(calls)
     assert found[plan][1] == found[None][1]
     assert_same_bits(found[plan][0], found[None][0])
+
+
+@pytest.mark.parametrize("plan", [rg.Snapshots(2), rg.Snapshots(2, mixed=True), rg.Tiered(1, 1)], ids=str)
+def test_host_calls_that_no_residual_needs_are_not_kept(plan: Any) -> None:
+    """Their results go out of the loop, and what is computed from them alone is not computed again."""
+
+    @rg.lens(host=True)
+    def seen(x: Any) -> Any:
+        return np.float64(2 * x), lambda ct: np.float64(2 * ct)
+
+    def loss(memory: Any) -> Function:
+        def body(c: Any, x: Any) -> Any:
+            return np.sin(c) + x, seen(x) + c
+
+        return rg.value_and_grad(lambda h, xs: np.sum(rg.scan(body, h, xs, memory=memory)[1]), argnums=(0, 1))
+
+    assert_same_bits(loss(plan)(0.5, XS[:9, 0]), loss(None)(0.5, XS[:9, 0]))
 
 
 def wandering(memory: Any, limit: float = 30.0) -> Function:

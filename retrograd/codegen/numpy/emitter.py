@@ -87,6 +87,7 @@ class Emitter:
         self.name: dict[Value, str] = {}
         self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
         self.at_work: set[Value] = set()
+        self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # both, for bodies that repeat
         self.lines: list[Line] = []
         self.depth = 1
         self.where: Where | None = None
@@ -132,10 +133,11 @@ class Emitter:
 
         A step of one body is over before that of another begins, so they have storage in common.
         """
-        outer = self.work, self.at_work
+        outer = self.workspaces
         made: dict[object, list[str]] = {}
-        names: dict[Value, str] = {}
         for body in bodies:
+            names: dict[Value, str] = {}
+            at_work: set[Value] = set()
             free = {kind: iter(own) for kind, own in made.items()}
             for value, others in workspaces(self.plan.bodies[body]).items():
                 kind = (value.aval.shape, value.aval.dtype)
@@ -145,11 +147,11 @@ class Emitter:
                     made.setdefault(kind, []).append(name)
                     self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
                 names[value] = name
-                self.at_work = self.at_work.union(others)
-        self.work = {**self.work, **names}
+                at_work.update(others)
+            self.workspaces = {**self.workspaces, body: (names, at_work)}
         yield
-        self.work, self.at_work = outer
-        if names:
+        self.workspaces = outer
+        if made:
             self.line(f"del {', '.join(name for own in made.values() for name in own)}")
 
     @contextmanager
@@ -184,10 +186,11 @@ class Emitter:
                 self.name[value] = argument
             elif value in used:
                 self.line(f"{self.assign(value)} = {argument}")
-        outer, where = self.plan, self.where
+        outer = self.plan, self.where, self.work, self.at_work
         self.plan = self.plan.bodies[body]
+        self.work, self.at_work = self.workspaces.get(body, ({}, set()))
         results = self.graph(self.plan)
-        self.plan, self.where = outer, where
+        self.plan, self.where, self.work, self.at_work = outer
         for value in body.inputs:  # another graph may have the very value, as a constant of its own
             self.name.pop(value, None)
         self.name.update(known)

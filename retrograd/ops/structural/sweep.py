@@ -8,7 +8,6 @@ to references, one for each carry that must be kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -131,9 +130,8 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         emitter.line(f"{disk} = {OPEN}({_place(a, ins)})")
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
-        # Storage of a step that keeps its residuals is its own, so there is none to make before the loop.
-        working = nullcontext() if tapes else emitter.working(a["step"])
-        with working, emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
+        bodies = [a["step"], a["tape"]] if tapes else [a["step"]]
+        with emitter.working(*bodies), emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
             with emitter.block(f'if {action} == "save":'):
                 writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
                 writer.count("snapshots", 1)

@@ -155,8 +155,9 @@ def _way(
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
     kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
     actions = emitter.actions(writer.node, writer.schedule(a["way"], kept))
+    bodies = [a["advance"], a["back"], *([a["retape"], a["first"]] if tapes else [])]
     with (
-        emitter.working(a["advance"], a["back"]),
+        emitter.working(*bodies),
         emitter.block(f"for {action}, {i}, {j} in {actions}:"),
     ):
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
