@@ -10,7 +10,10 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +25,7 @@ KINDS = ("array", "scalar", "python")
 NAME = "state-{}.npy"
 CHECKSUM = 32  # bytes at the end of a file
 CHUNK = 2**16
+WRITABLE = "give a directory that exists and can be written to"
 OPENED: ContextVar[list[Disk] | None] = ContextVar("retrograd_disks", default=None)
 
 
@@ -32,12 +36,13 @@ class Disk:
     name. A checksum at its end tells whether it still is. Raises SnapshotError.
     """
 
-    def __init__(self, folder: Path, *, temporary: bool = True, below: Disk | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, temporary: bool = True, below: Disk | None = None, lock: int | None = None
+    ) -> None:
         self.folder, self.below = folder, below
         self.states: list[int] = list(below) if below is not None else []
         self.own: set[int] = set()
-        self.found: set[int] = set()
-        self._end = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._end = weakref.finalize(self, _remove, folder, lock)
         self._end.atexit = temporary
         opened = OPENED.get()
         if opened is not None:
@@ -61,7 +66,8 @@ class Disk:
             unfinished.replace(target)
             _sync_folder(self.folder)
         except OSError as fault:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink()
             size = sum(np.asarray(x).nbytes for x in values)
             full = fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             what = f"the disk of {self.folder} is full: a state takes {size:,} bytes" if full else str(fault)
@@ -79,15 +85,16 @@ class Disk:
         return values[0] if count == 1 else tuple(values)
 
     def drop(self, i: int) -> None:
-        """State ``i`` is no longer needed."""
+        """State ``i`` is no longer needed; a file that cannot be removed now goes with the folder."""
         self.states.remove(i)
         if i in self.own:
             self.own.remove(i)
-            self._path(i).unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path(i).unlink()
 
     def again(self) -> Disk:
         """The same states for one more way back, which leaves these as they are."""
-        return Disk(Path(tempfile.mkdtemp(dir=self.folder)), below=self)
+        return Disk(_new_folder(self.folder), below=self)
 
     def resumed(self, steps: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
         """A first sweep without the part that an earlier run has on this disk: it begins with the last whole state."""
@@ -98,14 +105,23 @@ class Disk:
                 if not self._whole(i):
                     break
                 whole.append(i)
-        for path in self.folder.iterdir():
-            if path not in map(self._path, whole):
-                path.unlink()
+        try:
+            self._clear(set(map(self._path, whole)))
+        except OSError as fault:
+            raise SnapshotError(str(fault), remedy=f"remove {self.folder}, or give another directory") from fault
         if whole:
             self.states, self.own = list(whole), set(whole)
             yield ("fetch", whole[-1], whole[-1])
             actions = actions[actions.index(("store", whole[-1], whole[-1])) + 1 :]
         yield from actions
+
+    def _clear(self, whole: set[Path]) -> None:
+        """Remove what an earlier run left beside its whole states."""
+        for path in set(self.folder.iterdir()) - whole:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def _whole(self, i: int) -> bool:
         try:
@@ -125,19 +141,64 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     That folder may hold states of an earlier run, and stays when the process ends before the states are used up.
     """
     place = Path(directory or tempfile.gettempdir())
+    if not key:
+        return Disk(_new_folder(place, "retrograd-"))
+    digest = hashlib.blake2b(key.encode(), digest_size=12)
+    for x in operands:
+        array = np.asarray(x)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    folder = place / f"retrograd-{digest.hexdigest()}"
     try:
-        if not key:
-            return Disk(Path(tempfile.mkdtemp(prefix="retrograd-", dir=place)))
-        digest = hashlib.blake2b(key.encode(), digest_size=12)
-        for x in operands:
-            array = np.asarray(x)
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        folder = place / f"retrograd-{digest.hexdigest()}"
-        folder.mkdir(exist_ok=True)
+        lock = _locked(folder)
+    except BlockingIOError as fault:
+        raise SnapshotError(
+            f"the same gradient of the same inputs is at work in {folder}",
+            remedy="wait for it, or give this one another directory",
+        ) from fault
     except OSError as fault:
-        raise SnapshotError(str(fault), remedy="give a directory that exists and can be written to") from fault
-    return Disk(folder, temporary=False)
+        raise SnapshotError(str(fault), remedy=WRITABLE) from fault
+    return Disk(folder, temporary=False, lock=lock)
+
+
+def _new_folder(place: Path, prefix: str | None = None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    except OSError as fault:
+        raise SnapshotError(str(fault), remedy=WRITABLE) from fault
+
+
+def _locked(folder: Path) -> int | None:
+    """Make the folder, and a lock on it that ends with the process; BlockingIOError where another one has it.
+
+    Nothing where the platform or the file system has no locks: there, two runs in one folder may find files gone.
+    """
+    if find_spec("fcntl") is None:
+        folder.mkdir(exist_ok=True)
+        return None
+    fcntl = import_module("fcntl")
+    while True:
+        folder.mkdir(exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                return descriptor
+        except FileNotFoundError:  # a run that ended meanwhile has removed the folder
+            pass
+        except OSError as fault:
+            os.close(descriptor)
+            if fault.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                return None
+            raise
+        os.close(descriptor)
+
+
+def _remove(folder: Path, lock: int | None) -> None:
+    """Remove the folder, and then give up the lock on it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
 
 
 def cleaning(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +231,80 @@ def test_a_directory_that_went_away_is_a_named_error(tmp_path: Path) -> None:
         f(U, XS)
 
 
+def meddling(tmp_path: Path, at: int, harm: Any) -> Any:
+    """A gradient in whose ``at``-th evaluation of a step something happens to the folder of its states."""
+    calls = -1_000_000  # not while it is recorded
+
+    @rg.lens(host=True)
+    def look(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            (folder,) = tmp_path.iterdir()
+            harm(folder)
+        return x, lambda ct: ct
+
+    f = grower(tmp_path, ram=1, disk=6, body=look)
+    f(U, XS)
+    calls = 0
+    return f
+
+
+def cut(folder: Path) -> None:
+    for path in folder.glob("*.npy"):
+        path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(folder: Path) -> None:
+    for path in folder.glob("*.npy"):
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+
+
+def replace_by_folders(folder: Path) -> None:
+    for path in folder.glob("*.npy"):
+        path.unlink()
+        path.mkdir()
+
+
+def replace_by_a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_bytes(b"")
+
+
+HARMS = [shutil.rmtree, cut, flip, replace_by_folders]
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda h: h.__name__)
+@pytest.mark.parametrize("at", [20, 40])
+def test_what_happens_to_the_states_meanwhile_is_a_named_error(tmp_path: Path, harm: Any, at: int) -> None:
+    f = meddling(tmp_path, at, harm)
+    with pytest.raises(rg.SnapshotError) as caught:
+        f(U, XS)
+    assert "test_disk.py" in "".join(caught.value.__notes__)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_became_a_file_is_a_named_error(tmp_path: Path) -> None:
+    f = meddling(tmp_path, 20, replace_by_a_file)
+    with pytest.raises(rg.SnapshotError, match="Not a directory"):
+        f(U, XS)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_directory_that_cannot_be_written_to_is_a_named_error(tmp_path: Path, resume: bool) -> None:
+    place = tmp_path / "here"
+    place.mkdir()
+    f = grower(place, resume=resume)
+    f(U, XS)
+    place.rmdir()
+    place.write_bytes(b"")
+    with pytest.raises(rg.SnapshotError, match="Not a directory") as caught:
+        f(U, XS)
+    assert "can be written to" in str(caught.value)
+
+
 def killed(f: Any, after: float) -> None:
     """Run a gradient in another process, and kill that."""
     child = os.fork()
@@ -294,6 +370,77 @@ def test_a_run_goes_on_from_the_last_whole_state(tmp_path: Path) -> None:
     assert counters.advances == binomial_advances(40, 9) - states[-2]
     other = f(U + 1.0, XS)
     assert_same_bits(other, plain(U + 1.0, XS))
+
+
+def test_what_else_lies_in_the_folder_is_removed(tmp_path: Path) -> None:
+    f = grower(tmp_path, ram=1, disk=8, resume=True)
+    expected = f(U, XS)
+    made: list[Path] = []
+    write = Disk.write
+
+    def noting(self: Disk, i: int, *values: Any) -> None:
+        made.append(self.folder)
+        write(self, i, *values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Disk, "write", noting)
+        f(U, XS)
+    folder = made[0]
+    (folder / "state-0.npy").mkdir(parents=True)
+    (folder / "below").mkdir()
+    (folder / "below" / "state-3.npy").write_bytes(b"")
+    (folder / "state-9.77.part").write_bytes(b"half")
+    assert_same_bits(f(U, XS), expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_in_one_folder_do_not_spoil_each_other(tmp_path: Path) -> None:
+    f = grower(tmp_path, ram=1, disk=8, resume=True)
+    expected = f(U, XS)
+    write = Disk.write
+    ready, started = os.pipe()
+
+    def waiting(self: Disk, i: int, *values: Any) -> None:
+        write(self, i, *values)
+        os.write(started, b".")
+        time.sleep(60)
+
+    child = os.fork()
+    if child == 0:
+        Disk.write = waiting  # type: ignore[method-assign]  # in the other process alone
+        f(U, XS)
+        os._exit(1)
+    os.read(ready, 1)
+    with pytest.raises(rg.SnapshotError, match="the same gradient of the same inputs is at work"):
+        f(U, XS)
+    assert_same_bits(f(U + 1.0, XS), plain(U + 1.0, XS))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert len(list(tmp_path.glob("*/state-0.npy"))) == 1
+    with rg.debug_counters() as counters:
+        assert_same_bits(f(U, XS), expected)
+    assert counters.advances <= binomial_advances(40, 9)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_with_one_folder_are_right_or_refused(tmp_path: Path) -> None:
+    f = grower(tmp_path, ram=1, disk=8, resume=True)
+    expected = f(U, XS)
+
+    def attempt(_: int) -> Any:
+        try:
+            return f(U, XS)
+        except rg.SnapshotError as error:
+            return error
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(attempt, range(20)))
+    right = [x for x in found if not isinstance(x, rg.SnapshotError)]
+    assert right
+    for x in right:
+        assert_same_bits(x, expected)
+    assert all("is at work" in str(x) for x in found if isinstance(x, rg.SnapshotError))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_with_other_inputs_does_not_take_up_what_is_left(tmp_path: Path) -> None:
