@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import InternalError, OptionError, UnusedPlanWarning
@@ -14,6 +15,7 @@ from ..ir.parser import parse
 from ..ir.primitive import TRANSFORMS
 from ..ir.printer import to_text
 from ..ir.verify import verify
+from ..passes.apart import apart, in_turn, together, turn_of
 from ..passes.checkpoint.across import across
 from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
 from ..passes.checkpoint.sweeps import keeping_all, run_again
@@ -130,6 +132,31 @@ class Config:
         head, tail = self.settled(head), self.settled(tail)
         head, tail = across(head, outs, tail, 0, lambda graph: self.checkpoint(self.budget(graph)))
         return _warned(verify(own_outputs(head))), verify(own_outputs(run_again(tail)))
+
+    def optimised_within(self, forward: Graph, outs: int, back: Graph) -> tuple[Graph, Graph]:
+        """The same for x… → y…, r… and r…, ȳ… → x̄…, which become x… → y…, kept… and x…, kept…, ȳ… → x̄….
+
+        What is kept is what the budget allows that is written at the turn with which the second begins: a call of the
+        first and one of the second together stay within it.
+        """
+        inputs = len(forward.inputs)
+        joint = together(self.settled(forward), outs, self.settled(back))
+
+        def divided(graph: Graph, at: int) -> tuple[Graph, Graph]:
+            head, tail = apart(graph, inputs, outs, at)
+            return own_outputs(head), own_outputs(run_again(tail))
+
+        def finish(graph: Graph, at: int | None = None) -> Graph:
+            head, tail = divided(graph, turn_of(graph) if at is None else at)
+            return in_turn(head, outs, tail)
+
+        def planned(graph: Graph) -> Graph:
+            return self.checkpoint(within_budgets(graph, lambda graph: finish(self.checkpoint(graph))))
+
+        joint = planned(budgets_for_loops(joint, lambda graph: finish(planned(graph))))
+        joint = within_budget(joint, partial(finish, at=turn_of(joint)))
+        head, tail = divided(joint, turn_of(joint))
+        return _warned(verify(head)), verify(tail)
 
     def settled(self, graph: Graph) -> Graph:
         """The graph as it is before loops follow their plans."""

@@ -65,16 +65,21 @@ def linearized_at(
     """The results of a graph, and its pullback there: from one cotangent per inexact result to one per active input.
 
     The last ``deltas`` inputs, beyond ``operands``, are active too, and at rest. With ``seeds``, only so many results
-    have cotangents. ``memory`` is a plan for loops that have none.
+    have cotangents. ``memory`` is a plan for loops that have none, or a budget for both together.
     """
-    graph = with_default(graph, memory)
+    budget = memory[1] if memory is not None and memory[0] == "bytes" else None
+    if budget is None:
+        graph = with_default(graph, memory)
     lin = linearize_graph(graph, [*active, *[True] * deltas])
     n = len(graph.outputs)
     seeded = [aval.inexact and (seeds is None or i < seeds) for i, aval in enumerate(graph.out_avals)]
-    ahead, back = at_rest(lin.forward, deltas), pullback_graph(lin, seeded)
+    ahead, back = at_rest(lin.forward, deltas), pullback_graph(lin, seeded, budget)
     forward, backward = GraphFunction(ahead, graph), GraphFunction(back)
-    if enclosing() is None and limited(ahead) and not config.debug_nans:
-        return _checkpointed_at(forward, backward, n, with_own_arrays(lin, operands))
+    if enclosing() is None and not config.debug_nans:
+        if budget is not None:
+            return _within_at(forward, backward, n, _own_arrays(operands))
+        if limited(ahead):
+            return _checkpointed_at(forward, backward, n, with_own_arrays(lin, operands))
     operands = with_own_arrays(lin, operands) if enclosing() is None else operands
     results = forward(operands)
     residuals = results[n:]
@@ -83,9 +88,14 @@ def linearized_at(
 
 def with_own_arrays(lin: Linearized, operands: Sequence[Any]) -> list[Any]:
     """Operands that the caller cannot change before the pullback runs, if loops keep references to them."""
-    plain = [x.payload if isinstance(x, Capture) else x for x in operands]
     if all(r.aval.steps is None for r in lin.residuals):
-        return plain
+        return [x.payload if isinstance(x, Capture) else x for x in operands]
+    return _own_arrays(operands)
+
+
+def _own_arrays(operands: Sequence[Any]) -> list[Any]:
+    """Operands that the caller cannot change."""
+    plain = [x.payload if isinstance(x, Capture) else x for x in operands]
     return [np.array(x, order="K") if isinstance(x, np.ndarray) else x for x in plain]
 
 
@@ -93,19 +103,31 @@ def _checkpointed_at(
     forward: GraphFunction, backward: GraphFunction, n: int, operands: Sequence[Any]
 ) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
     """The same where loops have plans of memory: what is left for the pullback are the states that they keep."""
-    head, tail = (
-        Executable(g) for g in config.optimised_apart(without_guards(forward.graph), n, without_guards(backward.graph))
-    )
-    results = head(*operands)
-    kept = results[n:]
+    head, tail = config.optimised_apart(without_guards(forward.graph), n, without_guards(backward.graph))
+    results = Executable(head)(*operands)
+    return results[:n], _pulled_back(forward, backward, n, operands, Executable(tail), results[n:])
 
+
+def _within_at(
+    forward: GraphFunction, backward: GraphFunction, n: int, operands: Sequence[Any]
+) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+    """The same within a budget: what is left for the pullback are the operands, and what is kept beside them."""
+    head, tail = config.optimised_within(without_guards(forward.graph), n, without_guards(backward.graph))
+    results = Executable(head)(*operands)
+    return results[:n], _pulled_back(forward, backward, n, operands, Executable(tail), [*operands, *results[n:]])
+
+
+def _pulled_back(
+    forward: GraphFunction, backward: GraphFunction, n: int, operands: Sequence[Any], tail: Executable,
+    kept: Sequence[Any],
+) -> Callable[[Sequence[Any]], Sequence[Any]]:  # fmt: skip
     def pullback(cts: Sequence[Any]) -> Sequence[Any]:
         if enclosing() is None:
             found: Sequence[Any] = tail(*kept, *cts)
             return found
         return backward([*forward(operands)[n:], *cts])  # both become part of that trace, where the plans hold again
 
-    return results[:n], pullback
+    return pullback
 
 
 def as_member(x: Any, aval: Aval, what: str) -> Any:

@@ -55,8 +55,12 @@ def vjp(
     """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
 
     ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
-    cotangent per primal. It may be called any number of times. ``memory`` is a plan for the loops that have none
-    (see ``rg.Snapshots``). Raises NonDifferentiableError, ShapeError, TreeError, OptionError.
+    cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError, TreeError,
+    OptionError, MemoryBudgetError.
+
+    ``memory`` is a plan for the loops that have none (see ``rg.Snapshots``), or a budget: bytes, a text such as
+    ``"64 MiB"``, or ``"available"``. Of that are all that this call and one of the pullback allocate, results included,
+    with what is kept from the one to the other, and copies of the primals. What does not fit is computed again.
 
     A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a
     dict, from the names of what it captures to their cotangents; with ``fns="pairs"`` a FunctionCotangent, the
@@ -67,16 +71,15 @@ def vjp(
     >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> [float(ct) for ct in pullback(1.0)]
     [4.0, 3.0]
+    >>> x = np.linspace(0.0, 1.0, 1000)
+    >>> out, pullback = rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x, memory="64 kB")
+    >>> bool(np.all(pullback(x)[0] == rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x)[1](x)[0]))
+    True
     >>> out, pullback = rg.vjp(lambda f, x: f(f(x)), np.square, 3.0, fns="pairs")
     >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
     [(3.0, 18.0), (9.0, 1.0)]
     """
     plan = plan_of(memory)
-    if plan is not None and plan[0] == "bytes":
-        raise OptionError(
-            f"vjp takes no budget in bytes, such as memory={memory!r}", where=user_site()[0],
-            remedy="give a plan, such as rg.Snapshots(c), or the budget to rg.grad or to a loop",
-        )  # fmt: skip
     every = tuple(range(len(primals)))
     call = take_functions(function, primals, {}, every, checked_form(fns))
     chosen = wanted(call, function, every, Observed, empty=isinstance(call, FunctionCall))

@@ -41,13 +41,15 @@ def value_and_grad(
     return b.graph(f"{graph.name}_grad", [*outs, *grads] if keep else grads)
 
 
-def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
-    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``."""
+def pullback(lin: Linearized, seeded: Sequence[bool], budget: int | None = None) -> Graph:
+    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``. A ``budget`` as above."""
     b = Builder()
     residuals = b.inputs_like(lin.linear.inputs[: len(lin.residuals)])
     outputs = lin.forward.outputs[: len(lin.out_active)]
     cts = [b.input(v.aval, "ct") if on else None for v, on in zip(outputs, seeded, strict=True)]
     tangents = lin.linear.inputs[len(residuals) :]
+    if budget is not None:
+        b.emit(turn, (), {"budget": budget})
     seeds = [ct for ct, on in zip(cts, lin.out_active, strict=True) if on]
     found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], seeds)
     b.where = None

@@ -750,6 +750,19 @@ def a_budget_for_a_region_below_what_it_draws():
     rg.grad(f)(X)
 
 
+@bad(errors.MemoryBudgetError)
+def a_budget_for_a_pullback_that_is_too_small():
+    def f(x):
+        return np.exp(np.sin(x))  # <-
+
+    rg.vjp(f, np.ones(10_000), memory="1 kB")
+
+
+@bad(errors.OptionError)
+def a_budget_for_a_pullback_that_is_no_number():
+    rg.vjp(np.sin, X, memory="plenty")  # <-
+
+
 @bad(errors.OptionError)
 def a_plan_for_a_region():
     rg.checkpoint(np.sin, memory=rg.Snapshots(3))  # <-
