@@ -6,20 +6,27 @@ as many bytes as its result has. Python's own reference counts then say what liv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...errors import InternalError
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Node, Value
 from ...ir.plan import Plan
-from ...ops.structural.host import called
+from ...ops.structural.cond import branches_of, cond
+from ...ops.structural.guard import exit_if, guard
+from ...ops.structural.host import host
+from ...ops.structural.stack import absent, step_numbers
+from ...ops.structural.throw import throw_if
 from .emitter import Emitter, Function, Scope
 from .layouts import copies
+from .module import return_statement
 from .thinned import STEADY, thinned
 
 
@@ -32,21 +39,27 @@ class _Above(Exception):  # noqa: N818 - not an error: more need not be known
 
 
 class Meter:
-    """Counts the bytes that live, and the most that lived at once."""
+    """Counts the bytes that live, and the most that lived at once.
 
-    def __init__(self, decisions: Sequence[bool] = (True,), limit: float = float("inf")) -> None:
-        self.live = self.peak = 0
-        self.decisions, self.asked = decisions, 0
-        self.limit = limit
+    Where the data choose, the way is as ``chosen`` says, by the number of the choice, or else ``rest``. ``total`` adds
+    up what lived whenever a block was made.
+    """
 
-    def decide(self) -> bool:
-        """What is assumed where the data decide between two ways."""
-        self.asked += 1
-        return self.decisions[self.asked % len(self.decisions)]
+    def __init__(self, chosen: Mapping[int, int], rest: int = 0, limit: float = float("inf")) -> None:
+        self.live = self.peak = self.total = 0
+        self.chosen, self.rest, self.limit = chosen, rest, limit
+        self.met: dict[int, tuple[int, int]] = {}  # by choice, the way that was taken, and how many there are
+
+    def way(self, choice: int, ways: int) -> int:
+        """The way that is assumed where the data choose one."""
+        taken = min(self.chosen.get(choice, self.rest), ways - 1)
+        self.met[choice] = taken, ways
+        return taken
 
     def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
         """A block, made with so many bytes of workspace; the label says by which operation."""
         self.live += nbytes
+        self.total += self.live
         if self.live + scratch > self.peak:
             self.peak = self.live + scratch
             if self.peak > self.limit:
@@ -61,8 +74,8 @@ class Meter:
 class History(Meter):
     """Keeps the course over time, and what lived at the peak."""
 
-    def __init__(self, decisions: Sequence[bool] = (True,)) -> None:
-        super().__init__(decisions)
+    def __init__(self, chosen: Mapping[int, int], rest: int = 0) -> None:
+        super().__init__(chosen, rest)
         self.course: list[int] = []
         self.blocks: dict[int, tuple[int, int]] = {}
         self.at_peak: list[tuple[int, int]] = []  # bytes and label
@@ -104,20 +117,10 @@ class Block:
     def __add__(self, _: Any) -> Block:
         return self.meter.new(self.nbytes)
 
-    def __bool__(self) -> bool:
-        return self.meter.decide()
-
-    def __eq__(self, _: object) -> bool:
-        return self.meter.decide()
-
-    def __ne__(self, _: object) -> bool:
-        return not self.meter.decide()
-
     def __index__(self) -> int:
         raise Undecided
 
-    __int__ = __len__ = __index__
-    __hash__ = object.__hash__
+    __bool__ = __int__ = __len__ = __index__
 
 
 class _Arrays:
@@ -184,8 +187,8 @@ class _Sizes(Emitter):
 
     def __init__(self, plan: Plan, scope: Scope) -> None:
         super().__init__(plan, scope)
-        assert isinstance(scope, _Labelled)
-        self.labels = scope.labels
+        assert isinstance(scope, _Numbered)
+        self.labels, self.choices = scope.labels, scope.choices
 
     def _block(self, value: Value, node: Node) -> str:
         size, scratch = value.aval.nbytes if value.aval.kind == "array" else 0, _scratch(node)
@@ -196,16 +199,27 @@ class _Sizes(Emitter):
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
+        if prim is guard or prim is throw_if:  # where the call goes on
+            return
         if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
-            node = Node(prim, node.inputs, {**node.attrs, "length": STEADY}, node.outputs, node.where, node.replica)
-        if prim.name == "step_numbers":
+            node = replace(node, attrs={**node.attrs, "length": STEADY})
+        if prim is exit_if:
+            node = replace(node, attrs={**node.attrs, "kind": "bool", "expected": True, "lanes": False})
+        if prim is step_numbers or prim is absent:
             self.line(f"{self.assign(node.out)} = __nothing")
             return
-        if prim.multi and prim.emit is None:
+        if prim is host or (prim.multi and prim.emit is None):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, made)
+
+    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+        """An operand's name; in place of what chooses, the way that is assumed, the same wherever that chooses."""
+        if i == 0 and (node.prim is cond or node.prim is exit_if):
+            choice = self.choices.setdefault(node.inputs[0], len(self.choices))
+            return f"__way({choice}, {len(branches_of(dict(node.attrs))) if node.prim is cond else 2})"
+        return super()._operand(node, i, made)
 
     def steps(self, start: str, stop: str) -> str:
         """Steps that keep nothing: some are as good as all."""
@@ -276,12 +290,13 @@ class _InFull(_Sizes):
     short = False
 
 
-class _Labelled(Scope):
-    """A scope that numbers the results for which there are blocks."""
+class _Numbered(Scope):
+    """A scope that numbers the results for which there are blocks, and what the data choose by."""
 
     def __init__(self, emitter: type[Emitter]) -> None:
         super().__init__(emitter)
         self.labels: list[tuple[Value, Node]] = []
+        self.choices: dict[Value, int] = {}
 
 
 def _scratch(node: Node) -> int:
@@ -293,10 +308,10 @@ def _scratch(node: Node) -> int:
 def peak_bytes(plan: Plan, limit: float = float("inf")) -> int:
     """The most bytes of arrays that a call of the generated module holds at once, inputs not counted.
 
-    Where the data choose between two ways, it is the largest of the peaks for some courses of such choices; beyond
+    Where the data choose between ways, it is the largest of the peaks for some courses of such choices; beyond
     ``limit`` it is not followed. Raises ``Undecided`` where the data decide how much is kept.
     """
-    return _largest(plan, partial(Meter, limit=limit), _Sizes)[0].peak
+    return _largest(_Script(plan, _Sizes), partial(Meter, limit=limit)).peak
 
 
 class Course(NamedTuple):
@@ -309,56 +324,74 @@ class Course(NamedTuple):
 
 def course_of(plan: Plan) -> Course:
     """The course of memory through all steps, the largest one as for ``peak_bytes``. Raises ``Undecided``."""
-    history, labels = _largest(plan, History, _InFull)
+    script = _Script(plan, _InFull)
+    history, labels = _largest(script, History), script.scope.labels
     known: list[tuple[int, Value | None, Node | None]]
     known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
     return Course(history.peak, history.course, known)
 
 
 M = TypeVar("M", bound=Meter)
-DECISIONS = ((True,), (False,), (True, False), (False, True))  # a way not taken may leave names that live on
+LAST = sys.maxsize  # of the ways of any choice
 
 
-def _largest(
-    plan: Plan, meter: Callable[[Sequence[bool]], M], emitter: type[_Sizes]
-) -> tuple[M, list[tuple[Value, Node]]]:
-    most = meter(DECISIONS[0])
-    labels = _run(plan, most, emitter)
-    for decisions in DECISIONS[1:] if most.asked else ():
-        other = meter(decisions)
-        _run(plan, other, emitter)
-        most = max(most, other, key=lambda m: m.peak)
-    return most, labels
+def _largest(script: _Script, meter: Callable[[Mapping[int, int], int], M]) -> M:
+    """The run with the largest peak that is found when each choice in turn goes every way, and stays with the largest.
+
+    Of equal peaks it is the one of which more lives all the time: a further choice may add to it.
+    """
+
+    def run(chosen: Mapping[int, int], rest: int) -> M:
+        return script.run(meter(chosen, rest))
+
+    most = run({}, 0)
+    if not most.met:
+        return most
+    most = max(most, run({}, LAST), key=_weight)
+    todo = list(most.met)
+    for choice in todo:
+        taken, ways = most.met.get(choice, (0, 0))
+        for way in range(ways):
+            if way != taken and most.peak <= most.limit:
+                chosen = {known: at for known, (at, _) in most.met.items()}
+                most = max(most, run({**chosen, choice: way}, most.rest), key=_weight)
+        todo += [other for other in most.met if other not in todo]
+    return most
 
 
-def _run(plan: Plan, meter: Meter, emitter: type[_Sizes]) -> list[tuple[Value, Node]]:
-    scope = _Labelled(emitter)
-    main = scope.add(plan, plan.order.name)
-    names: dict[str, Any] = {
-        "np": _Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1),
-        "__thinned": partial(thinned, live=lambda: meter.live), **_hosts(plan.order, meter),
-    }  # fmt: skip
-    for helper in scope.helpers:
-        exec(helper, names)  # noqa: S102 - the source of our own declarations
-    names["retrograd"] = SimpleNamespace(ir=SimpleNamespace(disk=SimpleNamespace(open_disk=lambda *_: _States(meter))))
-    text = "\n\n".join(map(_source, scope.functions))
-    try:
-        exec(text, names)  # noqa: S102 - the source is ours
-        with suppress(_Above):
-            names[main.name](*(meter.new(0) for _ in main.parameters))
-    except (TypeError, ValueError, KeyError, IndexError) as fault:
-        raise InternalError(f"the memory of {plan.order.name} cannot be found: {fault!r}\n{text}") from fault
-    return scope.labels
+def _weight(meter: Meter) -> tuple[int, int]:
+    return meter.peak, meter.total
 
 
-def _hosts(graph: Graph, meter: Meter) -> dict[str, Any]:
-    def blocks(host: Any) -> Any:
-        return lambda *_: tuple(meter.new(a.nbytes) for a in host.avals)
+class _Script:
+    """The text for a plan, which runs on meters."""
 
-    return {name: blocks(host) for name, host in called(graph).items()}
+    def __init__(self, plan: Plan, emitter: type[_Sizes]) -> None:
+        self.scope = _Numbered(emitter)
+        self.main = self.scope.add(plan, plan.order.name)
+        self.text = "\n\n".join([*self.scope.helpers, *map(_source, self.scope.functions)])
+        self.code: CodeType = compile(self.text, "<memory>", "exec")
+
+    def run(self, meter: M) -> M:
+        """The meter after a run."""
+        names: dict[str, Any] = {
+            "np": _Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1), "__way": meter.way,
+            "__thinned": partial(thinned, live=lambda: meter.live),
+        }  # fmt: skip
+        disk = SimpleNamespace(open_disk=lambda *_: _States(meter))
+        try:
+            exec(self.code, names)  # noqa: S102 - the source is ours
+            names["retrograd"] = SimpleNamespace(ir=SimpleNamespace(disk=disk))
+            with suppress(_Above):
+                names[self.main.name](*(meter.new(0) for _ in self.main.parameters))
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError) as fault:
+            raise InternalError(
+                f"the memory of {self.main.name} cannot be found: {fault!r}\n{self.text}"
+            ) from fault
+        return meter
 
 
 def _source(function: Function) -> str:
     header = f"def {function.name}({', '.join(function.parameters)}):"
     lines = ["    " * line.depth + line.text for line in function.lines]
-    return "\n".join([header, *lines, f"    return ({', '.join([*function.results, ''])})"])
+    return "\n".join([header, *lines, "    " + return_statement(function.results)])

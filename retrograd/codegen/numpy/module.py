@@ -67,7 +67,7 @@ def _definition(function: Function, defaults: Mapping[int, str]) -> Iterator[Lin
     yield from [Line(0, "", None)] * 2
     yield Line(0, f"def {function.name}({', '.join(parameters)}):", None)
     yield from function.lines
-    yield Line(1, _return(function.results), None)
+    yield Line(1, return_statement(function.results), None)
 
 
 def _array_text(array: np.ndarray[Any, Any]) -> str:
@@ -82,7 +82,8 @@ def _comment(line: Line, column: int) -> str:
     return f"{text:<{column}}  # {line.where.short}"
 
 
-def _return(results: list[str]) -> str:
+def return_statement(results: list[str]) -> str:
+    """What ends a function with these results."""
     if len(results) == 1:
         return f"return {results[0]}"
     return f"return ({', '.join(results)})"

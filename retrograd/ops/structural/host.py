@@ -101,7 +101,10 @@ def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name:
     return args[0].builder.emit(prim, [x.value for x in args], {"name": wide}), [True] * len(wide.avals)
 
 
-host: Primitive = primitive("host", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, batch=_batch)
+host: Primitive = primitive(
+    "host", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, batch=_batch,
+    scratch=lambda *avals, name: sum(a.nbytes for a in avals if a.kind == "array"),  # the copies that it gets
+)  # fmt: skip
 
 
 def repeats(node: Node) -> bool:

@@ -66,10 +66,10 @@ def taken_apart(node: Node, readers: Iterable[Node]) -> Taped:
     residuals = picked(steps, used)
     nodes = tuple(inner for inner in body.nodes if repeats(inner))
     once = [v for inner in body.nodes if not repeats(inner) for v in inner.outputs]
-    again = Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals))
+    again = prune(Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals)))
     once = picked(once, live_inputs(again, [True] * len(again.outputs))[len(body.inputs) :])
     lists = [Value(v.aval.stacked(length(node)), v.hint) for v in once]
-    again = Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals))
+    again = Graph(body.name, (*body.inputs, *once), again.nodes, again.outputs)
     step = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once)))
     tape = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once, *residuals)))
     return Taped(node, step, tape, again, picked(stacks, used), lists, _kept(parts, again))

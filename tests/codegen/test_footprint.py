@@ -1,0 +1,114 @@
+"""What is said of a call's memory holds whichever way the data choose, and for everything that a call may run."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+
+N = 20_000
+X = np.linspace(0.1, 1.0, N)
+SMALL = 20_000  # bytes of what is no array
+
+
+def measured(f: Callable[..., Any], *args: Any) -> int:
+    f(*args)
+    tracemalloc.start()
+    f(*args)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def heavy(v: Any) -> Any:
+    """What keeps much for its derivative."""
+    for _ in range(4):
+        v = np.sin(np.cumsum(v) / len(v))
+    return v
+
+
+def light(v: Any) -> Any:
+    return v * 2.0
+
+
+def test_choices_that_keep_much_may_be_any_of_them() -> None:
+    def f(x: Any, p: Any) -> Any:
+        a = rg.cond(p[0] > 0, heavy, light, x)
+        b = rg.cond(p[1] > 0, heavy, light, a)
+        c = rg.cond(p[2] > 0, light, heavy, b)
+        return np.sum(c * c)
+
+    g = rg.grad(f)
+    peaks = [measured(g, X, np.array(signs)) for signs in itertools.product((1.0, -1.0), repeat=3)]
+    predicted = g.plan(X, np.ones(3)).peak_bytes
+    assert predicted is not None
+    assert max(peaks) - SMALL <= predicted <= 1.01 * max(peaks)
+
+
+def test_choices_inside_choices() -> None:
+    def f(x: Any, p: Any) -> Any:
+        def inner(v: Any) -> Any:
+            return rg.cond(p[1] > 0, light, heavy, v)
+
+        return np.sum(rg.cond(p[0] > 0, light, inner, rg.cond(p[2] > 0, heavy, inner, x)) ** 2)
+
+    g = rg.grad(f)
+    peaks = [measured(g, X, np.array(signs)) for signs in itertools.product((1.0, -1.0), repeat=3)]
+    predicted = g.plan(X, np.ones(3)).peak_bytes
+    assert predicted is not None
+    assert max(peaks) - SMALL <= predicted <= 1.01 * max(peaks)
+
+
+@pytest.mark.parametrize("way", [0, 1, 2])
+def test_one_of_several_branches(way: int) -> None:
+    branches = [light, light, light]
+    branches[way] = heavy
+    g = rg.grad(lambda x, i: np.sum(rg.switch(i.astype(int), branches, x) ** 2))
+    predicted = g.plan(X, np.float64(0)).peak_bytes
+    assert predicted is not None
+    found = measured(g, X, np.float64(way))
+    assert found - SMALL <= predicted <= 1.01 * found
+
+
+def test_ways_of_python_and_what_leaves_them() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 2:
+            return np.sum(x)
+        if x[0] > 1:
+            return np.sum(heavy(x) ** 2)
+        rg.throw_if(x[0] < 0, x)
+        return np.sum(x[: int(x[0] * 10)])
+
+    g = rg.grad(f)
+    peak = max(measured(g, X + shift) for shift in (3.0, 1.5, 0.2))
+    predicted = g.plan(X + 0.2).peak_bytes
+    assert predicted is not None
+    assert peak - SMALL <= predicted <= 1.01 * peak
+
+
+def test_a_host_function_gets_copies() -> None:
+    @rg.lens(host=True)
+    def total(x: Any) -> Any:
+        return np.float64(np.sum(x)), lambda ct: np.full(N, ct)
+
+    g = rg.grad(lambda x: total(np.sin(np.cumsum(x))))
+    predicted = g.plan(X).peak_bytes
+    assert predicted is not None
+    assert measured(g, X) - SMALL <= predicted
+
+
+def test_states_on_disk_that_a_function_made() -> None:
+    @rg.subgraph(inline=0)
+    def step(c: Any) -> Any:
+        return np.sin(np.cumsum(c) / N)
+
+    g = rg.grad(lambda x: np.sum(rg.fori_loop(7, lambda i, c: step(c), x, memory=rg.Tiered(1, 2))))
+    found, predicted = measured(g, X), g.plan(X).peak_bytes
+    assert predicted is not None
+    assert found - 2 * SMALL <= predicted <= 1.01 * found
