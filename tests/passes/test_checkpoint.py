@@ -237,6 +237,15 @@ def test_loops_in_loops_count_their_steps() -> None:
     assert counters.snapshots_peak == n
 
 
+@pytest.mark.parametrize("inner", [None, rg.Tiered(2, 1), rg.Snapshots(1, mixed=True)], ids=str)
+@pytest.mark.parametrize("plan", [*PLANS, rg.Tiered(1, 1), rg.Tiered(2, 3)], ids=str)
+def test_reports_say_how_many_steps_run(plan: Any, inner: Any) -> None:
+    with rg.debug_counters() as counters:
+        f = rg.grad(nested(plan, inner))
+        f(W, H, XS[:9])
+    assert f.plan(W, H, XS[:9]).advances == counters.advances
+
+
 MULTIPLES = ["hessian", "vmap of grad", "through a call", "forward over reverse", "vjp", "a pullback used twice"]
 
 
