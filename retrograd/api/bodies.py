@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,23 @@ def strong(x: Any) -> Any:
         return aval_of(x).dtype.type(x)
     traceable(x)
     return x
+
+
+class Start(NamedTuple):
+    """The carry that a loop begins with: its leaves, their example values and avals, and their structure."""
+
+    carry: list[Any]
+    shadows: list[Any]
+    avals: list[Aval]
+    spec: Spec
+
+
+def start_of(init: Any) -> Start:
+    """``init`` as the carry of a loop: Python numbers become NumPy scalars."""
+    leaves, spec = flatten(init)
+    carry = [strong(x) for x in leaves]
+    shadows = [shadow_of(x) for x in carry]
+    return Start(carry, shadows, [aval_of(x) for x in shadows], spec)
 
 
 def check_functions(label: str, remedy: str, *functions: Any) -> None:
@@ -195,17 +212,17 @@ def _work(node: Node) -> int:
     return (LONG if steps < 0 else steps) * (1 + sum(_work(inner) for _, body in node.graphs for inner in body.nodes))
 
 
-def check_carry(recorded: Recorded, spec: Spec, before: Sequence[Aval], found: Spec | None = None) -> None:
+def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> None:
     """CarryError, which prints both, where a body returns another carry than comes in."""
     where = user_site()[0]
     found = recorded.out_spec if found is None else found
-    if found != spec or any(i < spec.num_leaves for i in recorded.statics):
+    if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
         raise CarryError(
-            f"the carry has the structure {spec}, but the body returns {found}", where=where,
+            f"the carry has the structure {start.spec}, but the body returns {found}", where=where,
             remedy="return a carry with the containers of init, and only arrays and numbers in them",
         )  # fmt: skip
-    after = recorded.graph.out_avals[: len(before)]
-    for name, a, b in zip(leaf_names(spec), before, after, strict=True):
+    after = recorded.graph.out_avals[: len(start.avals)]
+    for name, a, b in zip(leaf_names(start.spec), start.avals, after, strict=True):
         weak = b.kind == "python" and np.can_cast(b.dtype, a.dtype, "same_kind") and b.dtype.kind in "bif"
         if a.shape != b.shape or (a.dtype != b.dtype and not weak):
             raise CarryError(
@@ -256,6 +273,15 @@ def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
 def results(recorded: Recorded, tracers: Sequence[Any]) -> Any:
     """Results in the structure that a recorded function returned."""
     return results_of(recorded)(tracers)
+
+
+def check_single(label: str, number: str, x: Any, remedy: str) -> None:
+    """ShapeError where an array is given and one number decides."""
+    if np.ndim(shadow_of(x)):
+        raise ShapeError(
+            f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
+            where=user_site()[0], remedy=remedy,
+        )  # fmt: skip
 
 
 def one_bool(label: str, recorded: Recorded) -> None:

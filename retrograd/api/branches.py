@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, ShapeError, UnsupportedError
+from ..errors import OptionError, UnsupportedError
 from ..ops.elementwise import BOOL, ge, ne
 from ..ops.structural.cond import cond as primitive
 from ..tracer.array import Tracer, shadow_of, symbol_in
@@ -16,6 +16,7 @@ from ..tracer.tree import flatten, map_leaves
 from ..tracer.where import user_site
 from .bodies import (
     check_functions,
+    check_single,
     closed,
     common,
     left,
@@ -68,11 +69,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """The results of one of the functions, chosen by a traced number when the compiled function runs."""
-    if np.ndim(shadow_of(index)):
-        raise ShapeError(
-            f"{label} decides by one number, not by an array of shape {np.shape(shadow_of(index))}",
-            where=user_site()[0], remedy="choose elements with np.where, lanes with rg.vmap",
-        )  # fmt: skip
+    check_single(label, "number", index, "choose elements with np.where, lanes with rg.vmap")
     trace = enclosing()
     at = _number(label, shadow_of(index), len(functions))
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:

@@ -29,7 +29,7 @@ from .bodies import (
     put,
     recorded_body,
     results_named,
-    strong,
+    start_of,
     typed,
 )
 from .compiled import Compiled
@@ -59,31 +59,33 @@ def scan(
         run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse, memory=memory), "scan")
         result: tuple[Any, Any] = run(as_arrays(init), as_arrays(xs))
         return result
-    carry, carry_spec = flatten(init)
     items, xs_spec = flatten(xs)
     n = _length(items, length)
-    carry = [strong(x) for x in carry]
-    shadows = [shadow_of(x) for x in carry]
+    start = start_of(init)
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
-    recorded = recorded_body(body, "body", [(shadows, carry_spec), (firsts, xs_spec)], runs=n > 0)
+    recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0)
     spec = recorded.out_spec
     if recorded.statics or spec.type is not tuple or len(children(spec)) != 2:
         raise CarryError(
             f"the body returns {results_named(recorded)}, not a pair (carry, y)", where=user_site()[0],
             remedy="return carry, y",
         )  # fmt: skip
-    before = [aval_of(s) for s in shadows]
-    check_carry(recorded, carry_spec, before, children(spec)[0])
-    k = len(carry)
-    graph = captures_first(typed(recorded.graph, before), k + len(items))
+    check_carry(recorded, start, children(spec)[0])
+    k = len(start.carry)
+    graph = captures_first(typed(recorded.graph, start.avals), k + len(items))
     attrs = {
         "arrays": len(graph.outputs) - k, "body": graph, "carry": k, "consts": len(recorded.captures), "length": n,
-        "reverse": reverse,
+        "reverse": reverse, **_planned(memory),
     }  # fmt: skip
-    if (plan := plan_of(memory)) is not None:
-        attrs["memory"] = plan
-    tracers = put(trace, scan_primitive, attrs, [operand(trace, x) for x in (*recorded.captures, *carry, *items)])
-    return unflatten(carry_spec, tracers[:k]), unflatten(children(spec)[1], tracers[k:])
+    given = [operand(trace, x) for x in (*recorded.captures, *start.carry, *items)]
+    tracers = put(trace, scan_primitive, attrs, given)
+    return unflatten(start.spec, tracers[:k]), unflatten(children(spec)[1], tracers[k:])
+
+
+def _planned(memory: MemoryPlan, known: bool = True) -> dict[str, Any]:
+    """The attribute of a loop with a plan; ``known`` says whether its number of steps is."""
+    plan = plan_of(memory, known)
+    return {} if plan is None else {"memory": plan}
 
 
 def _length(items: Sequence[Any], length: int | None) -> int:
@@ -133,29 +135,27 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     trace = enclosing()
     if trace is None:
         return Compiled(lambda init: fori_loop(n, body, init, memory=memory), "fori_loop")(as_arrays(init))
-    leaves, spec = flatten(init)
-    carry = [strong(x) for x in leaves]
-    shadows = [shadow_of(x) for x in carry]
+    start = start_of(init)
     steps = int(shadow_of(n))
     number = flatten(0)[1]
-    recorded = recorded_body(body, "body", [([0], number), (shadows, spec)], runs=steps > 0)
-    before = [aval_of(s) for s in shadows]
-    check_carry(recorded, spec, before)
-    k, consts = len(carry), len(recorded.captures)
-    graph = typed(recorded.graph, before)
+    recorded = recorded_body(body, "body", [([0], number), (start.shadows, start.spec)], runs=steps > 0)
+    check_carry(recorded, start)
+    k, consts = len(start.carry), len(recorded.captures)
+    graph = typed(recorded.graph, start.avals)
     i, *rest = graph.inputs
     known = not isinstance(n, Tracer)
     graph = Graph(graph.name, (*rest[k:], *rest[:k], i), graph.nodes, graph.outputs)
     length = max(steps, 0) if known else -1
-    attrs = {"arrays": 0, "body": graph, "carry": k, "consts": consts, "length": length, "reverse": False}
-    if (plan := plan_of(memory, known)) is not None:
-        attrs["memory"] = plan
+    attrs = {
+        "arrays": 0, "body": graph, "carry": k, "consts": consts, "length": length, "reverse": False,
+        **_planned(memory, known),
+    }  # fmt: skip
     count = [] if known else [operand(trace, n)]
     numbers = trace.builder.emit(
         step_numbers, [s.value for s, _ in count], {"aval": Aval((), np.dtype(np.int64), "python", (length,))}
     )
-    given = [*count, *(operand(trace, x) for x in (*recorded.captures, *carry)), (numbers[0], range(steps))]
-    return unflatten(spec, put(trace, scan_primitive, attrs, given))
+    given = [*count, *(operand(trace, x) for x in (*recorded.captures, *start.carry)), (numbers[0], range(steps))]
+    return unflatten(start.spec, put(trace, scan_primitive, attrs, given))
 
 
 def _count(n: Any) -> Any:
@@ -188,26 +188,22 @@ def while_loop(
     trace = enclosing()
     if trace is None:
         return Compiled(lambda init: while_loop(cond, body, init, memory=memory), "while_loop")(as_arrays(init))
-    leaves, spec = flatten(init)
-    carry = [strong(x) for x in leaves]
-    shadows = [shadow_of(x) for x in carry]
-    decide = recorded_body(cond, "cond", [(shadows, spec)])
+    start = start_of(init)
+    decide = recorded_body(cond, "cond", [(start.shadows, start.spec)])
     one_bool("the condition of a while loop", decide)
     runs = bool(decide.shadows[0]) if decide.shadows else True
-    step = recorded_body(body, "body", [(shadows, spec)], runs=runs)
-    before = [aval_of(s) for s in shadows]
-    check_carry(step, spec, before)
-    k = len(carry)
+    step = recorded_body(body, "body", [(start.shadows, start.spec)], runs=runs)
+    check_carry(step, start)
+    k = len(start.carry)
     (cond_graph, body_graph), captures = closed(
-        [(decide.graph, k, decide.captures), (typed(step.graph, before), k, step.captures)]
+        [(decide.graph, k, decide.captures), (typed(step.graph, start.avals), k, step.captures)]
     )
     attrs = {
         "body": captures_first(body_graph, k), "carry": k, "cond": captures_first(decision(cond_graph), k),
-        "consts": len(captures),
+        "consts": len(captures), **_planned(memory, known=False),
     }  # fmt: skip
-    if (plan := plan_of(memory, known=False)) is not None:
-        attrs["memory"] = plan
-    return unflatten(spec, put(trace, while_primitive, attrs, [operand(trace, x) for x in (*captures, *carry)]))
+    given = [operand(trace, x) for x in (*captures, *start.carry)]
+    return unflatten(start.spec, put(trace, while_primitive, attrs, given))
 
 
 def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:

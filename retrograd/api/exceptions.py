@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LeakedTracerError, ShapeError, Thrown, UnsupportedError
+from ..errors import LeakedTracerError, Thrown, UnsupportedError
 from ..ir.evaluate import evaluate
 from ..ops.elementwise import BOOL, ne
 from ..ops.structural.throw import form_of, tree_of
 from ..ops.structural.throw import throw_if as primitive
 from ..passes.catch import catch
 from ..passes.inline import inline_into
-from ..tracer.array import shadow_of, symbol_in
+from ..tracer.array import symbol_in
 from ..tracer.record import enclosing, insert, record
 from ..tracer.trace import Trace
 from ..tracer.tree import flatten
 from ..tracer.where import user_site
-from .bodies import Escape, check_functions, results
+from .bodies import Escape, check_functions, check_single, results
 from .branches import choose
 from .compiled import Compiled
 from .examples import examples
@@ -41,11 +41,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
     >>> float(safe(4.0)), float(safe(-4.0))
     (2.0, -0.0)
     """
-    if np.ndim(shadow_of(pred)):
-        raise ShapeError(
-            f"throw_if decides by one bool, not by an array of shape {np.shape(shadow_of(pred))}",
-            where=user_site()[0], remedy="reduce it with np.any or np.all",
-        )  # fmt: skip
+    check_single("throw_if", "bool", pred, "reduce it with np.any or np.all")
     trace = enclosing()
     if trace is None or trace.concrete:
         if pred:
