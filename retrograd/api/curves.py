@@ -20,6 +20,8 @@ from .paths import Derived
 from .pictures import Note, Picture, byte_unit
 
 CLOSE = 1 / 32  # of all memory, or of all work: points nearer to the one before are left out
+SHOWN = 10.0  # forward passes: what costs more is not drawn
+EVERYTHING = "Everything()"
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,20 @@ class Tradeoff:
         return self._picture().figure()
 
     def _picture(self) -> Picture:
-        scale, unit = byte_unit(max((p.peak_bytes for p in self.points), default=0))
-        places = [(p.peak_bytes / scale, 100 * p.share) for p in self.points]
-        notes = [Note(*at, f"keeps {p.plan}") for at, p in list(zip(places, self.points, strict=True))[-1:]]
-        if len(places) > 1:
-            notes.append(Note(*places[0], "keeps everything", 20))
+        most = max((p.peak_bytes for p in self.points), default=0)
+        scale, unit = byte_unit(most)
+        shown = [p for p in self.points if p.share <= SHOWN]
+        notes = [Note(p.peak_bytes / scale, 100 * p.share, _kept(p.plan)) for p in shown[-1:]]
+        if len(shown) < len(self.points):
+            notes = [Note(n.x, n.y, f"{n.text}; beyond, down to {_kept(self.points[-1].plan)}") for n in notes]
         limit = None
-        if self.budget is not None and self.points and self.budget <= self.points[0].peak_bytes:
+        if self.budget is not None and self.budget <= most:
             limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
-        title, cost = f"{self.name}: what less memory costs", "computed again / % of the forward pass"
-        return Picture(title, f"peak of memory / {unit}", cost, places, dots=True, notes=notes, limit=limit)
+        return Picture(
+            f"{self.name}: what less memory than {most / scale:.3g} {unit} costs", f"peak of memory / {unit}",
+            "computed again / % of the forward pass", [(p.peak_bytes / scale, 100 * p.share) for p in shown],
+            dots=True, notes=notes, limit=limit,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         if not self.points:
@@ -90,7 +96,9 @@ class Tradeoff:
         return "\n".join([f"{self.name}: a forward pass is {self.forward:,} operations", *rows])
 
 
-EVERYTHING = "Everything()"
+def _kept(plan: str) -> str:
+    """The plan in words."""
+    return {EVERYTHING: "keeps everything"}.get(plan, f"keeps {plan}" if plan.endswith("values") else plan)
 
 
 def tradeoff(derived: Derived) -> Tradeoff:

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 390
 LEFT, RIGHT, TOP, BOTTOM = 68, 28, 64, 56
-BEYOND = 1.06  # of what is drawn, the length of an axis
+BEYOND = 1.06, 1.12  # of what is drawn, the lengths of the axes
 TICKS = 6  # numbers on an axis, at most
 BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 INK, FAINT, LINE, LIMIT = "#333333", "#e4e4e4", "#1f5fa8", "#b5452c"
@@ -18,12 +18,11 @@ INK, FAINT, LINE, LIMIT = "#333333", "#e4e4e4", "#1f5fa8", "#b5452c"
 
 @dataclass(frozen=True)
 class Note:
-    """A few words beside a point, so many points (1/72 inch) above it; on its left if that is where there is room."""
+    """A few words above a point; on its left if that is where there is room."""
 
     x: float
     y: float
     text: str
-    above: int = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class Picture:
         xs, ys = [x for x, _ in self.points], [y for _, y in self.points]
         if self.limit is not None:
             (xs if self.dots else ys).append(self.limit[0])
-        return (BEYOND if self.dots else 1.0) * max(xs, default=0.0) or 1.0, BEYOND * max(ys, default=0.0) or 1.0
+        wide, high = BEYOND
+        return (wide if self.dots else 1.0) * max(xs, default=0.0) or 1.0, high * max(ys, default=0.0) or 1.0
 
     def svg(self) -> str:
         """The picture as SVG text."""
@@ -79,7 +79,7 @@ class Picture:
         for note in self.notes:
             x, y = place(note.x, note.y)
             left = note.x > end_x / 2
-            parts.append(_text(x + (-6 if left else 6), y - note.above, note.text, "end" if left else "start"))
+            parts.append(_text(x + (-6 if left else 6), y - 8, note.text, "end" if left else "start"))
         if self.limit is not None:
             value, words = self.limit
             x, y = place(value, value)
@@ -114,8 +114,7 @@ class Picture:
         beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
         for note in self.notes:
             left = note.x > end_x / 2
-            at, side = (-5 if left else 5, note.above), "right" if left else "left"
-            axes.annotate(note.text, (note.x, note.y), at, ha=side, **beside)
+            axes.annotate(note.text, (note.x, note.y), (-5 if left else 5, 6), ha="right" if left else "left", **beside)
         if self.limit is not None:
             value, words = self.limit
             (axes.axvline if self.dots else axes.axhline)(value, color=LIMIT, linestyle="--", linewidth=1.2)

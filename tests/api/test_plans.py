@@ -70,6 +70,14 @@ def test_the_course_of_memory_ends_in_its_peak() -> None:
     assert sum(size for _, size, _ in plan.at_peak) >= 0.9 * plan.peak_bytes
 
 
+def test_views_take_no_time_on_the_course_of_memory() -> None:
+    def loss(w: Any) -> Any:
+        parts = [w[k : k + 50] for k in range(50)]  # all of them views that are made at once
+        return np.sum(sum(np.sin(part) * part for part in parts))
+
+    assert rg.jit(loss).plan(U).over_time[0] >= 50 * 100 * 8
+
+
 def test_without_a_plan_every_residual_is_named() -> None:
     plan = heat(None).plan(U, 0.1)
     assert (plan.advances, plan.recomputed) == (0, 0)

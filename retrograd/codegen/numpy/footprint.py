@@ -72,7 +72,7 @@ class Meter:
 
 
 class History(Meter):
-    """Keeps the course over time, and what lived at the peak."""
+    """Keeps the course over what is allocated, views apart, and what lived at the peak."""
 
     def __init__(self, chosen: Mapping[int, int], rest: int = 0) -> None:
         super().__init__(chosen, rest)
@@ -84,7 +84,8 @@ class History(Meter):
         """A block, noted."""
         higher = self.live + nbytes + scratch > self.peak
         block = super().new(nbytes, scratch, label)
-        self.course.append(self.live + scratch)
+        if nbytes or scratch:
+            self.course.append(self.live + scratch)
         if nbytes:
             self.blocks[id(block)] = nbytes, label
         if higher:
@@ -315,7 +316,7 @@ def peak_bytes(plan: Plan, limit: float = float("inf")) -> int:
 
 
 class Course(NamedTuple):
-    """The memory of one call: the most bytes at once, bytes after each operation, and what lived at the peak."""
+    """The memory of one call: the most bytes at once, bytes after each allocation, and what lived at the peak."""
 
     peak: int
     over_time: list[int]
