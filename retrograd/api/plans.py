@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from ..codegen.numpy.footprint import Course, Undecided, course_of
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph, Node, Value
 from ..ir.types import Where
+from ..ops.structural.call import call
 from ..passes.absorb import absorb
 from ..passes.checkpoint.tally import steps_of
 from ..passes.linearize import Linearized
@@ -96,7 +97,7 @@ class MemoryReport:
         if self.budget is not None and self.peak_bytes is not None and self.budget < 2 * self.peak_bytes:
             limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
         return Picture(
-            f"{self.name}: memory over time", "course of the call / % of its operations", f"memory / {unit}", points,
+            f"{self.name}: memory over time", "course of the call / % of its allocations", f"memory / {unit}", points,
             notes=notes, limit=limit,
         )  # fmt: skip
 
@@ -252,10 +253,7 @@ def _crossing(divided: Graph) -> Iterator[Saved]:
         else:
             cost = price(value, made, kept)
             reason = _by_budget(f"{cost:,}")
-        yield Saved(
-            value.hint or producer.prim.name, value.aval.nbytes, _place(producer.where), _said(producer),
-            _said(reader), reason, cost,
-        )  # fmt: skip
+        yield _kept(value, producer, reader, reason, cost)
 
 
 def _residuals(lin: Linearized | None) -> Iterator[Saved]:
@@ -265,10 +263,20 @@ def _residuals(lin: Linearized | None) -> Iterator[Saved]:
         if lin is None or producer is None or value.aval.steps is not None or producer.prim.alias is not None:
             continue
         readers = lin.linear.uses.get(value, [])
-        yield Saved(
-            value.hint or producer.prim.name, value.aval.nbytes, _place(producer.where), _said(producer),
-            _said(readers[0] if readers else None), "residual: the derivative of its reader needs it",
-        )  # fmt: skip
+        reason = "residual: the derivative of its reader needs it"
+        yield _kept(value, producer, readers[0] if readers else None, reason)
+
+
+def _kept(value: Value, producer: Node, reader: Node | None, reason: str, cost: int | None = None) -> Saved:
+    """A value that is kept, told by what makes it: of calls, as for regions, by the operation inside."""
+    while producer.prim is call:
+        body: Graph = producer.attrs["body"]
+        inner = body.outputs[producer.outputs.index(value)]
+        if inner not in body.producer:
+            break
+        value, producer = inner, body.producer[inner]
+    name = value.hint or producer.prim.name
+    return Saved(name, value.aval.nbytes, _place(producer.where), _said(producer), _said(reader), reason, cost)
 
 
 def _saved(graph: Graph) -> Iterator[Saved]:

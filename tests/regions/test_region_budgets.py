@@ -266,6 +266,19 @@ def test_loops_of_unknown_length_are_run_again() -> None:
         rg.grad(lambda x: np.sum(undecided(x)))(X)
 
 
+def test_plans_name_what_regions_keep() -> None:
+    def block(x: Any) -> Any:
+        inside = np.sin(x)
+        return np.exp(inside * x)
+
+    region = rg.checkpoint(memory=X.nbytes)(block)
+    saved = rg.grad(lambda x: np.sum(region(x))).plan(X).saved
+    line = block.__code__.co_firstlineno
+    assert [(v.bytes, v.where) for v in saved] == [(X.nbytes, f"test_region_budgets.py:{line + 2}")]
+    assert (saved[0].name, saved[0].producer.split()[0]) == ("exp", "exp")
+    assert saved[0].reason == "residual: the derivative of its reader needs it"
+
+
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "a lot", rg.Snapshots(3), rg.Everything()])
 def test_wrong_budgets_are_refused(wrong: Any) -> None:
     with pytest.raises(rg.OptionError, match="memory="):
