@@ -159,6 +159,6 @@ def bytes_of(memory: object) -> int:
     if found is None or found[2].lower() not in UNITS:
         raise OptionError(
             f"memory={memory!r} is no plan and no number of bytes", where=user_site()[0],
-            remedy='give rg.Snapshots(c), rg.Log(), rg.Periodic(), rg.Everything(), "64 MiB", "available" or None',
+            remedy='give bytes, as 2**26, "64 MiB" or "available"; loops take plans, too, as rg.Snapshots(c)',
         )  # fmt: skip
     return math.floor(float(found[1]) * UNITS[found[2].lower()])
