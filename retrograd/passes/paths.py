@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..errors import InternalError
+from ..errors import ControlFlowError
 from ..ir.builder import Builder, attr_key
 from ..ir.graph import Graph, Node, Value
 from ..ops.structural.guard import exit_if, guard
@@ -174,7 +174,9 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
         nodes = [node for node in effects if node is not None]
         operands = [[walk.place(level, v) for v in node.inputs] for walk, node in zip(walks, nodes, strict=True)]
         same = [
-            node.prim is nodes[0].prim and ins == operands[0] and _question(level, node) == _question(level, nodes[0])
+            node.prim is nodes[0].prim
+            and (ins == operands[0] if node.prim is guard else _like(level, ins, operands[0]))
+            and _question(level, node) == _question(level, nodes[0])
             for node, ins in zip(nodes, operands, strict=True)
         ]
         if nodes[0].prim is guard:
@@ -183,8 +185,18 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
         elif all(same):
             _together(level, walks, nodes, operands[0])
         else:
-            raise InternalError(f"paths of {walks[0].graph.name} part without a decision", where=nodes[0].where)
+            raise ControlFlowError(
+                f"{walks[0].graph.name} does something else here than in an earlier call that decided alike",
+                where=nodes[0].where, remedy="let the arguments decide, not what an earlier call left behind",
+            )  # fmt: skip
     return walks[0].rest(level)
+
+
+def _like(level: _Level, a: Sequence[Value], b: Sequence[Value]) -> bool:
+    """Whether operands may be equal: loops that Python unrolled are others where more of their steps is read later."""
+    return len(a) == len(b) and all(
+        x is y or (x in level.made and y in level.made and x.aval == y.aval) for x, y in zip(a, b, strict=True)
+    )
 
 
 def _question(level: _Level, node: Node) -> object:
