@@ -49,14 +49,14 @@ def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
     return key
 
 
-def stretches(kinds: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int]]:
-    """Stretches that repeat, as (start, period, copies), short periods first."""
+def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Stretches that repeat, as (start, period, copies), short periods first; ``at`` counts also what has no kind."""
     for period in _periods(kinds):
         same = np.concatenate([[False], kinds[period:] == kinds[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             copies = (end - start) // period + 1
-            if copies >= COPIES and copies * period >= NODES:
+            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= NODES:
                 yield start, period, copies
 
 

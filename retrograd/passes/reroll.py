@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -14,13 +14,15 @@ import numpy as np
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
+from ..ir.primitive import Arg
 from ..ir.types import Aval
-from ..ops.index import getitem
+from ..ops.index import INT, gather, getitem, once
 from ..ops.shape import broadcast_to, iota, move_axis
 from ..ops.structural.loops import Layout, make_scan
 from .prune import prune
 from .repeats import NODES
-from .unrolled import Finder, Loop, Register, is_number
+from .rows import join_rows
+from .unrolled import Finder, Loop, Places, Register, moving
 
 
 def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
@@ -28,37 +30,39 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
 
     These hold numbers that differ from step to step. Values keep their bits.
     """
-    arrays: list[np.ndarray[Any, Any]] = []
+    columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= NODES:
-        known = len(arrays)
-        smaller = prune(_rolled(graph, arrays))
+        rolled, more = _rolled(graph, columns)
+        smaller = prune(join_rows(rolled))
         if len(smaller.nodes) >= len(graph.nodes):  # as where all steps of a loop are read one by one
-            del arrays[known:]
             break
-        graph = smaller
-    return graph, arrays
+        graph, columns = smaller, more
+    return graph, columns
 
 
-def _rolled(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> Graph:
-    loops = {loop.start: loop for loop in Finder(graph).loops()}
+def _rolled(
+    graph: Graph, columns: Sequence[np.ndarray[Any, Any]]
+) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph, whose last inputs are columns of numbers, with its loops, and those of the new graph."""
+    finder = Finder(graph)
+    loops = {loop.start: loop for loop in finder.loops()}
     if not loops:
-        return graph
+        return graph, [*columns]
     b = Builder()
     b.share_inputs(graph)
-    target = _Target(b, graph, {v: b.symbol(v) for v in graph.inputs})
-    nodes = [node for node in graph.nodes if not is_number(node)]
-    i = 0
+    target = _Target(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
+    nodes, i = finder.nodes, 0
     while i < len(nodes):
         if i in loops:
             loop = loops[i]
             copies = [nodes[k : k + loop.period] for k in range(loop.start, loop.end, loop.period)]
-            _place(target, loop, copies, [_numbers(b, numbers, arrays) for numbers in loop.columns.values()])
+            _place(target, loop, copies)
             i = loop.end
             continue
         outs = b.copy_node(nodes[i], [target.at(v).value for v in nodes[i].inputs])
         target.env.update(zip(nodes[i].outputs, outs, strict=True))
         i += 1
-    return b.graph(graph.name, [target.at(v) for v in graph.outputs])
+    return b.graph(graph.name, [target.at(v) for v in graph.outputs]), target.columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +72,29 @@ class _Target:
     b: Builder
     graph: Graph
     env: dict[Value, Symbol]
+    columns: list[np.ndarray[Any, Any]]  # what the last inputs hold
+
+    def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
+        """The numbers of all steps: integers that count are counted, others are an input."""
+        flat = Aval(numbers.shape, numbers.dtype)
+        first, step = numbers[0].item(), (numbers[1] - numbers[0]).item()
+        if numbers.dtype == INT and (first + step * np.arange(len(numbers)) == numbers).all():
+            steps: Any = self.b.emit(iota, (), {"aval": flat})[0]
+            steps = steps if step == 1 else steps * step
+            counted: Symbol = steps if first == 0 else steps + first
+            return counted
+        known = self.b.inputs[len(self.b.inputs) - len(self.columns) :]
+        for column, value in zip(self.columns, known, strict=True):
+            if column.dtype == numbers.dtype and column.tobytes() == numbers.tobytes():
+                return self.b.symbol(value)
+        self.columns.append(numbers)
+        return self.b.input(flat)
 
     def at(self, value: Value) -> Symbol:
-        """A value of the old graph in the new one; a number is made where it is first needed."""
+        """A value of the old graph in the new one; what belongs to no copy is made where it is first needed."""
         if value not in self.env:
-            self.env[value] = self.b.copy_node(self.graph.producer[value], ())[0]
+            node = self.graph.producer[value]
+            self.env[value] = self.b.copy_node(node, [self.at(v).value for v in node.inputs])[0]
         return self.env[value]
 
 
@@ -87,7 +109,10 @@ class _Step:
         for slot, out in held:
             self._like(nodes, slot, out)
         self.values = {(slot, 0): self._like(nodes, slot, 0) for slot in loop.reads}
+        self.read = {row: self.b.input(row[0].aval, row[0].hint) for row in loop.rows}
         self.columns = {c: self.b.input(Aval((), c[0].aval.dtype, "scalar")) for c in loop.columns}
+        number = Aval((), INT, "scalar")
+        self.places = {slot: {k: self.b.input(number) for k in places} for slot, places in loop.places.items()}
         for slot, node in enumerate(nodes):
             if slot in loop.writes:
                 self.values[slot, 0] = self._operand(slot, 1, node)
@@ -100,8 +125,12 @@ class _Step:
 
     def _copy(self, slot: int, node: Node) -> None:
         ins = [self._operand(slot, i, node).value for i in range(len(node.inputs))]
+        attrs = dict(node.attrs)
+        if slot in self.places:
+            attrs["index"] = _with_operands(node.attrs["index"], self.places[slot], len(ins))
+            ins += [x.value for x in self.places[slot].values()]
         self.b.where, self.b.replica = node.where, node.replica
-        outs = self.b.emit(node.prim, ins, node.attrs, [v.hint for v in node.outputs])
+        outs = self.b.emit(node.prim, ins, attrs, [v.hint for v in node.outputs])
         self.b.replica = 0
         self.values.update({(slot, k): x for k, x in enumerate(outs)})
 
@@ -113,6 +142,8 @@ class _Step:
             if source in self.constants:
                 return self.constants[source]
             return self.b.copy_node(self.target.graph.producer[source], ())[0]
+        if source in self.read:
+            return self.read[source]
         if source in self.columns:
             x = self.columns[source]
             return x if aval.kind == "scalar" else broadcast_to(x, aval.shape)
@@ -123,7 +154,7 @@ class _Step:
         return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
 
 
-def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], numbers: Sequence[Symbol]) -> None:
+def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
     """Put the loop into the new graph, and name what is read after it."""
     b, nodes = target.b, copies[0]
     b.where = nodes[0].where
@@ -138,8 +169,10 @@ def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], number
         *map(target.at, loop.constants),
         *(target.at(v) for r in registers for v in reversed(r.first)),
         *(b.zeros(step.values[key].aval) for key in held),
-        *(_sliced(b, target.at(nodes[s].inputs[0]), nodes[s], moving, loop.copies) for s, moving in loop.reads.items()),
-        *numbers,
+        *(_laid_out(target, nodes[slot], places) for slot, places in loop.reads.items()),
+        *(_laid_out(target, node, places) for node, places in loop.rows.values()),
+        *map(target.numbers, loop.columns.values()),
+        *(target.numbers(column) for places in loop.places.values() for column in places.values()),
     ]
     parts = Layout(len(loop.constants), len(carry) + len(held), len(ys))
     ended, arrays, _ = make_scan(b, body, parts, operands, loop.copies, False)
@@ -155,11 +188,11 @@ def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], number
 
 def _write(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
     """What the copies wrote, written at once."""
-    for (slot, moving), y in zip(loop.writes.items(), arrays, strict=True):
+    for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
         node, b = copies[0][slot], target.b
-        index = _along(node.attrs["index"], *moving, loop.copies)
+        index = _along(node.attrs["index"], *counting, loop.copies)
         b.where = node.where
-        moved = move_axis(y, 0, _axis(node.attrs["index"], moving[0]))
+        moved = move_axis(y, 0, _axis(node.attrs["index"], counting.position))
         base = target.at(node.inputs[0])
         target.env[copies[-1][slot].out] = b.emit(node.prim, (base.value, moved.value), {"index": index})[0]
 
@@ -177,23 +210,22 @@ def _axis(index: tuple[Any, ...], position: int) -> int:
     return sum(type(item) is not int for item in index[:position])
 
 
-def _sliced(b: Builder, x: Symbol, node: Node, moving: tuple[int, int, int], copies: int) -> Symbol:
-    """What the copies read, along a first axis."""
-    index = node.attrs["index"]
-    b.where = node.where
-    part = getitem(x, index=_along(index, *moving, copies))
-    return move_axis(part, _axis(index, moving[0]), 0)
+def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int) -> tuple[Any, ...]:
+    """The index with operands, of which one is the ``first``, at some positions."""
+    at = {position: Arg(first + k) for k, position in enumerate(positions)}
+    return tuple([at.get(k, item) for k, item in enumerate(index)])
 
 
-def _numbers(b: Builder, numbers: np.ndarray[Any, Any], arrays: list[np.ndarray[Any, Any]]) -> Symbol:
-    """The numbers of all steps: integers that count are counted, others are an input."""
-    flat = Aval(numbers.shape, numbers.dtype)
-    count = np.arange(len(numbers))
-    first, step = numbers[0].item(), (numbers[1] - numbers[0]).item()
-    if numbers.dtype == np.int64 and (first + step * count == numbers).all():
-        steps: Any = b.emit(iota, (), {"aval": flat})[0]
-        steps = steps if step == 1 else steps * step
-        counted: Symbol = steps if first == 0 else steps + first
-        return counted
-    arrays.append(numbers)
-    return b.input(flat)
+def _laid_out(target: _Target, node: Node, places: Places) -> Symbol:
+    """What the copies read, along a first axis: a slice, or gathered where the index begins with its ints."""
+    index, x = node.attrs["index"], target.at(node.inputs[0])
+    target.b.where = node.where
+    counting = moving(index, places)
+    if counting is not None:
+        part = getitem(x, index=_along(index, *counting, len(places[counting.position])))
+        return move_axis(part, _axis(index, counting.position), 0)
+    ints = [column % x.shape[k] for k, column in places.items()]
+    unique = len(set(zip(*ints, strict=True))) == len(ints[0])
+    columns = [target.numbers(column) for column in ints]
+    gathered: Symbol = gather(x, *columns, index=_with_operands(index, places, 1), **once(unique))
+    return gathered

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -162,6 +164,126 @@ def one_irregular_step(x):
     return x
 
 
+def alternating_bodies(x):
+    for t in range(2 * T):
+        if t % 3 == 0:
+            x = np.sin(x) + 0.1 * x
+        elif t % 3 == 1:
+            x = np.cos(x) * 0.9 + 0.05
+        else:
+            x = x / (1.0 + x * x)
+    return x
+
+
+def red_black(u, f):
+    u = u.copy()
+    for _ in range(T // 2):
+        u[1:-1:2] = 0.5 * (u[:-2:2] + u[2::2] - f[1:-1:2])
+        u[2:-1:2] = 0.5 * (u[1:-2:2] + u[3::2] - f[2:-1:2])
+    return u
+
+
+def half_steps_at_both_ends(q, p):
+    p = p - 0.025 * np.sin(q)
+    for t in range(2 * T):
+        q = q + 0.05 * p
+        if t < 2 * T - 1:
+            p = p - 0.05 * np.sin(q)
+    return q, p - 0.025 * np.sin(q)
+
+
+def three_buffers(x):
+    a, b, c = x.copy(), np.zeros_like(x), x * 0.5
+    for _ in range(2 * T):
+        c[:] = a + 0.1 * np.sin(b)
+        c[0] = b[-1]
+        a, b, c = b, c, a
+    return a, b, c
+
+
+def ring_of_arrays(x):
+    ring = np.zeros((4, 3))
+    ring[0] = x
+    for t in range(1, 2 * T):
+        ring[t % 4] = np.sin(ring[(t - 1) % 4]) + 0.2 * ring[(t - 3) % 4]
+    return ring
+
+
+def both_ends_of_a_queue(xs):
+    queue = deque(list(xs))
+    total = 0.0
+    while queue:
+        first = queue.popleft()
+        total = np.sin(total) + first * first
+        if queue:
+            total = total * 0.5 + queue.pop()
+    return total
+
+
+def reversed_list(xs):
+    total = 0.0
+    for k, v in enumerate(reversed(list(xs))):
+        total = total * 0.9 + v * v * (k + 1) * 0.01
+    return total
+
+
+def all_pairs(xs):
+    total = 0.0
+    for u, v in product(xs[:20], xs[-19:]):
+        total = total + np.sin(u * v)
+    return total
+
+
+def moving_means(xs):
+    window: deque[Any] = deque(maxlen=3)
+    means = []
+    for v in xs:
+        window.append(v * v)
+        means.append(sum(window) / len(window))
+    return np.array(means)
+
+
+def around_the_corner(x, m):
+    total = np.zeros(3)
+    for t in range(T):
+        total = total * 0.9 + np.sin(x[(t + 1) % T] * x[t - 1]) * m[t * t % T] + x[t // 2]
+    return total
+
+
+ORDER = np.random.default_rng(3).permutation(T).tolist()
+
+
+def in_a_given_order(x):
+    total = 0.0
+    for i in ORDER:
+        total = np.sin(total) + x[i] * 0.5 + x[-i] * total
+    return total
+
+
+def a_long_lag(x):
+    y = [x[t] * 0.5 for t in range(12)]
+    for t in range(12, T):
+        y.append(np.tanh(x[t]) + 0.3 * x[t - 12] + 0.5 * y[-1] - 0.1 * y[-2] * x[t - 1])
+    return np.stack(y)
+
+
+def halves_of_a_table(x):
+    table = np.zeros(T)
+    table[0], table[1] = x[0], x[1]
+    for t in range(2, T):
+        table[t] = np.sin(table[t // 2]) * 0.9 + table[t - 1] * 0.5 + x[t]
+    return table
+
+
+def joined_states(x):
+    states, norms = [x * 2.0], []
+    for _ in range(2 * T):
+        x = np.sin(x) * 1.05 + 0.01
+        norms.append(np.sum(x * x))
+        states.append(x)
+    return np.concatenate(states), np.array(norms), np.stack(states), np.sum(np.array(states), axis=1)
+
+
 R = np.random.default_rng(7)
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (recurrent, (R.normal(size=(3, 3)), R.normal(size=(3, 2)), R.normal(size=(T, 2)), R.normal(size=3)), 12),
@@ -183,6 +305,20 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (every_third, (0.1 * R.normal(size=3 * T),), 30),
     (a_different_first_step, (R.normal(size=3),), 30),
     (one_irregular_step, (R.normal(size=3),), 60),
+    (alternating_bodies, (R.normal(size=3),), 20),
+    (red_black, (R.normal(size=21), R.normal(size=21)), 30),
+    (half_steps_at_both_ends, (R.normal(size=3), R.normal(size=3)), 30),
+    (three_buffers, (R.normal(size=4),), 30),
+    (ring_of_arrays, (R.normal(size=3),), 30),
+    (both_ends_of_a_queue, (0.3 * R.normal(size=2 * T),), 30),
+    (reversed_list, (R.normal(size=T),), 30),
+    (all_pairs, (R.normal(size=20),), 20),
+    (moving_means, (R.normal(size=T),), 40),
+    (around_the_corner, (R.normal(size=T), R.normal(size=(T, 3))), 60),
+    (in_a_given_order, (0.3 * R.normal(size=T),), 60),
+    (a_long_lag, (R.normal(size=T),), 130),
+    (halves_of_a_table, (R.normal(size=T),), 90),
+    (joined_states, (R.normal(size=3),), 30),
 ]
 every_program = pytest.mark.parametrize(("program", "args", "most"), PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 
