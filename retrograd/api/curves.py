@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..codegen.numpy.footprint import Undecided
+from ..codegen.numpy.meter import Undecided
 from ..ir.graph import Graph
 from ..passes.checkpoint.sweeps import limited
-from ..passes.checkpoint.tally import steps_of
-from ..passes.own_outputs import own_outputs
-from ..passes.rematerialise import Choice, turns, without_turn
-from .budgets import Choosing, budget_of, peak_of
+from ..passes.checkpoint.tally import Steps, steps_of
+from ..passes.rematerialise import Choice, turns
+from .budgets import Choosing, budget_of
 from .config import config
 from .crossings import crossing, halves
 from .loop_budgets import with_plan
 from .paths import Derived
 from .pictures import Note, Picture, byte_unit
+from .shared_budgets import grid
 
 CLOSE = 1 / 32  # of all memory, or of all work: points nearer to the one before are left out
+SPARSE = 3  # of the plans for loops, one in so many goes with choices of what else is kept
 SHOWN = 10.0  # forward passes: what costs more is not drawn
 EVERYTHING = "Everything()"
 
@@ -118,57 +119,57 @@ def tradeoff(derived: Derived) -> Tradeoff:
     return Tradeoff(graph.name, tuple(points), forward.work if forward is not None else 0, budget)
 
 
+class _Candidate(NamedTuple):
+    """What may be kept, the peak of that, and what is run."""
+
+    plan: str
+    peak: int
+    steps: Steps
+
+
 def _points(settled: Graph, forward: int) -> Iterator[Point]:
     """Each with less memory and more work than the one before."""
-    least: int | None = None
-    last: Point | None = None
-    for plan, finished, peak in _candidates(settled):
-        steps = steps_of(finished.nodes)
+    found = sorted(_candidates(settled), key=lambda c: (c.steps.work, c.peak))
+    last: _Candidate | None = None
+    for point in found:
+        if last is None or (point.peak < last.peak and point.steps.work > last.steps.work):
+            work = point.steps.work - found[0].steps.work
+            yield Point(point.plan, point.peak, work, work / max(forward, 1), point.steps.advances, point.steps.again)
+            last = point
+
+
+def _candidates(settled: Graph) -> Iterator[_Candidate]:
+    """Each plan for all loops with everything else kept, and for some of the plans choices of what else is kept."""
+    longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
+    slots = grid(longest)
+    for k, count in enumerate(slots):
+        plan = f"Snapshots({count})" if count else EVERYTHING
+        choosing = config.offer(with_plan(settled, ("snapshots", count) if count else ("everything",)))
+        steps = steps_of(choosing.graph.nodes)
         if steps is None:  # the data decide how many there are
             return
-        least = steps.work if least is None else least
-        work = steps.work - least
-        if last is None or (peak < last.peak_bytes and work > last.work):
-            last = Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
-            yield last
-
-
-def _candidates(settled: Graph) -> Iterator[tuple[str, Graph, int]]:
-    """What is kept, the graph that is run, and its peak."""
-    longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
-    if longest or not turns(settled):
-        for slots in _grid(longest):
-            planned = with_plan(settled, ("snapshots", slots) if slots else ("everything",))
-            finished = without_turn(config.finished(planned))
-            yield f"Snapshots({slots})" if slots else EVERYTHING, finished, peak_of(finished)
-        return
-    choosing = Choosing(config.checkpoint(settled), own_outputs)
-    of = len(crossing(settled))
-    for choice in _apart(choosing):
-        graph = choosing.made(choice)
-        plan = EVERYTHING if choice is choosing.everything else f"{len(crossing(graph))} of {of} values"
-        yield plan, graph, choosing.peak(choice)
+        yield _Candidate(plan, choosing.all_kept, steps)
+        if turns(settled) and (k % SPARSE == 0 or count == 1):
+            of = len(crossing(choosing.graph))
+            for choice in _apart(choosing):
+                kept = f"{len(crossing(choosing.made(choice)))} of {of} values"
+                more = steps.plus(Steps(0, 0, choice.score.again))
+                yield _Candidate(f"{plan}, {kept}" if longest else kept, choosing.peak(choice), more)
 
 
 def _apart(choosing: Choosing) -> list[Choice]:
-    """The choices for all budgets that are some way apart, in memory or in work, the first and the last among them."""
+    """What is kept within all budgets that free something, some way apart in memory or in work, and the last."""
+    most = choosing.all_kept
+    if not choosing.may_fit(int((1 - CLOSE) * most)):
+        return []
     every = list(choosing.curve())
-    found, most = every[:1], every[-1].score.again
+    found = every[:1]
     for choice in every[1:]:
         freed = choosing.peak(found[-1]) - choosing.peak(choice)
         more = choice.score.again - found[-1].score.again
-        if choice is every[-1] or freed >= CLOSE * choosing.peak(every[0]) or more >= CLOSE * most:
+        if choice is every[-1] or freed >= CLOSE * most or more >= CLOSE * every[-1].score.again:
             found.append(choice)
-    return found
-
-
-def _grid(longest: int) -> list[int]:
-    """Everything, and then ever fewer slots, by about a quarter each."""
-    grid, slots = [0], longest - 1
-    while slots > 0:
-        grid.append(slots)
-        slots = min(slots - 1, int(slots * 0.75))
-    return grid
+    return found[1:]
 
 
 def _lengths(graph: Graph) -> Iterator[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from ..codegen.numpy.footprint import Undecided
+from ..codegen.numpy.meter import Undecided
 from ..errors import MemoryBudgetError
 from ..ir.graph import Graph, Node
 from ..passes.checkpoint.sweeps import limited

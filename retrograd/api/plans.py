@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from ..codegen.numpy.footprint import Course, Undecided, course_of
+from ..codegen.numpy.footprint import Course, course_of
+from ..codegen.numpy.meter import Undecided
 from ..ir.graph import Graph, Node, Value
 from ..ir.types import Where
 from ..ops.structural.call import call

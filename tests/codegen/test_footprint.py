@@ -112,3 +112,17 @@ def test_states_on_disk_that_a_function_made() -> None:
     found, predicted = measured(g, X), g.plan(X).peak_bytes
     assert predicted is not None
     assert found - 2 * SMALL <= predicted <= 1.01 * found
+
+
+def test_states_on_disk_that_were_arguments() -> None:
+    def f(x: Any, plan: Any) -> Any:
+        def body(_: Any, c: Any) -> Any:
+            v, w = c
+            return np.concatenate([v[1:], w[:1]]), np.sin(np.cumsum(v) / N) * w
+
+        return np.sum(rg.fori_loop(9, body, (x, x[::-1]), memory=plan)[1])
+
+    g = rg.grad(lambda x: f(x, rg.Tiered(2, 1)))
+    found, predicted = measured(g, X), g.plan(X).peak_bytes
+    assert predicted is not None
+    assert found - 2 * SMALL <= predicted <= 1.01 * found

@@ -123,6 +123,10 @@ class Emitter:
         """What a loop over the actions of a way back runs over."""
         return schedule
 
+    def opened(self, node: Node, source: str) -> str:
+        """What opens the disk on which a sweep keeps states."""
+        return source
+
     def number(self, node: Node, name: str) -> str:
         """Source of the number of steps that a loop finds in the variable ``name``."""
         return name

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from types import CodeType, SimpleNamespace
+from types import CodeType
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from ...errors import InternalError
 from ...ir.graph import Node, Value
@@ -26,159 +24,9 @@ from ...ops.structural.stack import absent, step_numbers
 from ...ops.structural.throw import throw_if
 from .emitter import Emitter, Function, Scope
 from .layouts import copies
+from .meter import Above, Arrays, Block, History, Meter, States, Undecided
 from .module import return_statement
 from .thinned import STEADY, thinned
-
-
-class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
-    """The course of the program, and so its memory, depends on data."""
-
-
-class _Above(Exception):  # noqa: N818 - not an error: more need not be known
-    """The peak is above the limit."""
-
-
-class Meter:
-    """Counts the bytes that live, and the most that lived at once.
-
-    Where the data choose, the way is as ``chosen`` says, by the number of the choice, or else ``rest``. ``total`` adds
-    up what lived whenever a block was made.
-    """
-
-    def __init__(self, chosen: Mapping[int, int], rest: int = 0, limit: float = float("inf")) -> None:
-        self.live = self.peak = self.total = 0
-        self.chosen, self.rest, self.limit = chosen, rest, limit
-        self.met: dict[int, tuple[int, int]] = {}  # by choice, the way that was taken, and how many there are
-
-    def way(self, choice: int, ways: int) -> int:
-        """The way that is assumed where the data choose one."""
-        taken = min(self.chosen.get(choice, self.rest), ways - 1)
-        self.met[choice] = taken, ways
-        return taken
-
-    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
-        """A block, made with so many bytes of workspace; the label says by which operation."""
-        self.live += nbytes
-        self.total += self.live
-        if self.live + scratch > self.peak:
-            self.peak = self.live + scratch
-            if self.peak > self.limit:
-                raise _Above
-        return Block(self, nbytes, label)
-
-    def freed(self, block: Block) -> None:
-        """Nothing refers to a block any longer."""
-        self.live -= block.nbytes
-
-
-class History(Meter):
-    """Keeps the course over what is allocated, views apart, and what lived at the peak."""
-
-    def __init__(self, chosen: Mapping[int, int], rest: int = 0) -> None:
-        super().__init__(chosen, rest)
-        self.course: list[int] = []
-        self.blocks: dict[int, tuple[int, int]] = {}
-        self.at_peak: list[tuple[int, int]] = []  # bytes and label
-
-    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
-        """A block, noted."""
-        higher = self.live + nbytes + scratch > self.peak
-        block = super().new(nbytes, scratch, label)
-        if nbytes or scratch:
-            self.course.append(self.live + scratch)
-        if nbytes:
-            self.blocks[id(block)] = nbytes, label
-        if higher:
-            self.at_peak = list(self.blocks.values())
-        return block
-
-    def freed(self, block: Block) -> None:
-        """A block is forgotten."""
-        super().freed(block)
-        self.blocks.pop(id(block), None)
-
-
-class Block:
-    """An array of which only the size is known; a view of it is the block itself."""
-
-    __slots__ = ("label", "meter", "nbytes")
-
-    def __init__(self, meter: Meter, nbytes: int, label: int) -> None:
-        self.meter, self.nbytes, self.label = meter, nbytes, label
-
-    def __del__(self) -> None:
-        self.meter.freed(self)
-
-    def __getitem__(self, _: Any) -> Block:
-        return self
-
-    def __setitem__(self, _: Any, __: Any) -> None:
-        pass
-
-    def __add__(self, _: Any) -> Block:
-        return self.meter.new(self.nbytes)
-
-    def __index__(self) -> int:
-        raise Undecided
-
-    __bool__ = __int__ = __len__ = __index__
-
-
-class _Arrays:
-    """Stands for NumPy where structural operations make arrays."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
-
-    def empty(self, shape: Any, dtype: Any = np.float64, *_: Any) -> Block:
-        """A block for the shape."""
-        return self.meter.new(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
-
-    zeros = ones = empty
-
-    def asarray(self, x: Any, *_: Any) -> Any:
-        """The block itself."""
-        return x
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-
-class _States:
-    """Stands for states on disk: what is read takes memory again."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
-        self.sizes: dict[int, list[int]] = {}
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.sizes)
-
-    def write(self, i: int, *blocks: Any) -> None:
-        """Note the sizes."""
-        self.sizes[i] = [x.nbytes for x in blocks]
-
-    def read(self, i: int, count: int) -> Any:
-        """New blocks of these sizes."""
-        found = [self.meter.new(size) for size in self.sizes[i][:count]]
-        return found[0] if count == 1 else found
-
-    def drop(self, i: int) -> None:
-        """The file goes."""
-        del self.sizes[i]
-
-    def again(self) -> _States:
-        """The same states."""
-        copy = _States(self.meter)
-        copy.sizes = dict(self.sizes)
-        return copy
-
-    def resumed(self, steps: Any) -> Any:
-        """All steps: nothing is there yet."""
-        return steps
-
-    def close(self) -> None:
-        """All files go."""
 
 
 class _Sizes(Emitter):
@@ -230,6 +78,11 @@ class _Sizes(Emitter):
         """Those that take no more memory than others before are left out."""
         plain = not ("retape" in node.attrs or node.attrs.get("disk") or _stacks(node))
         return f"__thinned({schedule})" if self.short and plain else super().actions(node, schedule)
+
+    def opened(self, node: Node, source: str) -> str:
+        """States of the sizes of the carries that are kept, which may be views or arguments when they are written."""
+        avals = [node.outputs[k].aval for k in node.attrs["kept"]]
+        return f"__states({[aval.nbytes if aval.kind == 'array' else 0 for aval in avals]})"
 
     def number(self, node: Node, name: str) -> str:
         """As many steps as it takes until memory grows no more."""
@@ -376,14 +229,12 @@ class _Script:
     def run(self, meter: M) -> M:
         """The meter after a run."""
         names: dict[str, Any] = {
-            "np": _Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1), "__way": meter.way,
-            "__thinned": partial(thinned, live=lambda: meter.live),
+            "np": Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1), "__way": meter.way,
+            "__thinned": partial(thinned, live=lambda: meter.live), "__states": partial(States, meter),
         }  # fmt: skip
-        disk = SimpleNamespace(open_disk=lambda *_: _States(meter))
         try:
             exec(self.code, names)  # noqa: S102 - the source is ours
-            names["retrograd"] = SimpleNamespace(ir=SimpleNamespace(disk=disk))
-            with suppress(_Above):
+            with suppress(Above):
                 names[self.main.name](*(meter.new(0) for _ in self.main.parameters))
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as fault:
             raise InternalError(

@@ -127,7 +127,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
     for disk in on_disk:
         emitter.scope.helpers[IMPORT] = None
-        emitter.line(f"{disk} = {OPEN}({_place(a, ins)})")
+        emitter.line(f"{disk} = {emitter.opened(node, f'{OPEN}({_place(a, ins)})')}")
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
         bodies = [a["step"], a["tape"]] if tapes else [a["step"]]
