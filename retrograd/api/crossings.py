@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..codegen.numpy.layouts import copies
 from ..ir.graph import Graph, Node, Value
+from ..ir.layouts import copies
 from ..ops.structural.region import turn
 from ..passes.rematerialise import work
 

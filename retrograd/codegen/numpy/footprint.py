@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...errors import InternalError
 from ...ir.graph import Node, Value
+from ...ir.layouts import copies
 from ...ir.plan import Plan
 from ...ops.structural.cond import branches_of, cond
 from ...ops.structural.guard import exit_if, guard
@@ -23,7 +24,6 @@ from ...ops.structural.host import host
 from ...ops.structural.stack import absent, step_numbers
 from ...ops.structural.throw import throw_if
 from .emitter import Emitter, Function, Scope
-from .layouts import copies
 from .meter import Above, Arrays, Block, History, Meter, States, Undecided
 from .module import return_statement
 from .thinned import STEADY, thinned

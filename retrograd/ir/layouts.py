@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.evaluate import run_node
-from ...ir.graph import Node, Value
+from .evaluate import run_node
+from .graph import Node, Value
 
 
 def copies(node: Node, made: Mapping[Value, Node]) -> bool:
