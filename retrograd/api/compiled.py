@@ -20,7 +20,7 @@ from ..passes.inline import inline_into
 from ..passes.reroll import reroll
 from ..passes.simplify import simplify
 from ..runtime.cache import Cache, CacheInfo
-from ..runtime.collector import paused
+from ..runtime.collector import paused, unhurried
 from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.bindings import Bindings
@@ -170,7 +170,9 @@ class Compiled:
 
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
-        recorded = rolled(record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes))
+        with unhurried:
+            made = record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes)
+        recorded = rolled(made)
         if CURRENT.get() is None:
             self._bindings.add(recorded.bindings)
         with paused:
