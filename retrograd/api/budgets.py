@@ -7,9 +7,10 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 
-from ..codegen.numpy.footprint import Undecided, peak_bytes
+from ..codegen.numpy.footprint import peak_bytes
+from ..codegen.numpy.meter import Undecided
 from ..errors import MemoryBudgetError, OptionError
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Graph, Value
 from ..ir.types import Where
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
@@ -41,19 +42,6 @@ def undecided(where: Where | None) -> OptionError:
     )  # fmt: skip
 
 
-def budgets_for_loops(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-    """A gradient's own budget as that of each loop without a plan, unless all fits as it is."""
-    if not turns(graph) or fits(without_turn(finish(graph)), budget_of(graph)):
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs = node.attrs
-        if node.prim.name in ("scan", "while_loop") and attrs.get("length", -1) and "memory" not in attrs:
-            attrs = {**attrs, "memory": ("bytes", budget_of(graph))}
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
-
-
 def budget_of(graph: Graph) -> int:
     """The budget of a gradient."""
     found: int = next(node.attrs["budget"] for node in graph.nodes if node.prim is turn)
@@ -67,8 +55,13 @@ class Choosing:
     """
 
     def __init__(self, graph: Graph, finish: Callable[[Graph], Graph]) -> None:
-        self.graph, self.finish, self.crossing = graph, finish, Crossing(graph)
+        self.graph, self.finish = graph, finish
         self._peaks: dict[frozenset[Value], int] = {}
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        """What crosses the turn."""
+        return Crossing(self.graph)
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -98,6 +91,25 @@ class Choosing:
         """The smallest peak that a choice has."""
         return min(map(self.peak, self.choices[-FEW:]))
 
+    @cached_property
+    def most(self) -> int:
+        """The peak if everything is kept."""
+        return peak_of(self.finish(without_turn(self.graph)))
+
+    def fits(self, budget: int) -> bool:
+        """Whether everything can be kept."""
+        return fits(self.finish(without_turn(self.graph)), budget)
+
+    def may_fit(self, budget: int) -> bool:
+        """Whether the peak would be within a budget if what is dropped took no memory at all."""
+        made = self.crossing.made
+        dropped = sum(v.aval.nbytes for v in self.crossing.needed if not made[v].effect and not made[v].graphs)
+        return self.most - dropped <= budget
+
+    def best(self, budget: int) -> Choice | None:
+        """What is kept within a budget: everything, if it fits."""
+        return self.everything if self.fits(budget) else self.within(budget)
+
     def within(self, budget: int) -> Choice | None:
         """The choice that computes least again within a budget, if one is.
 
@@ -108,9 +120,8 @@ class Choosing:
         return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
 
     def curve(self) -> Iterator[Choice]:
-        """The choices that budgets give, from the largest budget on; each is what its own peak gives as a budget."""
-        yield self.everything
-        budget = self.peak(self.everything) - 1
+        """What budgets give that are less than everything takes; each choice is what its own peak gives as a budget."""
+        budget = self.most - 1
         while (choice := self.within(budget)) is not None:
             budget = self.peak(choice)
             if choice is self.within(budget):
@@ -122,13 +133,10 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     """A gradient's graph that keeps as much for its adjoint as its budget allows, and its turn; MemoryBudgetError."""
     if not turns(graph):
         return graph
-    budget = budget_of(graph)
-    if fits(finish(without_turn(graph)), budget):
-        return graph
-    choosing = Choosing(graph, finish)
+    budget, choosing = budget_of(graph), Choosing(graph, finish)
     where = next((node.where for node in graph.nodes if node.where is not None), None)
     try:
-        choice = choosing.within(budget)
+        choice = choosing.best(budget)
     except Undecided:
         raise undecided(where) from None
     if choice is None:

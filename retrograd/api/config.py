@@ -29,8 +29,9 @@ from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
 from ..tracer.where import warn
-from .budgets import budgets_for_loops, within_budget
+from .budgets import Choosing, within_budget
 from .loop_budgets import within_budgets
+from .shared_budgets import budgets_for_loops
 
 
 class Settings(NamedTuple):
@@ -153,7 +154,11 @@ class Config:
         def planned(graph: Graph) -> Graph:
             return self.checkpoint(within_budgets(graph, lambda graph: finish(self.checkpoint(graph))))
 
-        joint = planned(budgets_for_loops(joint, lambda graph: finish(planned(graph))))
+        def offer(graph: Graph) -> Choosing:
+            graph = planned(graph)
+            return Choosing(graph, partial(finish, at=turn_of(graph)))
+
+        joint = planned(budgets_for_loops(joint, offer))
         joint = within_budget(joint, partial(finish, at=turn_of(joint)))
         head, tail = divided(joint, turn_of(joint))
         return _warned(verify(head)), verify(tail)
@@ -171,8 +176,12 @@ class Config:
         return checkpoint_pass(graph, self.counters)
 
     def loops(self, graph: Graph) -> Graph:
-        """In a gradient with a budget of its own, that budget for loops, if they need it."""
-        return budgets_for_loops(graph, lambda planned: own_outputs(self.checkpoint(self.budget(planned))))
+        """In a gradient with a budget of its own, plans for its loops, if they need them."""
+        return budgets_for_loops(graph, self.offer)
+
+    def offer(self, graph: Graph) -> Choosing:
+        """What a gradient may keep outside of its loops, which follow their plans."""
+        return Choosing(self.checkpoint(self.budget(graph)), own_outputs)
 
     def crossing(self, graph: Graph) -> Graph:
         """In a gradient with a budget of its own, what fits is kept, and the rest computed again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -10,8 +10,8 @@ from ..codegen.numpy.meter import Undecided
 from ..ir.graph import Graph
 from ..passes.checkpoint.sweeps import limited
 from ..passes.checkpoint.tally import Steps, steps_of
-from ..passes.rematerialise import Choice, turns
-from .budgets import Choosing, budget_of
+from ..passes.rematerialise import turns
+from .budgets import budget_of
 from .config import config
 from .crossings import crossing, halves
 from .loop_budgets import with_plan
@@ -19,8 +19,7 @@ from .paths import Derived
 from .pictures import Note, Picture, byte_unit
 from .shared_budgets import grid
 
-CLOSE = 1 / 32  # of all memory, or of all work: points nearer to the one before are left out
-SPARSE = 3  # of the plans for loops, one in so many goes with choices of what else is kept
+MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
 SHOWN = 10.0  # forward passes: what costs more is not drawn
 EVERYTHING = "Everything()"
 
@@ -29,10 +28,11 @@ EVERYTHING = "Everything()"
 class Point:
     """What is kept at one point of a curve, what that takes, and what it costs.
 
-    ``memory=peak_bytes`` of the gradient gives it. ``plan`` says what is kept: the plan of all loops, or how many of
-    the values that the adjoint reads. ``work`` are the operations that run again, and ``share`` those as a part of the
-    forward pass: elements read and written, and for matrix products multiplications and additions. ``advances`` are
-    steps of loops that run without residuals, of which ``recomputed`` have run before.
+    ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
+    of all loops, how many of the values that the adjoint reads outside of them, or both. ``work`` are the operations
+    that run again, and ``share`` those as a part of the forward pass: elements read and written, and for matrix
+    products multiplications and additions. ``advances`` are steps of loops that run without residuals, of which
+    ``recomputed`` have run before.
     """
 
     plan: str
@@ -89,10 +89,12 @@ class Tradeoff:
             return f"{self.name}: how much memory is taken depends on data"
         loops = any(p.advances for p in self.points)
         most = self.points[0].peak_bytes
-        head = f"{'kept':<24} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
+        wide = max(len(p.plan) for p in self.points)
+        head = f"{'kept':<{wide}} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
         rows = [head + (f" {'advances':>12} {'again':>12}" if loops else "")]
         for p in self.points:
-            row = f"{p.plan:<24} {p.peak_bytes:>16_} {p.peak_bytes / (most or 1):>7.0%} {p.work:>18,} {p.share:>11.1%}"
+            of_all = p.peak_bytes / (most or 1)
+            row = f"{p.plan:<{wide}} {p.peak_bytes:>16_} {of_all:>7.0%} {p.work:>18,} {p.share:>11.1%}"
             rows.append(row + (f" {p.advances:>12,} {p.recomputed:>12,}" if loops else ""))
         return "\n".join([f"{self.name}: a forward pass is {self.forward:,} operations", *rows])
 
@@ -105,8 +107,8 @@ def _kept(plan: str) -> str:
 def tradeoff(derived: Derived) -> Tradeoff:
     """The curve of what a transform derived.
 
-    A gradient without loops keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow
-    ever thriftier plans, all the same one, while other values are kept: plans of their own are set aside.
+    A gradient keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow ever thriftier
+    plans, all the same one, whatever plans of their own they have.
     """
     graph = derived.graph if derived.within is None else derived.within(1)
     budget = budget_of(derived.graph) if turns(derived.graph) else None
@@ -128,48 +130,45 @@ class _Candidate(NamedTuple):
 
 
 def _points(settled: Graph, forward: int) -> Iterator[Point]:
-    """Each with less memory and more work than the one before."""
-    found = sorted(_candidates(settled), key=lambda c: (c.steps.work, c.peak))
-    last: _Candidate | None = None
-    for point in found:
-        if last is None or (point.peak < last.peak and point.steps.work > last.steps.work):
-            work = point.steps.work - found[0].steps.work
-            yield Point(point.plan, point.peak, work, work / max(forward, 1), point.steps.advances, point.steps.again)
+    """Everything, and then each with less memory and more work than the one before."""
+    every = list(_candidates(settled))
+    best = every[:1]
+    for other in sorted(every, key=lambda c: (c.steps.work, c.peak)):
+        last = best[-1]
+        if other.peak < last.peak and (other.steps.work > last.steps.work or last is every[0]):
+            best.append(other)
+    for plan, peak, steps in best if len(best) <= MANY else _apart(best):
+        work = steps.work - every[0].steps.work
+        yield Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
+
+
+def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
+    """Those that are some way apart in memory or in work, the first and the last among them."""
+    first = last = points[0]
+    work = points[-1].steps.work - first.steps.work
+    for point in points:
+        freed, more = last.peak - point.peak, point.steps.work - last.steps.work
+        if point in (first, points[-1]) or freed >= first.peak / MANY or more >= work / MANY:
+            yield point
             last = point
 
 
 def _candidates(settled: Graph) -> Iterator[_Candidate]:
-    """Each plan for all loops with everything else kept, and for some of the plans choices of what else is kept."""
+    """Each plan for all loops, with everything else kept, and with all choices of what else is kept."""
     longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
-    slots = grid(longest)
-    for k, count in enumerate(slots):
-        plan = f"Snapshots({count})" if count else EVERYTHING
-        choosing = config.offer(with_plan(settled, ("snapshots", count) if count else ("everything",)))
+    for slots in grid(longest):
+        plan = f"Snapshots({slots})" if slots else EVERYTHING
+        choosing = config.offer(with_plan(settled, ("snapshots", slots) if slots else ("everything",)))
         steps = steps_of(choosing.graph.nodes)
         if steps is None:  # the data decide how many there are
             return
-        yield _Candidate(plan, choosing.all_kept, steps)
-        if turns(settled) and (k % SPARSE == 0 or count == 1):
+        yield _Candidate(plan, choosing.most, steps)
+        if turns(settled) and choosing.may_fit(choosing.most - choosing.most // MANY):
             of = len(crossing(choosing.graph))
-            for choice in _apart(choosing):
+            for choice in choosing.curve():
                 kept = f"{len(crossing(choosing.made(choice)))} of {of} values"
                 more = steps.plus(Steps(0, 0, choice.score.again))
                 yield _Candidate(f"{plan}, {kept}" if longest else kept, choosing.peak(choice), more)
-
-
-def _apart(choosing: Choosing) -> list[Choice]:
-    """What is kept within all budgets that free something, some way apart in memory or in work, and the last."""
-    most = choosing.all_kept
-    if not choosing.may_fit(int((1 - CLOSE) * most)):
-        return []
-    every = list(choosing.curve())
-    found = every[:1]
-    for choice in every[1:]:
-        freed = choosing.peak(found[-1]) - choosing.peak(choice)
-        more = choice.score.again - found[-1].score.again
-        if choice is every[-1] or freed >= CLOSE * most or more >= CLOSE * every[-1].score.again:
-            found.append(choice)
-    return found[1:]
 
 
 def _lengths(graph: Graph) -> Iterator[int]:
