@@ -16,6 +16,7 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.passes import retain
 from retrograd.passes.linearize import Linearized, linearize
 from retrograd.passes.retain import Retained, Retention, effort
+from tests.regions.mixed import arguments, mixed
 
 R = np.random.default_rng(11)
 N = 6000  # elements: 48,000 bytes, above the size from which storage is used again
@@ -106,6 +107,31 @@ def test_products_are_what_a_narrow_budget_is_spent_on() -> None:
     source = rg.grad(lambda w, x: np.sum(region(w, x)), (0, 1)).source(w, x)
     assert source.count(" @ ") == 3  # one forward and two of the derivative
     assert kept_bytes(region, w, x) == w.nbytes
+
+
+def check_mixed_program(seed: int) -> None:
+    """Budgets are kept, more of them is never more work, and gradients keep every bit."""
+    args, program = arguments(), mixed(seed)
+    expected = bits(rg.grad(lambda x, y: np.sum(rg.checkpoint(program)(x, y) ** 2), (0, 1))(*args))
+    most = kept_bytes(rg.checkpoint(policy=rg.policies.save_all)(program), *args)
+    work = []
+    for budget in np.linspace(1, most + 8, 4).astype(int).tolist():
+        region = rg.checkpoint(program, memory=budget)
+        assert kept_bytes(region, *args) <= budget
+        work.append(again(region, *args))
+        assert bits(rg.grad(lambda x, y, f=region: np.sum(f(x, y) ** 2), (0, 1))(*args)) == expected
+    assert all(a >= b for a, b in pairwise(work))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_programs(seed: int) -> None:
+    check_mixed_program(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 64))
+def test_more_mixed_programs(seed: int) -> None:
+    check_mixed_program(seed)
 
 
 def chain(x: Any) -> Any:

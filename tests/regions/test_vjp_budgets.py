@@ -17,6 +17,7 @@ from retrograd.ir import Graph
 from retrograd.passes.apart import in_turn
 from retrograd.passes.rematerialise import work
 from retrograd.runtime.executable import Executable
+from tests.regions.mixed import arguments, mixed
 
 R = np.random.default_rng(8)
 W = R.normal(size=(6, 40, 40)) / 6.0
@@ -79,6 +80,30 @@ def test_budgets_hold_and_pullbacks_keep_every_bit(parts: Parts) -> None:
         last = parts.work()
         for _ in range(3):
             assert bits([out, *pullback(CT)]) == plain
+
+
+def check_mixed_program(seed: int, parts: Parts) -> None:
+    """Budgets are kept, and values and cotangents keep every bit."""
+    args, program = arguments(), mixed(seed)
+    out, pullback = rg.vjp(program, *args)
+    expected = bits([out, *pullback(out)])
+    fewest = least(program, *args)
+    for budget in (fewest, 2 * fewest, 10 * fewest):
+        out, pullback = rg.vjp(program, *args, memory=budget)
+        assert parts.peak() <= budget
+        for _ in range(2):
+            assert bits([out, *pullback(out)]) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_programs(seed: int, parts: Parts) -> None:
+    check_mixed_program(seed, parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 64))
+def test_more_mixed_programs(seed: int, parts: Parts) -> None:
+    check_mixed_program(seed, parts)
 
 
 @pytest.mark.slow
