@@ -61,7 +61,11 @@ class Log:
 
 @dataclass(frozen=True)
 class Periodic:
-    """Keep every ``every``-th state, and on the way back those of one period; by default ⌈√n⌉. Raises OptionError."""
+    """Keep every ``every``-th state, by default every ⌈√n⌉-th, and on the way back those of one period.
+
+    Instead of these it keeps the residuals of that period, where they weigh no more than states and the number of
+    steps is known: then no step runs a third time. Raises OptionError.
+    """
 
     every: int | None = None
 

@@ -20,7 +20,7 @@ Plan = tuple[Any, ...]
 MILLION = 1_000_000
 
 
-def known(plan: Plan, n: int, tape: int = 1) -> Machine:
+def known(plan: Plan, n: int, tape: int = 0) -> Machine:
     """All that the two sweeps of a known length run; the machine has the slots that the placement speaks of."""
     placed = place(plan, n, tape)
 
@@ -81,6 +81,11 @@ def test_logarithmic_plans_keep_what_they_say(n: int) -> None:
 def test_periods_repeat_each_step_at_most_once(n: int) -> None:
     for every in (None, *range(1, n + 2)):
         assert known(("periodic", every), n).advances <= 2 * max(n - 1, 0)
+        taped = known(("periodic", every), n, tape=1)
+        assert taped.tape_steps == n
+        assert taped.advances <= n - 1
+        assert taped.peak == place(("periodic", every), n, tape=1).slots <= n
+    assert known(("periodic", None), n, tape=1).peak <= 2 * n**0.5
     for every in range(1, n + 2):
         assert late(("periodic", every), n, n).advances <= 2 * n
 

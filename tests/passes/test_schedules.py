@@ -281,6 +281,7 @@ def test_placers_are_self_contained_source(name: str) -> None:
     args = {
         "binomial": ((0, 6, 9), 14, 4), "binomial_states": (15, 4), "ctz": (ctz_states(20), 19), "ctz_room": (0,),
         "keeping": ((0, 3), 9), "online_room": (4,), "periodic": ((0, 5, 10), 12, 5), "periodic_room": (3,),
+        "periodic_replay": ((0, 5), 10, 12), "periodic_taping": ((0, 5, 10), 12),
         "shrinking": (ctz_states(20), 20), "scheduled": ("save 0 0, advance 0 3",), "split": (15, 4),
         "tiering": ([("save", 0, 0), ("advance", 0, 2), ("load", 0, 0), ("drop", 0, 0)], (), 1),
     }[name]  # fmt: skip

@@ -15,20 +15,17 @@ def thinned(steps: Iterable[Step], live: Callable[[], int]) -> Iterator[Step]:
     What is done from a state until it is dropped depends on how many steps are to be reversed from there and on how
     many states are kept; a stretch that keeps no state is like any other that advances as far.
     """
-    most: dict[object, int] = {}  # bytes that lived at the start, by what is done
-    kept, end, until = 0, 0, -1
+    lived: dict[object, int] = {}  # bytes at the start, by what was done
+    kept, end, until = 0, 0, -1  # all is left out until a state is dropped
     for stretch in _stretches(steps):
-        first = stretch[0][1]
-        now, whole, alone = 0, (end - first, kept), (kept, *((verb, min(j - i, STEADY)) for verb, i, j in stretch))
+        first, now = stretch[0][1], live()
+        whole: object = (end - first, kept)
         saves = any(verb == "save" for verb, _, _ in stretch)
-        if until < 0:
-            now = live()
-            if most.get(whole, -1) >= now:
-                until = first
-        if until < 0 and (saves or most.get(alone, -1) < now):
-            most[whole] = now
-            if not saves:
-                most[alone] = now
+        alone = whole if saves else (kept, *((verb, min(j - i, STEADY)) for verb, i, j in stretch))
+        if until < 0 and lived.get(whole, -1) >= now:
+            until = first
+        if until < 0 and lived.get(alone, -1) < now:
+            lived[whole] = lived[alone] = now
             yield from stretch
             kept += sum((verb == "save") - (verb == "drop") for verb, _, _ in stretch)
         else:

@@ -1,4 +1,4 @@
-"""Every k-th state, and on the way back every state of one period: each step runs at most once more."""
+"""Every k-th state, and on the way back every state of one period, or its residuals: each step runs once more."""
 
 from __future__ import annotations
 
@@ -27,6 +27,37 @@ def periodic_slots(n: int, every: int) -> int:
     last = n - 1 - (kept - 1) * every  # steps after the last kept state, without the last of all
     earlier = kept - 1 + max(every - 2, 0) if kept > 1 else 0
     return max(kept + max(last - 2, 0), earlier, 0)
+
+
+@placer()
+def periodic_taping(states: Iterable[int], end: int) -> Iterator[Step]:
+    """A first sweep that keeps increasing states from 0 on, and residuals after the last of them in its place."""
+    at, kept = 0, list(states)
+    for i in kept:
+        if i > at:
+            yield ("advance", at, i)
+        if i < kept[-1]:
+            yield ("save", i, i)
+        at = i
+    for i in range(at, end):
+        yield ("tape", i, i + 1)
+
+
+@placer()
+def periodic_replay(states: Iterable[int], last: int, end: int) -> Iterator[Step]:
+    """Reverse the steps before ``end``: of those from ``last`` on there are residuals, before it increasing states."""
+    for i in range(end - 1, last - 1, -1):
+        yield ("reverse", i, i + 1)
+    end = last
+    for state in list(states)[::-1]:
+        yield ("load", state, state)
+        yield ("drop", state, state)
+        for i in range(state, end - 1):
+            yield ("tape", i, i + 1)
+        yield ("back", end - 1, end)
+        for i in range(end - 2, state - 1, -1):
+            yield ("reverse", i, i + 1)
+        end = state
 
 
 @placer()

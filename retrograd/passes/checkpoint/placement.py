@@ -12,7 +12,7 @@ from .ctz import ctz, ctz_room, ctz_states, shrinking
 from .layered import tiering
 from .mixed import mixed, scheduled
 from .online import online_room
-from .periodic import period, periodic, periodic_room, periodic_slots
+from .periodic import period, periodic, periodic_replay, periodic_room, periodic_slots, periodic_taping
 
 
 class Placement(NamedTuple):
@@ -25,10 +25,10 @@ class Placement(NamedTuple):
     disk: tuple[str, bool] | None = None  # a directory, and whether to go on with what an earlier run left there
 
 
-def place(memory: tuple[Any, ...], n: int, tape: int = 1) -> Placement:
+def place(memory: tuple[Any, ...], n: int, tape: int = 0) -> Placement:
     """The schedule of a memory plan, ``("snapshots", 10)``, ``("log", "binomial")`` or ``("periodic", None)``.
 
-    The residuals of one step weigh as much as ``tape`` states.
+    The residuals of one step weigh as much as ``tape`` states; 0: they cannot be kept.
     """
     end = n - 1
     match memory:
@@ -51,6 +51,11 @@ def place(memory: tuple[Any, ...], n: int, tape: int = 1) -> Placement:
             return Placement(there, back, whole.slots, disk=(directory, resume))
         case ("periodic", every):
             every = every or period(n)
+            if tape == 1:
+                last = max(end - 1, 0) // every * every
+                slots = last // every + max(end - last, every - 2 if last else 0)
+                taping = (periodic_taping.__name__, ("range", 0, end, every), end)
+                return Placement(taping, (periodic_replay.__name__, KEPT, last, end), slots, mixed=True)
             return _kept(("range", 0, end, every), end, periodic_slots(n, every))
     raise InternalError(f"{memory} is no memory plan")
 

@@ -313,14 +313,20 @@ class _Rewriter:
 def _placed(loop: Taped) -> Placement:
     """The schedule of a loop; residuals of single steps are kept only where no loop inside has a plan of its own."""
     memory, n = loop.node.attrs["memory"], length(loop.node)
-    if memory[0] != "mixed":
-        return place(memory, n)
-    if limited(loop.tape):
-        return place(("snapshots", memory[1]), n)
+    if not limited(loop.tape):
+        return place(memory, n, _weight(loop, neighbours=memory[0] == "periodic"))
+    return place(("snapshots", memory[1]) if memory[0] == "mixed" else memory, n)
+
+
+def _weight(loop: Taped, *, neighbours: bool) -> int:
+    """How many states the residuals of one step weigh, beside ``neighbours`` that keep theirs or alone."""
     c_in, k_in, x_in = loop.parts.operands(loop.tape.inputs)
     residuals = set(loop.tape.outputs[len(loop.step.outputs) :]).difference(c_in, x_in)
-    state = sum(k_in[k].aval.nbytes for k in loop.kept)
-    return place(memory, n, max(-(-sum(v.aval.nbytes for v in residuals) // max(state, 1)), 1))
+    if neighbours:  # a state that a step ends in is the one that the next step begins with
+        ends = loop.parts.results(loop.tape.outputs)[0]
+        residuals -= {k for k, end in zip(k_in, ends, strict=True) if end in residuals}
+    state: int = sum(k_in[k].aval.nbytes for k in loop.kept)
+    return max(-(-sum(v.aval.nbytes for v in residuals) // max(state, 1)), 1)
 
 
 def _names(loop: Taped) -> list[str]:
