@@ -126,3 +126,30 @@ def test_states_on_disk_that_were_arguments() -> None:
     found, predicted = measured(g, X), g.plan(X).peak_bytes
     assert predicted is not None
     assert found - 2 * SMALL <= predicted <= 1.01 * found
+
+
+@pytest.mark.parametrize("plan", [None, rg.Snapshots(2)], ids=str)
+def test_branches_leave_nothing_behind(plan: Any) -> None:
+    """A loop whose steps take either branch in turn: results of the other one are gone."""
+
+    def f(x: Any) -> Any:
+        def body(c: Any, i: Any) -> Any:
+            return rg.cond(i % 2 == 0, lambda v: np.sin(v) * x, lambda v: np.cos(v) + x, c), None
+
+        return np.sum(rg.scan(body, x, np.arange(6), memory=plan)[0])
+
+    g = rg.grad(f)
+    found, predicted = measured(g, X), g.plan(X).peak_bytes
+    assert predicted is not None
+    assert found - SMALL <= predicted <= 1.01 * found
+
+
+def test_the_last_state_of_a_loop_goes_when_it_is_no_longer_read() -> None:
+    def wide(x: Any, s: Any) -> Any:
+        parts = [np.cumsum(x * (s + k)) for k in range(6)]
+        return np.concatenate(parts)
+
+    def f(x: Any) -> Any:
+        return wide(x, np.sum(rg.fori_loop(3, lambda i, c: np.tanh(np.cumsum(c) * 0.5 + x), x)))
+
+    assert rg.jit(f).plan(X).peak_bytes == rg.jit(wide).plan(X, 0.5).peak_bytes

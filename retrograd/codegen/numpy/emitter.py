@@ -16,7 +16,7 @@ from ...ir.primitive import REGISTRY, literal
 from ...ir.schedule import PLACERS
 from ...ir.types import Where
 from ..names import Names
-from .workspaces import workspaces
+from .workspaces import LARGE, workspaces
 
 HELPER = re.compile(r"^def (\w+)", re.MULTILINE)
 DEEPEST = 18
@@ -199,6 +199,22 @@ class Emitter:
             self.name.pop(value, None)
         self.name.update(known)
         return results
+
+    def moved(self, names: Sequence[str], results: Sequence[str], body: Graph) -> None:
+        """Assign results of a body, the first ones, to names; storage of a large one keeps no name of the body's own."""
+        pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
+        if pairs:
+            self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
+        made = [v for node in body.nodes for v in node.outputs]
+        large = {
+            o: v for v, o in zip(results, body.outputs, strict=True)
+            if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
+        }  # fmt: skip
+        buffer = self.plan.bodies[body].buffer
+        storage = {buffer[o] for o in large}
+        own = [self.name[v] for v in made if v in self.name and buffer.get(v) in storage]
+        if large:
+            self.line(f"del {', '.join(dict.fromkeys([*own, *large.values()]))}")
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """Source of a dtype."""

@@ -59,8 +59,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     for header, branch in tests:
         with emitter.block(header):
             results = emitter.inline(branch, operands, bound=len(operands))
-            if outs:
-                emitter.line(f"{', '.join(outs)} = {', '.join(results)}")
+            emitter.moved(outs, results, branch)
 
 
 def make_cond(b: Builder, index: Symbol, branches: Sequence[Graph], operands: Sequence[Symbol]) -> list[Symbol]:

@@ -83,7 +83,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         t = writer.row(i)
         found = writer.step(a["step"], [*consts, *k_out], t)
         writer.collect((), (), lists, Parts((a["carry"],)).of(found)[1], t)
-        writer.moved(k_out, found, a["step"])
+        writer.emitter.moved(k_out, found, a["step"])
         if not count:
             emitter.line(f"{i} += 1")
     if a["reverse"]:

@@ -111,14 +111,12 @@ def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> Non
     with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
         names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
-        k_new, y_t, s_t = parts.results(results)
+        _, y_t, s_t = parts.results(results)
         for store, value in zip(arrays, y_t, strict=True):
             emitter.line(f"{store}[{t}] = {value}")
         for store, value in zip(stacks, s_t, strict=True):
             emitter.line(f"{store}.append({value})")
-        moved = [(out, new) for out, new in zip(k_out, k_new, strict=True) if out != new]
-        if moved:
-            emitter.line(f"{', '.join(o for o, _ in moved)} = {', '.join(n for _, n in moved)}")
+        emitter.moved(k_out, results, node.attrs["body"])
     if reverse:
         for name in stacks:
             emitter.line(f"{name}.reverse()")

@@ -123,7 +123,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
             emitter.line(f"{tapes[0]}[{i}] = ({', '.join([*rest, ''])})")
         else:
             writer.start(residuals[: len(rest)], rest)
-        writer.moved(k_out, found, graph)
+        writer.emitter.moved(k_out, found, graph)
 
     for disk in on_disk:
         emitter.scope.helpers[IMPORT] = None

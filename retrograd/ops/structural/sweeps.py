@@ -124,19 +124,6 @@ class Writer:
         found: list[str] = self.emitter.inline(graph, names, bound=len(given))
         return found
 
-    def moved(self, names: Sequence[str], values: Sequence[str], graph: Graph) -> None:
-        """Assign the next carries; no large result of the step keeps a name of its own."""
-        pairs = [(n, v) for n, v in zip(names, values, strict=False) if n != v]  # carries come first
-        if pairs:
-            self.emitter.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
-        made = {v for node in graph.nodes for v in node.outputs}
-        large = [
-            v for v, o in zip(values, graph.outputs, strict=True)
-            if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
-        ]  # fmt: skip
-        if large:
-            self.emitter.line(f"del {', '.join(dict.fromkeys(large))}")
-
     def schedule(self, text: Any, kept: str = "") -> str:
         """Source of a schedule, whose placers are added to the module."""
         for source in placers_of(text):

@@ -116,7 +116,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         found = writer.step(graph, [*consts, *given, *k_out], t)
         _, y_t, s_t = results(node).of(found)
         writer.collect(arrays, y_t, stacks, s_t, t)
-        writer.moved(k_out, found, graph)
+        writer.emitter.moved(k_out, found, graph)
 
     if "first" in a:
         back(a["first"], last, "0" if a["reverse"] else writer.last())
@@ -163,7 +163,7 @@ def _way(
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))
-            writer.moved(now, found, a["advance"])
+            writer.emitter.moved(now, found, a["advance"])
         with emitter.block(f'elif {action} == "load":'):
             writer.start(now, [f"{state}[{i}]" for state in states])
         with emitter.block(f'elif {action} == "save":'):
@@ -205,7 +205,7 @@ def _by_tape(
         writer.count("snapshots", 1)
         found = writer.step(a["retape"], [*consts, *now], writer.row(i))
         emitter.line(f"{tapes}[{i}] = ({', '.join([*found[len(now) :], ''])})")
-        writer.moved(now, found, a["retape"])
+        writer.emitter.moved(now, found, a["retape"])
     with emitter.block(f'elif {action} == "reverse":'):
         names = [emitter.fresh(v.hint) for v in a["retape"].outputs[len(now) :]]
         emitter.line(f"{', '.join([*names, '']).rstrip()} = {tapes}[{i}]")

@@ -82,12 +82,9 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
     names, bound = [*consts, *carry], parts.consts + parts.carry
     with emitter.working(node.attrs["body"]), emitter.loop(node, names):
         results = emitter.inline(node.attrs["body"], names, bound=bound)
-        new, _, saved = parts.results(results)
-        for store, value in zip(stacks, saved, strict=True):
+        for store, value in zip(stacks, parts.results(results)[2], strict=True):
             emitter.line(f"{store}.append({value})")
-        moved = [(out, value) for out, value in zip(carry, new, strict=True) if out != value]
-        if moved:
-            emitter.line(f"{', '.join(o for o, _ in moved)} = {', '.join(n for _, n in moved)}")
+        emitter.moved(carry, results, node.attrs["body"])
 
 
 def make_while(
