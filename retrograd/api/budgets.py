@@ -15,7 +15,7 @@ from ..ir.types import Where
 from ..ops.structural.region import turn
 from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
-from ..passes.rematerialise import Choice, Crossing, turns, without_turn
+from ..passes.rematerialise import Choice, Crossing, turns
 
 FEW = 8  # of the thriftiest choices, of which one may turn out better than estimated
 NEAR = 1.2  # times a budget: estimates beyond are taken at their word
@@ -51,7 +51,7 @@ def budget_of(graph: Graph) -> int:
 class Choosing:
     """What the adjoint of a graph with a turn may find kept, each choice with the exact peak of its code.
 
-    ``finish`` is what follows in the pipeline.
+    ``finish`` is what follows in the pipeline; the turn is still at its place.
     """
 
     def __init__(self, graph: Graph, finish: Callable[[Graph], Graph]) -> None:
@@ -83,7 +83,7 @@ class Choosing:
     def peak(self, choice: Choice) -> int:
         """The peak of the code that keeps this."""
         if choice.kept not in self._peaks:
-            self._peaks[choice.kept] = peak_of(self.finish(self.crossing.again(choice.kept)))
+            self._peaks[choice.kept] = peak_of(self.finish(self.made(choice)))
         return self._peaks[choice.kept]
 
     @cached_property
@@ -94,11 +94,11 @@ class Choosing:
     @cached_property
     def most(self) -> int:
         """The peak if everything is kept."""
-        return peak_of(self.finish(without_turn(self.graph)))
+        return peak_of(self.finish(self.graph))
 
     def fits(self, budget: int) -> bool:
         """Whether everything can be kept."""
-        return fits(self.finish(without_turn(self.graph)), budget)
+        return fits(self.finish(self.graph), budget)
 
     def may_fit(self, budget: int) -> bool:
         """Whether the peak would be within a budget if what is dropped took no memory at all."""

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import InternalError, OptionError, UnusedPlanWarning
@@ -15,7 +14,7 @@ from ..ir.parser import parse
 from ..ir.primitive import TRANSFORMS
 from ..ir.printer import to_text
 from ..ir.verify import verify
-from ..passes.apart import apart, in_turn, together, turn_of
+from ..passes.apart import apart, in_turn, together
 from ..passes.checkpoint.across import across
 from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
 from ..passes.checkpoint.sweeps import keeping_all, run_again
@@ -143,24 +142,22 @@ class Config:
         inputs = len(forward.inputs)
         joint = together(self.settled(forward), outs, self.settled(back))
 
-        def divided(graph: Graph, at: int) -> tuple[Graph, Graph]:
-            head, tail = apart(graph, inputs, outs, at)
+        def divided(graph: Graph) -> tuple[Graph, Graph]:
+            head, tail = apart(graph, inputs, outs)
             return own_outputs(head), own_outputs(run_again(tail))
 
-        def finish(graph: Graph, at: int | None = None) -> Graph:
-            head, tail = divided(graph, turn_of(graph) if at is None else at)
+        def finish(graph: Graph) -> Graph:
+            head, tail = divided(graph)
             return in_turn(head, outs, tail)
 
         def planned(graph: Graph) -> Graph:
             return self.checkpoint(within_budgets(graph, lambda graph: finish(self.checkpoint(graph))))
 
         def offer(graph: Graph) -> Choosing:
-            graph = planned(graph)
-            return Choosing(graph, partial(finish, at=turn_of(graph)))
+            return Choosing(planned(graph), finish)
 
         joint = planned(budgets_for_loops(joint, offer))
-        joint = within_budget(joint, partial(finish, at=turn_of(joint)))
-        head, tail = divided(joint, turn_of(joint))
+        head, tail = divided(within_budget(joint, finish))
         return _warned(verify(head)), verify(tail)
 
     def settled(self, graph: Graph) -> Graph:

@@ -19,14 +19,10 @@ def together(forward: Graph, outs: int, back: Graph) -> Graph:
     return b.graph(forward.name, [*found[:outs], *inline_into(b, back, [*found[outs:], *cts])])
 
 
-def turn_of(joint: Graph) -> int:
-    """The position of the turn."""
-    return next(i for i, node in enumerate(joint.nodes) if node.prim is turn)
-
-
-def apart(joint: Graph, inputs: int, outs: int, at: int) -> tuple[Graph, Graph]:
-    """The first ``at`` nodes of joint(x…, ȳ…) → y…, x̄… as x… → y…, kept…, and the others as x…, kept…, ȳ… → x̄…."""
-    ours, theirs = joint.nodes[:at], tuple(node for node in joint.nodes[at:] if node.prim is not turn)
+def apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
+    """What joint(x…, ȳ…) → y…, x̄… does before its turn as x… → y…, kept…, and after it as x…, kept…, ȳ… → x̄…."""
+    at = next(i for i, node in enumerate(joint.nodes) if node.prim is turn)
+    ours, theirs = joint.nodes[:at], joint.nodes[at + 1 :]
     made = {v: node for node in ours for v in node.outputs}
     read = [v for v in (*(v for node in theirs for v in node.inputs), *joint.outputs[outs:]) if v in made]
     constants = dict.fromkeys(made[v] for v in read if not made[v].inputs and not made[v].prim.effect)
