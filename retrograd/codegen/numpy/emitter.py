@@ -201,7 +201,7 @@ class Emitter:
         return results
 
     def moved(self, names: Sequence[str], results: Sequence[str], body: Graph) -> None:
-        """Assign results of a body, the first ones, to names; storage of a large one keeps no name of the body's own."""
+        """Assign results of a body, the first ones, to names; storage of a large one keeps no name from the body."""
         pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
         if pairs:
             self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
