@@ -176,8 +176,9 @@ def while_loop(
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
     over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
-    plan of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps. Raises
-    CarryError where the carry changes its structure, shapes or dtypes, ShapeError where ``cond`` gives no number.
+    plan of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps, and a
+    number of bytes as many as fit. Raises CarryError where the carry changes its structure, shapes or dtypes,
+    ShapeError where ``cond`` gives no number, MemoryBudgetError.
 
     >>> import retrograd as rg
     >>> root = lambda a: rg.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
