@@ -210,6 +210,17 @@ def test_every_length_and_every_number_of_slots(n: int) -> None:
         assert counters.advances == binomial_advances(n, slots)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 16, 33, 64])
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES.keys())
+def test_every_mode_has_the_same_bits_at_every_length(mode: Callable[[Function], Function], n: int) -> None:
+    args = (W, H, XS[:n])
+    for program in (cell, *([nested] if n > 3 else [])):
+        expected = mode(program(None))(*args)
+        for plan in (rg.Snapshots(1), rg.Snapshots(5), rg.Snapshots(16), rg.Periodic(), rg.Log()):
+            assert_same_bits(mode(program(plan))(*args), expected)
+
+
 @pytest.mark.parametrize(("n", "repeated"), [(100, 187), (128, 246)])
 def test_logarithmic_memory_repeats_the_known_number_of_steps(n: int, repeated: int) -> None:
     with rg.debug_counters() as counters:
