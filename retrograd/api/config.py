@@ -150,13 +150,16 @@ class Config:
             head, tail = divided(graph)
             return in_turn(head, outs, tail)
 
+        def within(graph: Graph) -> Graph:
+            return within_budgets(graph, lambda graph: finish(self.checkpoint(graph)))
+
         def planned(graph: Graph) -> Graph:
-            return self.checkpoint(within_budgets(graph, lambda graph: finish(self.checkpoint(graph))))
+            return self.checkpoint(within(graph))
 
         def offer(graph: Graph) -> Choosing:
             return Choosing(planned(graph), finish)
 
-        joint = planned(budgets_for_loops(joint, offer))
+        joint = planned(budgets_for_loops(joint, within, offer))
         head, tail = divided(within_budget(joint, finish))
         return _warned(verify(head)), verify(tail)
 
@@ -174,7 +177,7 @@ class Config:
 
     def loops(self, graph: Graph) -> Graph:
         """In a gradient with a budget of its own, plans for its loops, if they need them."""
-        return budgets_for_loops(graph, self.offer)
+        return budgets_for_loops(graph, self.budget, self.offer)
 
     def offer(self, graph: Graph) -> Choosing:
         """What a gradient may keep outside of its loops, which follow their plans."""

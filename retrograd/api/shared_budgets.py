@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from ..codegen.numpy.meter import Undecided
@@ -12,14 +13,17 @@ from ..passes.rematerialise import turns
 from .budgets import Choosing, budget_of
 from .loop_budgets import EVERYTHING, Plan
 
-Offer = Callable[[Graph], Choosing]  # what may be kept outside of loops, which follow their plans
+Pass = Callable[[Graph], Graph]
+Offer = Callable[[Graph], Choosing]
+Found = tuple[int, Graph]  # operations of a call, and the graph with plans that needs them
 
 
-def budgets_for_loops(graph: Graph, offer: Offer) -> Graph:
+def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     """A gradient's graph with plans for the loops that have none, unless all fits as it is; MemoryBudgetError.
 
     Either the loops get all that the rest leaves, or they all follow one plan and some of the rest is computed again:
     whichever is less work. As none of these is more work with a larger budget, the best of them is not, either.
+    ``within`` puts plans in place of budgets; ``offer`` tells what may be kept outside of loops that follow plans.
     """
     free = [node for node in graph.nodes if _is_free(node)] if turns(graph) else []
     if not free or offer(graph).fits(budget_of(graph)):
@@ -30,7 +34,8 @@ def budgets_for_loops(graph: Graph, offer: Offer) -> Graph:
         return by_bytes
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths)))]
     try:
-        found = _least_work([by_bytes, *(_planned(graph, plan) for plan in plans)], offer, budget_of(graph))
+        alone = _alone(by_bytes, within, offer)
+        found = _least_work([_planned(graph, plan) for plan in plans], offer, budget_of(graph), alone)
     except Undecided:
         return by_bytes  # of which the loops' own pass says what is wrong
     if found is None:
@@ -38,7 +43,7 @@ def budgets_for_loops(graph: Graph, offer: Offer) -> Graph:
             f"no plan for this loop stays within {budget_of(graph):,} bytes", where=free[0].where,
             remedy=f"allow at least {min(offer(_planned(graph, plan)).least for plan in plans):,} bytes",
         )  # fmt: skip
-    return found
+    return found[1]
 
 
 def grid(longest: int) -> list[int]:
@@ -50,25 +55,34 @@ def grid(longest: int) -> list[int]:
     return found
 
 
-def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int) -> Graph | None:
-    """Of graphs that take ever more memory, the first apart, the one that needs the least work within a budget."""
-    best: tuple[int, Graph] | None = None
-    for graph in graphs:
-        try:
-            choosing = offer(graph)
-        except MemoryBudgetError:  # what the rest leaves is too little for the loops
-            continue
-        steps = steps_of(choosing.graph.nodes)
-        if steps is None:
-            raise Undecided
-        if best is not None and steps.work >= best[0]:
-            continue
+def _alone(graph: Graph, within: Pass, offer: Offer) -> Found | None:
+    """The loops with all that the rest leaves, if that is enough for them."""
+    try:
+        planned = within(graph)
+    except MemoryBudgetError:
+        return None
+    return _work(offer(planned)), planned
+
+
+def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found | None) -> Found | None:
+    """Of graphs with ever less work and more memory, and the best so far, the one with the least work in a budget."""
+    start = 0 if best is None else bisect_right(graphs, -best[0], key=lambda graph: -_work(offer(graph)))
+    for graph in graphs[start:]:
+        choosing = offer(graph)
         if not choosing.may_fit(budget):
             break
         choice = choosing.best(budget)
-        if choice is not None and (best is None or steps.work + choice.score.again < best[0]):
-            best = steps.work + choice.score.again, graph
-    return best and best[1]
+        if choice is not None and (best is None or _work(choosing) + choice.score.again < best[0]):
+            best = _work(choosing) + choice.score.again, graph
+    return best
+
+
+def _work(choosing: Choosing) -> int:
+    """The operations of a call if everything else is kept."""
+    steps = steps_of(choosing.graph.nodes)
+    if steps is None:
+        raise Undecided
+    return steps.work
 
 
 def _is_free(node: Node) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.passes.checkpoint.tally import steps_of
 from retrograd.passes.rematerialise import work
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -70,7 +71,7 @@ def test_less_memory_costs_more_work(nets: ModuleType, k: int) -> None:
     assert len(curve.points) <= 64
     for before, after in pairwise(curve.points):
         assert before.peak_bytes > after.peak_bytes
-        assert before.work < after.work
+        assert before.work < after.work or (before is curve.points[0] and after.work == 0)
         assert after.share == after.work / curve.forward
 
 
@@ -160,6 +161,70 @@ def test_what_is_never_repeated_says_so() -> None:
     reasons = {(v.producer.split()[0], v.reason) for v in found}
     assert ("draw", "random draws and calls of the host are never repeated") in reasons
     assert ("scan", "what loops and calls give is not computed again") in reasons
+
+
+def mixed(w: Any, x: Any) -> Any:
+    """Layers, a loop, and layers again."""
+    for _ in range(3):
+        x = np.tanh(x @ w)
+    x = rg.scan(lambda c, _: (np.sin(c) * 1.01, None), x, None, 24)[0]
+    for _ in range(3):
+        x = np.tanh(x @ w)
+    return np.sum(x * x)
+
+
+MIXED = (R.normal(size=(40, 40)) / 6.0, R.normal(size=(300, 40)))
+
+
+def operations(f: Any, args: tuple[Any, ...]) -> int:
+    """Of one call, in loops as often as these run."""
+    steps = steps_of(f.graph(*args).nodes)
+    assert steps is not None
+    return steps.work
+
+
+def test_loops_and_the_rest_share_a_budget() -> None:
+    plain = rg.value_and_grad(mixed, (0, 1))
+    value, grads = plain(*MIXED)
+    curve = plain.tradeoff(*MIXED)
+    alone = [p for p in curve.points if " of " not in p.plan]
+    both = [p for p in curve.points if "Snapshots" in p.plan and " of " in p.plan]
+    assert alone[0].plan == "Everything()"
+    assert min(p.peak_bytes for p in both) < 0.8 * min(p.peak_bytes for p in alone)
+    for point in curve.points[:: max(1, len(curve.points) // 4)] + curve.points[-1:]:
+        thrifty = rg.value_and_grad(mixed, (0, 1), memory=point.peak_bytes)
+        assert thrifty.plan(*MIXED).peak_bytes <= point.peak_bytes
+        assert operations(thrifty, MIXED) - operations(plain, MIXED) <= point.work
+        found, others = thrifty(*MIXED)
+        assert found == value
+        for x, y in zip(grads, others, strict=True):
+            np.testing.assert_array_equal(x, y)
+    least = curve.points[-1].peak_bytes
+    with pytest.raises(rg.MemoryBudgetError) as caught:
+        rg.value_and_grad(mixed, (0, 1), memory=least - 1)(*MIXED)
+    assert caught.value.minimum == least
+
+
+def test_loops_and_the_rest_do_less_with_more_memory() -> None:
+    points = rg.grad(mixed).tradeoff(*MIXED).points
+    budgets = np.linspace(points[-1].peak_bytes, points[0].peak_bytes, 6).astype(int).tolist()
+    work = [operations(rg.grad(mixed, memory=budget), MIXED) for budget in budgets]
+    assert work == sorted(work, reverse=True)
+    assert work[0] > work[-1]
+
+
+@pytest.mark.parametrize("inner", [3, 12])
+def test_points_of_loops_in_loops_are_what_budgets_give(inner: int) -> None:
+    def loss(x: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            return rg.scan(lambda d, _: (np.sin(d) * c + 0.5 * d, None), c, None, inner)[0], None
+
+        return np.sum(rg.scan(body, x, None, 6)[0])
+
+    x = R.normal(size=20_000)
+    for point in rg.grad(loss).tradeoff(x).points:
+        plan = rg.grad(loss, memory=point.peak_bytes).plan(x)
+        assert plan.peak_bytes <= point.peak_bytes
 
 
 def test_functions_that_keep_nothing_have_one_point() -> None:
