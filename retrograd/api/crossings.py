@@ -50,7 +50,7 @@ def repeated(graph: Graph) -> list[Node]:
     results = set(graph.outputs)  # may be copies that are theirs alone
     return [
         node for node in halves(graph)[1]
-        if node.replica and work(node) and not any(v in results for v in node.outputs)
+        if node.replica > 0 and work(node) and not any(v in results for v in node.outputs)
     ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One operation. ``replica`` keeps a recomputation apart from its original."""
+    """One operation. ``replica`` keeps a recomputation apart from its original, which a negative one stands for."""
 
     prim: Primitive
     inputs: tuple[Value, ...]

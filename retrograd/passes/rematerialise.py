@@ -2,9 +2,10 @@
 
 A ``turn`` node divides a graph: forward before it, adjoint after it. Of the values that cross it some are kept; each
 other one is computed again, from kept ones, just before its first use after the turn, and forgotten after its last.
-Which ones are kept is found by trying: minimum cuts under several notions of what is cheap, parts of these, and lists
-by cost per byte; for few values, every subset. Each is scored by the peak of the order that results, since the least
-bytes across the turn may well have a higher peak (J. Herrmann et al., arXiv 1911.13214, survey the problem).
+Which ones are kept is found by trying: minimum cuts under several notions of what is cheap, parts of these, lists by
+cost per byte, and then a value more or less, or two; for few values, every subset. Each is scored by the peak of the
+order that results, since the least bytes across the turn may well have a higher peak (J. Herrmann et al., arXiv
+1911.13214, survey the problem).
 """
 
 from __future__ import annotations
@@ -12,24 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, pairwise
-from typing import NamedTuple
 
 from ..ir.graph import Graph, Node, Value
 from ..ops.structural.region import turn
-from .place_buffers import REUSE
+from .liveness import Liveness
+from .prune import prune
+from .recomputation import Recomputation, Score, repeatable, without_turn, work
 from .residuals import choose_residuals
 
-FEW = 12  # crossing values up to which every subset is tried
+__all__ = ["Choice", "Crossing", "peak_of_order", "turns", "without_turn", "work"]
+
+FEW = 12  # choosable values up to which every subset is tried
+CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0, False), (float("inf"), False)]
 PARTS = (2, 3, 4, 6, 8, 12, 16)  # of a cut, every k-th value
-STEPS = 48  # points on the list by cost per byte
-BETWEEN = 12  # points between two neighbouring choices
-
-
-class Score(NamedTuple):
-    """What a choice costs: the peak of memory in bytes, and the operations that are run again, in elements."""
-
-    peak: int
-    again: int
+STEPS = 32  # points on the list by cost per byte
+BETWEEN = 8  # points between two neighbouring choices
+SEARCH = 200_000  # nodes that are gone through in search of better neighbours of choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,157 +44,102 @@ def turns(graph: Graph) -> bool:
     return any(node.prim is turn for node in graph.nodes)
 
 
-def without_turn(graph: Graph) -> Graph:
-    """The graph without the node that divides it."""
-    nodes = tuple(node for node in graph.nodes if node.prim is not turn)
-    return graph if len(nodes) == len(graph.nodes) else Graph(graph.name, graph.inputs, nodes, graph.outputs)
-
-
-class Crossing:
-    """A graph with a turn: what crosses it, and what can be computed again."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
-        self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
-        self.made = {v: node for node in self.first for v in node.outputs}
-        self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
-        self.free = {v for v, node in self.made.items() if not node.inputs and not node.prim.effect}
-        held = set(graph.outputs)  # live to the end in any case
-        self.held = {v for v in self.needed if v in held}
-        self.choosable = [v for v in self.made if v not in self.free and v not in self.held]
-
-    def again(self, kept: frozenset[Value]) -> Graph:
-        """The graph that keeps these values only; what cannot be computed again from them is kept, too."""
-        copies: dict[Value, Value] = {}
-        nodes = list(self.first)
-        for node in self.second:
-            for value in node.inputs:
-                self._recompute(value, kept, copies, nodes)
-            ins = tuple(copies.get(v, v) for v in node.inputs)
-            nodes.append(Node(node.prim, ins, node.attrs, node.outputs, node.where, node.replica))
-        return Graph(self.graph.name, self.graph.inputs, tuple(nodes), self.graph.outputs)
-
-    def _recompute(self, value: Value, kept: frozenset[Value], copies: dict[Value, Value], nodes: list[Node]) -> None:
-        stack = [value]
-        while stack:
-            at = stack[-1]
-            if not self._missing(at, kept, copies):
-                stack.pop()
-                continue
-            node = self.made[at]
-            missing = [v for v in node.inputs if self._missing(v, kept, copies)]
-            if missing:
-                stack.extend(missing)
-                continue
-            outs = tuple(Value(v.aval, v.hint) for v in node.outputs)
-            ins = tuple(copies.get(v, v) for v in node.inputs)
-            nodes.append(Node(node.prim, ins, node.attrs, outs, node.where, node.replica + 1))
-            copies.update(zip(node.outputs, outs, strict=True))
-
-    def _missing(self, value: Value, kept: frozenset[Value], copies: dict[Value, Value]) -> bool:
-        if value not in self.made or not _repeatable(self.made[value]):
-            return False
-        return not any(value in there for there in (kept, copies, self.held, self.free))
-
-    def score(self, kept: frozenset[Value]) -> Score:
-        """The peak of the order that results, and what is run again."""
-        graph = self.again(kept)
-        return Score(peak_of_order(graph), sum(map(work, graph.nodes)) - sum(map(work, self.graph.nodes)))
+class Crossing(Recomputation):
+    """What may be kept across the turn of a graph."""
 
     def choices(self) -> list[Choice]:
-        """The best choices: with more memory, less is run again. The first keeps everything."""
-        best = _best(Choice(kept, self.score(kept)) for kept in dict.fromkeys(self._candidates()))
+        """The best choices: with more memory, less is run again. The first one repeats nothing."""
+        best = self._best(self._candidates())
         if len(self.choosable) <= FEW:
             return best
-        between = dict.fromkeys(k for more, less in pairwise(best) for k in self._between(more.kept, less.kept))
-        return _best([*best, *(Choice(kept, self.score(kept)) for kept in between)])
+        between = chain(*(self._between(more.kept, less.kept) for more, less in pairwise(best)))
+        return self._improved(self._best(chain((choice.kept for choice in best), between)))
+
+    def _best(self, candidates: Iterable[frozenset[Value]]) -> list[Choice]:
+        """Those of which no other one is better in both respects, the one that repeats least first."""
+        best: list[Choice] = []
+        scored = [Choice(kept, self.score(kept)) for kept in dict.fromkeys(candidates)]
+        for choice in sorted(scored, key=lambda c: (c.score.again, c.score.peak, len(c.kept))):
+            if not best or choice.score.peak < best[-1].score.peak:
+                best.append(choice)
+        return best
+
+    def _improved(self, best: list[Choice]) -> list[Choice]:
+        """The best choices and their neighbours, in turn one of each, until none is better or enough were tried."""
+        tries = SEARCH // len(self.whole.nodes)
+        beside = {choice.kept: self._neighbours(choice.kept) for choice in best}
+        while tries > 0:
+            found = [kept for choice in best for kept in (next(beside[choice.kept], None),) if kept is not None]
+            if not found:
+                break
+            tries -= len(found)
+            best = self._best([*(choice.kept for choice in best), *found])
+            for choice in best:
+                beside.setdefault(choice.kept, self._neighbours(choice.kept))
+        return best
+
+    def _neighbours(self, kept: frozenset[Value]) -> Iterator[frozenset[Value]]:
+        """Choices that differ in one value, then in two and so on, but for those that were scored."""
+        for n in range(1, len(self.choosable) + 1):
+            for values in combinations(self.choosable, n):
+                if (other := kept.symmetric_difference(values)) not in self._scores:
+                    yield other
 
     def _between(self, more: frozenset[Value], less: frozenset[Value]) -> Iterator[frozenset[Value]]:
         """The thriftier choice with ever more of what only the other one keeps, the dearest to compute first."""
-        extra = [v for v in self.made if v in more and v not in less]
-        extra.sort(key=lambda v: -work(self.made[v]) / max(v.aval.nbytes, 1))
+        extra = sorted((v for v in self.made if v in more and v not in less), key=self._price, reverse=True)
         for n in range(1, len(extra), max(1, len(extra) // BETWEEN)):
             yield less | frozenset(extra[:n])
 
     def _candidates(self) -> Iterator[frozenset[Value]]:
-        everything = frozenset(self.needed)
-        yield everything
+        yield frozenset(self.needed)
         yield frozenset()
         if len(self.choosable) <= FEW:
             for n in range(len(self.choosable) + 1):
                 yield from map(frozenset, combinations(self.choosable, n))
             return
-        for limit in (0.0, 1.0, 2.0, 6.0, float("inf")):
-            cut = self._cut(limit)
+        for limit, late in CUTS:
+            cut = self._cut(limit, late)
             yield frozenset(cut)
             for k in PARTS:
                 yield frozenset(cut[::k])
                 yield frozenset(cut[k - 1 :: k])
-        crossing = [v for v in self.needed if v not in self.free and v not in self.held]
-        cheap_first = sorted(crossing, key=lambda v: work(self.made[v]) / max(v.aval.nbytes, 1))
-        step = max(1, len(cheap_first) // STEPS)
-        for n in range(0, len(cheap_first), step):
+        crossing = self._kept(self.needed)
+        cheap_first = sorted(crossing, key=self._price)
+        for n in range(0, len(cheap_first), max(1, len(cheap_first) // STEPS)):
             yield frozenset(cheap_first[n:])
         for k in PARTS:
             yield frozenset(crossing[::k])
 
-    def _cut(self, limit: float) -> list[Value]:
-        """A minimum cut in bytes, where nodes of at most so many operations for an element may be run again."""
+    def _price(self, value: Value) -> float:
+        """What it costs not to keep a value, for each of its bytes."""
+        node = self.made[value]
+        return work(node) / max(value.aval.nbytes, 1)
 
-        def repeatable(node: Node) -> bool:
+    def _cut(self, limit: float, late: bool) -> list[Value]:
+        """A minimum cut in bytes, where nodes of at most so many operations for an element may be run again.
+
+        With ``late`` also those that the first part does not need itself.
+        """
+
+        def again(node: Node) -> bool:
             size = max(sum(v.aval.size for v in node.outputs), 1)
-            return _repeatable(node) and work(node) <= limit * 4 * size
+            return repeatable(node) and (work(node) <= limit * 4 * size or (late and self.needless(node)))
 
         def cost(value: Value) -> float:
             return 0 if value in self.held or value not in self.made else value.aval.nbytes
 
-        found = choose_residuals(self.first, self.needed, cost, repeatable)
-        return [v for v in self.made if v in found]
+        found = choose_residuals(self.first, self.needed, cost, again)
+        return self._kept(found)
 
-
-def _best(choices: Iterable[Choice]) -> list[Choice]:
-    """Those of which no other one is better in both respects, the one that repeats least first."""
-    best: list[Choice] = []
-    for choice in sorted(choices, key=lambda c: (c.score.again, c.score.peak, len(c.kept))):
-        if not best or choice.score.peak < best[-1].score.peak:
-            best.append(choice)
-    return best
-
-
-def _repeatable(node: Node) -> bool:
-    return not node.prim.effect and not node.graphs
-
-
-def work(node: Node) -> int:
-    """Elements that a node reads and writes; for a product, its multiplications and additions."""
-    if node.prim.alias is not None or not node.inputs:
-        return 0
-    if node.prim.name == "matmul":
-        return 2 * node.out.aval.size * node.inputs[0].aval.shape[-1]
-    return sum(v.aval.size for v in (*node.inputs, *node.outputs))
+    def _kept(self, values: Iterable[Value]) -> list[Value]:
+        """What is kept for these values: of a view, that of which it is one."""
+        number, root = self.liveness.number, self.liveness.root
+        roots = {root[number[v]] for v in values}
+        return [v for v in self.choosable if number[v] in roots]
 
 
 def peak_of_order(graph: Graph) -> int:
-    """The most bytes that live at once, where a result takes the place of a dying operand of its size."""
-    root: dict[Value, Value] = {}
-    last: dict[Value, int] = {}
-    for i, node in enumerate(graph.nodes):
-        for out in node.outputs:
-            root[out] = root.get(node.inputs[node.prim.alias], out) if node.prim.alias is not None else out
-        for v in node.inputs:
-            last[root.get(v, v)] = i
-    last.update((root.get(v, v), len(graph.nodes)) for v in graph.outputs)
-    owned: set[Value] = set()
-    live = peak = 0
-    for i, node in enumerate(graph.nodes):
-        made = sum(v.aval.nbytes for v in node.outputs if root[v] is v)
-        dying = {root[v] for v in node.inputs if v in root and last[root[v]] == i and root[v] in owned}
-        reused = made if node.prim.ufunc and any(v.aval.nbytes == made >= REUSE for v in dying) else 0
-        scratch = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if node.prim.scratch else 0
-        peak = max(peak, live + made - reused + scratch)
-        owned.update(v for v in node.outputs if root[v] is v)
-        live += made - sum(v.aval.nbytes for v in dying)
-        live -= sum(v.aval.nbytes for v in node.outputs if root[v] is v and v not in last)
-    return peak
-
+    """The most bytes that live at once."""
+    graph = prune(graph)
+    return Liveness(graph).peak(range(len(graph.nodes)), ())
