@@ -103,6 +103,20 @@ def test_a_host_function_gets_copies() -> None:
     assert measured(g, X) - SMALL <= predicted
 
 
+def test_every_call_of_a_host_is_kept() -> None:
+    @rg.lens(host=True)
+    def noisy(c: Any) -> Any:
+        return np.sin(c), lambda ct: ct * np.cos(c)
+
+    def f(x: Any) -> Any:
+        return np.sum(rg.fori_loop(40, lambda i, c: np.tanh(noisy(c) * c), x, memory=rg.Snapshots(2)))
+
+    g = rg.grad(f)
+    found, predicted = measured(g, X), g.plan(X).peak_bytes
+    assert predicted is not None
+    assert abs(found - predicted) <= 4 * X.nbytes + SMALL  # what the host function makes for itself
+
+
 def test_states_on_disk_that_a_function_made() -> None:
     @rg.subgraph(inline=0)
     def step(c: Any) -> Any:

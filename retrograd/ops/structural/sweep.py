@@ -130,6 +130,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
         emitter.line(f"{disk} = {emitter.opened(node, f'{OPEN}({_place(a, ins)})')}")
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
+        steps = f"range({i}, {j})" if lists else emitter.steps(i, j)
         bodies = [a["step"], a["tape"]] if tapes else [a["step"]]
         with emitter.working(*bodies), emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
             with emitter.block(f'if {action} == "save":'):
@@ -142,7 +143,7 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
                     writer.count("taped", 1)
                     writer.count("snapshots", 1)
                     step(a["tape"], writer.row(i), i)
-            with emitter.block("else:"), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
+            with emitter.block("else:"), emitter.block(f"for {s} in {steps}:"):
                 writer.count("advances", 1)
                 step(a["step"], writer.row(s))
     writer.count("taped", 1)
