@@ -13,6 +13,7 @@ from ..passes.rematerialise import turns
 from .budgets import Choosing, budget_of
 from .loop_budgets import EVERYTHING, Plan
 
+COARSE = 0.5  # from one plan to the next, the ratio of slots
 Pass = Callable[[Graph], Graph]
 Offer = Callable[[Graph], Choosing]
 Found = tuple[int, Graph]  # operations of a call, and the graph with plans that needs them
@@ -32,7 +33,7 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     lengths = [node.attrs.get("length", -1) for node in free]
     if min(lengths) < 0:
         return by_bytes
-    plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths)))]
+    plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
     try:
         alone = _alone(by_bytes, within, offer)
         found = _least_work([_planned(graph, plan) for plan in plans], offer, budget_of(graph), alone)
@@ -46,12 +47,12 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     return found[1]
 
 
-def grid(longest: int) -> list[int]:
-    """Everything, written as 0, and then ever fewer slots for that many steps, by about a quarter each."""
+def grid(longest: int, ratio: float) -> list[int]:
+    """Everything, written as 0, and then ever fewer slots for that many steps, by about this ratio."""
     found, slots = [0], longest - 1
     while slots > 0:
         found.append(slots)
-        slots = min(slots - 1, int(slots * 0.75))
+        slots = min(slots - 1, int(slots * ratio))
     return found
 
 
@@ -91,14 +92,12 @@ def _is_free(node: Node) -> bool:
     return loop and node.attrs.get("length", -1) != 0
 
 
-def _planned(graph: Graph, plan: Plan) -> Graph:
-    """The graph with a plan for the loops that have none; a budget is for those outside of others."""
+def _planned(graph: Graph, plan: Plan, *, inside: bool = False) -> Graph:
+    """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
     nodes = []
     for node in graph.nodes:
-        attrs = dict(node.attrs)
-        if plan[0] != "bytes":
-            attrs.update((name, _planned(body, plan)) for name, body in node.graphs)
-        if _is_free(node):
+        attrs = {**node.attrs, **{name: _planned(body, plan, inside=True) for name, body in node.graphs}}
+        if _is_free(node) and not (inside and plan[0] == "bytes" and node.attrs.get("length", -1) > 0):
             attrs["memory"] = plan
         nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
     return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)

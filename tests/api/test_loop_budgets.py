@@ -246,6 +246,21 @@ def test_a_gradient_with_a_budget_may_hold_a_loop_of_unknown_length(program: Fun
     assert predicted(f, U) <= 20_000_000
 
 
+@pytest.mark.parametrize("inner", [settling, numbered], ids=lambda p: p.__name__)
+def test_a_gradient_with_a_budget_may_hold_one_in_the_steps_of_a_loop(inner: Function) -> None:
+    def loss(u: Any, k: Any) -> Any:
+        def body(c: Any, _: Any) -> Any:
+            return c * 0.9 + inner(None, 9.0)(c, k) * u, None
+
+        return np.sum(rg.scan(body, u, None, 4)[0])
+
+    u = U[:200, :200]
+    f = slopes(loss, memory="13 MB")
+    assert_same_bits(f(u, K), slopes(loss)(u, K))
+    assert predicted(f, u) <= 13_000_000
+    assert measured(f, u) <= 13_000_000 + PYTHON
+
+
 def test_numbers_take_no_memory_that_a_budget_could_limit() -> None:
     halving = rg.grad(
         lambda x: rg.while_loop(lambda c: c[1] < 300, lambda c: (np.sin(c[0]), c[1] + 1.0), (x, 0.0), memory="1 kB")[0]
