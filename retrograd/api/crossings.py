@@ -47,11 +47,17 @@ def _root(value: Value, made: Mapping[Value, Node]) -> Value:
 
 def repeated(graph: Graph) -> list[Node]:
     """The nodes after the turn that run again; views and constants, which cost nothing, apart."""
+    return [node for node in _moved(graph) if node.replica > 0]
+
+
+def deferred(graph: Graph) -> list[Node]:
+    """The nodes of the forward pass that run after the turn only, views and constants apart."""
+    return [node for node in _moved(graph) if node.replica < 0]
+
+
+def _moved(graph: Graph) -> list[Node]:
     results = set(graph.outputs)  # may be copies that are theirs alone
-    return [
-        node for node in halves(graph)[1]
-        if node.replica > 0 and work(node) and not any(v in results for v in node.outputs)
-    ]  # fmt: skip
+    return [node for node in halves(graph)[1] if work(node) and not any(v in results for v in node.outputs)]
 
 
 def price(value: Value, made: Mapping[Value, Node], kept: Sequence[Value]) -> int:

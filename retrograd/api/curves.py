@@ -13,13 +13,14 @@ from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.rematerialise import turns
 from .budgets import budget_of
 from .config import config
-from .crossings import crossing, halves
+from .crossings import halves, repeated
 from .loop_budgets import with_plan
 from .paths import Derived
 from .pictures import Note, Picture, byte_unit
-from .shared_budgets import grid
+from .shared_budgets import COARSE, grid
 
 MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
+FINE = 0.75  # from one plan for loops to the next, the ratio of slots
 SHOWN = 10.0  # forward passes: what costs more is not drawn
 EVERYTHING = "Everything()"
 
@@ -29,7 +30,7 @@ class Point:
     """What is kept at one point of a curve, what that takes, and what it costs.
 
     ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
-    of all loops, how many of the values that the adjoint reads outside of them, or both. ``work`` are the operations
+    of all loops, how many values outside of them are computed again, or both. ``work`` are the operations
     that run again, and ``share`` those as a part of the forward pass: elements read and written, and for matrix
     products multiplications and additions. ``advances`` are steps of loops that run without residuals, of which
     ``recomputed`` have run before.
@@ -90,7 +91,7 @@ class Tradeoff:
         loops = any(p.advances for p in self.points)
         most = self.points[0].peak_bytes
         wide = max(len(p.plan) for p in self.points)
-        head = f"{'kept':<{wide}} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
+        head = f"{'plan':<{wide}} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
         rows = [head + (f" {'advances':>12} {'again':>12}" if loops else "")]
         for p in self.points:
             of_all = p.peak_bytes / (most or 1)
@@ -101,7 +102,7 @@ class Tradeoff:
 
 def _kept(plan: str) -> str:
     """The plan in words."""
-    return {EVERYTHING: "keeps everything"}.get(plan, f"keeps {plan}" if plan.endswith("values") else plan)
+    return {EVERYTHING: "keeps everything"}.get(plan, plan)
 
 
 def tradeoff(derived: Derived) -> Tradeoff:
@@ -154,21 +155,22 @@ def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
 
 
 def _candidates(settled: Graph) -> Iterator[_Candidate]:
-    """Each plan for all loops, with everything else kept, and with all choices of what else is kept."""
+    """Each plan for all loops, with everything else kept, and with the best choices of what else is."""
     longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
-    for slots in grid(longest):
+    coarse = grid(longest, COARSE)
+    for slots in sorted({*grid(longest, FINE), *coarse}, key=lambda slots: -slots if slots else -longest):
         plan = f"Snapshots({slots})" if slots else EVERYTHING
         choosing = config.offer(with_plan(settled, ("snapshots", slots) if slots else ("everything",)))
         steps = steps_of(choosing.graph.nodes)
         if steps is None:  # the data decide how many there are
             return
         yield _Candidate(plan, choosing.most, steps)
-        if turns(settled) and choosing.may_fit(choosing.most - choosing.most // MANY):
-            of = len(crossing(choosing.graph))
+        if slots in coarse and turns(settled) and choosing.may_fit(choosing.most - choosing.most // MANY):
             for choice in choosing.curve():
-                kept = f"{len(crossing(choosing.made(choice)))} of {of} values"
+                count = len(repeated(choosing.made(choice)))
+                rest = f"{count:,} values again" if count else "some values later"
                 more = steps.plus(Steps(0, 0, choice.score.again))
-                yield _Candidate(f"{plan}, {kept}" if longest else kept, choosing.peak(choice), more)
+                yield _Candidate(f"{plan}, {rest}" if longest else rest, choosing.peak(choice), more)
 
 
 def _lengths(graph: Graph) -> Iterator[int]:

@@ -17,7 +17,7 @@ from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
 from ..passes.rematerialise import turns, work
 from .budgets import budget_of
-from .crossings import crossing, halves, price, repeated
+from .crossings import crossing, deferred, halves, price, repeated
 from .paths import Path
 from .pictures import Note, Picture, byte_unit
 
@@ -44,7 +44,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A value that a budget does not keep: the operation that gives it again, and how many operations that takes."""
+    """A value that a budget does not keep: what computes it after the turn, and how many operations that takes."""
 
     name: str
     operation: str
@@ -61,7 +61,8 @@ class MemoryReport:
     goes on; both are None where they depend on data, as the length of a while loop does. ``advances`` are steps of
     loops that run without residuals, of which ``recomputed`` have run before. ``at_peak`` are the values that live at
     the peak: name, bytes and line. With a ``budget`` of bytes, ``again`` are the values outside of loops that are
-    computed again, ``work`` the operations for that, and ``share`` those as a part of the forward pass.
+    computed again, ``work`` the operations for that, and ``share`` those as a part of the forward pass; ``later`` are
+    values that the adjoint alone needs, and that are computed when it does.
     """
 
     name: str
@@ -73,6 +74,7 @@ class MemoryReport:
     at_peak: tuple[tuple[str, int, str], ...]
     budget: int | None = None
     again: tuple[Repeated, ...] = ()
+    later: tuple[Repeated, ...] = ()
     work: int = 0
     share: float = 0.0
 
@@ -126,6 +128,8 @@ class MemoryReport:
             lines[-1] += f", by {self.work:,} operations, {self.share:.1%} of a forward pass"
             repeated = _together(self.again, lambda v: (v.name, v.where, v.operation))
             lines += _table([_row(kind, _by(kind)) for kind in repeated])
+        if self.later:
+            lines.append(f"computed later, not again: {_total(self.later)}")
         if self.at_peak:
             lines.append("at the peak:")
             rest = self.at_peak[ROWS:]
@@ -201,6 +205,7 @@ def report(graph: Graph, path: Path) -> MemoryReport:
         () if course is None else tuple(_living(course)),
         budget_of(divided) if budgeted else None,
         tuple(map(_repeated, nodes)),
+        tuple(map(_repeated, deferred(divided) if budgeted else ())),
         cost,
         cost / max(forward.work, 1) if forward is not None else 0.0,
     )

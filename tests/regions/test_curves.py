@@ -167,7 +167,7 @@ def mixed(w: Any, x: Any) -> Any:
     """Layers, a loop, and layers again."""
     for _ in range(3):
         x = np.tanh(x @ w)
-    x = rg.scan(lambda c, _: (np.sin(c) * 1.01, None), x, None, 24)[0]
+    x = rg.scan(lambda c, _: (np.sin(c) * 1.01, None), x, None, 12)[0]
     for _ in range(3):
         x = np.tanh(x @ w)
     return np.sum(x * x)
@@ -187,11 +187,11 @@ def test_loops_and_the_rest_share_a_budget() -> None:
     plain = rg.value_and_grad(mixed, (0, 1))
     value, grads = plain(*MIXED)
     curve = plain.tradeoff(*MIXED)
-    alone = [p for p in curve.points if " of " not in p.plan]
-    both = [p for p in curve.points if "Snapshots" in p.plan and " of " in p.plan]
+    alone = [p for p in curve.points if "again" not in p.plan]
+    both = [p for p in curve.points if "Snapshots" in p.plan and "again" in p.plan]
     assert alone[0].plan == "Everything()"
     assert min(p.peak_bytes for p in both) < 0.8 * min(p.peak_bytes for p in alone)
-    for point in curve.points[:: max(1, len(curve.points) // 4)] + curve.points[-1:]:
+    for point in curve.points[:: max(1, len(curve.points) // 2)] + curve.points[-1:]:
         thrifty = rg.value_and_grad(mixed, (0, 1), memory=point.peak_bytes)
         assert thrifty.plan(*MIXED).peak_bytes <= point.peak_bytes
         assert operations(thrifty, MIXED) - operations(plain, MIXED) <= point.work
@@ -207,7 +207,7 @@ def test_loops_and_the_rest_share_a_budget() -> None:
 
 def test_loops_and_the_rest_do_less_with_more_memory() -> None:
     points = rg.grad(mixed).tradeoff(*MIXED).points
-    budgets = np.linspace(points[-1].peak_bytes, points[0].peak_bytes, 6).astype(int).tolist()
+    budgets = np.linspace(points[-1].peak_bytes, points[0].peak_bytes, 4).astype(int).tolist()
     work = [operations(rg.grad(mixed, memory=budget), MIXED) for budget in budgets]
     assert work == sorted(work, reverse=True)
     assert work[0] > work[-1]
