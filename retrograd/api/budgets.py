@@ -17,8 +17,8 @@ from ..passes.absorb import absorb
 from ..passes.place_buffers import place_buffers
 from ..passes.rematerialise import Choice, Crossing, turns
 
-FEW = 8  # of the thriftiest choices, of which one may turn out better than estimated
-NEAR = 1.2  # times a budget: estimates beyond are taken at their word
+FEW = 4  # of the thriftiest choices, of which one may turn out better than estimated
+NEAR = 1.05  # times a budget: estimates beyond are taken at their word
 
 
 def peak_of(graph: Graph, limit: float = inf) -> int:

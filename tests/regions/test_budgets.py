@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.ir import Aval, Graph, evaluate
-from retrograd.ir.builder import Builder
-from retrograd.ir.primitive import REGISTRY
-from retrograd.passes import rematerialise
-from retrograd.passes.rematerialise import Crossing, peak_of_order, without_turn
+from retrograd.ir import Graph
+from retrograd.passes.rematerialise import Crossing
 
 R = np.random.default_rng(5)
 
@@ -126,81 +123,6 @@ def turned(loss: Callable[..., Any], args: tuple[Any, ...]) -> Graph:
     """The graph of a gradient with its turn."""
     compiled = rg.value_and_grad(loss, (0, 1), memory=10**15)
     return rg.config.settled(compiled._path(args, {}).derived.graph)
-
-
-def random_turn(seed: int, n: int) -> Graph:
-    """n forward operations on arrays of different sizes, a turn, and an adjoint-like part that reads them backwards."""
-    random = np.random.default_rng(seed)
-    b = Builder()
-    sizes = {"s": (60,), "m": (60, 20), "l": (60, 20, 5)}
-    x = b.input(Aval((60,), np.dtype(float)))
-    values = [x]
-    for _ in range(n):
-        v = values[random.integers(len(values))]
-        kind = random.choice(["sin", "mul", "sum", "spread"])
-        if kind == "sum" and v.ndim > 1:
-            v = REGISTRY["sum"](v, axis=(v.ndim - 1,), keepdims=False)
-        elif kind == "spread" and v.ndim < 3:
-            shape = sizes["m" if v.ndim == 1 else "l"]
-            v = REGISTRY["copy"](REGISTRY["broadcast"](REGISTRY["reshape"](v, aval=Aval((*v.shape, 1), v.dtype)),
-                                 aval=Aval(shape, v.dtype)))  # fmt: skip
-        else:
-            others = [w for w in values if w.shape == v.shape]
-            v = REGISTRY["sin"](v) if kind != "mul" else v * others[random.integers(len(others))]
-        values.append(v)
-    b.emit(REGISTRY["turn"], (), {"budget": 1})
-    total = b.constant(0.0, Aval((), np.dtype(float), "scalar"))
-    for v in reversed(values[1:]):
-        if random.random() < 0.7:
-            part = REGISTRY["cos"](v)
-            total = total + REGISTRY["sum"](part, axis=tuple(range(v.ndim)), keepdims=False)
-    return b.graph("f", [total])
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_any_choice_computes_the_same(seed: int) -> None:
-    graph = random_turn(seed, 9)
-    x = np.random.default_rng(seed).normal(size=60)
-    expected = evaluate(without_turn(graph), [x])
-    crossing = Crossing(graph)
-    for choice in crossing.choices():
-        again = crossing.again(choice.kept)
-        assert evaluate(again, [x])[0].tobytes() == expected[0].tobytes()
-        assert peak_of_order(again) == choice.score.peak
-
-
-def worst_gaps(seeds: range, n: int, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How much more than the best subset of all the found choices compute again, at three budgets for each graph."""
-    gaps = []
-    for seed in seeds:
-        crossing = Crossing(random_turn(seed, n))
-        total = max(sum(map(rematerialise.work, crossing.graph.nodes)), 1)
-        every = [
-            crossing.score(frozenset(kept)) for k in range(len(crossing.choosable) + 1)
-            for kept in combinations(crossing.choosable, k)
-        ]  # fmt: skip
-        monkeypatch.setattr(rematerialise, "FEW", -1)
-        found = [choice.score for choice in crossing.choices()]
-        monkeypatch.undo()
-        low, high = min(s.peak for s in every), crossing.score(frozenset(crossing.needed)).peak
-        for part in (0.2, 0.5, 0.8):
-            budget = low + part * (high - low)
-            best = min(s.again for s in every if s.peak <= budget)
-            fits = [s.again for s in found if s.peak <= budget]
-            gaps.append((min(fits) + total) / (best + total) if fits else float("inf"))
-    return gaps
-
-
-def test_heuristics_are_near_the_optimum_of_small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    gaps = worst_gaps(range(20), 7, monkeypatch)
-    assert sum(gap <= 1.1 for gap in gaps) >= 0.9 * len(gaps)
-
-
-@pytest.mark.slow
-def test_small_graphs_get_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every subset is tried, that is so by construction; this is the quality of what larger graphs get."""
-    gaps = worst_gaps(range(500), 8, monkeypatch)
-    assert sum(gap <= 1.1 for gap in gaps) >= 0.9 * len(gaps)
 
 
 def test_a_budget_that_cannot_be_kept_is_an_error_before_anything_runs() -> None:
