@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ops.shape import copy
@@ -16,6 +18,8 @@ def together(forward: Graph, outs: int, back: Graph) -> Graph:
     b = Builder()
     found = inline_into(b, forward, b.inputs_like(forward.inputs))
     cts = b.inputs_like(back.inputs[len(forward.outputs) - outs :])
+    nodes = (replace(n, attrs={**n.attrs, "again": True}) if n.prim is turn else n for n in back.nodes)
+    back = Graph(back.name, back.inputs, tuple(nodes), back.outputs)
     return b.graph(forward.name, [*found[:outs], *inline_into(b, back, [*found[outs:], *cts])])
 
 

@@ -6,7 +6,7 @@ kind. It is asked for hundreds of times for one graph, so all of it is numbers i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -105,10 +105,11 @@ class Liveness:
         fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
         return Operation(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
 
-    def peak(self, order: Sequence[int], there: Sequence[bool]) -> int:
+    def peak(self, order: Sequence[int], there: Sequence[bool], staying: Iterable[int] = ()) -> int:
         """The most bytes at once where nodes run in this order.
 
-        What a node gives once more is for those of its results that are not ``there`` for nodes to come.
+        What a node gives once more is for those of its results that are not ``there`` for nodes to come. Outputs and
+        ``staying`` values live to the end.
         """
         at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
         again = len(operations) // 2
@@ -131,7 +132,7 @@ class Liveness:
                 if i >= again and not there[v - n]:
                     at[v - n] = v
             steps.append((operation, reads))
-        for v in self.outputs:
+        for v in chain(self.outputs, staying):
             last[at[v]] = len(steps)
         return self._most(steps, last)
 

@@ -34,6 +34,7 @@ class Recomputation:
         self.graph = graph
         at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
         self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
+        self.stays = bool(graph.nodes[at].attrs.get("again"))  # what is kept, for the second part may run again
         self.whole = Graph(graph.name, graph.inputs, (*self.first, *self.second), graph.outputs)
         self.made = {v: node for node in self.first for v in node.outputs}
         self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
@@ -53,6 +54,7 @@ class Recomputation:
         for v in again:
             self.found[number[v]] = False
         operands = [[number[v] for v in node.inputs] for node in nodes]
+        self.read = [[v for v in values if v in self.maker] for values in operands] * 2
         self.missable = [[v for v in values if not self.found[v]] for values in operands]
         live = {number[v] for v in self.whole.outputs}
         self.runs = [False] * len(nodes)  # what runs in the first part, whatever is kept
@@ -90,8 +92,13 @@ class Recomputation:
             there = self._there(kept)
             order = self._order(there)
             again = sum(map(self.work.__getitem__, order)) - self.total
-            self._scores[kept] = Score(self.liveness.peak(order, there), again)
+            self._scores[kept] = Score(self.liveness.peak(order, there, self._staying(order, there)), again)
         return self._scores[kept]
+
+    def _staying(self, order: list[int], there: list[bool]) -> set[int]:
+        """What the second part reads of the first, if it may run again."""
+        second = (i for i in order if i >= len(self.first)) if self.stays else ()
+        return {v for i in second for v in self.read[i] if there[v]}
 
     def needless(self, node: Node) -> bool:
         """Whether the first part can do without a node, so that running it later is no repetition."""

@@ -2,10 +2,10 @@
 
 A ``turn`` node divides a graph: forward before it, adjoint after it. Of the values that cross it some are kept; each
 other one is computed again, from kept ones, just before its first use after the turn, and forgotten after its last.
-Which ones are kept is found by trying: minimum cuts under several notions of what is cheap, parts of these, lists by
-cost per byte, and then a value more or less, or two; for few values, every subset. Each is scored by the peak of the
-order that results, since the least bytes across the turn may well have a higher peak (J. Herrmann et al., arXiv
-1911.13214, survey the problem).
+Which ones are kept is found by trying: what crosses the borders of equal parts, minimum cuts under several notions of
+what is cheap, parts of these, lists by cost per byte, and then a value more or less, or two; for few values, every
+subset. Each is scored by the peak of the order that results, since the least bytes across the turn may well have a
+higher peak (J. Herrmann et al., arXiv 1911.13214, survey the problem).
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ class Crossing(Recomputation):
             for n in range(len(self.choosable) + 1):
                 yield from map(frozenset, combinations(self.choosable, n))
             return
+        for k in PARTS:
+            yield self._at_borders(k)
         for limit, late in CUTS:
             cut = self._cut(limit, late)
             yield frozenset(cut)
@@ -110,6 +112,15 @@ class Crossing(Recomputation):
             yield frozenset(cheap_first[n:])
         for k in PARTS:
             yield frozenset(crossing[::k])
+
+    def _at_borders(self, parts: int) -> frozenset[Value]:
+        """What crosses from one to another of so many equal parts of what the first part must run."""
+        number, root = self.liveness.number, self.liveness.root
+        steps = [node for node, runs in zip(self.first, self.runs, strict=False) if runs and work(node)]
+        part = {number[v]: i * parts // len(steps) for i, node in enumerate(steps) for v in node.outputs}
+        read = ((root[number[v]], part[number[node.outputs[0]]]) for node in steps for v in node.inputs)
+        crossing = {v for v, i in read if part.get(v, i) < i}
+        return frozenset(v for v in self.choosable if number[v] in crossing)
 
     def _price(self, value: Value) -> float:
         """What it costs not to keep a value, for each of its bytes."""

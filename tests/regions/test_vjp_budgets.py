@@ -125,6 +125,19 @@ def test_the_least_is_enough_and_a_byte_less_is_not() -> None:
         rg.vjp(layers, W, X, memory=fewest - 1)
 
 
+@pytest.mark.parametrize(("depth", "states"), [(15, 9), (60, 18)])
+def test_long_chains_take_about_the_root_of_their_length(depth: int, states: int) -> None:
+    """Beside three arrays: the copied argument, the result and a cotangent. What is kept stays for further calls."""
+
+    def chain(x: Any) -> Any:
+        for _ in range(depth):
+            x = np.sin(x) * 1.1
+        return x
+
+    x = R.normal(size=20_000)
+    assert least(chain, x) <= (states + 3) * x.nbytes
+
+
 def test_the_prediction_is_what_is_measured(parts: Parts) -> None:
     def deep(x: Any, y: Any) -> Any:
         for _ in range(6):

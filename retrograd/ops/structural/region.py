@@ -170,8 +170,9 @@ region: Primitive = primitive(
     "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
 )
 
-# where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it
+# where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it; with ``again``
+# the adjoint runs any number of times, so that what it reads of the forward part stays
 turn: Primitive = primitive(
-    "turn", lambda *, budget: (), multi=True, effect=True, final=True, run=lambda evaluate, node: (),
+    "turn", lambda *, budget, again=False: (), multi=True, effect=True, final=True, run=lambda evaluate, node: (),
     emit=lambda emitter, node, ins, outs: None,
 )  # fmt: skip
