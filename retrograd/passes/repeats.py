@@ -1,7 +1,8 @@
 """Where the nodes of a graph repeat: stretches in which each node is like the one a period before it.
 
-Nodes are alike if they come from one line, do the same, to operands of the same avals; the integers in their indices
-may differ. A period is found from how far apart like nodes stand, and each stretch by one comparison of arrays.
+Nodes are alike if they come from one line, do the same, to operands of the same avals; the integers in their indices,
+and where slices begin that are as wide, may differ. A period is found from how far apart like nodes stand, and each
+stretch by one comparison of arrays.
 """
 
 from __future__ import annotations
@@ -40,13 +41,26 @@ def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
     if name == "nth":  # it only tells equal calls of a function value apart
         return None
     if name == "index":
-        return tuple([None if type(item) is int else attr_key(item) for item in value])
+        return masked(value)
     if isinstance(value, Graph):
         if value not in texts:
             texts[value] = to_text(value)
         return texts[value]
     key: Hashable = attr_key(value)
     return key
+
+
+def masked(index: tuple[Any, ...]) -> Hashable:
+    """An index without its ints, and where slices begin."""
+    return tuple([None if type(i) is int else width(i) or attr_key(i) for i in index])
+
+
+def width(item: Any) -> int:
+    """How many elements in a row a slice between two ints of one sign means; 0 for anything else in an index."""
+    if type(item) is not slice or item.step not in {None, 1}:
+        return 0
+    bounded = type(item.start) is int and type(item.stop) is int and item.start >= 0
+    return max(item.stop - item.start, 0) if bounded else 0
 
 
 def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[int, int, int]]:

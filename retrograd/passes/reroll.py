@@ -17,12 +17,12 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Arg
 from ..ir.types import Aval
 from ..ops.index import INT, gather, getitem, once
-from ..ops.shape import broadcast_to, iota, move_axis
+from ..ops.shape import broadcast_to, iota, move_axis, reshape_to
 from ..ops.structural.loops import Layout, make_scan
 from .prune import prune
-from .repeats import NODES
+from .repeats import NODES, width
 from .rows import join_rows
-from .unrolled import Finder, Loop, Places, Register, moving
+from .unrolled import Finder, Loop, Places, Register, axis_of, moving
 
 
 def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
@@ -40,9 +40,7 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     return graph, columns
 
 
-def _rolled(
-    graph: Graph, columns: Sequence[np.ndarray[Any, Any]]
-) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """The graph, whose last inputs are columns of numbers, with its loops, and those of the new graph."""
     finder = Finder(graph)
     loops = {loop.start: loop for loop in finder.loops()}
@@ -77,8 +75,8 @@ class _Target:
     def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
         """The numbers of all steps: integers that count are counted, others are an input."""
         flat = Aval(numbers.shape, numbers.dtype)
-        first, step = numbers[0].item(), (numbers[1] - numbers[0]).item()
-        if numbers.dtype == INT and (first + step * np.arange(len(numbers)) == numbers).all():
+        first, step = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
+        if flat == Aval(numbers.shape[:1], INT) and (first + step * np.arange(len(numbers)) == numbers).all():
             steps: Any = self.b.emit(iota, (), {"aval": flat})[0]
             steps = steps if step == 1 else steps * step
             counted: Symbol = steps if first == 0 else steps + first
@@ -190,24 +188,23 @@ def _write(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], arrays
     """What the copies wrote, written at once."""
     for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
         node, b = copies[0][slot], target.b
+        axis = axis_of(node.attrs["index"], counting.position)
         index = _along(node.attrs["index"], *counting, loop.copies)
         b.where = node.where
-        moved = move_axis(y, 0, _axis(node.attrs["index"], counting.position))
+        moved = move_axis(y, 0, axis)
+        if width(node.attrs["index"][counting.position]):
+            moved = reshape_to(moved, (*moved.shape[:axis], loop.copies * counting.step, *moved.shape[axis + 2 :]))
         base = target.at(node.inputs[0])
         target.env[copies[-1][slot].out] = b.emit(node.prim, (base.value, moved.value), {"index": index})[0]
 
 
 def _along(index: tuple[Any, ...], position: int, first: int, step: int, copies: int) -> tuple[Any, ...]:
-    """The index of all copies: a slice in place of the int that counts."""
+    """The index of all copies: a slice in place of the int, or of slices that follow each other."""
     stop: int | None = first + step * copies
     if stop is not None and (stop >= 0) != (first >= 0):  # it counted to the end of the axis
         stop = None
-    return (*index[:position], slice(first, stop, None if step == 1 else step), *index[position + 1 :])
-
-
-def _axis(index: tuple[Any, ...], position: int) -> int:
-    """The axis of the result that this part of the index makes."""
-    return sum(type(item) is not int for item in index[:position])
+    whole = slice(first, stop, None if step == 1 or width(index[position]) else step)
+    return (*index[:position], whole, *index[position + 1 :])
 
 
 def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int) -> tuple[Any, ...]:
@@ -217,15 +214,20 @@ def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int)
 
 
 def _laid_out(target: _Target, node: Node, places: Places) -> Symbol:
-    """What the copies read, along a first axis: a slice, or gathered where the index begins with its ints."""
+    """What the copies read, along a first axis: a slice, or gathered where the index begins with what differs."""
     index, x = node.attrs["index"], target.at(node.inputs[0])
     target.b.where = node.where
     counting = moving(index, places)
     if counting is not None:
-        part = getitem(x, index=_along(index, *counting, len(places[counting.position])))
-        return move_axis(part, _axis(index, counting.position), 0)
+        axis, copies = axis_of(index, counting.position), len(places[counting.position])
+        part = getitem(x, index=_along(index, *counting, copies))
+        if width(index[counting.position]):
+            part = reshape_to(part, (*part.shape[:axis], copies, counting.step, *part.shape[axis + 1 :]))
+        return move_axis(part, axis, 0)
     ints = [column % x.shape[k] for k, column in places.items()]
-    unique = len(set(zip(*ints, strict=True))) == len(ints[0])
+    if width(index[0]):
+        ints = [ints[0][:, None] + np.arange(width(index[0]))]
+    unique = len(set(zip(*(column.flat for column in ints), strict=True))) == ints[0].size
     columns = [target.numbers(column) for column in ints]
     gathered: Symbol = gather(x, *columns, index=_with_operands(index, places, 1), **once(unique))
     return gathered

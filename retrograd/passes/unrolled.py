@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir.builder import attr_key
 from ..ir.graph import Graph, Node, Value
 from ..ops.index import additem, getitem, setitem
-from .repeats import COPIES, kinds_of, stretches
+from .contiguous import contiguous
+from .repeats import COPIES, kinds_of, masked, stretches, width
 
 REACH = 4  # copies back that a carry may come from
 GATHERED = 1 << 20  # bytes that may be gathered from an array, if they are more than
@@ -37,18 +37,18 @@ def is_read(graph: Graph, node: Node) -> bool:
     """Whether a node reads an input at known places: one node stands for all such reads, so it belongs to no copy."""
     if node.prim is not getitem or len(node.inputs) != 1 or node.inputs[0] in graph.producer:
         return False
-    return any(type(item) is int for item in node.attrs["index"])
+    return any(type(item) is int or width(item) for item in node.attrs["index"])
 
 
 class Refused(Exception):  # noqa: N818 - a signal, not an error
     """This stretch stays as it is."""
 
 
-Places = dict[int, np.ndarray[Any, Any]]  # the ints in an index that differ from copy to copy, by position
+Places = dict[int, np.ndarray[Any, Any]]  # ints or beginnings of slices that differ from copy to copy, by position
 
 
 class Moving(NamedTuple):
-    """A position in an index at which an int counts up or down: its first value and its step."""
+    """A position in an index at which an int, or where a slice begins, counts: its first value and its step."""
 
     position: int
     first: int
@@ -56,12 +56,12 @@ class Moving(NamedTuple):
 
 
 def moving(index: tuple[Any, ...], places: Places) -> Moving | None:
-    """The only position at which the ints differ, if they count up or down there."""
+    """The only position at which indices differ, if ints count up or down there, or slices follow each other."""
     if len(places) != 1:
         return None
     ((position, ints),) = places.items()
     step = ints[1] - ints[0]
-    if (np.diff(ints) != step).any() or ints.min() < 0 <= ints.max():
+    if (np.diff(ints) != step).any() or ints.min() < 0 <= ints.max() or width(index[position]) not in {0, step}:
         return None
     return Moving(position, int(ints[0]), int(step))
 
@@ -161,12 +161,13 @@ class Finder:
             loop.reads[slot] = places
             return
         counting = moving(node.attrs["index"], places) if places else None
-        if counting and node.prim in (setitem, additem) and self._writes_one(loop, copies):
+        if counting and node.prim in (setitem, additem) and self._writes_one(loop, copies, places):
             loop.sources[slot, 1] = self._source(loop, slot, [c.inputs[1] for c in copies], anywhere)
             loop.writes[slot] = counting
             return
         if places:
-            if not anywhere or node.prim not in (getitem, setitem, additem) or node.inputs[0].aval.nbytes > SMALL:
+            small = node.prim in (getitem, setitem, additem) and node.inputs[0].aval.nbytes <= SMALL
+            if not (anywhere and small) or any(width(node.attrs["index"][k]) for k in places):
                 raise Refused
             loop.places[slot] = places
         for i in range(len(node.inputs)):
@@ -180,7 +181,7 @@ class Finder:
         array = first.inputs[0]
         if any(n is None or n.prim is not getitem or n.inputs != (array,) for n in reads):
             return False
-        if is_number(self.producer(array)) or not self._is_before(loop, array):
+        if is_number(self.producer(array)) or not self._is_before(loop, array) or _cut_off(first, first.out, places):
             return False
         if moving(first.attrs["index"], places) is not None:
             return True
@@ -189,13 +190,15 @@ class Finder:
 
     def _has_rows(self, array: Value, index: tuple[Any, ...]) -> bool:
         """Whether the parts lie in memory as they do in a gathered array: what is computed of them keeps its bits."""
-        leading = max(k for k, item in enumerate(index) if type(item) is int) + 1
-        rows = all(type(item) is int for item in index[:leading]) and all(i == slice(None) for i in index[leading:])
-        return rows and array not in self.graph.producer
+        leading = sum(type(item) is int for item in index) or 1
+        rows = all(type(item) is int or width(item) for item in index[:leading])
+        return rows and all(item == slice(None) for item in index[leading:]) and array in contiguous(self.graph)
 
-    def _writes_one(self, loop: Loop, copies: Sequence[Node]) -> bool:
+    def _writes_one(self, loop: Loop, copies: Sequence[Node], places: Places) -> bool:
         """Whether copies write into one array that is there when the loop begins, of which only the end is read."""
         if not self._is_before(loop, copies[0].inputs[0]) or any(len(c.inputs) != 2 for c in copies):
+            return False
+        if _cut_off(copies[0], copies[0].inputs[1], places):
             return False
         return all(
             after.inputs[0] is before.out and self.graph.uses[before.out] == [after] and before.out not in self.results
@@ -248,7 +251,7 @@ class Finder:
         """Parts of one array that is there when the loop begins, wherever they were read."""
         reads = [self.producer(v) for v in values]
         nodes = [n for n in reads if n is not None and n.prim is getitem]
-        if len(nodes) < len(reads) or any(_fixed(n.attrs["index"]) != _fixed(nodes[0].attrs["index"]) for n in nodes):
+        if len(nodes) < len(reads) or any(masked(n.attrs["index"]) != masked(nodes[0].attrs["index"]) for n in nodes):
             return None
         places = _places(nodes)
         if not places or not self._reads_one(loop, nodes, places, anywhere):
@@ -279,16 +282,28 @@ class Finder:
                         continue
                     if value.aval.kind == "python" or (value.aval.kind == "array" and not value.aval.shape):
                         raise Refused
+                    if k < loop.copies - 1 and value not in contiguous(self.graph):  # collecting copies it
+                        raise Refused
                     (loop.final if k == loop.copies - 1 else loop.collected)[slot, out] = None
 
 
-def _fixed(index: tuple[Any, ...]) -> Any:
-    """An index without its ints, as in ``kinds_of``."""
-    return tuple([None if type(item) is int else attr_key(item) for item in index])
+def _cut_off(node: Node, part: Value, places: Places) -> bool:
+    """Whether a slice that differs from copy to copy goes beyond the end of the array."""
+    index = node.attrs["index"]
+    return any(width(index[k]) not in {0, part.aval.shape[axis_of(index, k)]} for k in places if width(index[k]))
+
+
+def axis_of(index: tuple[Any, ...], position: int) -> int:
+    """The axis of the result that this part of the index makes."""
+    return sum(type(item) is not int for item in index[:position])
 
 
 def _places(copies: Sequence[Node]) -> Places:
-    """The ints that differ in the indices of nodes; nodes without an index have none."""
-    index = copies[0].attrs.get("index", ())
-    found = {k: [c.attrs["index"][k] for c in copies] for k, item in enumerate(index) if type(item) is int}
+    """Where the indices of nodes differ, which are equal when masked; nodes without an index have none."""
+    found: dict[int, list[int]] = {}
+    for k, item in enumerate(copies[0].attrs.get("index", ())):
+        if type(item) is int:
+            found[k] = [c.attrs["index"][k] for c in copies]
+        elif width(item):
+            found[k] = [c.attrs["index"][k].start for c in copies]
     return {k: np.array(ints) for k, ints in found.items() if min(ints) != max(ints)}

@@ -284,6 +284,30 @@ def joined_states(x):
     return np.concatenate(states), np.array(norms), np.stack(states), np.sum(np.array(states), axis=1)
 
 
+def batches(w, x, y):
+    for k in range(0, len(x), 4):
+        part = x[k : k + 4]
+        w = w - 0.05 * (np.tanh(part @ w) - y[k : k + 4]) @ part
+    return w
+
+
+def filled_in_parts(x, m):
+    out, total = np.zeros(4 * T), m[:, :4] * 0.5
+    added = m * 0.25
+    for k in range(0, 4 * T, 4):
+        out[k : k + 4] = x[k : k + 4] * np.sum(total) + np.sin(x[k])
+        total = np.tanh(total * 0.5 + m[:, k : k + 4])
+        added[:, k : k + 4] += total
+    return out, added, total
+
+
+def windows(x, kernel):
+    out = np.zeros(T)
+    for t in range(T):
+        out[t] = np.sum(x[t : t + 3] * kernel) * np.sin(x[t])
+    return out
+
+
 R = np.random.default_rng(7)
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (recurrent, (R.normal(size=(3, 3)), R.normal(size=(3, 2)), R.normal(size=(T, 2)), R.normal(size=3)), 12),
@@ -319,6 +343,9 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (a_long_lag, (R.normal(size=T),), 130),
     (halves_of_a_table, (R.normal(size=T),), 90),
     (joined_states, (R.normal(size=3),), 30),
+    (batches, (R.normal(size=3), R.normal(size=(4 * T, 3)), R.normal(size=4 * T)), 30),
+    (filled_in_parts, (R.normal(size=4 * T), R.normal(size=(2, 4 * T))), 40),
+    (windows, (R.normal(size=T + 2), R.normal(size=3)), 20),
 ]
 every_program = pytest.mark.parametrize(("program", "args", "most"), PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 
@@ -417,6 +444,38 @@ def test_large_states_are_not_overwritten(n: int) -> None:
         e[i] = h
         numeric = (np.sum(f(x + e) ** 2) - np.sum(f(x - e) ** 2)) / (2 * h)
         np.testing.assert_allclose(g[i], numeric, rtol=1e-5, atol=1e-6)
+
+
+def transposed_states(x):
+    for _ in range(2 * T):
+        x = np.sin(x.T * 1.1) * 0.9 + 0.1 * x
+        yield x.T * 0.5
+
+
+def strided_views(x):
+    for _ in range(2 * T):
+        x = np.sin(x * 1.1) * 0.9 + 0.1
+        yield x[::2, ::2]
+
+
+def reversed_views(x):
+    for _ in range(2 * T):
+        x = np.sin(x * 1.1) * 0.9 + 0.1
+        yield x[0, ::-1]
+
+
+@pytest.mark.parametrize("n", [4, 8, 12])
+@pytest.mark.parametrize("states", [transposed_states, strided_views, reversed_views])
+def test_collected_states_keep_their_layout_in_memory(states: Callable[[Any], Any], n: int) -> None:
+    """Sums and products of another layout differ in the last bits."""
+
+    def program(x, w):
+        kept = list(states(x))
+        return sum(y @ w[: y.shape[-1]] for y in kept[::3]), sum(np.sum(y) for y in kept[::7])
+
+    x, w = R.normal(size=(n, n)), R.normal(size=n)
+    with rg.config(exact=True):
+        np.testing.assert_equal(rg.jit(program)(x, w), program(x, w))
 
 
 @pytest.mark.slow
