@@ -187,9 +187,8 @@ def spread(points: Sequence[Any], count: int) -> list[Any]:
     return [points[k] for k in dict.fromkeys(int(np.argmin(np.abs(peaks - w))) for w in wanted)]
 
 
-def run(case: Case, points: Sequence[Any], repetitions: int) -> list[Run]:
-    """Each point with its budget; they all give the same bits. The time is the least of some interleaved calls."""
-    gradients = [rg.grad(case.loss, memory=point.peak_bytes) for point in points]
+def run(case: Case, points: Sequence[Any], gradients: Sequence[Any], repetitions: int) -> list[Run]:
+    """Each point's gradient; they all give the same bits. The time is the least of some interleaved calls."""
     if len({bits(gradient(*case.args)) for gradient in gradients}) != 1:
         raise AssertionError("two budgets give two gradients")
     seconds = [float("inf")] * len(points)
@@ -260,12 +259,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     text, curves = [], {}
     for case in cases(options.quick):
-        gradient = rg.grad(case.loss)
-        curve = gradient.tradeoff(*case.args)
-        found = run(case, spread(curve.points, options.points), 1 if options.quick else 5)
+        curve = rg.grad(case.loss).tradeoff(*case.args)
+        points = spread(curve.points, options.points)
+        gradients = [rg.grad(case.loss, memory=point.peak_bytes) for point in points]
+        found = run(case, points, gradients, 1 if options.quick else 3)
         print(f"{case.title}\n{table(found)}\n")
-        middle = rg.grad(case.loss, memory=curve.points[len(curve.points) // 2].peak_bytes)
-        text.append(f"{case.title}\n\n{curve}\n\n{table(found)}\n\n{middle.plan(*case.args)}\n")
+        middle = gradients[len(gradients) // 2].plan(*case.args)
+        text.append(f"{case.title}\n\n{curve}\n\n{table(found)}\n\n{middle}\n")
         curves[case.title] = (curve.points, found)
     (options.out / "memory_curves.txt").write_text("\n\n".join(text), encoding="utf-8")
     picture(options.out / "memory_curves.png", curves)
