@@ -161,18 +161,19 @@ def test_large_states_take_what_is_predicted_and_no_more_than_the_budget(program
 
 @known
 def test_the_least_budget_of_the_error_is_enough_and_a_byte_less_is_not(program: Function) -> None:
+    u = U[:200, :200]
     with pytest.raises(rg.MemoryBudgetError) as caught:
-        slopes(program(1000, 7))(U, K)
+        slopes(program(1000, 5))(u, K)
     least = caught.value.minimum
     assert least is not None
-    assert measured(slopes(program(least, 7)), U) <= least + PYTHON
+    assert measured(slopes(program(least, 5)), u) <= least + PYTHON
     with pytest.raises(rg.MemoryBudgetError) as caught:
-        slopes(program(least - 1, 7))(U, K)
+        slopes(program(least - 1, 5))(u, K)
     assert caught.value.minimum == least
 
 
 PLANS = [
-    *(rg.Snapshots(c) for c in (1, 2, 3, 8, 20, 39)),
+    *(rg.Snapshots(c) for c in (1, 2, 8, 39)),
     rg.Log(),
     rg.Log("ctz"),
     rg.Periodic(),
@@ -185,7 +186,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("program", [scanned, counted, shifted], ids=lambda p: p.__name__)
 def test_what_a_prediction_leaves_out_takes_no_more_memory(program: Function, plan: Any) -> None:
-    for n, side in ((2, 20), (7, 100), (40, 20), (40, 100), (200, 20)):
+    for n, side in ((7, 100), (40, 100), (200, 20)):
         graph = slopes(program(plan, n)).graph(U[:side, :side], K)
         assert peak_of(graph) == course_of(place_buffers(absorb(graph))).peak
 
@@ -204,7 +205,7 @@ def test_ten_thousand_steps_are_predicted_like_all_their_steps() -> None:
 @pytest.mark.parametrize("budget", [16_000_000, pytest.param(40_000_000, marks=pytest.mark.slow)])
 def test_a_loop_of_unknown_length_stays_within_its_budget_at_every_length(program: Function, budget: int) -> None:
     peaks = []
-    for n in (0.0, 1.0, 60.0):
+    for n in (0.0, 50.0):
         f = slopes(program(budget, n))
         peaks.append(measured(f, U))
         assert predicted(f, U) <= budget
@@ -238,12 +239,13 @@ def test_with_more_memory_a_loop_of_unknown_length_repeats_fewer_steps(program: 
 
 @late
 def test_a_gradient_with_a_budget_may_hold_a_loop_of_unknown_length(program: Function) -> None:
-    f = slopes(program(None), memory="20 MB")
+    u = U[:200, :200]
+    f = slopes(program(None), memory="5 MB")
     with rg.debug_counters() as counters:
-        assert_same_bits(f(U, K), slopes(program(None))(U, K))
+        assert_same_bits(f(u, K), slopes(program(None))(u, K))
     assert counters.advances > 40
-    assert measured(f, U) <= 20_000_000 + PYTHON
-    assert predicted(f, U) <= 20_000_000
+    assert measured(f, u) <= 5_000_000 + PYTHON
+    assert predicted(f, u) <= 5_000_000
 
 
 @pytest.mark.parametrize("inner", [settling, numbered], ids=lambda p: p.__name__)
