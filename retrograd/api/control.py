@@ -65,10 +65,15 @@ def scan(
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
     recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0)
     spec = recorded.out_spec
-    if recorded.statics or spec.type is not tuple or len(children(spec)) != 2:
+    if spec.type is not tuple or len(children(spec)) != 2:
         raise CarryError(
             f"the body returns {results_named(recorded)}, not a pair (carry, y)", where=user_site()[0],
             remedy="return carry, y",
+        )  # fmt: skip
+    if recorded.statics:
+        raise CarryError(
+            f"the body returns {results_named(recorded)}, which no array can hold", where=user_site()[0],
+            remedy="return only arrays and numbers, and None where there is nothing",
         )  # fmt: skip
     check_carry(recorded, start, children(spec)[0])
     k = len(start.carry)
