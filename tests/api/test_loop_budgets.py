@@ -161,7 +161,7 @@ def test_large_states_take_what_is_predicted_and_no_more_than_the_budget(program
 
 @known
 def test_the_least_budget_of_the_error_is_enough_and_a_byte_less_is_not(program: Function) -> None:
-    u = U[:200, :200]
+    u = U[:200, :200].copy()
     with pytest.raises(rg.MemoryBudgetError) as caught:
         slopes(program(1000, 5))(u, K)
     least = caught.value.minimum
@@ -239,7 +239,7 @@ def test_with_more_memory_a_loop_of_unknown_length_repeats_fewer_steps(program: 
 
 @late
 def test_a_gradient_with_a_budget_may_hold_a_loop_of_unknown_length(program: Function) -> None:
-    u = U[:200, :200]
+    u = U[:200, :200].copy()
     f = slopes(program(None), memory="5 MB")
     with rg.debug_counters() as counters:
         assert_same_bits(f(u, K), slopes(program(None))(u, K))
@@ -256,7 +256,7 @@ def test_a_gradient_with_a_budget_may_hold_one_in_the_steps_of_a_loop(inner: Fun
 
         return np.sum(rg.scan(body, u, None, 4)[0])
 
-    u = U[:200, :200]
+    u = U[:200, :200].copy()
     f = slopes(loss, memory="13 MB")
     assert_same_bits(f(u, K), slopes(loss)(u, K))
     assert predicted(f, u) <= 13_000_000
