@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..ir.graph import Graph, Node, Value
+from ..ops.structural.host import repeats
 from ..ops.structural.region import turn
 from .liveness import Liveness
 from .prune import prune
@@ -136,8 +137,8 @@ class Recomputation:
 
 
 def repeatable(node: Node) -> bool:
-    """Whether a node may run twice."""
-    return not node.prim.effect and not node.graphs
+    """Whether a node may run twice; those with graphs inside, such as loops, are not."""
+    return repeats(node) and not node.graphs
 
 
 def work(node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import peak_of
+from retrograd.api.budgets import Choosing, peak_of, within_budget
 from retrograd.api.config import Config
-from retrograd.ir import Graph
+from retrograd.ir import Aval, Graph
+from retrograd.ir.builder import Builder
+from retrograd.ir.primitive import REGISTRY
+from retrograd.ops.structural.host import Host, host
 from retrograd.passes.apart import in_turn
-from retrograd.passes.rematerialise import work
+from retrograd.passes.rematerialise import Crossing, work
 from retrograd.runtime.executable import Executable
 from tests.regions.mixed import arguments, mixed
 
@@ -28,6 +32,12 @@ CT = R.normal(size=(300, 40))
 def layers(w: Any, x: Any) -> Any:
     for i in range(6):
         x = np.tanh(x @ w[i]) + np.sin(x) * 0.1
+    return x
+
+
+def waves(x: Any, depth: int = 15) -> Any:
+    for _ in range(depth):
+        x = np.sin(x) * 1.1
     return x
 
 
@@ -128,14 +138,8 @@ def test_the_least_is_enough_and_a_byte_less_is_not() -> None:
 @pytest.mark.parametrize(("depth", "states"), [(15, 9), (60, 18)])
 def test_long_chains_take_about_the_root_of_their_length(depth: int, states: int) -> None:
     """Beside three arrays: the copied argument, the result and a cotangent. What is kept stays for further calls."""
-
-    def chain(x: Any) -> Any:
-        for _ in range(depth):
-            x = np.sin(x) * 1.1
-        return x
-
     x = R.normal(size=20_000)
-    assert least(chain, x) <= (states + 3) * x.nbytes
+    assert least(lambda x: waves(x, depth), x) <= (states + 3) * x.nbytes
 
 
 def test_the_prediction_is_what_is_measured(parts: Parts) -> None:
@@ -186,6 +190,37 @@ def test_results_may_be_changed_and_views_are_no_trap() -> None:
         for part in out:
             part[:] = 7.0
         assert pullback(ct)[0].tobytes() == expected
+
+
+def test_estimates_count_what_stays_for_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the copies of arguments, they are the peaks of the code."""
+    x = R.normal(size=20_000)
+    settings = importlib.import_module("retrograd.api.config")
+    found: list[Choosing] = []
+
+    def spy(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
+        found.append(Choosing(graph, finish))
+        return within_budget(graph, finish)
+
+    monkeypatch.setattr(settings, "within_budget", spy)
+    least(waves, x)
+    choices = found[0].choices
+    assert len(choices) > 5
+    for choice in choices:
+        assert found[0].peak(choice) == pytest.approx(choice.score.peak + x.nbytes, rel=0.01)
+
+
+def test_host_calls_are_no_choice() -> None:
+    sine = Host(lambda x: [np.sin(x)], [Aval((100,), np.dtype(float))])
+    b = Builder()
+    x = b.input(sine.avals[0])
+    y = b.emit(host, [REGISTRY["cos"](x).value], {"name": sine})[0]
+    z = REGISTRY["sin"](y)
+    b.emit(REGISTRY["turn"], (), {"budget": 1})
+    crossing = Crossing(b.graph("f", [y * z]))
+    assert z.value in crossing.choosable
+    assert y.value not in crossing.choosable
+    assert sum(node.prim is host for node in crossing.again(frozenset()).nodes) == 1
 
 
 def stepped(x: Any, memory: Any = None) -> Any:
