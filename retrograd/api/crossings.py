@@ -25,9 +25,17 @@ def halves(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:
     return graph.nodes[:at], graph.nodes[at + 1 :]
 
 
+def sides(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:
+    """The same, but that what is computed at once beyond the turn, instead of before, counts as before."""
+    first, second = halves(graph)
+    adjoint = (i for i, node in enumerate(second) if node.replica >= 0 and (node.inputs or node.effect))
+    at = next(adjoint, len(second))
+    return (*first, *second[:at]), second[at:]
+
+
 def crossing(graph: Graph) -> list[Crossed]:
     """What is kept across the turn, in the order in which it is made: for views, what they are views of."""
-    first, second = halves(graph)
+    first, second = sides(graph)
     made = {v: node for node in first for v in node.outputs}
     readers: dict[Value, Node] = {}
     for node in second:
@@ -51,13 +59,13 @@ def repeated(graph: Graph) -> list[Node]:
 
 
 def deferred(graph: Graph) -> list[Node]:
-    """The nodes of the forward pass that run after the turn only, views and constants apart."""
+    """The nodes of the forward pass that run amid the adjoint only, views and constants apart."""
     return [node for node in _moved(graph) if node.replica < 0]
 
 
 def _moved(graph: Graph) -> list[Node]:
     results = set(graph.outputs)  # may be copies that are theirs alone
-    return [node for node in halves(graph)[1] if work(node) and not any(v in results for v in node.outputs)]
+    return [node for node in sides(graph)[1] if work(node) and not any(v in results for v in node.outputs)]
 
 
 def price(value: Value, made: Mapping[Value, Node], kept: Sequence[Value]) -> int:

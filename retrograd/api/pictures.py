@@ -76,17 +76,19 @@ class Picture:
             _text(18, TOP + high / 2, self.y, "middle", f'transform="rotate(-90 18 {TOP + high / 2})"'),
             *self._curve([place(*point) for point in self.points], floor),
         ]
-        for note in self.notes:
-            x, y = place(note.x, note.y)
-            left = note.x > end_x / 2
-            parts.append(_text(x + (-6 if left else 6), y - 8, note.text, "end" if left else "start"))
         if self.limit is not None:
             value, words = self.limit
             x, y = place(value, value)
             way = f"M{x:.1f} {TOP - 6} V{floor}" if self.dots else f"M{LEFT} {y:.1f} H{WIDTH - RIGHT}"
-            at, anchor = ((x, TOP - 12), "middle") if self.dots else ((LEFT + 4, y - 6), "start")
+            x, y, side = (x, TOP - 12, "middle") if self.dots else (LEFT + 4, y - 6, "start")
             parts.append(f'<path d="{way}" stroke="{LIMIT}" stroke-dasharray="5 4"/>')
-            parts.append(_text(at[0], at[1], words, anchor, f'fill="{LIMIT}"'))
+            parts.append(_text(x, y, words, side, f'fill="{LIMIT}"'))
+        for note in self.notes:
+            x, y = place(note.x, note.y)
+            left = note.x > end_x / 2
+            x, side = (x - 6, "end") if left else (x + 6, "start")
+            for paper in ('stroke="white" stroke-width="5"', ""):  # to be readable on a line, too
+                parts.append(_text(x, y - 8, note.text, side, paper))
         return "\n".join([*parts, "</svg>", ""])
 
     def _curve(self, places: Sequence[tuple[float, float]], floor: float) -> list[str]:
@@ -112,9 +114,6 @@ class Picture:
         if not self.dots:
             axes.fill_between(xs, ys, color=LINE, alpha=0.12, linewidth=0)
         beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
-        for note in self.notes:
-            left = note.x > end_x / 2
-            axes.annotate(note.text, (note.x, note.y), (-5 if left else 5, 6), ha="right" if left else "left", **beside)
         if self.limit is not None:
             value, words = self.limit
             (axes.axvline if self.dots else axes.axhline)(value, color=LIMIT, linestyle="--", linewidth=1.2)
@@ -123,6 +122,11 @@ class Picture:
             else:
                 where, kind, at, side = (0.0, value), ("axes fraction", "data"), (4, 4), "left"
             axes.annotate(words, where, at, xycoords=kind, ha=side, color=LIMIT, **beside)
+        for note in self.notes:
+            left = note.x > end_x / 2
+            at, side = (-5 if left else 5, 6), "right" if left else "left"
+            paper = {"facecolor": "white", "linewidth": 0, "pad": 1}
+            axes.annotate(note.text, (note.x, note.y), at, ha=side, bbox=paper, **beside)
         axes.set_title(self.title, loc="left", pad=20)
         axes.set(xlabel=self.x, xlim=(0, end_x), xticks=ticks(end_x))
         axes.set(ylabel=self.y, ylim=(0, end_y), yticks=ticks(end_y))

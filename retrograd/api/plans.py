@@ -17,7 +17,7 @@ from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
 from ..passes.rematerialise import turns, work
 from .budgets import budget_of
-from .crossings import crossing, deferred, halves, price, repeated
+from .crossings import crossing, deferred, halves, price, repeated, sides
 from .paths import Path
 from .pictures import Note, Picture, byte_unit
 
@@ -243,7 +243,7 @@ def _repeated(node: Node) -> Repeated:
 def _crossing(divided: Graph) -> Iterator[Saved]:
     """What the adjoint of a gradient with a budget finds kept, but for what loops keep for it."""
     found = crossing(divided)
-    made = {v: node for node in halves(divided)[0] for v in node.outputs}
+    made = {v: node for node in sides(divided)[0] for v in node.outputs}
     kept = [c.value for c in found]
     results = set(divided.outputs)
     for value, producer, reader in found:

@@ -135,6 +135,17 @@ def test_what_is_kept_and_what_runs_again_make_the_whole_forward_pass() -> None:
     assert sum(map(work, graph.nodes)) - sum(map(work, plain.nodes)) == thrifty.work
 
 
+def test_most_of_the_peak_is_what_is_kept(nets: ModuleType) -> None:
+    """Also where only gradients are asked for, so that no value has to be computed before the turn."""
+    case = nets.perceptron(12, 32, 512)
+    points = rg.grad(case.loss).tradeoff(*case.args).points
+    for point in points[1], points[len(points) // 2]:
+        plan = rg.grad(case.loss, memory=point.peak_bytes).plan(*case.args)
+        assert 0.7 * plan.peak_bytes <= sum(v.bytes for v in plan.saved) <= plan.peak_bytes
+        assert plan.later  # the slopes of tanh
+        assert "computed later, not again: " in str(plan)
+
+
 def test_a_kept_value_costs_what_computing_it_again_takes() -> None:
     def loss(x: Any, w: Any) -> Any:
         a = x @ w
