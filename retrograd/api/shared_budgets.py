@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ..codegen.numpy.meter import Undecided
 from ..errors import MemoryBudgetError
@@ -34,17 +35,23 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     if min(lengths) < 0:
         return by_bytes
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
+    graphs = [_planned(graph, plan) for plan in plans]
     try:
-        alone = _alone(by_bytes, within, offer)
-        found = _least_work([_planned(graph, plan) for plan in plans], offer, budget_of(graph), alone)
+        found = _alone(by_bytes, within, offer)
+        with suppress(Undecided):  # where the data decide how much work a plan is
+            found = _least_work(graphs, offer, budget_of(graph), found)
+        if found is not None:
+            return found[1]
+        thriftiest = min(graphs, key=lambda planned: offer(planned).least)
     except Undecided:
         return by_bytes  # of which the loops' own pass says what is wrong
-    if found is None:
+    least = offer(thriftiest).least
+    if least > budget_of(graph):
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget_of(graph):,} bytes", where=free[0].where,
-            remedy=f"allow at least {min(offer(_planned(graph, plan)).least for plan in plans):,} bytes",
+            remedy=f"allow at least {least:,} bytes",
         )  # fmt: skip
-    return found[1]
+    return thriftiest  # of small states, a schedule may take more than all residuals
 
 
 def grid(longest: int, ratio: float) -> list[int]:

@@ -216,6 +216,25 @@ def budgets_are_kept(seed: int, folder: Path) -> None:
             assert case.measured(g) <= 1.01 * budget + SMALL, (budget, case.about)
 
 
+def the_least_budget_is_enough(seed: int, folder: Path) -> None:
+    case = Case(seed, folder, (3, 2100))
+
+    def pulled(f: Any, memory: int | None) -> Any:
+        out, pull = rg.vjp(f, *case.args, memory=memory)
+        return out, pull(1.0), pull(1.0)
+
+    def of_pullback(budget: int | None) -> Any:
+        return lambda *_: pulled(case.plain(), budget)
+
+    def of_gradient(budget: int | None) -> Any:
+        return rg.value_and_grad(case.plain(), EVERY, memory=budget)
+
+    for budgeted in (of_pullback, of_gradient):
+        least = least_budget(case, budgeted)
+        if least is not None:
+            assert bits(case.warm(budgeted(least))[0]) == bits(case.warm(budgeted(None))[0]), (least, case.about)
+
+
 def derivatives_are_those_of_plain_python(seed: int, folder: Path) -> None:
     case = Case(seed, folder, (3,), kind="smooth")
     ours, plain = case.planned(), case.program.of(PLAIN, case.none, [plain_region] * case.program.regions)
@@ -236,7 +255,10 @@ def derivatives_are_those_of_plain_python(seed: int, folder: Path) -> None:
         assert min(abs(d - slope) for d in differences) <= 1e-4 * (1 + abs(slope)), case.about
 
 
-LAWS = (every_mode_has_the_same_bits, peaks_are_what_is_said, budgets_are_kept, derivatives_are_those_of_plain_python)
+LAWS = (
+    every_mode_has_the_same_bits, peaks_are_what_is_said, budgets_are_kept, the_least_budget_is_enough,
+    derivatives_are_those_of_plain_python,
+)  # fmt: skip
 
 
 @quick
@@ -258,6 +280,11 @@ def test_peaks_are_what_is_said(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_budgets_are_kept(seed: int, tmp_path: Path) -> None:
     budgets_are_kept(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 21, 26])  # in the last two, small states and loops of unknown length matter
+def test_the_least_budget_is_enough(seed: int, tmp_path: Path) -> None:
+    the_least_budget_is_enough(seed, tmp_path)
 
 
 @quick
