@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning"),
     pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"),
 ]
-quick = pytest.mark.parametrize("seed", range(10))
+quick = pytest.mark.parametrize("seed", range(5))
 slow = pytest.mark.parametrize("seed", range(1000, 2000))
 
 
@@ -277,12 +277,12 @@ def test_peaks_are_what_is_said(seed: int, tmp_path: Path) -> None:
     peaks_are_what_is_said(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_budgets_are_kept(seed: int, tmp_path: Path) -> None:
     budgets_are_kept(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 21, 26])  # in the last two, small states and loops of unknown length matter
+@pytest.mark.parametrize("seed", [21, pytest.param(26, marks=pytest.mark.slow)])  # small states; steps unknown
 def test_the_least_budget_is_enough(seed: int, tmp_path: Path) -> None:
     the_least_budget_is_enough(seed, tmp_path)
 
