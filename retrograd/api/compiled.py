@@ -25,6 +25,7 @@ from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.bindings import Bindings
 from ..tracer.captures import following_captures
+from ..tracer.generators import rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
@@ -200,12 +201,15 @@ class Compiled:
         """Called while another function is traced: the graph goes into that trace."""
         trace = enclosing()
         assert trace is not None
-        call = self.take(args, kwargs)
+        call, rewind = self.take(args, kwargs), rewinding(trace)
         recorded, derived = self._recorded_once(call)
+        rewind()  # the graph draws what its recording drew
         try:
             results = _examples(trace, derived.graph, call, recorded)
         except Miss:  # its decisions were those for other values
+            rewind()
             recorded, derived = self.record(call)
+            rewind()
             results = _examples(trace, derived.graph, call, recorded)
         trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
         operands = [*call.values(), *recorded.captures]

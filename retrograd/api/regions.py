@@ -11,7 +11,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ops.structural.region import Policy, make_region, named
 from ..passes.inline import inline_into
-from ..passes.paths import guards_alone, without_guards
+from ..passes.paths import asked_first
 from ..tracer.array import Tracer, apply
 from ..tracer.record import Place
 from ..tracer.tree import map_leaves
@@ -81,9 +81,10 @@ class Region(Compiled):
 
 def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol]) -> list[Symbol]:
     """The region; what Python decided in it is asked before it, where another path can be followed."""
-    inline_into(b, guards_alone(graph), operands)
+    questions, rest = asked_first(graph)
+    known = inline_into(b, questions, operands)
     b.where = user_site()[0]
-    return make_region(b, without_guards(graph), operands, policy)
+    return make_region(b, rest, [*operands, *known], policy)
 
 
 def checkpoint(

@@ -36,9 +36,28 @@ def without_guards(graph: Graph) -> Graph:
     return graph.once("without guards", lambda: prune(Graph(graph.name, graph.inputs, nodes, graph.outputs)))
 
 
-def guards_alone(graph: Graph) -> Graph:
-    """The guards of a graph and what they ask, without results."""
-    return prune(Graph(graph.name, graph.inputs, tuple(n for n in graph.nodes if not _acts(n)), ()))
+def asked_first(graph: Graph) -> tuple[Graph, Graph]:
+    """The guards of a graph and what they ask, and the rest of it.
+
+    Draws and calls of the host that must come before the last guard are of the first graph: their results are its
+    results, and further inputs of the other one.
+    """
+    asked: set[Value] = set()
+    early: dict[Node, None] = {}
+    found = False
+    for node in reversed(graph.nodes):
+        if node.prim is guard or not asked.isdisjoint(node.outputs):
+            asked.update(node.inputs)
+            found = found or _acts(node)
+        if found and _acts(node):
+            early[node] = None
+    first = tuple(n for n in graph.nodes if n in early or not _acts(n))
+    rest = tuple(n for n in graph.nodes if n not in early and n.prim is not guard)
+    known = tuple(v for node in reversed(early) for v in node.outputs)
+    return (
+        prune(Graph(graph.name, graph.inputs, first, known)),
+        prune(Graph(graph.name, (*graph.inputs, *known), rest, graph.outputs)),
+    )
 
 
 def _acts(node: Node) -> bool:

@@ -48,6 +48,20 @@ def example_of(trace: Trace, generator: Any) -> Any:
     return known[id(generator)][1]
 
 
+def rewinding(trace: Trace) -> Callable[[], None]:
+    """What sets the copies that are drawn from back to where they are now, also those that are met later."""
+    while trace.parent is not None:
+        trace = trace.parent
+    known = _examples.setdefault(trace, {})
+    before = {key: state_of(example) for key, (_, example) in known.items()}
+
+    def rewind() -> None:
+        for key, (generator, example) in known.items():
+            restore(example, before[key] if key in before else state_of(generator))
+
+    return rewind
+
+
 def capture_generator(trace: Trace, generator: Any, name: str | None = None) -> Symbol:
     """A generator as a trailing input of a trace."""
     found = trace.captures.get(id(generator))

@@ -128,6 +128,31 @@ def test_regions_that_decide_go_every_way() -> None:
         assert bits([g(x)]) == bits([h(x)])
 
 
+RNG = np.random.default_rng(0)
+
+
+def tossed(x: Any) -> Any:
+    scale = RNG.normal()
+    y = np.sin(x) * scale
+    if RNG.normal() > 0:
+        y = y * np.exp(x)
+    return y + RNG.normal() * x * y
+
+
+@pytest.mark.parametrize("inner", [rg.checkpoint, rg.jit, rg.subgraph], ids=["checkpoint", "jit", "subgraph"])
+@pytest.mark.parametrize("outer", [rg.jit, rg.grad], ids=["jit", "grad"])
+def test_decisions_about_draws_go_every_way_in_the_stream_of_numpy(inner: Any, outer: Any) -> None:
+    """They are asked before the region is entered, with the draws up to them."""
+    whole = outer(lambda x: inner(tossed)(x) + 2.0 * x)
+    plain = outer(lambda x: tossed(x) + 2.0 * x)
+    found = []
+    for f in (plain, whole):
+        RNG.bit_generator.state = np.random.default_rng(1).bit_generator.state
+        found.append([float(f(0.1 * k)) for k in range(12)])
+        assert f.cache_info().misses == 1
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
+
+
 def test_regions_close_over_traced_values() -> None:
     def f(w: Any, x: Any) -> Any:
         @rg.checkpoint
