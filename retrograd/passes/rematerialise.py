@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, zip_longest
 
 from ..ir.graph import Graph, Node, Value
 from ..ops.structural.region import turn
@@ -26,8 +26,8 @@ __all__ = ["Choice", "Crossing", "peak_of_order", "turns", "without_turn", "work
 FEW = 12  # choosable values up to which every subset is tried
 CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0, False), (float("inf"), False)]
 PARTS = (2, 3, 4, 6, 8, 12, 16)  # of a cut, every k-th value
-STEPS = 32  # points on the list by cost per byte
-BETWEEN = 8  # points between two neighbouring choices
+STEPS = 24  # points on the list by cost per byte
+BETWEEN = 6  # points between two neighbouring choices
 SEARCH = 200_000  # nodes that are gone through in search of better neighbours of choices
 
 
@@ -79,9 +79,14 @@ class Crossing(Recomputation):
         return best
 
     def _neighbours(self, kept: frozenset[Value]) -> Iterator[frozenset[Value]]:
-        """Choices that differ in one value, then in two and so on, but for those that were scored."""
-        for n in range(1, len(self.choosable) + 1):
-            for values in combinations(self.choosable, n):
+        """Choices that differ in one value, then in two and so on, but for those that were scored.
+
+        All values come in their order, in turn with those whose keeping saves least.
+        """
+        cheap_first = sorted((v for v in self.choosable if v in kept), key=self._price)
+        order = dict.fromkeys(v for pair in zip_longest(cheap_first, self.choosable) for v in pair if v is not None)
+        for n in range(1, len(order) + 1):
+            for values in combinations(order, n):
                 if (other := kept.symmetric_difference(values)) not in self._scores:
                     yield other
 
@@ -104,7 +109,6 @@ class Crossing(Recomputation):
             cut = self._cut(limit, late)
             yield frozenset(cut)
             for k in PARTS:
-                yield frozenset(cut[::k])
                 yield frozenset(cut[k - 1 :: k])
         crossing = self._kept(self.needed)
         cheap_first = sorted(crossing, key=self._price)
@@ -116,7 +120,7 @@ class Crossing(Recomputation):
     def _at_borders(self, parts: int) -> frozenset[Value]:
         """What crosses from one to another of so many equal parts of what the first part must run."""
         number, root = self.liveness.number, self.liveness.root
-        steps = [node for node, runs in zip(self.first, self.runs, strict=False) if runs and work(node)]
+        steps = [node for node, runs in zip(self.first, self.runs, strict=False) if runs and node.outputs and work(node)]
         part = {number[v]: i * parts // len(steps) for i, node in enumerate(steps) for v in node.outputs}
         read = ((root[number[v]], part[number[node.outputs[0]]]) for node in steps for v in node.inputs)
         crossing = {v for v, i in read if part.get(v, i) < i}
@@ -124,8 +128,7 @@ class Crossing(Recomputation):
 
     def _price(self, value: Value) -> float:
         """What it costs not to keep a value, for each of its bytes."""
-        node = self.made[value]
-        return work(node) / max(value.aval.nbytes, 1)
+        return self.work[self.maker[self.liveness.number[value]]] / max(value.aval.nbytes, 1)
 
     def _cut(self, limit: float, late: bool) -> list[Value]:
         """A minimum cut in bytes, where nodes of at most so many operations for an element may be run again.
