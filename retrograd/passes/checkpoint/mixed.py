@@ -55,21 +55,26 @@ def mixed(n: int, slots: int, tape: int = 1) -> Iterator[Step]:
     """A schedule with the least number of forward steps."""
     mixed_steps(n, slots, tape)
     choice = _table(n, slots, tape)[1]
-    todo: list[tuple[Step | int, int, int]] = [(0, n, slots)]
+    todo: list[tuple[Step | int, int, int, bool]] = [(0, n, slots, False)]
     while todo:
-        at, k, s = todo.pop()
+        at, k, s, kept = todo.pop()
         if isinstance(at, tuple):
             yield at
         elif k == 1:
             yield ("back", at, at + 1)
         elif k > 1 and choice[s, k] == 0:
             yield ("tape", at, at + 1)
-            todo += [(("reverse", at, at + 1), 0, 0), (at + 1, k - 1, s - tape)]
+            todo += [(("reverse", at, at + 1), 0, 0, False), (at + 1, k - 1, s - tape, False)]
         elif k > 1:
             far = int(choice[s, k])
-            yield ("save", at, at)
+            if not kept:
+                yield ("save", at, at)
             yield ("advance", at, at + far)
-            todo += [(at, far, s), (("drop", at, at), 0, 0), (("load", at, at), 0, 0), (at + far, k - far, s - 1)]
+            stays = far > 1 and choice[s, far] > 0  # as the rest begins from this state, too
+            todo.append((at, far, s, stays))
+            if not stays:
+                todo.append((("drop", at, at), 0, 0, False))
+            todo += [(("load", at, at), 0, 0, False), (at + far, k - far, s - 1, False)]
 
 
 @placer()
