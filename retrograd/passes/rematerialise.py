@@ -120,7 +120,8 @@ class Crossing(Recomputation):
     def _at_borders(self, parts: int) -> frozenset[Value]:
         """What crosses from one to another of so many equal parts of what the first part must run."""
         number, root = self.liveness.number, self.liveness.root
-        steps = [node for node, runs in zip(self.first, self.runs, strict=False) if runs and node.outputs and work(node)]
+        first = zip(self.first, self.runs, strict=False)
+        steps = [node for node, runs in first if runs and node.outputs and work(node)]
         part = {number[v]: i * parts // len(steps) for i, node in enumerate(steps) for v in node.outputs}
         read = ((root[number[v]], part[number[node.outputs[0]]]) for node in steps for v in node.inputs)
         crossing = {v for v, i in read if part.get(v, i) < i}
