@@ -114,10 +114,14 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for item in tree for leaf in leaves(item)] if isinstance(tree, (list, tuple)) else [tree]
 
 
-def chain(x: Any) -> Any:
-    for _ in range(30):
+def chain_of(n: int, x: Any) -> Any:
+    for _ in range(n):
         x = np.sin(x) * x
-    return np.sum(x)
+    return x
+
+
+def chain(x: Any) -> Any:
+    return np.sum(chain_of(30, x))
 
 
 def test_what_is_kept_and_what_runs_again_make_the_whole_forward_pass() -> None:
@@ -245,6 +249,20 @@ def test_functions_that_keep_nothing_have_one_point() -> None:
     assert curve.points[0].peak_bytes == rg.jit(lambda x: np.sum(np.sin(x) @ x)).plan(x).peak_bytes
     looped = rg.jit(lambda x: rg.scan(lambda c, _: (np.sin(c), None), x, None, 9)[0]).tradeoff(x)
     assert [p.plan for p in looped.points] == ["Everything()"]
+
+
+def test_decisions_of_python_choose_a_curve() -> None:
+    def loss(x: Any) -> Any:
+        y = chain_of(10, x)
+        return np.sum(y * y) if np.sum(x) > 0 else np.sum(chain_of(10, np.cos(y)))
+
+    x = np.abs(R.normal(size=5000))
+    short, long = rg.grad(loss).tradeoff(x), rg.grad(loss).tradeoff(x - 3.0)
+    assert long.forward > 1.5 * short.forward
+    for curve, at in ((short, x), (long, x - 3.0)):
+        plan = rg.grad(loss, memory=curve.points[-1].peak_bytes).plan(at)
+        assert plan.peak_bytes <= curve.points[-1].peak_bytes
+        assert plan.work == curve.points[-1].work > 0
 
 
 def test_memory_that_depends_on_data_has_no_curve() -> None:
