@@ -25,7 +25,7 @@ from ..runtime.executable import Executable
 from ..tracer.array import shadow_of
 from ..tracer.bindings import Bindings
 from ..tracer.captures import following_captures
-from ..tracer.generators import rewinding
+from ..tracer.generators import GENERATORS, example_of, rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
@@ -201,15 +201,14 @@ class Compiled:
         """Called while another function is traced: the graph goes into that trace."""
         trace = enclosing()
         assert trace is not None
-        call, rewind = self.take(args, kwargs), rewinding(trace)
+        call = self.take(args, kwargs)
         recorded, derived = self._recorded_once(call)
-        rewind()  # the graph draws what its recording drew
+        rewind = rewinding(trace)
         try:
             results = _examples(trace, derived.graph, call, recorded)
         except Miss:  # its decisions were those for other values
             rewind()
             recorded, derived = self.record(call)
-            rewind()
             results = _examples(trace, derived.graph, call, recorded)
         trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
         operands = [*call.values(), *recorded.captures]
@@ -306,12 +305,11 @@ class Composed(Compiled):
 
 
 def _examples(trace: Trace, graph: Graph, call: Call, recorded: Recorded) -> Sequence[Any]:
-    values = _shadows(call, recorded)
+    captured = [  # a recording may be used again in another trace, which has examples of generators of its own
+        example_of(trace, c.payload) if isinstance(c.payload, GENERATORS) else c.shadow for c in recorded.captures
+    ]
+    values = [*map(shadow_of, call.values()), *captured]
     return examples(trace, lambda: evaluate(graph, values), graph.out_avals)
-
-
-def _shadows(call: Call, recorded: Recorded) -> list[Any]:
-    return [shadow_of(x) for x in call.values()] + [c.shadow for c in recorded.captures]
 
 
 def rolled(recorded: Recorded) -> Recorded:

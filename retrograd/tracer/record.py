@@ -16,7 +16,7 @@ from ..ops.structural.applied import marks
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
 from .foreign import translated
-from .generators import GENERATORS, capture_generator
+from .generators import GENERATORS, capture_generator, rewinding
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
 from .trace import CURRENT, Capture, Trace, owner, traceable
@@ -51,9 +51,11 @@ def record(
 ) -> Recorded:  # fmt: skip
     """Run ``function`` on one tracer per example; examples are copied first, and never changed.
 
-    With ``gathers``, operations on values of enclosing traces alone are recorded here too, not there.
+    With ``gathers``, operations on values of enclosing traces alone are recorded here too, not there. In an enclosing
+    trace generators are set back: there the graph is run on the examples, and draws what was drawn here.
     """
     parent = CURRENT.get()
+    rewind = None if parent is None else rewinding(parent)
     trace = Trace(name, parent, concrete, max_nodes)
     trace.gathers = gathers
     with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
@@ -80,6 +82,8 @@ def record(
                 shadows.append(shadow_of(leaf))
             else:
                 statics[i] = leaf
+    if rewind is not None:
+        rewind()
     graph = trace.finish(inputs, outputs)
     captures, bindings = tuple(trace.captures.values()), tuple(trace.bindings)
     return Recorded(graph, out_spec, captures, tuple(shadows), statics, trace.tainted, bindings)

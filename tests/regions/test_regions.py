@@ -139,11 +139,23 @@ def tossed(x: Any) -> Any:
     return y + RNG.normal() * x * y
 
 
-@pytest.mark.parametrize("inner", [rg.checkpoint, rg.jit, rg.subgraph], ids=["checkpoint", "jit", "subgraph"])
+INSIDE: dict[str, Callable[[Any], Any]] = {
+    "checkpoint": rg.checkpoint(tossed),
+    "jit": rg.jit(tossed),
+    "subgraph": rg.subgraph(tossed),
+    "value": lambda x: rg.value_and_grad(tossed)(x)[0],
+    "vjp": lambda x: rg.vjp(tossed, x)[0],
+    "jvp": lambda x: rg.jvp(tossed, (x,), (1.0,))[0],
+    "linearize": lambda x: rg.linearize(tossed, x)[0],
+    "callcc": lambda x: rg.callcc(lambda k: tossed(x)),
+}
+
+
+@pytest.mark.parametrize("inner", INSIDE.values(), ids=INSIDE)
 @pytest.mark.parametrize("outer", [rg.jit, rg.grad], ids=["jit", "grad"])
 def test_decisions_about_draws_go_every_way_in_the_stream_of_numpy(inner: Any, outer: Any) -> None:
     """They are asked before the region is entered, with the draws up to them."""
-    whole = outer(lambda x: inner(tossed)(x) + 2.0 * x)
+    whole = outer(lambda x: inner(x) + 2.0 * x)
     plain = outer(lambda x: tossed(x) + 2.0 * x)
     found = []
     for f in (plain, whole):
