@@ -172,7 +172,10 @@ class Compiled:
         call = self.prepare(call)
         name = getattr(self.function, "__name__", "function")
         with unhurried:
-            made = record(run, name, self.examples(call), call.hints, max_nodes=config.max_nodes)
+            made = record(
+                run, name, self.examples(call), call.hints, max_nodes=config.max_nodes,
+                gathers=CURRENT.get() is not None,  # what happens in the function stays there
+            )  # fmt: skip
         recorded = rolled(made)
         if CURRENT.get() is None:
             self._bindings.add(recorded.bindings)

@@ -19,6 +19,7 @@ from ..ops.complex import imag, real, set_imag, set_real
 from ..ops.diagonals import diagonal, set_diagonal
 from ..ops.index import getitem, setitem, shifted, whole
 from ..ops.shape import inverse, permute, reshape, reshape_to
+from ..ops.structural.region import named
 from .trace import CURRENT, Trace, unsupported
 from .where import user_site
 
@@ -79,6 +80,8 @@ def _climb(t: Tracer, symbol: Symbol) -> Symbol:
             return symbol
         around: Symbol = setitem(_before_write(t.parent), symbol, *rest, index=shifted(attrs["index"], 1))
         return around
+    if prim is named:
+        return symbol
     if prim is diagonal:
         return set_diagonal(_before_write(t.parent), symbol, attrs["offset"])
     if prim is reshape:

@@ -128,6 +128,34 @@ def test_regions_that_decide_go_every_way() -> None:
         assert bits([g(x)]) == bits([h(x)])
 
 
+@pytest.mark.parametrize("wrap", [rg.jit, rg.checkpoint, rg.subgraph], ids=["jit", "checkpoint", "subgraph"])
+def test_what_is_computed_from_closed_over_values_alone_may_be_written(wrap: Any) -> None:
+    def inside(w: Any, s: Any, wrap: Callable[..., Any]) -> Any:
+        def inner(s: Any) -> Any:
+            v, t = w.copy(), w * 1.5
+            v[0] = s
+            t += s
+            return np.sum(v * v) * s + np.sum(v * t)
+
+        return wrap(inner)(s)
+
+    found = rg.grad(inside, (0, 1))(np.arange(3.0), 2.0, wrap)
+    expected = rg.grad(inside, (0, 1))(np.arange(3.0), 2.0, lambda f: f)
+    assert bits(found) == bits(expected)
+
+
+def test_a_named_value_is_the_value_itself() -> None:
+    def f(x: Any) -> Any:
+        y = 2.0 * x
+        z = rg.name(y, "z")
+        z[0] = 5.0 * x[1]
+        return np.sum(y * y) + np.sum(z)
+
+    x = np.arange(3.0)
+    assert float(rg.jit(f)(x)) == float(f(x))
+    np.testing.assert_array_equal(rg.grad(f)(x), [0.0, 65.0, 18.0])
+
+
 RNG = np.random.default_rng(0)
 
 
