@@ -18,7 +18,7 @@ from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
 from .api.lens import lens
 from .api.lens_laws import check_lens
-from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
+from .api.memory.options import Everything, Log, Periodic, Snapshots, Tiered
 from .api.points import jvp, linear_transpose, linearize, vjp
 from .api.primitive import primitive
 from .api.regions import checkpoint, name, policies

@@ -20,7 +20,7 @@ from ..tracer.record import Recorded
 from ..tracer.tree import children, prefix_leaves
 from ..tracer.where import user_site
 from .compiled import Compiled, form_of, results_of
-from .paths import Derived
+from .derived import Derived
 from .signature import Call
 
 

@@ -31,10 +31,11 @@ from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
 from ..tracer.where import user_site
 from .config import OVERRIDES, config
-from .curves import Tradeoff, tradeoff
+from .derived import Derived, Path
 from .examples import examples
-from .paths import Derived, Path, Paths
-from .plans import MemoryReport, report
+from .memory.curves import Tradeoff, tradeoff
+from .memory.reports import MemoryReport, report
+from .paths import Paths
 from .signature import Call, take_apart
 from .staleness import check_captures
 

@@ -28,9 +28,9 @@ from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
 from ..tracer.where import warn
-from .budgets import Choosing, within_budget
-from .loop_budgets import within_budgets
-from .shared_budgets import budgets_for_loops
+from .memory.budgets import Choosing, within_budget
+from .memory.loops import within_budgets
+from .memory.shared import budgets_for_loops
 
 
 class Settings(NamedTuple):

@@ -33,7 +33,7 @@ from .bodies import (
     typed,
 )
 from .compiled import Compiled
-from .memory import MemoryPlan, plan_of
+from .memory.options import MemoryPlan, plan_of
 
 
 def scan(

@@ -17,9 +17,9 @@ from ..tracer.record import Recorded
 from ..tracer.tree import children
 from ..tracer.where import user_site, warn
 from .compiled import Compiled, assembler, form_of
+from .derived import Derived
 from .functions.observed import FunctionCall, Observation, Observed, checked_form, observe, take_functions
-from .memory import bytes_of
-from .paths import Derived
+from .memory.options import bytes_of
 from .signature import Argnums, Call, Wanted, wanted
 
 

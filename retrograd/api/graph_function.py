@@ -26,7 +26,7 @@ from ..tracer.tree import Spec, flatten_like
 from ..tracer.where import user_site
 from .config import config
 from .examples import examples
-from .loop_budgets import with_default
+from .memory.loops import with_default
 from .nans import DERIVATIVE, FUNCTION, inspect
 
 

@@ -14,7 +14,7 @@ from ..ir.graph import Graph, Node
 from .config import config
 
 if TYPE_CHECKING:
-    from .paths import Path
+    from .derived import Path
 
 FUNCTION, DERIVATIVE = "the function", "the derivative"
 

@@ -22,7 +22,7 @@ from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
 from .graph_function import GraphFunction, leaf_avals, linearized_at, members, with_own_arrays
-from .memory import MemoryPlan, plan_of
+from .memory.options import MemoryPlan, plan_of
 from .signature import Call, Wanted, take_apart, wanted
 
 

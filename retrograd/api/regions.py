@@ -17,7 +17,7 @@ from ..tracer.record import Place
 from ..tracer.tree import map_leaves
 from ..tracer.where import user_site
 from .compiled import Compiled
-from .memory import bytes_of
+from .memory.options import bytes_of
 
 
 class Policies:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import peak_of
+from retrograd.api.memory.budgets import peak_of
 from retrograd.codegen.numpy.footprint import course_of
 from retrograd.passes.absorb import absorb
 from retrograd.passes.checkpoint.binomial import binomial_advances

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import peak_of
-from retrograd.api.loop_budgets import most_slots
-from retrograd.api.memory import bytes_of
+from retrograd.api.memory.budgets import peak_of
+from retrograd.api.memory.loops import most_slots
+from retrograd.api.memory.options import bytes_of
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.runtime import available
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import Choosing, peak_of, within_budget
+from retrograd.api.memory.budgets import Choosing, peak_of, within_budget
 from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.budgets import Choosing, peak_of, within_budget
 from retrograd.api.config import Config
+from retrograd.api.memory.budgets import Choosing, peak_of, within_budget
 from retrograd.ir import Aval, Graph
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
@@ -235,7 +235,7 @@ def test_loops_without_plans_get_the_budget(parts: Parts) -> None:
     assert fewest < 12 * x.nbytes
     for budget in (fewest, 2 * fewest, "1 GB"):
         out, pullback = rg.vjp(stepped, x, memory=budget)
-        assert parts.peak() <= rg.api.memory.bytes_of(budget)
+        assert parts.peak() <= rg.api.memory.options.bytes_of(budget)
         for _ in range(2):
             assert bits([out, pullback(x)[0]]) == expected
         x_then = x.copy()

@@ -13,7 +13,7 @@ from ...passes.simplify import simplify
 from ...tracer.record import Recorded
 from ...tracer.tree import children
 from ..compiled import Compiled
-from ..paths import Derived
+from ..derived import Derived
 from ..signature import Call
 from .closures import Fn, Template
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from ..codegen.numpy.meter import Undecided
-from ..errors import MemoryBudgetError
-from ..ir.graph import Graph, Node
-from ..passes.checkpoint.sweeps import limited
+from ...codegen.numpy.meter import Undecided
+from ...errors import MemoryBudgetError
+from ...ir.graph import Graph, Node
+from ...passes.checkpoint.sweeps import limited
 from .budgets import peak_of, undecided
 
 Plan = tuple[Any, ...]

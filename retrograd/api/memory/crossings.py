@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..ir.graph import Graph, Node, Value
-from ..ir.layouts import copies
-from ..ops.structural.region import turn
-from ..passes.rematerialise import work
+from ...ir.graph import Graph, Node, Value
+from ...ir.layouts import copies
+from ...ops.structural.region import turn
+from ...passes.rematerialise import work
 
 
 class Crossed(NamedTuple):

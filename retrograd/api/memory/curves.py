@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.numpy.meter import Undecided
-from ..ir.graph import Graph
-from ..passes.checkpoint.sweeps import limited
-from ..passes.checkpoint.tally import Steps, steps_of
-from ..passes.rematerialise import turns
+from ...codegen.numpy.meter import Undecided
+from ...ir.graph import Graph
+from ...passes.checkpoint.sweeps import limited
+from ...passes.checkpoint.tally import Steps, steps_of
+from ...passes.rematerialise import turns
+from ..config import config
+from ..derived import Derived
 from .budgets import budget_of
-from .config import config
 from .crossings import halves, repeated
-from .loop_budgets import with_plan
-from .paths import Derived
+from .loops import with_plan
 from .pictures import Note, Picture, byte_unit
-from .shared_budgets import COARSE, grid
+from .shared import COARSE, grid
 
 MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
 FINE = 0.75  # from one plan for loops to the next, the ratio of slots

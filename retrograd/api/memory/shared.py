@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ..codegen.numpy.meter import Undecided
-from ..errors import MemoryBudgetError
-from ..ir.graph import Graph, Node
-from ..passes.checkpoint.tally import steps_of
-from ..passes.rematerialise import turns
+from ...codegen.numpy.meter import Undecided
+from ...errors import MemoryBudgetError
+from ...ir.graph import Graph, Node
+from ...passes.checkpoint.tally import steps_of
+from ...passes.rematerialise import turns
 from .budgets import Choosing, budget_of
-from .loop_budgets import EVERYTHING, Plan
+from .loops import EVERYTHING, Plan
 
 COARSE = 0.5  # from one plan to the next, the ratio of slots
 Pass = Callable[[Graph], Graph]

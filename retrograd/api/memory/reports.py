@@ -6,19 +6,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from ..codegen.numpy.footprint import Course, course_of
-from ..codegen.numpy.meter import Undecided
-from ..ir.graph import Graph, Node, Value
-from ..ir.types import Where
-from ..ops.structural.call import call
-from ..passes.absorb import absorb
-from ..passes.checkpoint.tally import steps_of
-from ..passes.linearize import Linearized
-from ..passes.place_buffers import place_buffers
-from ..passes.rematerialise import turns, work
+from ...codegen.numpy.footprint import Course, course_of
+from ...codegen.numpy.meter import Undecided
+from ...ir.graph import Graph, Node, Value
+from ...ir.types import Where
+from ...ops.structural.call import call
+from ...passes.absorb import absorb
+from ...passes.checkpoint.tally import steps_of
+from ...passes.linearize import Linearized
+from ...passes.place_buffers import place_buffers
+from ...passes.rematerialise import turns, work
+from ..derived import Path
 from .budgets import budget_of
 from .crossings import crossing, deferred, halves, price, repeated, sides
-from .paths import Path
 from .pictures import Note, Picture, byte_unit
 
 SAMPLES, COLUMNS = 400, 72

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import OptionError, SnapshotError
-from ..runtime.available import available_bytes
-from ..tracer.where import user_site
+from ...errors import OptionError, SnapshotError
+from ...runtime.available import available_bytes
+from ...tracer.where import user_site
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)

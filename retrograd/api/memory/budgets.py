@@ -7,15 +7,15 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 
-from ..codegen.numpy.footprint import peak_bytes
-from ..codegen.numpy.meter import Undecided
-from ..errors import MemoryBudgetError, OptionError
-from ..ir.graph import Graph, Value
-from ..ir.types import Where
-from ..ops.structural.region import turn
-from ..passes.absorb import absorb
-from ..passes.place_buffers import place_buffers
-from ..passes.rematerialise import Choice, Crossing, turns
+from ...codegen.numpy.footprint import peak_bytes
+from ...codegen.numpy.meter import Undecided
+from ...errors import MemoryBudgetError, OptionError
+from ...ir.graph import Graph, Value
+from ...ir.types import Where
+from ...ops.structural.region import turn
+from ...passes.absorb import absorb
+from ...passes.place_buffers import place_buffers
+from ...passes.rematerialise import Choice, Crossing, turns
 
 FEW = 4  # of the thriftiest choices, of which one may turn out better than estimated
 NEAR = 1.05  # times a budget: estimates beyond are taken at their word
