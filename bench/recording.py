@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import tracemalloc
 from collections.abc import Sequence
 from statistics import median
@@ -110,15 +111,20 @@ class Taken(NamedTuple):
 
 def taken(program: Program) -> Taken:
     """One measurement, from a cold start."""
+    gc.collect()  # what the one before has left
     start = perf_counter()
     graph = recording(program).graph
     recorded = perf_counter()
     with paused:  # so does it here
         folded, _ = reroll(simplify(graph))
     ended = perf_counter()
+    before, after = len(graph.nodes), len(folded.nodes)
+    del graph, folded
+    gc.collect()
+    again = perf_counter()
     rg.jit(program.function)(*program.arguments)
-    first = perf_counter() - ended
-    return Taken(len(graph.nodes), len(folded.nodes), recorded - start, ended - recorded, first)
+    first = perf_counter() - again
+    return Taken(before, after, recorded - start, ended - recorded, first)
 
 
 def row(name: str, found: Sequence[Taken]) -> list[str]:
