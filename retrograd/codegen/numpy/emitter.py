@@ -87,6 +87,7 @@ class Emitter:
         self.name: dict[Value, str] = {}
         self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
         self.at_work: set[Value] = set()
+        self.unmade: set[Value] = set()  # values that have a name, but that no statement makes
         self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # both, for bodies that repeat
         self.lines: list[Line] = []
         self.depth = 1
@@ -291,7 +292,8 @@ class Emitter:
         return not all(self._literal_here(user, k, made) for user, k in _uses(graph, const.out))
 
     def _free(self, values: Sequence[Value]) -> None:
-        names = dict.fromkeys(self.name[v] for v in values if v in self.name and v not in self.at_work)
+        made = [v for v in values if v in self.name and v not in self.at_work and v not in self.unmade]
+        names = dict.fromkeys(self.name[v] for v in made)
         if names:
             self.line(f"del {', '.join(names)}")
 

@@ -88,6 +88,8 @@ def _steps_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> No
     graph = emitter.plan.order
     if value in graph.outputs or not all(goes_over(user, value) for user in graph.uses.get(value, ())):
         emitter.line(f"{outs[0]} = {node.prim.render(node, ins)}")
+    else:
+        emitter.unmade.add(value)
 
 
 def goes_over(loop: Node, value: Value) -> bool:
