@@ -18,12 +18,13 @@ from ..passes.apart import apart, in_turn, together
 from ..passes.checkpoint.across import across
 from ..passes.checkpoint.sweeps import checkpoint as checkpoint_pass
 from ..passes.checkpoint.sweeps import keeping_all, run_again
+from ..passes.inline import open_calls
 from ..passes.lower import lower
 from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
 from ..passes.pipeline import pipeline
 from ..passes.prune import prune
-from ..passes.rematerialise import without_turn
+from ..passes.rematerialise import turns, without_turn
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify as simplify_pass
 from ..runtime.counters import Counters, counting
@@ -121,7 +122,8 @@ class Config:
         def simplify(graph: Graph) -> Graph:
             return simplify_pass(graph, rules)
 
-        passes = (prune, lower, simplify, self.loops, self.budget, self.checkpoint, self.crossing, own_outputs)
+        planning = (self.opened, self.loops, self.budget, self.checkpoint, self.crossing)
+        passes = (prune, lower, simplify, *planning, own_outputs)
         return _warned(pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1))
 
     def optimised_apart(self, head: Graph, outs: int, tail: Graph) -> tuple[Graph, Graph]:
@@ -140,7 +142,7 @@ class Config:
         first and one of the second together stay within it.
         """
         inputs = len(forward.inputs)
-        joint = together(self.settled(forward), outs, self.settled(back))
+        joint = self.opened(together(self.settled(forward), outs, self.settled(back)))
 
         def divided(graph: Graph) -> tuple[Graph, Graph]:
             head, tail = apart(graph, inputs, outs)
@@ -165,7 +167,11 @@ class Config:
 
     def settled(self, graph: Graph) -> Graph:
         """The graph as it is before loops follow their plans."""
-        return simplify_pass(lower(prune(graph)), self.rules())
+        return self.opened(simplify_pass(lower(prune(graph)), self.rules()))
+
+    def opened(self, graph: Graph) -> Graph:
+        """In a gradient with a budget of its own, what functions called by it compute may be computed again, too."""
+        return open_calls(graph) if turns(graph) else graph
 
     def finished(self, graph: Graph) -> Graph:
         """What the rest of the pipeline makes of that."""

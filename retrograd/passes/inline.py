@@ -1,4 +1,4 @@
-"""inline: copy the nodes of a graph into a builder."""
+"""inline: copy the nodes of a graph into a builder; lay open what it calls."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ from collections.abc import Sequence
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
+from ..ops.structural.call import call
 
 
 @TRANSFORMS.register("inline")
-def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol]) -> list[Symbol]:
-    """The outputs of ``graph`` applied to ``args``, as symbols of ``b``."""
+def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool = False) -> list[Symbol]:
+    """The outputs of ``graph`` applied to ``args``, as symbols of ``b``; ``opening``, calls are inlined, too."""
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
     for node in graph.nodes:
         ins = [env[v] for v in node.inputs]
         if node.graphs:  # operands may have another kind than the inputs; elementwise operations mix kinds
             ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
-        outs = b.copy_node(node, ins)
+        opened = opening and node.prim is call and not node.attrs.get("closed", False)
+        outs = inline_into(b, node.attrs["body"], list(map(b.symbol, ins)), True) if opened else b.copy_node(node, ins)
         for value, out in zip(node.outputs, outs, strict=True):
             env[value] = out.value
     return [Symbol(b, env[v]) for v in graph.outputs]
+
+
+def open_calls(graph: Graph) -> Graph:
+    """The graph with the nodes of what it calls in place of its calls, but for closed ones."""
+    if not any(node.prim is call for node in graph.nodes):
+        return graph
+    b = Builder()
+    return b.graph(graph.name, inline_into(b, graph, b.share_inputs(graph), opening=True))

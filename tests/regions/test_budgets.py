@@ -148,3 +148,34 @@ def test_loops_share_the_budget_of_the_gradient() -> None:
     np.testing.assert_array_equal(thrifty(x), plain(x))
     assert thrifty.plan(x).peak_bytes <= most // 8
     assert measured(thrifty, (x,)) <= most // 8 * 1.01 + 50_000
+
+
+@pytest.mark.parametrize("wrap", [rg.jit, rg.subgraph], ids=["jit", "subgraph"])
+def test_what_called_functions_compute_may_be_computed_again(wrap: Any) -> None:
+    """Calls of compiled functions are laid open; regions keep what is theirs to keep."""
+
+    def block(w: Any, x: Any) -> Any:
+        for i in range(4):
+            x = np.tanh(x @ w[i]) + 0.1 * x * np.exp(-x * x)
+        return x
+
+    apart, region = wrap(block), rg.checkpoint(block, policy=rg.policies.save_matmuls)
+
+    def loss(ws: Any, x: Any) -> Any:
+        x = region(ws[1], apart(ws[0], x))
+        for w in ws[2:]:
+            x = apart(w, x)
+        return np.sum(x * x)
+
+    args = [R.normal(size=(4, 16, 16)) / 6 for _ in range(5)], R.normal(size=(400, 16))
+    plain = rg.grad(loss)
+    assert plain.source(*args).count("def block") > 2
+    curve = plain.tradeoff(*args)
+    assert len(curve.points) > 8
+    assert curve.points[-1].peak_bytes < 0.5 * plain.plan(*args).peak_bytes
+    for point in (curve.points[0], curve.points[len(curve.points) // 2], curve.points[-1]):
+        thrifty = rg.grad(loss, memory=point.peak_bytes)
+        for x, y in zip(thrifty(*args), plain(*args), strict=True):
+            np.testing.assert_array_equal(x, y)
+        assert thrifty.plan(*args).peak_bytes <= point.peak_bytes
+        assert measured(thrifty, args) <= point.peak_bytes * 1.01 + 200_000

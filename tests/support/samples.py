@@ -440,6 +440,7 @@ declare(
     case(a("scalar"), a((3,)), body=built(lambda s, x: [op("sum", x, axis=(0,), keepdims=False) * s, op("cos", s), x],
         S, V)),
     case(a((3,), "f"), body=built(lambda x: op("exp", x), Aval((3,), np.dtype(np.float32)))),
+    case(a((3,)), a((3,)), body=built(lambda x, y: [x * y, op("cos", y)], V, V), closed=True),
 )  # fmt: skip
 # Of a marked call only results are differentiated: the derivative in its arguments is refused, so these are integers.
 declare(

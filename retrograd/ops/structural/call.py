@@ -1,4 +1,7 @@
-"""call: a function that is stored once, differentiated once, and emitted as a function of its own."""
+"""call: a function that is stored once, differentiated once, and emitted as a function of its own.
+
+A ``closed`` call stays one where a budget of memory lays calls open: what a region keeps and computes again is its own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ...ir.types import Aval
 from .flags import picked, spread
 
 
-def _shape(*avals: Aval, body: Graph) -> tuple[Aval, ...]:
+def _shape(*avals: Aval, body: Graph, closed: bool = False) -> tuple[Aval, ...]:
     if body.in_avals != avals:
         raise ValueError(f"the body takes {', '.join(map(str, body.in_avals))}, not {', '.join(map(str, avals))}")
     return body.out_avals
@@ -29,10 +32,14 @@ def emit_call(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None
     emitter.line(f"{results}{emitter.function(node.attrs['body'])}({', '.join(ins)})")
 
 
-def make_call(b: Builder, body: Graph, operands: Sequence[Symbol]) -> list[Symbol]:
+def make_call(b: Builder, body: Graph, operands: Sequence[Symbol], *, closed: bool = False) -> list[Symbol]:
     """Emit a call; its results. Operands take the avals of the body's inputs."""
     values = [b.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
-    return b.emit(call, values, {"body": body}, [v.hint for v in body.outputs])
+    return b.emit(call, values, {"body": body, **_if_closed(closed)}, [v.hint for v in body.outputs])
+
+
+def _if_closed(closed: bool) -> dict[str, Any]:
+    return {"closed": True} if closed else {}
 
 
 def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
@@ -83,7 +90,8 @@ def _transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> l
     avals = tuple(None if ct is None else ct.aval for ct in cts)
     adjoint, flags = body.once(("transpose", known, avals), lambda: _adjoint(body, known, avals))
     given = picked(operands, known) + [ct for ct in cts if ct is not None]
-    full = iter(spread(make_call(b, adjoint, given) if any(flags) else [], flags))
+    closed = node.attrs.get("closed", False)
+    full = iter(spread(make_call(b, adjoint, given, closed=closed) if any(flags) else [], flags))
     return [None if k else next(full) for k in known]
 
 
@@ -96,9 +104,11 @@ def _adjoint(body: Graph, known: Sequence[bool], avals: Sequence[Aval | None]) -
     return inner.graph(name, [ct for ct in found if ct is not None]), [ct is not None for ct in found]
 
 
-def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph) -> Any:
+def _batch(
+    prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph, closed: bool = False
+) -> Any:  # fmt: skip
     graph, out_flags = batched_call(body, size, flags)
-    return make_call(args[0].builder, graph, args), out_flags
+    return make_call(args[0].builder, graph, args, closed=closed), out_flags
 
 
 def batched_call(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
@@ -125,6 +135,11 @@ def narrowed_call(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[in
     return {"body": small}, [i for i, f in enumerate(live) if f], [i for i, f in enumerate(used) if f]
 
 
+def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
+    attrs, ins, outs = narrowed_call(node, used)
+    return {**attrs, **_if_closed(node.attrs.get("closed", False))}, ins, outs
+
+
 def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
     live = TRANSFORMS.live_inputs(body, used)
     small = Graph(body.name, tuple(picked(body.inputs, live)), body.nodes, tuple(picked(body.outputs, used)))
@@ -133,5 +148,5 @@ def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
 
 call: Primitive = primitive(
     "call", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, transpose=_transpose, batch=_batch,
-    dce=narrowed_call,
+    dce=_dce,
 )  # fmt: skip

@@ -123,10 +123,11 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
         return made[: len(flags)], spread(made[len(flags) :], flags)
     key = ("region", active, policy, TRANSFORMS.nan_safe())
     forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy, node.where))
-    results = make_call(b, forward, args)
+    results = make_call(b, forward, args, closed=True)
     n = len(body.outputs)
     available = [*args, *results[n:]]
-    tangents = make_call(b, again, [*(available[k] for k in reads), *known]) if any(flags) else []
+    given = [*(available[k] for k in reads), *known]
+    tangents = make_call(b, again, given, closed=True) if any(flags) else []
     return results[:n], spread(tangents, flags)
 
 
