@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,17 @@ from ..passes.place_buffers import place_buffers
 from .counters import count
 
 _number = itertools.count(1)
+_gone: deque[str] = deque()  # names of modules that nobody has any more
+
+
+def _show(filename: str, source: str) -> None:
+    """Let tracebacks and debuggers find a source, and forget those of modules that are gone.
+
+    They may go at any time, also while ``linecache`` walks over its files, which fails if one is missing then.
+    """
+    while _gone:
+        linecache.cache.pop(_gone.popleft(), None)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
 
 
 class Executable:
@@ -53,8 +65,8 @@ class Executable:
             "__builtins__": {**BUILTINS, "__import__": load},
         }
         exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
-        linecache.cache[self.filename] = (len(source), None, source.splitlines(True), self.filename)
-        weakref.finalize(self, linecache.cache.pop, self.filename, None)
+        _show(self.filename, source)
+        weakref.finalize(self, _gone.append, self.filename)
         if "miss" in scope:
             scope["miss"] = _miss
         if "throw" in scope:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cProfile
-import gc
 import inspect
 import io
 import linecache
@@ -97,15 +96,6 @@ def test_the_source_stays_in_the_line_cache_when_that_is_checked(executable: Exe
     linecache.checkcache()
     assert linecache.getline(executable.filename, 9) == "def energy(a, x):\n"
     assert linecache.getline(executable.filename, 10).startswith("    y = a @ x ")
-
-
-def test_the_line_cache_forgets_code_that_is_gone() -> None:
-    executable = Executable(GRAPH)
-    filename = executable.filename
-    assert filename in linecache.cache
-    del executable
-    gc.collect()
-    assert filename not in linecache.cache
 
 
 def test_the_debugger_steps_through_it(executable: Executable) -> None:
