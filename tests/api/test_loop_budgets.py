@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from retrograd.codegen.numpy.footprint import course_of
 from retrograd.passes.absorb import absorb
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.passes.place_buffers import place_buffers
+from tests.support.memory import measured
 
 U = np.random.default_rng(4).normal(size=(400, 400))  # 1.28 MB
 PYTHON = 64 * 1024  # bytes of Python objects, which do not count
@@ -103,18 +103,6 @@ def slopes(loss: Function, **options: Any) -> Function:
     return rg.grad(loss, argnums=(0, 1), **options)
 
 
-def measured(f: Function, u: Any) -> int:
-    """The most bytes that a call takes, compiled before."""
-    f(u, K)
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        f(u, K)
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-
-
 def predicted(f: Function, u: Any) -> int:
     return peak_of(f.graph(u, K))
 
@@ -154,7 +142,7 @@ def test_large_states_take_what_is_predicted_and_no_more_than_the_budget(program
     least, most = (predicted(slopes(program(plan, 7)), U) for plan in (rg.Snapshots(1), None))
     for budget in np.linspace(least, most, 4).astype(int).tolist():
         f = slopes(program(budget, 7))
-        found = measured(f, U)
+        found = measured(f, U, K)
         assert predicted(f, U) == pytest.approx(found, rel=0.01)
         assert found <= budget + PYTHON
 
@@ -166,7 +154,7 @@ def test_the_least_budget_of_the_error_is_enough_and_a_byte_less_is_not(program:
         slopes(program(1000, 5))(u, K)
     least = caught.value.minimum
     assert least is not None
-    assert measured(slopes(program(least, 5)), u) <= least + PYTHON
+    assert measured(slopes(program(least, 5)), u, K) <= least + PYTHON
     with pytest.raises(rg.MemoryBudgetError) as caught:
         slopes(program(least - 1, 5))(u, K)
     assert caught.value.minimum == least
@@ -207,7 +195,7 @@ def test_a_loop_of_unknown_length_stays_within_its_budget_at_every_length(progra
     peaks = []
     for n in (0.0, 50.0):
         f = slopes(program(budget, n))
-        peaks.append(measured(f, U))
+        peaks.append(measured(f, U, K))
         assert predicted(f, U) <= budget
         assert peaks[-1] <= predicted(f, U) + PYTHON
     assert peaks[-1] == pytest.approx(predicted(f, U), rel=0.01)
@@ -244,7 +232,7 @@ def test_a_gradient_with_a_budget_may_hold_a_loop_of_unknown_length(program: Fun
     with rg.debug_counters() as counters:
         assert_same_bits(f(u, K), slopes(program(None))(u, K))
     assert counters.advances > 40
-    assert measured(f, u) <= 5_000_000 + PYTHON
+    assert measured(f, u, K) <= 5_000_000 + PYTHON
     assert predicted(f, u) <= 5_000_000
 
 
@@ -260,7 +248,7 @@ def test_a_gradient_with_a_budget_may_hold_one_in_the_steps_of_a_loop(inner: Fun
     f = slopes(loss, memory="13 MB")
     assert_same_bits(f(u, K), slopes(loss)(u, K))
     assert predicted(f, u) <= 13_000_000
-    assert measured(f, u) <= 13_000_000 + PYTHON
+    assert measured(f, u, K) <= 13_000_000 + PYTHON
 
 
 def test_numbers_take_no_memory_that_a_budget_could_limit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from retrograd.api.memory.loops import most_slots
 from retrograd.api.memory.options import bytes_of
 from retrograd.passes.checkpoint.binomial import binomial_advances
 from retrograd.runtime import available
+from tests.support.memory import measured
 
 U = np.random.default_rng(3).normal(size=(400, 400))  # 1.28 MB
 PYTHON = 64 * 1024  # bytes of Python objects, which do not count
@@ -61,18 +61,6 @@ def nested(memory: Any) -> Function:
         return np.sum(rg.scan(outer, u, None, 6, memory=memory)[0])
 
     return rg.value_and_grad(loss, argnums=(0, 1))
-
-
-def measured(f: Function, *args: Any) -> int:
-    """The most bytes that a call takes, compiled before."""
-    f(*args)
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        f(*args)
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
 
 
 def predicted(f: Function, *args: Any) -> int:

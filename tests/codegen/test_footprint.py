@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.support.memory import measured
 
 N = 20_000
 X = np.linspace(0.1, 1.0, N)
 SMALL = 20_000  # bytes of what is no array
-
-
-def measured(f: Callable[..., Any], *args: Any) -> int:
-    f(*args)
-    tracemalloc.start()
-    f(*args)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
 
 
 def heavy(v: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 import retrograd as rg
 from tests.control.programs import OURS, PLAIN
 from tests.support import values
+from tests.support.memory import measured
 
 EXACT = 1e-10
 SIZES = (3, 2047, 2048, 2049, 8192, 9001)
@@ -260,16 +260,6 @@ def test_what_is_cheap_constant_or_a_state_is_not_saved() -> None:
     assert all(v in states for v in body.outputs[forward.attrs["carry"] :])
 
 
-def peak(f: Any, *args: Any) -> int:
-    """Bytes that a second call takes at most beyond what is there before it."""
-    f(*args)
-    tracemalloc.start()
-    f(*args)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return most
-
-
 @pytest.mark.parametrize("kind", ["counted", "while", "scan"])
 def test_the_states_of_a_loop_are_saved_by_reference(kind: str) -> None:
     """A cell keeps its states and nothing else: what they are before a step and after it are the same arrays."""
@@ -278,10 +268,10 @@ def test_the_states_of_a_loop_are_saved_by_reference(kind: str) -> None:
     def loss(w: Any, h: Any) -> Any:
         return np.sum(repeat(OURS, kind, steps, lambda c: (np.tanh(c[0] @ w) * 0.9,), (h,))[0])
 
-    assert peak(rg.grad(loss, (0, 1)), w, h) < (2 * steps + 20) * h.nbytes
-    assert peak(rg.grad(loss, 1), w, h) < (steps + 20) * h.nbytes
+    assert measured(rg.grad(loss, (0, 1)), w, h) < (2 * steps + 20) * h.nbytes
+    assert measured(rg.grad(loss, 1), w, h) < (steps + 20) * h.nbytes
 
     def cell(w: Any, h: Any) -> Any:
         return np.sum(repeat(OURS, kind, steps, lambda c: (np.tanh(c[0] @ w),), (h,))[0])
 
-    assert peak(rg.grad(cell, (0, 1)), w, h) < (steps + 20) * h.nbytes
+    assert measured(rg.grad(cell, (0, 1)), w, h) < (steps + 20) * h.nbytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.ir import Graph
 from retrograd.passes.rematerialise import Crossing
+from tests.support.memory import measured
 
 R = np.random.default_rng(5)
 
@@ -70,15 +70,6 @@ CASES = {"perceptron": perceptron(16, 64, 400), "u-net": u_net(), "transformer":
 every_case = pytest.mark.parametrize(("loss", "args"), CASES.values(), ids=CASES.keys())
 
 
-def measured(f: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    f(*args)
-    tracemalloc.start()
-    f(*args)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 def least(loss: Callable[..., Any], args: tuple[Any, ...]) -> int:
     """The number of bytes that the error names."""
     with pytest.raises(rg.MemoryBudgetError) as caught:
@@ -103,7 +94,7 @@ def test_budgets_hold_and_gradients_keep_every_bit(loss: Callable[..., Any], arg
         predicted = thrifty.plan(*args).peak_bytes
         assert last <= predicted <= budget
         last = predicted
-        assert measured(thrifty, args) <= predicted * 1.01 + 200_000  # the buffers of NumPy's iterators
+        assert measured(thrifty, *args) <= predicted * 1.01 + 200_000  # the buffers of NumPy's iterators
 
 
 def _leaves(tree: Any) -> list[Any]:
@@ -147,7 +138,7 @@ def test_loops_share_the_budget_of_the_gradient() -> None:
     thrifty = rg.grad(loss, memory=most // 8)
     np.testing.assert_array_equal(thrifty(x), plain(x))
     assert thrifty.plan(x).peak_bytes <= most // 8
-    assert measured(thrifty, (x,)) <= most // 8 * 1.01 + 50_000
+    assert measured(thrifty, x) <= most // 8 * 1.01 + 50_000
 
 
 @pytest.mark.parametrize("wrap", [rg.jit, rg.subgraph], ids=["jit", "subgraph"])
@@ -178,4 +169,4 @@ def test_what_called_functions_compute_may_be_computed_again(wrap: Any) -> None:
         for x, y in zip(thrifty(*args), plain(*args), strict=True):
             np.testing.assert_array_equal(x, y)
         assert thrifty.plan(*args).peak_bytes <= point.peak_bytes
-        assert measured(thrifty, args) <= point.peak_bytes * 1.01 + 200_000
+        assert measured(thrifty, *args) <= point.peak_bytes * 1.01 + 200_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import tracemalloc
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 import retrograd as rg
 from retrograd.passes.checkpoint.tally import steps_of
 from retrograd.passes.rematerialise import work
+from tests.support.memory import measured
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 R = np.random.default_rng(7)
@@ -95,17 +95,8 @@ def test_measured_memory_is_what_the_curve_predicts(nets: ModuleType) -> None:
             found = gradient(*case.args)
             for x, y in zip(leaves(expected), leaves(found), strict=True):
                 np.testing.assert_array_equal(x, y)
-            peak = measured(gradient, case.args)
+            peak = measured(gradient, *case.args)
             assert abs(peak - point.peak_bytes) <= 0.01 * point.peak_bytes + PYTHON, case.title
-
-
-def measured(f: Any, args: tuple[Any, ...]) -> int:
-    tracemalloc.start()
-    try:
-        f(*args)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def leaves(tree: Any) -> list[Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...codegen.numpy.meter import Undecided
 from ...ir.graph import Graph
@@ -16,7 +16,7 @@ from ..derived import Derived
 from .budgets import budget_of
 from .crossings import halves, repeated
 from .loops import with_plan
-from .pictures import Note, Picture, byte_unit
+from .pictures import Drawn, Note, Picture, byte_unit
 from .shared import COARSE, grid
 
 MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Tradeoff:
+class Tradeoff(Drawn):
     """The memory-time curve of one compiled signature: from all memory to the least, each point the least work for it.
 
     There are no points where the data decide how much memory is taken. ``forward`` are the operations of the forward
@@ -57,19 +57,8 @@ class Tradeoff:
     forward: int
     budget: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The curve as plain data."""
-        return asdict(self)
-
-    def to_svg(self) -> str:
-        """The curve as a picture."""
-        return self._picture().svg()
-
-    def figure(self) -> Any:
-        """The curve as a matplotlib figure."""
-        return self._picture().figure()
-
-    def _picture(self) -> Picture:
+    def picture(self) -> Picture:
+        """The work that less memory costs."""
         most = max((p.peak_bytes for p in self.points), default=0)
         scale, unit = byte_unit(most)
         shown = [p for p in self.points if p.share <= SHOWN]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -135,6 +135,27 @@ class Picture:
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
         return figure
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Plain data that has a picture."""
+
+    def picture(self) -> Picture:
+        """The picture."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def to_svg(self) -> str:
+        """The picture as SVG."""
+        return self.picture().svg()
+
+    def figure(self) -> Any:
+        """The picture as a matplotlib figure, which the caller may add to and save."""
+        return self.picture().figure()
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "", size: int = 12) -> str:

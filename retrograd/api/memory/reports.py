@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from ...codegen.numpy.footprint import Course, course_of
 from ...codegen.numpy.meter import Undecided
@@ -19,7 +19,7 @@ from ...passes.rematerialise import turns, work
 from ..derived import Path
 from .budgets import budget_of
 from .crossings import crossing, deferred, halves, price, repeated, sides
-from .pictures import Note, Picture, byte_unit
+from .pictures import Drawn, Note, Picture, byte_unit
 
 SAMPLES, COLUMNS = 400, 72
 ROWS = 12  # of what lives at the peak, in the text
@@ -54,7 +54,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class MemoryReport:
+class MemoryReport(Drawn):
     """The memory of one compiled signature.
 
     ``peak_bytes`` is the most that a call holds at once, inputs not counted, and ``over_time`` the bytes as the call
@@ -78,19 +78,8 @@ class MemoryReport:
     work: int = 0
     share: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain data."""
-        return asdict(self)
-
-    def to_svg(self) -> str:
-        """The bytes over time as a picture."""
-        return self._picture().svg()
-
-    def figure(self) -> Any:
-        """The bytes over time as a matplotlib figure."""
-        return self._picture().figure()
-
-    def _picture(self) -> Picture:
+    def picture(self) -> Picture:
+        """The bytes over time."""
         course = self.over_time or ()
         scale, unit = byte_unit(self.peak_bytes or 0)
         points = [(100 * (i + 1) / len(course), b / scale) for i, b in enumerate(course)]
