@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -116,16 +116,11 @@ known = pytest.mark.parametrize("program", [scanned, counted, nested], ids=lambd
 late = pytest.mark.parametrize("program", [settling, numbered], ids=lambda p: p.__name__)
 
 
-@known
-@pytest.mark.parametrize("budgets", [10, pytest.param(50, marks=pytest.mark.slow)])
-def test_larger_budgets_take_ever_more_memory_and_ever_fewer_steps(program: Function, budgets: int) -> None:
-    u, n = U[:70, :70], 6 if program is nested else 24  # 39,200 bytes: storage is used again
-    plain = slopes(program(None, n))
-    expected = plain(u, K)
-    least, most = predicted(slopes(program(rg.Snapshots(1), n)), u), predicted(plain, u)
+def ever_fewer_steps(program: Function, budgets: Sequence[int], u: Any, expected: Any) -> list[int]:
+    """The repeated steps under ever larger budgets: each is kept to, and neither peaks fall nor steps rise."""
     peaks, steps = [], []
-    for budget in np.linspace(least, most, budgets).astype(int).tolist():
-        f = slopes(program(budget, n))
+    for budget in budgets:
+        f = slopes(program(budget))
         with rg.debug_counters() as counters:
             assert_same_bits(f(u, K), expected)
             peaks.append(predicted(f, u))
@@ -133,6 +128,18 @@ def test_larger_budgets_take_ever_more_memory_and_ever_fewer_steps(program: Func
         assert peaks[-1] <= budget
     assert peaks == sorted(peaks)
     assert steps == sorted(steps, reverse=True)
+    return steps
+
+
+@known
+@pytest.mark.parametrize("budgets", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_larger_budgets_take_ever_more_memory_and_ever_fewer_steps(program: Function, budgets: int) -> None:
+    u, n = U[:70, :70], 6 if program is nested else 24  # 39,200 bytes: storage is used again
+    plain = slopes(program(None, n))
+    expected = plain(u, K)
+    least, most = predicted(slopes(program(rg.Snapshots(1), n)), u), predicted(plain, u)
+    budgets_of_all = np.linspace(least, most, budgets).astype(int).tolist()
+    steps = ever_fewer_steps(lambda budget: program(budget, n), budgets_of_all, u, expected)
     assert len(set(steps)) > 2
     assert steps[-1] == 0
 
@@ -210,16 +217,7 @@ def test_with_more_memory_a_loop_of_unknown_length_repeats_fewer_steps(program: 
         slopes(program("1 kB"))(u, K)
     least = caught.value.minimum
     assert least is not None
-    peaks, steps = [], []
-    for budget in range(least, least + 50 * u.nbytes, 7 * u.nbytes):
-        f = slopes(program(budget))
-        with rg.debug_counters() as counters:
-            assert_same_bits(f(u, K), expected)
-            peaks.append(predicted(f, u))
-        steps.append(counters.advances)
-        assert peaks[-1] <= budget
-    assert peaks == sorted(peaks)
-    assert steps == sorted(steps, reverse=True)
+    steps = ever_fewer_steps(program, range(least, least + 50 * u.nbytes, 7 * u.nbytes), u, expected)
     assert (steps[0], steps[-1]) == (40 + 40 * 39 // 2, 40)
     with pytest.raises(rg.MemoryBudgetError):
         slopes(program(least - 1))(u, K)

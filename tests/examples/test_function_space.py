@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import retrograd as rg
 
 pytest.importorskip("matplotlib")
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def example():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        yield importlib.import_module("function_space")
-    finally:
-        sys.path.remove(str(EXAMPLES))
+EXAMPLE = "function_space"
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import optree
 import pytest
@@ -13,16 +9,7 @@ import pytest
 import retrograd as rg
 
 pytest.importorskip("matplotlib")
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def example():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        yield importlib.import_module("memory_curves")
-    finally:
-        sys.path.remove(str(EXAMPLES))
+EXAMPLE = "memory_curves"
 
 
 @pytest.mark.parametrize("k", range(3), ids=["u-net", "transformer", "perceptron"])

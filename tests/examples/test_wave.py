@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,23 +9,14 @@ import retrograd as rg
 
 pytest.importorskip("tqdm")
 pytest.importorskip("matplotlib")
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = "wave"
 
 
-@pytest.fixture(scope="module")
-def wave():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        yield importlib.import_module("wave")
-    finally:
-        sys.path.remove(str(EXAMPLES))
-
-
-def test_the_gradient_is_that_of_finite_differences(wave):
-    source = wave.sources()[1]
-    heard = wave.echoes(wave.truth(), source, 260)
-    gradient = wave.misfit(260, rg.Snapshots(5))
-    ground = wave.layers()
+def test_the_gradient_is_that_of_finite_differences(example):
+    source = example.sources()[1]
+    heard = example.echoes(example.truth(), source, 260)
+    gradient = example.misfit(260, rg.Snapshots(5))
+    ground = example.layers()
     slope = gradient(ground, source, heard)[1]
     assert slope.shape == ground.shape
     for place in ((45, 85), (20, 70), (3, 80)):
@@ -40,10 +27,10 @@ def test_the_gradient_is_that_of_finite_differences(wave):
         assert slope[place] == pytest.approx((above - below) / 2e-6, rel=1e-4, abs=1e-7)
 
 
-def test_it_finds_the_lens_draws_it_and_tells_what_memory_costs(wave, tmp_path, capsys):
+def test_it_finds_the_lens_draws_it_and_tells_what_memory_costs(example, tmp_path, capsys):
     out = tmp_path / "out"
     options = ["--steps", "600", "--iterations", "3", "--budget", "16 MiB", "--compare", "6 MiB", "2 GiB"]
-    assert wave.main([*options, "--out", str(out)]) is None
+    assert example.main([*options, "--out", str(out)]) is None
     assert {path.name for path in out.iterdir()} == {"wave.png", "wave.txt", "wave.py"}
     assert (out / "wave.png").read_bytes().startswith(b"\x89PNG")
     text = (out / "wave.txt").read_text(encoding="utf-8")
@@ -57,6 +44,6 @@ def test_it_finds_the_lens_draws_it_and_tells_what_memory_costs(wave, tmp_path, 
     assert [int(row[4].replace(",", "")) for row in rows][-1] == 0
 
 
-def test_a_budget_that_is_too_small_is_reported(wave, tmp_path):
-    said = wave.main(["--steps", "50", "--iterations", "1", "--budget", "1 MiB", "--out", str(tmp_path)])
+def test_a_budget_that_is_too_small_is_reported(example, tmp_path):
+    said = example.main(["--steps", "50", "--iterations", "1", "--budget", "1 MiB", "--out", str(tmp_path)])
     assert said.startswith("wave: [RG0140] no plan for this loop stays within 1,048,576 bytes")
