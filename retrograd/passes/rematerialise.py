@@ -19,7 +19,7 @@ from ..ops.structural.region import turn
 from .liveness import Liveness
 from .prune import prune
 from .recomputation import Recomputation, Score, repeatable, without_turn, work
-from .residuals import choose_residuals
+from .residuals import choose_residuals, points_between
 
 __all__ = ["Choice", "Crossing", "peak_of_order", "turns", "without_turn", "work"]
 
@@ -52,7 +52,8 @@ class Crossing(Recomputation):
         best = self._best(self._candidates())
         if len(self.choosable) <= FEW:
             return best
-        between = chain(*(self._between(more.kept, less.kept) for more, less in pairwise(best)))
+        pairs = ((more.kept, less.kept) for more, less in pairwise(best))
+        between = chain(*(points_between(*pair, self.made, self._price, BETWEEN) for pair in pairs))
         return self._improved(self._best(chain((choice.kept for choice in best), between)))
 
     def _best(self, candidates: Iterable[frozenset[Value]]) -> list[Choice]:
@@ -89,12 +90,6 @@ class Crossing(Recomputation):
             for values in combinations(order, n):
                 if (other := kept.symmetric_difference(values)) not in self._scores:
                     yield other
-
-    def _between(self, more: frozenset[Value], less: frozenset[Value]) -> Iterator[frozenset[Value]]:
-        """The thriftier choice with ever more of what only the other one keeps, the dearest to compute first."""
-        extra = sorted((v for v in self.made if v in more and v not in less), key=self._price, reverse=True)
-        for n in range(1, len(extra), max(1, len(extra) // BETWEEN)):
-            yield less | frozenset(extra[:n])
 
     def _candidates(self) -> Iterator[frozenset[Value]]:
         yield frozenset(self.needed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..ir.graph import Graph, Node, Value
@@ -47,6 +47,18 @@ def choose_residuals(
             stack.append(operand)
     far = network.beyond_cut()
     return {v for v in seen if (v, "out") in far and (v, "in") not in far}
+
+
+def points_between(
+    more: Collection[Value], less: Collection[Value], values: Iterable[Value], price: Callable[[Value], float], most: int
+) -> Iterator[frozenset[Value]]:  # fmt: skip
+    """The thriftier of two choices with ever more of what only the other one keeps, the dearest to compute first.
+
+    There are about ``most`` of them; ``values`` tells the order of those with one price.
+    """
+    extra = sorted((v for v in values if v in more and v not in less), key=price, reverse=True)
+    for n in range(1, len(extra), max(1, len(extra) // most)):
+        yield frozenset((*less, *extra[:n]))
 
 
 SOURCE, SINK = "source", "sink"

@@ -16,7 +16,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS
 from ..ops.structural.host import repeats
 from .rematerialise import work
-from .residuals import INFINITE, choose_residuals
+from .residuals import INFINITE, choose_residuals, points_between
 
 FEW = 12  # values up to which every subset is tried
 BETWEEN = 64  # points between two neighbours on the hull
@@ -97,14 +97,11 @@ class Retention:
         hull = self._hull()
         yield from hull
         for more, less in pairwise(hull):
-            yield from self._between(more, less)
+            yield from points_between(more, less, self.choosable, self._price, BETWEEN)
 
-    def _between(self, more: Collection[Value], less: Collection[Value]) -> Iterator[Iterable[Value]]:
-        """The thriftier choice with ever more of what only the other one keeps, the dearest to compute first."""
-        made = self.graph.producer
-        extra = [v for v in self.choosable if v in more and v not in less]
-        extra.sort(key=lambda v: -self.effort[made[v]] / max(_nbytes(v), 1))
-        return ([*less, *extra[:n]] for n in range(1, len(extra), max(1, len(extra) // BETWEEN)))
+    def _price(self, value: Value) -> float:
+        """What it costs not to keep a value, for each of its bytes."""
+        return self.effort[self.graph.producer[value]] / max(_nbytes(value), 1)
 
     def _hull(self) -> list[set[Value]]:
         """Choices from that which runs least again to that which keeps least."""
