@@ -50,7 +50,8 @@ def choose_residuals(
 
 
 def points_between(
-    more: Collection[Value], less: Collection[Value], values: Iterable[Value], price: Callable[[Value], float], most: int
+    more: Collection[Value], less: Collection[Value], values: Iterable[Value], price: Callable[[Value], float],
+    most: int,
 ) -> Iterator[frozenset[Value]]:  # fmt: skip
     """The thriftier of two choices with ever more of what only the other one keeps, the dearest to compute first.
 
