@@ -1,21 +1,87 @@
-"""Whether a reshape gives a view or must copy, which NumPy decides by the strides of what it gets."""
+"""The order in which the axes of a value lie in memory, which NumPy chooses by the strides of the operands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .evaluate import run_node
-from .graph import Node, Value
+from .graph import Graph, Node, Value
+from .types import Aval
+
+Order = tuple[int, ...]  # axes of more than one element, the outermost first
+Shown = np.ndarray[Any, Any]  # an array that has strides but no memory: none of its elements is ever read
+
+
+class Layouts:
+    """For each value of a graph, its axes in the order of memory; None where that is not known.
+
+    Results with an order lie packed in memory, without gaps and without negative strides. Inputs count as C-ordered.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._shown: dict[Value, Shown | None] = {v: _packed(v.aval) for v in graph.inputs if _has_axes(v.aval)}
+
+    def order(self, value: Value) -> Order | None:
+        """The axes of a value in the order of memory."""
+        if not _has_axes(value.aval):
+            return ()
+        shown = self._shown[value]
+        return None if shown is None else _order(shown)
+
+    def add(self, node: Node, within: Value | None = None) -> None:
+        """Work out the results of a node whose operands are known, the only one of which may be written ``within``."""
+        for out in node.outputs:
+            if _has_axes(out.aval):
+                self._shown[out] = self._shown[within] if within is not None else self._result(node, out)
+
+    def _result(self, node: Node, out: Value) -> Shown | None:
+        prim = node.prim
+        if prim.alias is not None:
+            return self._view(node)
+        if prim.statement or (prim.order == "C" and not prim.multi):
+            return _packed(out.aval)
+        if prim.multi:
+            fresh = prim.order and prim.fresh is not None and any(node.outputs[k] is out for k in prim.fresh(node))
+            return _packed(out.aval) if fresh else None
+        if not prim.order:
+            return None
+        orders = [self.order(v) for v in node.inputs]
+        if prim.order == "K":
+            kept = _kept(out.aval, [v.aval for v in node.inputs], orders)
+            return None if kept is None else _packed(out.aval, kept)
+        ordered = all(o is not None and o == tuple(sorted(o)) for o in orders)
+        return _packed(out.aval) if ordered else None
+
+    def _view(self, node: Node) -> Shown | None:
+        source = node.inputs[node.prim.alias or 0]
+        shown = self._shown.get(source) if _has_axes(source.aval) else _packed(source.aval)
+        if shown is None or len(node.inputs) > 1:
+            return None
+        return seen_through(node, shown)
+
+
+def seen_through(node: Node, shown: Shown) -> Shown:
+    """What a view shows of an array, or the copy that a reshape must make of it."""
+    found: Shown = _packed(node.out.aval) if must_copy(node, shown) else run_node(node, [shown])[0]
+    return found
+
+
+def must_copy(node: Node, shown: Shown) -> bool:
+    """Whether this node is a reshape that must copy what it is applied to."""
+    if node.prim.name != "reshape":
+        return False
+    try:
+        np.reshape(shown, node.out.aval.shape, copy=False)
+    except ValueError:
+        return True
+    return False
 
 
 def copies(node: Node, made: Mapping[Value, Node]) -> bool:
-    """Whether this node is a reshape that copies, what its storage began as being contiguous.
-
-    The views on the way are made of an array that has strides but no memory: none of its elements is ever read.
-    """
+    """Whether this node is a reshape that copies, what its storage began as being contiguous."""
     if node.prim.name != "reshape":
         return False
     chain, value = [node], node.inputs[0]
@@ -24,20 +90,46 @@ def copies(node: Node, made: Mapping[Value, Node]) -> bool:
             return False
         chain.append(source)
         value = source.inputs[0]
-    view, copied = _contiguous(value), False
+    view, copied = _packed(value.aval), False
     for step in reversed(chain):
-        copied = False
-        if step.prim.name != "reshape":
-            view = run_node(step, [view])[0]
-            continue
-        try:
-            view = np.reshape(view, step.out.aval.shape, copy=False)
-        except ValueError:
-            view, copied = _contiguous(step.out), True
+        copied = must_copy(step, view)
+        view = seen_through(step, view)
     return copied
 
 
-def _contiguous(value: Value) -> np.ndarray[Any, Any]:
-    shape, size = value.aval.shape, value.aval.dtype.itemsize
-    strides = [size * int(np.prod(shape[k + 1 :], dtype=np.int64)) for k in range(len(shape))]
-    return np.lib.stride_tricks.as_strided(np.empty(1, value.aval.dtype), shape, strides, writeable=False)
+def _has_axes(aval: Aval) -> bool:
+    """Whether there is anything to order: fewer than two axes of more than one element lie in one way only."""
+    return aval.kind == "array" and aval.steps is None and sum(n > 1 for n in aval.shape) > 1
+
+
+def _packed(aval: Aval, order: Order = ()) -> Shown:
+    """An array without memory that lies packed in this order, in C order if none is given."""
+    size = aval.dtype.itemsize
+    strides = [size] * aval.ndim
+    axes = [*order, *(k for k in range(aval.ndim) if k not in order)] if order else range(aval.ndim)
+    for k in reversed(axes):
+        strides[k] = size
+        size *= max(aval.shape[k], 1)
+    return np.lib.stride_tricks.as_strided(np.empty(1, aval.dtype), aval.shape, strides, writeable=False)
+
+
+def _order(shown: Shown) -> Order:
+    """The axes of an array, the largest stride first; those along which it is stretched have no place."""
+    axes = [k for k, (n, step) in enumerate(zip(shown.shape, shown.strides, strict=True)) if n > 1 and step]
+    return tuple(sorted(axes, key=lambda k: -abs(shown.strides[k])))
+
+
+def _kept(out: Aval, avals: Sequence[Aval], orders: Sequence[Order | None]) -> Order | None:
+    """The order that NumPy gives an elementwise result: that of the operands if they agree, else C if one has it."""
+    axes = tuple(k for k, n in enumerate(out.shape) if n > 1)
+    votes: list[Order | None] = []
+    for aval, order in zip(avals, orders, strict=True):
+        if order is None or (aval.shape == out.shape and len(order) < len(axes)):  # some functions sort stretched axes
+            votes.append(None)
+        elif len(order) > 1:
+            votes.append(tuple(k + len(out.shape) - aval.ndim for k in order))
+    if axes in votes or all(vote is not None and vote == tuple(sorted(vote)) for vote in votes):
+        return axes
+    first = votes[0]
+    agree = first is not None and len(first) == len(axes) and all(vote == first for vote in votes)
+    return first if agree else None

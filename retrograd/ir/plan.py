@@ -17,7 +17,7 @@ class Plan:
     last holder of that storage. ``copies`` are views that must become copies, because their base is written
     while they live. ``last_use`` is the index of the last node that reads a value (the number of nodes for
     outputs). ``dies`` lists the values to forget after each node. ``scratch`` and ``peak`` are bytes.
-    ``bodies`` are the plans of the graphs inside nodes.
+    ``ordered`` are values that lie in C order. ``bodies`` are the plans of the graphs inside nodes.
     """
 
     order: Graph
@@ -28,4 +28,5 @@ class Plan:
     dies: tuple[tuple[Value, ...], ...]
     scratch: int
     peak: int
+    ordered: frozenset[Value]
     bodies: Mapping[Graph, Plan]

@@ -133,6 +133,7 @@ class Primitive:
     alias: int | None = None  # the result may share storage with this operand
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
     fresh: Rule | None = None  # with several results: node -> positions of those that share no storage
+    order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
     scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that NumPy allocates inside
     effect: bool = False  # never merged, dropped or reordered
     multi: bool = False
@@ -276,4 +277,5 @@ TRANSFORMS = Transforms()
 
 def primitive(name: str, shape: Rule, code: str | Callable[[Node], str] = "", **fields: Any) -> Primitive:
     """Declare and register a primitive."""
+    fields.setdefault("order", "K" if fields.get("ufunc") else "A" if fields.get("takes_out") else "")
     return REGISTRY.add(Primitive(name=name, shape=shape, code=code, **fields))

@@ -119,7 +119,7 @@ def _const_code(node: Node) -> str:
     return f"np.ones({shape}{dtype})" if value == 1 else f"np.full({shape}, {text}, {literal(aval.dtype)})"
 
 
-const: Primitive = primitive("const", _const_shape, _const_code, typed=True, cheap=True)
+const: Primitive = primitive("const", _const_shape, _const_code, typed=True, cheap=True, order="C")
 
 
 def _cast_code(node: Node) -> str:
@@ -143,7 +143,7 @@ def _cast_batch(prim: Primitive, size: int, args: Any, flags: Any, aval: Aval) -
 
 
 cast: Primitive = primitive(
-    "cast", _cast_shape, _cast_code, typed=True, cheap=True, batch=_cast_batch,
+    "cast", _cast_shape, _cast_code, typed=True, cheap=True, batch=_cast_batch, order="K",
     diff=(pull(lambda ct, x, aval: cast(ct, aval=x.aval)),),
 )  # fmt: skip
 
@@ -184,5 +184,6 @@ def _where_shape(c: Aval, x: Aval, y: Aval) -> Aval:
 
 where: Primitive = primitive(
     "where", _where_shape, "np.where({0}, {1}, {2})", loose=(0, 1, 2), batch=elementwise, cheap=True, joint=True,
+    order="K",
     diff=(None, pull(lambda ct, c, x, y: where(c, ct, 0)), pull(lambda ct, c, x, y: where(c, 0, ct))),
 )  # fmt: skip

@@ -53,6 +53,6 @@ def _clip_push(t: Symbol, out: Symbol, x: Symbol, low: Any, high: Any) -> Any:
 
 # between two numbers; arrays as bounds go through maximum and minimum
 clip: Primitive = primitive(
-    "clip", _clip_shape, "np.clip({0}, {low}, {high})", takes_out=True, batch=elementwise, cheap=True,
+    "clip", _clip_shape, "np.clip({0}, {low}, {high})", takes_out=True, order="K", batch=elementwise, cheap=True,
     diff=(push(_clip_push),),
 )  # fmt: skip

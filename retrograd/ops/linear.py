@@ -81,7 +81,7 @@ def _dots(a: Symbol, b: Symbol) -> Any:
 
 
 matmul = primitive(
-    "matmul", _matmul_shape, "{0} @ {1}", op="{0} @ {1}", ufunc="np.matmul",
+    "matmul", _matmul_shape, "{0} @ {1}", op="{0} @ {1}", ufunc="np.matmul", order="C",
     diff=(pull(_pull_a), pull(_pull_b)), batch=_matmul_batch,
 )  # fmt: skip
 

@@ -93,7 +93,7 @@ def _root_push(t: Symbol, out: Symbol, x: Symbol) -> Symbol:
 
 # the square root that ends a norm or a standard deviation
 root = primitive(
-    "root", function, "np.sqrt({0})", takes_out=True, cheap=True, batch=elementwise, diff=(push(_root_push),)
+    "root", function, "np.sqrt({0})", takes_out=True, order="K", cheap=True, batch=elementwise, diff=(push(_root_push),)
 )
 
 

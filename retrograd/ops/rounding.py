@@ -46,7 +46,9 @@ floor = unary("floor", "np.floor")
 ceil = unary("ceil", "np.ceil")
 trunc = unary("trunc", "np.trunc")
 rint: Primitive = unary("rint", "np.rint")
-round_ = primitive("round", _round_shape, "np.round({0}, {decimals})", takes_out=True, batch=elementwise, cheap=True)
+round_ = primitive(
+    "round", _round_shape, "np.round({0}, {decimals})", takes_out=True, order="K", batch=elementwise, cheap=True
+)
 
 floor_divide: Primitive = binary("floor_divide", "np.floor_divide", op="{0} // {1}")
 remainder = binary(

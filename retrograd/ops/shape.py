@@ -207,10 +207,20 @@ def _triangle_shape(x: Aval, k: int) -> Aval:
 
 
 tril: Primitive = primitive(
-    "tril", _triangle_shape, "np.tril({0}, {k})", diff=(pull(lambda ct, x, k: tril(ct, k=k)),), batch=elementwise
+    "tril",
+    _triangle_shape,
+    "np.tril({0}, {k})",
+    batch=elementwise,
+    order="A",
+    diff=(pull(lambda ct, x, k: tril(ct, k=k)),),
 )
 triu: Primitive = primitive(
-    "triu", _triangle_shape, "np.triu({0}, {k})", diff=(pull(lambda ct, x, k: triu(ct, k=k)),), batch=elementwise
+    "triu",
+    _triangle_shape,
+    "np.triu({0}, {k})",
+    batch=elementwise,
+    order="A",
+    diff=(pull(lambda ct, x, k: triu(ct, k=k)),),
 )
 
 
@@ -222,7 +232,9 @@ def _iota_shape(aval: Aval) -> Aval:
 
 iota = primitive("iota", _iota_shape, "np.arange({size}, dtype={dtype})", typed=True, cheap=True, batch=elementwise)
 
-copy = primitive("copy", lambda x: x, "{0}.copy()", diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True)
+copy = primitive(
+    "copy", lambda x: x, "{0}.copy()", diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True, order="C"
+)
 
 stop_gradient: Primitive = primitive(
     "stop_gradient", lambda x: x, "{0}", alias=0, diff=(None,), batch=elementwise, cheap=True,

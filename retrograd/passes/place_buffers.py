@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ..ir.graph import Graph, Node, Value
+from ..ir.layouts import Layouts
 from ..ir.plan import Plan
 from .disjoint import disjoint
 from .early_views import early_views
@@ -27,6 +28,7 @@ class _Placer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.made = graph.producer
+        self.layouts = Layouts(graph)
         self.parent: dict[Value, Value] = {}
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
@@ -63,6 +65,7 @@ class _Placer:
 
     def _place(self, i: int, node: Node) -> None:
         prim = node.prim
+        self.layouts.add(node)
         if prim.multi:
             fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
             self.members.update((out, [out]) for out in node.outputs)
@@ -76,6 +79,7 @@ class _Placer:
             self.members.setdefault(self.root(out), []).append(out)
         elif prim.writes is not None and self._writable(i, node):
             self._share(out, node.inputs[prim.writes])
+            self.layouts.add(node, node.inputs[prim.writes])
         elif (holder := self._reusable(i, node)) is not None:
             self._share(out, holder)
         else:
@@ -127,16 +131,17 @@ class _Placer:
         return True
 
     def _reusable(self, i: int, node: Node) -> Value | None:
-        aval, prim = node.out.aval, node.prim
-        if aval.kind != "array" or not (prim.ufunc or prim.takes_out) or aval.nbytes < REUSE:
+        aval, prim, order = node.out.aval, node.prim, self.layouts.order(node.out)
+        if aval.kind != "array" or not (prim.ufunc or prim.takes_out) or aval.nbytes < REUSE or order is None:
             return None
         if prim.ufunc and prim.name != "matmul":
             for value in node.inputs:
                 root = self.root(value)
                 same = value.aval == aval and root in self.owned and self.last[value] <= i
-                if same and not self._view_by(value, STRIDED) and not self.live(root, i):
+                alike = same and self.layouts.order(value) == order and not self._view_by(value, STRIDED)
+                if alike and not self.live(root, i):
                     return value
-        free = self.pool.get((aval.shape, aval.dtype))
+        free = self.pool.get((aval.shape, aval.dtype, order))
         return free.pop() if free else None
 
     def _view_by(self, value: Value, names: Container[str]) -> bool:
@@ -152,7 +157,9 @@ class _Placer:
         """Storage whose last reader was this node goes to the pool, named by the value that made it."""
         for root in dict.fromkeys(map(self.root, node.inputs)):
             if root in self.owned and root.aval.nbytes >= POOL and not self.live(root, i):
-                self.pool.setdefault((root.aval.shape, root.aval.dtype), []).append(root)
+                order = self.layouts.order(root)
+                if order is not None:
+                    self.pool.setdefault((root.aval.shape, root.aval.dtype, order), []).append(root)
 
     def _finished(self) -> Plan:
         order, n = self.graph.nodes, len(self.graph.nodes)
@@ -184,8 +191,13 @@ class _Placer:
             live -= freed.get(i, 0)
         bodies = {body: place_buffers(body) for node in order for _, body in node.graphs}
         return Plan(
-            self.graph, number, self.into, frozenset(self.copies), self.last, tuple(dies), scratch, peak, bodies
-        )
+            self.graph, number, self.into, frozenset(self.copies), self.last, tuple(dies), scratch, peak,
+            self._ordered(), bodies,
+        )  # fmt: skip
+
+    def _ordered(self) -> frozenset[Value]:
+        orders = ((v, self.layouts.order(v)) for v in self.last)
+        return frozenset(v for v, order in orders if order is not None and order == tuple(sorted(order)))
 
 
 def _bytes(value: Value) -> int:

@@ -331,3 +331,26 @@ def test_nothing_is_computed_into_a_part_of_complex_numbers() -> None:
     found = rg.jit(lambda z: np.arctan2((z + 3.0).imag, (z * 2.0).real))(z)
     assert found.flags.c_contiguous
     assert found.base is None
+
+
+def test_a_product_is_not_computed_into_storage_of_another_axis_order() -> None:
+    def program(a: Any, x: Any, y: Any) -> Any:
+        t = -a.T
+        s = np.max(np.abs(t))
+        return (x @ y) * 1.0, s
+
+    a, x, y = np.random.default_rng(0).normal(size=(3, 300, 300))
+    product, largest = rg.jit(program)(a, x, y)
+    plain, same = program(a, x, y)
+    values.assert_same_bits([product, largest], [plain, same])
+    assert product.flags.c_contiguous
+
+
+def test_a_loop_computes_into_no_workspace_of_another_axis_order() -> None:
+    def step(x: Any, _: Any) -> Any:
+        turned = np.sin(x.T)
+        return np.cos(turned.T) * 0.5 + x * 0.1, np.sum(turned, axis=0)
+
+    x = np.random.default_rng(0).normal(size=(120, 90))
+    with rg.config(exact=True):
+        values.assert_same_bits(rg.jit(lambda x: rg.scan(step, x, np.zeros(4)))(x), rg.scan(step, x, np.zeros(4)))

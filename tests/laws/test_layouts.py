@@ -1,0 +1,103 @@
+"""The order of axes in memory that a result is said to have is the one that NumPy gives it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.ir import Graph, evaluate
+from retrograd.ir.builder import Builder
+from retrograd.ir.graph import Node
+from retrograd.ir.layouts import Layouts
+from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.types import Aval
+from retrograd.ops.shape import broadcast_to, inverse, permute
+from retrograd.passes.inline import inline_into
+from tests.support.samples import SAMPLES
+
+STRUCTURAL = {"host", "step_numbers"}
+
+
+def laid_out(graph: Graph, orders: Sequence[tuple[int, ...]]) -> Graph:
+    """The graph on operands whose axes lie in these orders."""
+    b = Builder()
+    operands = []
+    for value, order in zip(graph.inputs, orders, strict=True):
+        x = b.input(Aval(tuple(value.aval.shape[k] for k in order), value.aval.dtype) if order else value.aval)
+        operands.append(permute(x, axes=inverse(order)) if order else x)
+    return b.graph(graph.name, inline_into(b, graph, operands))
+
+
+def variants(graph: Graph) -> list[list[tuple[int, ...]]]:
+    """Every operand of two axes or more with its axes as they are, all turned, and each on its own turned."""
+    plain = [tuple(range(v.aval.ndim)) if v.aval.ndim > 1 and v.aval.steps is None else () for v in graph.inputs]
+    turned = [order[::-1] for order in plain]
+    mixed = [[*plain[:k], turned[k], *plain[k + 1 :]] for k in range(len(plain))]
+    rolled = [(*order[1:], *order[:1]) for order in plain]
+    found = dict.fromkeys(map(tuple, [plain, turned, rolled, *mixed]))
+    return [list(orders) for orders in found]
+
+
+def check(graph: Graph, args: list[Any]) -> int:
+    layouts, known = Layouts(graph), 0
+
+    def watch(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        nonlocal known
+        if node not in graph.nodes:
+            return
+        layouts.add(node)
+        for value, x in zip(node.outputs, results, strict=True):
+            order = layouts.order(value)
+            if order is None or not isinstance(x, np.ndarray) or not x.size or node.prim.alias is not None:
+                continue
+            known += 1
+            step = x.itemsize
+            for k in reversed(order):
+                assert x.strides[k] == step, f"{node.prim.name}: strides {x.strides}, not packed in the order {order}"
+                step *= x.shape[k]
+
+    with np.errstate(all="ignore"):
+        evaluate(graph, args, watch)
+    return known
+
+
+@pytest.mark.parametrize("name", sorted(n for n in REGISTRY if n in SAMPLES and n not in STRUCTURAL))
+def test_results_lie_as_they_are_said_to(name: str) -> None:
+    for sample in SAMPLES[name]:
+        graph, args = sample.graph(), sample.operands()
+        for orders in variants(graph):
+            turned = [np.transpose(x, order).copy() if order else x for x, order in zip(args, orders, strict=True)]
+            check(laid_out(graph, orders), turned)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, prim in REGISTRY.items() if prim.order == "K" and n in SAMPLES))
+def test_results_of_stretched_operands(name: str) -> None:
+    for sample in SAMPLES[name]:
+        graph, args = sample.graph(), sample.operands()
+        b = Builder()
+        inputs = [b.input(Aval((1, *v.aval.shape), v.aval.dtype)) for v in graph.inputs]
+        stretched = [broadcast_to(x, (4, *x.shape[1:])) for x in inputs]
+        moved = [permute(x, axes=(*range(1, x.ndim), 0)) for x in stretched]
+        for operands in (stretched, moved):
+            node = graph.nodes[0]
+            if node.prim.typed:
+                aval = Aval(operands[0].shape, node.out.aval.dtype)
+                out = node.prim(*operands, **{**node.attrs, "aval": aval})
+            else:
+                out = node.prim(*operands, **node.attrs)
+            with np.errstate(all="ignore"):
+                check(b.graph("f", [out]), [np.asarray(x)[None] for x in args])
+
+
+@pytest.mark.parametrize("orders", [*itertools.product(itertools.permutations(range(3)), repeat=2)])
+def test_elementwise_results_of_mixed_operands(orders: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    b = Builder()
+    operands = [b.input(Aval(tuple(x.shape[k] for k in order), x.dtype)) for order in orders]
+    p, q = (permute(s, axes=inverse(order)) for s, order in zip(operands, orders, strict=True))
+    graph = b.graph("f", [p * q, REGISTRY["sin"](p) + q * 2.0, REGISTRY["cos"](q)])
+    assert check(graph, [np.transpose(x, order).copy() for order in orders])
