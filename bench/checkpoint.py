@@ -21,9 +21,12 @@ from bench.workload import leaves
 
 WARM_UP_SECONDS = 0.2
 FEW = {
-    "Snapshots(5)": rg.Snapshots(5), "Snapshots(14)": rg.Snapshots(14), "Snapshots(28)": rg.Snapshots(28),
-    "Snapshots(28, mixed=True)": rg.Snapshots(28, mixed=True), "Periodic()": rg.Periodic(),
-}  # fmt: skip
+    "Snapshots(5)": rg.Snapshots(5),
+    "Snapshots(14)": rg.Snapshots(14),
+    "Snapshots(28)": rg.Snapshots(28),
+    "Snapshots(28, mixed=True)": rg.Snapshots(28, mixed=True),
+    "Periodic()": rg.Periodic(),
+}
 MANY = {"Snapshots(10)": rg.Snapshots(10), "Snapshots(100)": rg.Snapshots(100), "Periodic()": rg.Periodic()}
 PLANS: dict[str, dict[str, Any]] = {"heat": FEW, "rnn": FEW, "lorenz": MANY}
 Rows = Sequence[Sequence[str]]

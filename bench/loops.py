@@ -67,11 +67,15 @@ LOOPS = {
         Loop("heat", "heat 512²", 196, heat_inputs, heat_step, squares),
         Loop("rnn", "recurrent network, 256 cells, batch 32", 196, partial(rnn_inputs, 196), rnn_step, squares),
         Loop(
-            "lorenz", "Lorenz, scalars", 10_000, lambda: (lorenz.inputs()[3:], lorenz.inputs()[:3], None),
-            lambda xp, p, s, _: lorenz.step(s, p), lambda xp, s: lorenz.norm(s),
+            "lorenz",
+            "Lorenz, scalars",
+            10_000,
+            lambda: (lorenz.inputs()[3:], lorenz.inputs()[:3], None),
+            lambda xp, p, s, _: lorenz.step(s, p),
+            lambda xp, s: lorenz.norm(s),
         ),
     )
-}  # fmt: skip
+}
 
 
 def in_retrograd(loop: Loop, memory: Any = None) -> Function:

@@ -145,9 +145,12 @@ def picture(courses: dict[str, Course], points: tuple[Floats, Floats, Floats, Fl
     left.set(xlabel="x", ylabel="f(x)", title="what was learned: the table is right at its points alone")
     left.legend(fontsize=9)
     right.set(
-        xlabel="outer step", ylabel="mean squared error", xlim=(0, OUTER_STEPS), ylim=(3e-9, 3),
+        xlabel="outer step",
+        ylabel="mean squared error",
+        xlim=(0, OUTER_STEPS),
+        ylim=(3e-9, 3),
         title="solid: held-out points; dashed: training points (0 as 1e-8)",
-    )  # fmt: skip
+    )
     right.legend(fontsize=9)
     return figure
 

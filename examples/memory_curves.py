@@ -131,11 +131,13 @@ def transformer(rows: int, width: int, heads: int, blocks: int) -> Case:
     weights = [
         {
             **{name: matrix(width, width) for name in "qkvo"},
-            "scale1": np.ones(width), "scale2": np.ones(width),
-            "in": matrix(width, 4 * width), "out": matrix(4 * width, width),
+            "scale1": np.ones(width),
+            "scale2": np.ones(width),
+            "in": matrix(width, 4 * width),
+            "out": matrix(4 * width, width),
         }
         for _ in range(blocks)
-    ]  # fmt: skip
+    ]
 
     def loss(weights: list[dict[str, Floats]], x: Floats, target: Floats) -> Floats:
         for block in weights:

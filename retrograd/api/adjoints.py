@@ -56,9 +56,10 @@ class CotangentSpace:
         self._spec = flatten(self.zero())[1]
         if not self._spec.num_leaves:
             raise NonDifferentiableError(
-                f"{point!r:.80} holds no floating-point value: it has no cotangents", where=user_site()[0],
+                f"{point!r:.80} holds no floating-point value: it has no cotangents",
+                where=user_site()[0],
                 remedy="pass floating-point numbers: 1.0 instead of 1, x.astype(float)",
-            )  # fmt: skip
+            )
 
     @property
     def spec(self) -> Spec:

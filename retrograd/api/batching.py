@@ -45,9 +45,10 @@ class Batched(Compiled):
             axis, ndim = spread[i], np.ndim(shadow_of(x))
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
-                    f"in_axes gives axis {axis!r} for an argument with {ndim} axes", where=user_site()[0],
+                    f"in_axes gives axis {axis!r} for an argument with {ndim} axes",
+                    where=user_site()[0],
                     remedy="in_axes=None shares an argument among the lanes",
-                )  # fmt: skip
+                )
             found.append(None if axis is None else axis % ndim)
         return found
 
@@ -76,9 +77,10 @@ class Batched(Compiled):
         drawn = next((node for node in recorded.graph.nodes if node.prim is draw), None)
         if drawn is not None and not self.shares_draws:
             raise UnsupportedError(
-                "a draw under vmap: each lane would need numbers of its own", where=drawn.where,
+                "a draw under vmap: each lane would need numbers of its own",
+                where=drawn.where,
                 remedy="draw outside, with an axis for the lanes, and map over it",
-            )  # fmt: skip
+            )
         b = Builder()
         inputs = []
         for value, axis in zip(recorded.graph.inputs, [*axes, *(None for _ in recorded.captures)], strict=True):
@@ -95,15 +97,17 @@ class Batched(Compiled):
         for out, flag, axis in zip(outs, on, out_axes, strict=True):
             if axis is None and flag:
                 raise ShapeError(
-                    "out_axes=None for an output that differs between lanes", where=user_site()[0],
+                    "out_axes=None for an output that differs between lanes",
+                    where=user_site()[0],
                     remedy="give the axis of the lanes in this output",
-                )  # fmt: skip
+                )
             ndim = out.ndim + (not flag)
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
-                    f"out_axes gives axis {axis!r} for an output with {ndim} axes", where=user_site()[0],
+                    f"out_axes gives axis {axis!r} for an output with {ndim} axes",
+                    where=user_site()[0],
                     remedy=f"give an axis from {-ndim} to {ndim - 1}",
-                )  # fmt: skip
+                )
             results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))
         graph = b.graph(f"{recorded.graph.name}_vmap", results)
         return Derived(graph, results_of(recorded), {"traced": lambda: recorded.graph}, form_of(recorded))

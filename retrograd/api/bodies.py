@@ -86,9 +86,12 @@ def check_functions(label: str, remedy: str, *functions: Any) -> None:
 
 
 def recorded_body(
-    function: Callable[..., Any], label: str, trees: Sequence[tuple[list[Any], Spec]], runs: bool = True,
+    function: Callable[..., Any],
+    label: str,
+    trees: Sequence[tuple[list[Any], Spec]],
+    runs: bool = True,
     may_leave: bool = False,
-) -> Recorded:  # fmt: skip
+) -> Recorded:
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
     Where the examples are made up, or the function does not run on them, NumPy's warnings are silenced. A function
@@ -107,17 +110,22 @@ def recorded_body(
             if may_leave:
                 return LEFT
             raise UnsupportedError(
-                "a continuation is called in every step of a loop", where=user_site()[0],
+                "a continuation is called in every step of a loop",
+                where=user_site()[0],
                 remedy="call it in a branch: rg.cond(p, lambda: k(value), lambda: ...)",
-            ) from None  # fmt: skip
+            ) from None
 
     leaves = [x for group, _ in trees for x in group]
     entering = [_enters(x) for x in leaves]
     with nullcontext() if runs else np.errstate(all="ignore"):
         return record(
-            run, label_of(function, label), [x for x in leaves if _enters(x)],
-            [h for h, on in zip(hints, entering, strict=True) if on], concrete=False, gathers=True,
-        )  # fmt: skip
+            run,
+            label_of(function, label),
+            [x for x in leaves if _enters(x)],
+            [h for h, on in zip(hints, entering, strict=True) if on],
+            concrete=False,
+            gathers=True,
+        )
 
 
 def _hints(name: str, spec: Spec) -> list[str]:
@@ -218,17 +226,19 @@ def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> 
     found = recorded.out_spec if found is None else found
     if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
         raise CarryError(
-            f"the carry has the structure {start.spec}, but the body returns {found}", where=where,
+            f"the carry has the structure {start.spec}, but the body returns {found}",
+            where=where,
             remedy="return a carry with the containers of init, and only arrays and numbers in them",
-        )  # fmt: skip
+        )
     after = recorded.graph.out_avals[: len(start.avals)]
     for name, a, b in zip(leaf_names(start.spec), start.avals, after, strict=True):
         weak = b.kind == "python" and np.can_cast(b.dtype, a.dtype, "same_kind") and b.dtype.kind in "bif"
         if a.shape != b.shape or (a.dtype != b.dtype and not weak):
             raise CarryError(
-                f"the carry{name} is {a} before the body and {b} after it", where=where,
+                f"the carry{name} is {a} before the body and {b} after it",
+                where=where,
                 remedy="start from the shape and dtype that the body returns",
-            )  # fmt: skip
+            )
 
 
 def leaf_names(spec: Spec) -> list[str]:
@@ -242,9 +252,10 @@ def common(label: str, bodies: Sequence[Recorded]) -> list[Aval]:
     for other in bodies[1:]:
         if other.out_spec != first.out_spec or other.statics != first.statics:
             raise TreeError(
-                f"{label}: one function returns {results_named(first)}, another {results_named(other)}", where=where,
+                f"{label}: one function returns {results_named(first)}, another {results_named(other)}",
+                where=where,
                 remedy="return the same containers from both, with equal values where they hold no arrays",
-            )  # fmt: skip
+            )
     names = [n for i, n in enumerate(leaf_names(first.out_spec)) if i not in first.statics]
     return [
         _agreed(label + name, avals) for name, *avals in zip(names, *(r.graph.out_avals for r in bodies), strict=True)
@@ -262,8 +273,9 @@ def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
     if len({a.shape for a in avals}) > 1 or len(firm) > 1:
         raise ShapeError(
             f"{label}: one function returns {avals[0]}, another {next(a for a in avals if a != avals[0])}",
-            where=user_site()[0], remedy="return equal shapes and dtypes: x.astype(...), np.broadcast_to(...)",
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy="return equal shapes and dtypes: x.astype(...), np.broadcast_to(...)",
+        )
     weak = [a.dtype.type(0).item() for a in avals if a.kind == "python"]
     dtype = np.result_type(*firm, *weak)
     kinds = {a.kind for a in avals}
@@ -280,8 +292,9 @@ def check_single(label: str, number: str, x: Any, remedy: str) -> None:
     if np.ndim(shadow_of(x)):
         raise ShapeError(
             f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
-            where=user_site()[0], remedy=remedy,
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy=remedy,
+        )
 
 
 def one_bool(label: str, recorded: Recorded) -> None:

@@ -61,9 +61,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     check_functions("switch", "switch(index, [f, g, ...], *operands)", *branches)
     if np.asarray(shadow_of(index)).dtype.kind not in "iu":
         raise OptionError(
-            f"the index of a switch is {shadow_of(index)!r}, not an integer", where=user_site()[0],
+            f"the index of a switch is {shadow_of(index)!r}, not an integer",
+            where=user_site()[0],
             remedy="give an integer: i.astype(int)",
-        )  # fmt: skip
+        )
     return choose("switch", index, branches, operands)
 
 
@@ -79,9 +80,10 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     staying = [r for r in bodies if not left(r)]
     if not staying:
         raise UnsupportedError(
-            f"every branch of a {label} calls a continuation", where=user_site()[0],
+            f"every branch of a {label} calls a continuation",
+            where=user_site()[0],
             remedy="call it once, with what is chosen: k(rg.cond(p, f, g))",
-        )  # fmt: skip
+        )
     avals = common(label, staying)
     leaves = [x for group, _ in trees for x in group if is_traced(x) or type(x) is int]
     ends = [(returning_zeros if left(r) else typed)(r.graph, avals) for r in bodies]

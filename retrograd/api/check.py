@@ -16,9 +16,13 @@ TOLERANCE = {"f": {8: 1e-6, 4: 2e-2, 2: 1e-1}, "c": {16: 1e-6, 8: 2e-2}}
 
 
 def check_grads(
-    function: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None, rtol: float | None = None,
-) -> None:  # fmt: skip
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> None:
     """Compare derivatives up to ``order`` with central differences along random directions.
 
     ``args`` are floating-point arrays or trees of them. Forward mode is compared entry by entry, reverse mode
@@ -36,9 +40,10 @@ def check_grads(
         raise OptionError(f"order={order!r}", where=user_site()[0], remedy="check derivatives of order 1, 2, ...")
     if not isinstance(args, (tuple, list)):
         raise TreeError(
-            f"check_grads takes a tuple of arguments, got {type(args).__name__}", where=user_site()[0],
+            f"check_grads takes a tuple of arguments, got {type(args).__name__}",
+            where=user_site()[0],
             remedy="write check_grads(f, (x,))",
-        )  # fmt: skip
+        )
     leaves = flatten(tuple(args))[0]
     kinds = [np.asarray(x).dtype for x in leaves]
     base = max((TOLERANCE[d.kind][d.itemsize] for d in kinds if d.kind in "fc"), default=1e-6)
@@ -46,9 +51,15 @@ def check_grads(
 
 
 def _check(
-    f: Callable[..., Any], args: tuple[Any, ...], order: int, modes: Sequence[str], atol: float, rtol: float,
-    rng: np.random.Generator, path: str,
-) -> None:  # fmt: skip
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    order: int,
+    modes: Sequence[str],
+    atol: float,
+    rtol: float,
+    rng: np.random.Generator,
+    path: str,
+) -> None:
     if order == 0:
         return
     v = random_like(args, rng)

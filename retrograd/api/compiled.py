@@ -57,9 +57,10 @@ class Compiled:
             raise OptionError(f"nan_safe={nan_safe!r}", where=user_site()[0], remedy="choose from False and True")
         if not callable(function):
             raise OptionError(
-                f"{label} wants a function, got {type(function).__name__}", where=user_site()[0],
+                f"{label} wants a function, got {type(function).__name__}",
+                where=user_site()[0],
                 remedy=f"write {label}(f), and call the result with the arguments",
-            )  # fmt: skip
+            )
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.label = label
@@ -174,9 +175,13 @@ class Compiled:
         name = getattr(self.function, "__name__", "function")
         with unhurried:
             made = record(
-                run, name, self.examples(call), call.hints, max_nodes=config.max_nodes,
+                run,
+                name,
+                self.examples(call),
+                call.hints,
+                max_nodes=config.max_nodes,
                 gathers=CURRENT.get() is not None,  # what happens in the function stays there
-            )  # fmt: skip
+            )
         recorded = rolled(made)
         if CURRENT.get() is None:
             self._bindings.add(recorded.bindings)
@@ -243,8 +248,9 @@ class Compiled:
         if executable is None:
             raise ControlFlowError(
                 f"{self!r} catches an error that depends on the values of its arguments: such calls are interpreted",
-                where=user_site()[0], remedy="decide with an if before the operation that fails",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="decide with an if before the operation that fails",
+            )
         return executable
 
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
@@ -253,9 +259,10 @@ class Compiled:
         stages: dict[str, Callable[[], Graph]] = {**path.derived.stages, "optimised": lambda: path.graph}
         if stage not in stages:
             raise OptionError(
-                f"there is no stage {stage!r} of {self!r}", where=user_site()[0],
+                f"there is no stage {stage!r} of {self!r}",
+                where=user_site()[0],
                 remedy=f"choose from {sorted(stages)}",
-            )  # fmt: skip
+            )
         return stages[stage]()
 
     def source(self, *args: Any, **kwargs: Any) -> str:

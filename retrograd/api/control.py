@@ -37,9 +37,14 @@ from .memory.options import MemoryPlan, plan_of
 
 
 def scan(
-    body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, *,
-    reverse: bool = False, memory: MemoryPlan = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    body: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    *,
+    reverse: bool = False,
+    memory: MemoryPlan = None,
+) -> tuple[Any, Any]:
     """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
     ``init`` and ``xs`` are trees; ``length`` is needed where ``xs`` is None. Returns the last carry and the
@@ -67,21 +72,28 @@ def scan(
     spec = recorded.out_spec
     if spec.type is not tuple or len(children(spec)) != 2:
         raise CarryError(
-            f"the body returns {results_named(recorded)}, not a pair (carry, y)", where=user_site()[0],
+            f"the body returns {results_named(recorded)}, not a pair (carry, y)",
+            where=user_site()[0],
             remedy="return carry, y",
-        )  # fmt: skip
+        )
     if recorded.statics:
         raise CarryError(
-            f"the body returns {results_named(recorded)}, which no array can hold", where=user_site()[0],
+            f"the body returns {results_named(recorded)}, which no array can hold",
+            where=user_site()[0],
             remedy="return only arrays and numbers, and None where there is nothing",
-        )  # fmt: skip
+        )
     check_carry(recorded, start, children(spec)[0])
     k = len(start.carry)
     graph = captures_first(typed(recorded.graph, start.avals), k + len(items))
     attrs = {
-        "arrays": len(graph.outputs) - k, "body": graph, "carry": k, "consts": len(recorded.captures), "length": n,
-        "reverse": reverse, **_planned(memory),
-    }  # fmt: skip
+        "arrays": len(graph.outputs) - k,
+        "body": graph,
+        "carry": k,
+        "consts": len(recorded.captures),
+        "length": n,
+        "reverse": reverse,
+        **_planned(memory),
+    }
     given = [operand(trace, x) for x in (*recorded.captures, *start.carry, *items)]
     tracers = put(trace, scan_primitive, attrs, given)
     return unflatten(start.spec, tracers[:k]), unflatten(children(spec)[1], tracers[k:])
@@ -97,9 +109,10 @@ def _length(items: Sequence[Any], length: int | None) -> int:
     for x in items:
         if not np.ndim(shadow_of(x)):
             raise ShapeError(
-                "xs of a scan need a first axis of steps", where=user_site()[0],
+                "xs of a scan need a first axis of steps",
+                where=user_site()[0],
                 remedy="stack the steps of each leaf in one array: np.array(xs)",
-            )  # fmt: skip
+            )
     lengths = {np.shape(shadow_of(x))[0] for x in items} | ({length} if length is not None else set())
     if len(lengths) != 1:
         what = f"lengths {sorted(lengths)} differ" if lengths else "neither xs nor length is given"
@@ -152,9 +165,14 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     graph = Graph(graph.name, (*rest[k:], *rest[:k], i), graph.nodes, graph.outputs)
     length = max(steps, 0) if known else -1
     attrs = {
-        "arrays": 0, "body": graph, "carry": k, "consts": consts, "length": length, "reverse": False,
+        "arrays": 0,
+        "body": graph,
+        "carry": k,
+        "consts": consts,
+        "length": length,
+        "reverse": False,
         **_planned(memory, known),
-    }  # fmt: skip
+    }
     count = [] if known else [operand(trace, n)]
     numbers = trace.builder.emit(
         step_numbers, [s.value for s, _ in count], {"aval": Aval((), np.dtype(np.int64), "python", (length,))}
@@ -168,15 +186,14 @@ def _count(n: Any) -> Any:
     value = shadow_of(n)
     if np.ndim(value) or np.asarray(value).dtype.kind not in "iu":
         raise OptionError(
-            f"{type(value).__name__} {value!r} is no number of steps", where=user_site()[0],
+            f"{type(value).__name__} {value!r} is no number of steps",
+            where=user_site()[0],
             remedy="give an integer: int(n) if it is known, n.astype(int) if it is traced",
-        )  # fmt: skip
+        )
     return n if isinstance(n, Tracer) and not n.const else int(value)
 
 
-def while_loop(
-    cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, memory: MemoryPlan = None
-) -> Any:
+def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
     """``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; the last carry.
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
@@ -205,9 +222,12 @@ def while_loop(
         [(decide.graph, k, decide.captures), (typed(step.graph, start.avals), k, step.captures)]
     )
     attrs = {
-        "body": captures_first(body_graph, k), "carry": k, "cond": captures_first(decision(cond_graph), k),
-        "consts": len(captures), **_planned(memory, known=False),
-    }  # fmt: skip
+        "body": captures_first(body_graph, k),
+        "carry": k,
+        "cond": captures_first(decision(cond_graph), k),
+        "consts": len(captures),
+        **_planned(memory, known=False),
+    }
     given = [operand(trace, x) for x in (*captures, *start.carry)]
     return unflatten(start.spec, put(trace, while_primitive, attrs, given))
 
@@ -234,8 +254,10 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
         if after != spec or any(_kind(x) != _kind(y) for x, y in zip(found, a, strict=True)):
             raise CarryError(
                 f"f takes {spec} of {', '.join(_kind(x) for x in a)} and returns {after} of "
-                f"{', '.join(_kind(x) for x in found)}", where=user_site()[0], remedy="return what comes in",
-            )  # fmt: skip
+                f"{', '.join(_kind(x) for x in found)}",
+                where=user_site()[0],
+                remedy="return what comes in",
+            )
         return found
 
     def sums(parts: list[Any], n: int) -> list[Any]:

@@ -66,8 +66,9 @@ def _only_arrays(captures: Sequence[Capture]) -> None:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
                 f"a function with a derivative of its own closes over the traced value {_named(c.payload)}",
-                where=user_site()[0], remedy="pass it as an argument",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="pass it as an argument",
+            )
 
 
 def _named(symbol: Symbol) -> str:

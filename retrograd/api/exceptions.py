@@ -65,9 +65,10 @@ def _emit(trace: Trace, pred: Any, payload: Any, tag: int) -> None:
         form = form_of(payload, leaves)
     except TypeError as fault:
         raise UnsupportedError(
-            f"a payload cannot hold an object of type {fault}", where=user_site()[0],
+            f"a payload cannot hold an object of type {fault}",
+            where=user_site()[0],
             remedy="throw tuples, lists, dicts, arrays, numbers and strings",
-        ) from None  # fmt: skip
+        ) from None
     where = trace.builder.where = user_site()[0]
     symbol = symbol_in(trace, pred)
     symbol = symbol if symbol.dtype == BOOL else ne(symbol, 0)
@@ -152,9 +153,10 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
         here: Any = enclosing()
         if not inside:
             raise LeakedTracerError(
-                "the continuation of a callcc is called after its body has ended", where=user_site()[0],
+                "the continuation of a callcc is called after its body has ended",
+                where=user_site()[0],
                 remedy="call k within body",
-            )  # fmt: skip
+            )
         if here is not None and here is not inside[0]:
             _emit(here, True, value, tag)
             while here is not inside[0].parent:  # from here on, Python may decide about what was left

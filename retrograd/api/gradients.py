@@ -27,9 +27,15 @@ class Gradient(Compiled):
     """``grad`` and ``value_and_grad``."""
 
     def __init__(
-        self, function: Callable[..., Any], argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool,
+        self,
+        function: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        fns: str,
+        value: bool,
+        nan_safe: bool,
         memory: int | str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(function, "value_and_grad" if value else "grad", nan_safe=nan_safe)
         self.argnums, self.has_aux, self.fns, self.value = argnums, has_aux, checked_form(fns), value
         self.memory = None if memory is None else bytes_of(memory)
@@ -84,31 +90,33 @@ class Gradient(Compiled):
         where = user_site()[0]
         if self.has_aux and not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
             raise OptionError(
-                f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}", where=where,
+                f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
+                where=where,
                 remedy="return output, aux",
-            )  # fmt: skip
+            )
         head = children(recorded.out_spec)[0] if self.has_aux else recorded.out_spec
         if not head.is_leaf() or 0 in recorded.statics:
             raise NonScalarOutputError(
-                f"the function returns {head}, not one number", where=where,
+                f"the function returns {head}, not one number",
+                where=where,
                 remedy="return one scalar; pass has_aux=True to return more beside it",
-            )  # fmt: skip
+            )
         aval = recorded.graph.outputs[0].aval
         if aval.size != 1:
             raise NonScalarOutputError(
-                f"the function returns {aval}, which has {aval.size} elements", where=where,
+                f"the function returns {aval}, which has {aval.size} elements",
+                where=where,
                 remedy="reduce it with np.sum or np.mean, or use rg.vjp or rg.jacobian",
-            )  # fmt: skip
+            )
         if aval.dtype.kind != "f":
             raise NonDifferentiableError(
-                f"the function returns {aval}, not a real number", where=where,
+                f"the function returns {aval}, not a real number",
+                where=where,
                 remedy="return a floating-point number; of a complex one, its real part or its modulus",
-            )  # fmt: skip
+            )
 
 
-def _with_functions(
-    many: bool, chosen: Wanted, seen: Observation, args: Sequence[Any], grads: Sequence[Any]
-) -> Any:  # fmt: skip
+def _with_functions(many: bool, chosen: Wanted, seen: Observation, args: Sequence[Any], grads: Sequence[Any]) -> Any:
     """The gradients, of which some are those of function values; ``many`` tells a tuple of them from one."""
     own = len(grads) - seen.deltas
     tree = chosen.tree(grads[:own])
@@ -117,9 +125,14 @@ def _with_functions(
 
 
 def grad(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
-    nan_safe: bool = False, memory: int | str | None = None,
-) -> Any:  # fmt: skip
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    fns: str = "captures",
+    nan_safe: bool = False,
+    memory: int | str | None = None,
+) -> Any:
     """The gradient of a function with one output element.
 
     ``argnums``: the differentiated arguments, a position or name, or a tuple of them (the result is then a
@@ -150,9 +163,14 @@ def grad(
 
 
 def value_and_grad(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, fns: str = "captures",
-    nan_safe: bool = False, memory: int | str | None = None,
-) -> Any:  # fmt: skip
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    fns: str = "captures",
+    nan_safe: bool = False,
+    memory: int | str | None = None,
+) -> Any:
     """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
 
     >>> import numpy as np, retrograd as rg

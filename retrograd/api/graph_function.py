@@ -59,9 +59,13 @@ class GraphFunction:
 
 
 def linearized_at(
-    graph: Graph, active: Sequence[bool], operands: Sequence[Any], deltas: int = 0, seeds: int | None = None,
+    graph: Graph,
+    active: Sequence[bool],
+    operands: Sequence[Any],
+    deltas: int = 0,
+    seeds: int | None = None,
     memory: tuple[Any, ...] | None = None,
-) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:  # fmt: skip
+) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Sequence[Any]]]:
     """The results of a graph, and its pullback there: from one cotangent per inexact result to one per active input.
 
     The last ``deltas`` inputs, beyond ``operands``, are active too, and at rest. With ``seeds``, only so many results
@@ -118,9 +122,13 @@ def _within_at(
 
 
 def _pulled_back(
-    forward: GraphFunction, backward: GraphFunction, n: int, operands: Sequence[Any], tail: Executable,
+    forward: GraphFunction,
+    backward: GraphFunction,
+    n: int,
+    operands: Sequence[Any],
+    tail: Executable,
     kept: Sequence[Any],
-) -> Callable[[Sequence[Any]], Sequence[Any]]:  # fmt: skip
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
     def pullback(cts: Sequence[Any]) -> Sequence[Any]:
         if enclosing() is None:
             found: Sequence[Any] = tail(*kept, *cts)
@@ -136,14 +144,16 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
         found = traceable(shadow_of(x))
     except TypeError:
         raise ShapeError(
-            f"{what}: a {type(x).__name__} is no array of numbers", where=user_site()[0],
+            f"{what}: a {type(x).__name__} is no array of numbers",
+            where=user_site()[0],
             remedy=f"pass an array of shape {aval.shape}",
-        ) from None  # fmt: skip
+        ) from None
     if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):
         raise ShapeError(
-            f"{what}: {found} is given, but the value it belongs to is {aval}", where=user_site()[0],
+            f"{what}: {found} is given, but the value it belongs to is {aval}",
+            where=user_site()[0],
             remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
-        )  # fmt: skip
+        )
     if isinstance(x, Tracer):
         return x if found.dtype == aval.dtype else x.astype(aval.dtype)
     if aval.kind == "array":

@@ -60,9 +60,10 @@ class Point:
         mine, theirs = flatten(self.source), flatten(other.source)
         if mine[1] != theirs[1] or not all(a is b for a, b in zip(mine[0], theirs[0], strict=True)):
             raise RecordMismatchError(
-                "the two points have different sources", where=user_site()[0],
+                "the two points have different sources",
+                where=user_site()[0],
                 remedy="bind both to one unit: m = rg.lens.unit(a); m.bind(f).zip(m.bind(g))",
-            )  # fmt: skip
+            )
 
         def pull(cts: Any) -> Any:
             first, second = cts
@@ -138,9 +139,10 @@ class Lens:
         def both(*pair: Any) -> Any:
             if len(pair) != 2:
                 raise TreeError(
-                    f"{self!r} * {other!r} takes a pair, not {len(pair)} values", where=user_site()[0],
+                    f"{self!r} * {other!r} takes a pair, not {len(pair)} values",
+                    where=user_site()[0],
                     remedy="products nest to the left: (f * g) * h takes ((a, b), c)",
-                )  # fmt: skip
+                )
             return left(*_arguments(pair[0])), right(*_arguments(pair[1]))
 
         return Lens(both, f"{self.__name__}_and_{other.__name__}")
@@ -171,9 +173,10 @@ def _lens(x: Any) -> Lens:
     if isinstance(x, Lens):
         return x
     raise OptionError(
-        f"{x!r} is no lens", where=user_site()[0],
+        f"{x!r} is no lens",
+        where=user_site()[0],
         remedy="write rg.lens.of(f) for a plain function, and @rg.lens for one that returns (value, pullback)",
-    )  # fmt: skip
+    )
 
 
 class Lenses:

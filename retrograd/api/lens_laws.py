@@ -43,9 +43,10 @@ def check_lens(function: Callable[..., Any], *args: Any) -> None:
         check_grads(checked, args, order=1, modes=("rev",))
     except GradientCheckError as fault:
         raise LensLawError(
-            f"derivative: {fault.what}", where=user_site()[0],
+            f"derivative: {fault.what}",
+            where=user_site()[0],
             remedy="let the pullback be the transpose of the value's derivative",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _joined(operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:

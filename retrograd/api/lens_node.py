@@ -45,9 +45,10 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
         found = function(*args)
         if not isinstance(found, tuple) or len(found) != 2 or not callable(found[1]):
             raise TreeError(
-                f"a lens returns the pair (value, pullback), not {found!r:.60}", where=user_site()[0],
+                f"a lens returns the pair (value, pullback), not {found!r:.60}",
+                where=user_site()[0],
                 remedy="return value, lambda ct: ...",
-            )  # fmt: skip
+            )
         return found
 
     def value(*args: Any) -> Any:
@@ -105,9 +106,10 @@ def _flat(found: Any, args: Args) -> list[Any]:
     cts = (found,) if len(args) == 1 else found
     if not isinstance(cts, tuple) or len(cts) != len(args):
         raise TreeError(
-            f"the pullback of a lens of {len(args)} arguments returns {found!r:.60}", where=user_site()[0],
+            f"the pullback of a lens of {len(args)} arguments returns {found!r:.60}",
+            where=user_site()[0],
             remedy=f"return a tuple of {len(args)} cotangents, None for zero",
-        )  # fmt: skip
+        )
     flat = []
     for ct, arg in zip(cts, args, strict=True):
         leaves, spec = flatten(arg)
@@ -121,8 +123,10 @@ def _fitting(ct: Any, leaf: Any) -> Any:
     if np.shape(shadow_of(ct)) != np.shape(leaf):
         raise ShapeError(
             f"the pullback of a lens returns a cotangent of shape {np.shape(shadow_of(ct))} for an argument of "
-            f"shape {np.shape(leaf)}", where=user_site()[0], remedy="return cotangents of the arguments' shapes",
-        )  # fmt: skip
+            f"shape {np.shape(leaf)}",
+            where=user_site()[0],
+            remedy="return cotangents of the arguments' shapes",
+        )
     return ct
 
 

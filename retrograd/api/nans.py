@@ -35,10 +35,11 @@ def _look(stage: str, node: Node, operands: Sequence[Any], results: Sequence[Any
     made = _first([x for x in results if node.inputs and not node.graphs])
     if made and not _first(operands):
         raise NanError(
-            f"{node.prim.name} made {made} in {stage}", where=node.where,
+            f"{node.prim.name} made {made} in {stage}",
+            where=node.where,
             remedy="keep its operands away from there with np.where or np.clip; where a branch that is not taken makes "
             "it in a derivative, nan_safe=True annihilates it",
-        )  # fmt: skip
+        )
 
 
 def _first(values: Sequence[Any]) -> str:

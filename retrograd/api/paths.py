@@ -102,9 +102,10 @@ class Paths:
             return path.run(leaves)
         except Miss as miss:
             raise ControlFlowError(
-                "lanes of a vmap answer a Python decision differently", where=miss.where,
+                "lanes of a vmap answer a Python decision differently",
+                where=miss.where,
                 remedy="choose with np.where or rg.cond, which each lane may do in its own way",
-            ) from None  # fmt: skip
+            ) from None
 
     def recorded(self, compiled: Compiled, leaves: Sequence[Any]) -> tuple[Path, bool]:
         """The path of these arguments, and whether it was compiled just now."""
@@ -121,8 +122,9 @@ class Paths:
             warn(
                 f"{compiled!r} goes {len(self.known)} ways already, and each call goes another: further ones are "
                 f"not compiled. What decides last: {last.where}. Repeat with rg.while_loop, choose with rg.cond, or "
-                "raise rg.config.max_traces", ManyPathsWarning,
-            )  # fmt: skip
+                "raise rg.config.max_traces",
+                ManyPathsWarning,
+            )
             return path, False
         self.add(path)
         return path, True

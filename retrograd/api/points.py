@@ -42,16 +42,20 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     if not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
         raise OptionError(
             f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
-            where=user_site()[0], remedy="return output, aux",
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy="return output, aux",
+        )
     head = children(recorded.out_spec)[0]
     return head, sum(1 for i in range(head.num_leaves) if i not in recorded.statics)
 
 
 def vjp(
-    function: Callable[..., Any], *primals: Any, has_aux: bool = False, fns: str = "captures",
+    function: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    fns: str = "captures",
     memory: MemoryPlan = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
 
     ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
@@ -141,9 +145,10 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TreeError(
-            "jvp takes a tuple of primals and a tuple of tangents", where=user_site()[0],
+            "jvp takes a tuple of primals and a tuple of tangents",
+            where=user_site()[0],
             remedy="write jvp(f, (x,), (x_dot,))",
-        )  # fmt: skip
+        )
     along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
     if any(along):
         return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
@@ -163,15 +168,17 @@ def _jvp_along_functions(
     """``jvp`` where the tangents of function values are functions: the derivative in ε of the values f + ε g."""
     if len(primals) != len(tangents):
         raise TreeError(
-            f"jvp is given {len(primals)} primals and {len(tangents)} tangents", where=user_site()[0],
+            f"jvp is given {len(primals)} primals and {len(tangents)} tangents",
+            where=user_site()[0],
             remedy="give one tangent for each primal",
-        )  # fmt: skip
+        )
     for is_f, t in zip(on, tangents, strict=True):
         if is_f and not callable(t):
             raise TreeError(
-                f"the tangent of a function value is a function, not a {type(t).__name__}", where=user_site()[0],
+                f"the tangent of a function value is a function, not a {type(t).__name__}",
+                where=user_site()[0],
                 remedy="pass a function g: the derivative is that of f + eps * g in eps",
-            )  # fmt: skip
+            )
 
     def moved(eps: Any, *others: Any) -> Any:
         rest = iter(others)
@@ -253,9 +260,10 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
         backward = GraphFunction(transpose(turned, len(captures)))
     except InternalError as fault:
         raise NonDifferentiableError(
-            f"the function is not linear: {fault.what}", where=fault.where,
+            f"the function is not linear: {fault.what}",
+            where=fault.where,
             remedy="transpose its linearization: rg.linearize(f, x)[1]",
-        ) from None  # fmt: skip
+        ) from None
     avals: list[Aval | None] = list(recorded.graph.out_avals)
 
     def transposed(ct: Any) -> tuple[Any, ...]:

@@ -62,9 +62,10 @@ def _checked_name(name: Any) -> str:
 def _checked_policy(policy: Any) -> Policy:
     if not (isinstance(policy, tuple) and policy and policy[0] in KINDS):
         raise OptionError(
-            f"{policy!r} is no policy", where=user_site()[0],
+            f"{policy!r} is no policy",
+            where=user_site()[0],
             remedy="choose one of rg.policies, such as rg.policies.save_matmuls",
-        )  # fmt: skip
+        )
     return policy
 
 

@@ -73,8 +73,9 @@ def _leaf_key(x: Any, traced: bool) -> Hashable:
     except TypeError:
         raise OptionError(
             f"an argument of type {type(x).__name__} is neither a number, an array nor hashable",
-            where=user_site()[0], remedy="pass arrays, or containers of them; other arguments must be hashable",
-        ) from None  # fmt: skip
+            where=user_site()[0],
+            remedy="pass arrays, or containers of them; other arguments must be hashable",
+        ) from None
     return key
 
 
@@ -166,9 +167,10 @@ def _not_differentiable(x: Any, chosen: Sequence[Any]) -> NonDifferentiableError
     else:
         what = f"an array of {x.dtype}" if hasattr(x, "dtype") else f"a value of type {type(x).__name__}"
     return NonDifferentiableError(
-        f"argument {', '.join(map(repr, chosen))} is {what}, which has no derivative", where=user_site()[0],
+        f"argument {', '.join(map(repr, chosen))} is {what}, which has no derivative",
+        where=user_site()[0],
         remedy="pass floating-point numbers (1.0 instead of 1, x.astype(float)), or choose other argnums",
-    )  # fmt: skip
+    )
 
 
 def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]) -> list[tuple[int, Spec]]:
@@ -193,9 +195,10 @@ def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(positional) <= k < len(positional):
             raise ArgnumsError(
                 f"argnums {arg!r} does not name an argument of this call, which has {len(positional)} positional "
-                f"ones and the keywords {sorted(keywords)}", where=user_site()[0],
+                f"ones and the keywords {sorted(keywords)}",
+                where=user_site()[0],
                 remedy="give positions from 0, or the names of parameters that the call passes",
-            )  # fmt: skip
+            )
         k = int(k) % len(positional)
         spans[k] = (starts[k], positional[k])
     if len(spans) != len(chosen):

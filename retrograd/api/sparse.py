@@ -60,17 +60,19 @@ class SparseJacobian(Compiled):
         """Which entries there may be, and the types of the argument and of the result."""
         if enclosing() is not None:
             raise UnsupportedError(
-                f"{self!r} inside a traced function: a sparse matrix is not traced", where=user_site()[0],
+                f"{self!r} inside a traced function: a sparse matrix is not traced",
+                where=user_site()[0],
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
-            )  # fmt: skip
+            )
         path = self._path(args, kwargs)
         call = self.take(args, kwargs)
         active = wanted(call, self.function, self.argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(
-                f"{self!r} wants one array as its argument and one as its result", where=user_site()[0],
+                f"{self!r} wants one array as its argument and one as its result",
+                where=user_site()[0],
                 remedy="name one argument in argnums, and join arrays by np.concatenate",
-            )  # fmt: skip
+            )
         values = [*call.values(), *(c.payload for c in path.recorded.captures)]
         k = active.index(True)
         return find_sparsity(path.graph, k, values)[0], path.graph.inputs[k].aval, path.graph.outputs[0].aval

@@ -18,12 +18,39 @@ from ..ops.structural.draw import DRAWS
 
 NODES = frozenset(
     [
-        ast.Module, ast.Import, ast.alias, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign,
-        ast.AugAssign, ast.Delete, ast.For, ast.While, ast.If, ast.Pass, ast.Break, ast.Expr, ast.Constant, ast.Name,
-        ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.ListComp, ast.comprehension, ast.Call,
-        ast.keyword, ast.Raise, ast.BinOp, ast.UnaryOp, ast.Compare,
+        ast.Module,
+        ast.Import,
+        ast.alias,
+        ast.FunctionDef,
+        ast.arguments,
+        ast.arg,
+        ast.Return,
+        ast.Assign,
+        ast.AugAssign,
+        ast.Delete,
+        ast.For,
+        ast.While,
+        ast.If,
+        ast.Pass,
+        ast.Break,
+        ast.Expr,
+        ast.Constant,
+        ast.Name,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Slice,
+        ast.Tuple,
+        ast.List,
+        ast.ListComp,
+        ast.comprehension,
+        ast.Call,
+        ast.keyword,
+        ast.Raise,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Compare,
     ]
-)  # fmt: skip
+)
 HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 METHODS = DRAWS | frozenset(
     {

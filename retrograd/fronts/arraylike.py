@@ -14,19 +14,54 @@ from ..tracer.where import user_site
 from .operations import ArrayLike
 
 BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
     "pow": operator.pow,
-}  # fmt: skip
+}
 COMPARISONS: dict[str, Callable[..., Any]] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal
-}  # fmt: skip
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
 UNARY: dict[str, Callable[..., Any]] = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}
 METHODS: tuple[Callable[..., Any], ...] = (
-    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.cumsum,
-    np.cumprod, np.argsort, np.dot, np.ravel, np.squeeze, np.swapaxes, np.take, np.repeat, np.diagonal, np.trace,
-    np.clip, np.round, np.copy,
-)  # fmt: skip
+    np.sum,
+    np.prod,
+    np.mean,
+    np.var,
+    np.std,
+    np.max,
+    np.min,
+    np.any,
+    np.all,
+    np.argmax,
+    np.argmin,
+    np.cumsum,
+    np.cumprod,
+    np.argsort,
+    np.dot,
+    np.ravel,
+    np.squeeze,
+    np.swapaxes,
+    np.take,
+    np.repeat,
+    np.diagonal,
+    np.trace,
+    np.clip,
+    np.round,
+    np.copy,
+)
 
 
 def _astype(x: Any, dtype: Any) -> Any:
@@ -131,8 +166,10 @@ class Eager(ArrayLike):
         """The value for code that needs a plain one; an error where its derivative would be lost."""
         raise TracerConversionError(
             f"a {type(self).__name__} reached code that needs a plain array or number, where its derivative would be "
-            "lost", where=user_site()[0], remedy="use the NumPy function of the same purpose, or pass x.data",
-        )  # fmt: skip
+            "lost",
+            where=user_site()[0],
+            remedy="use the NumPy function of the same purpose, or pass x.data",
+        )
 
 
 def _places(index: Any) -> Any:
@@ -150,9 +187,10 @@ def _places(index: Any) -> Any:
 
 def _immutable() -> UnsupportedError:
     return UnsupportedError(
-        "writing into an eager array, which others were computed from", where=user_site()[0],
+        "writing into an eager array, which others were computed from",
+        where=user_site()[0],
         remedy="compute a new one: np.where, np.concatenate, x = x + y",
-    )  # fmt: skip
+    )
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -102,8 +102,9 @@ class FunctionNode(Node):
         if len(cts) != len(self._needs):
             raise TreeError(
                 f"backward of {self.name} returns {len(cts)} cotangents for {len(self._needs)} arguments",
-                where=user_site()[0], remedy="return one for each argument of forward, None for zero",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="return one for each argument of forward, None for zero",
+            )
         return [self._fitting(k, ct) if on else None for k, (ct, on) in enumerate(zip(cts, self._needs, strict=True))]
 
     def _fitting(self, k: int, ct: Any) -> Any:
@@ -114,6 +115,8 @@ class FunctionNode(Node):
         if array.shape != like[0]:
             raise ShapeError(
                 f"backward of {self.name} returns a cotangent of shape {array.shape} for argument {k} of shape "
-                f"{like[0]}", where=user_site()[0], remedy="return cotangents of the arguments' shapes",
-            )  # fmt: skip
+                f"{like[0]}",
+                where=user_site()[0],
+                remedy="return cotangents of the arguments' shapes",
+            )
         return turned(array.astype(like[1])[()])

@@ -90,9 +90,12 @@ class OperationNode(Node):
     __slots__ = ("_avals", "_kept", "_pullback")
 
     def __init__(
-        self, operation: Operation, operands: tuple[tuple[Node | None, int], ...], found: Pullback,
+        self,
+        operation: Operation,
+        operands: tuple[tuple[Node | None, int], ...],
+        found: Pullback,
         values: Sequence[Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(operation.graph.name, operands)
         self._pullback, self._avals = found, operation.graph.out_avals
         self._kept = [values[k] for k in found.reads]

@@ -110,17 +110,19 @@ def name_of(function: Callable[..., Any]) -> str:
 def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
     if isinstance(x, (ArrayLike, Tracer)) and not isinstance(x, cls):
         raise RecordMismatchError(
-            f"one operation mixes a {cls.__name__} and a {type(x).__name__}", where=user_site()[0],
+            f"one operation mixes a {cls.__name__} and a {type(x).__name__}",
+            where=user_site()[0],
             remedy="use one kind of arrays in a computation; pass x.data for a constant",
-        )  # fmt: skip
+        )
     if isinstance(x, (np.ndarray, np.generic)):
         traceable(x)
         return True
     if hasattr(x, "__array__") and not isinstance(x, (type, ArrayLike)):
         raise UnsupportedError(
             f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose own past would be lost",
-            where=user_site()[0], remedy="pass np.asarray(x) for a constant",
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy="pass np.asarray(x) for a constant",
+        )
     return isinstance(x, (cls, float, complex))
 
 
@@ -131,9 +133,10 @@ def _static_key(x: Any) -> Hashable:
         hash(x)
     except TypeError:
         raise OptionError(
-            f"an argument of type {type(x).__name__} is neither an array nor hashable", where=user_site()[0],
+            f"an argument of type {type(x).__name__} is neither an array nor hashable",
+            where=user_site()[0],
             remedy="pass arrays, numbers, or containers of them",
-        ) from None  # fmt: skip
+        ) from None
     return (type(x), x)
 
 

@@ -42,15 +42,17 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
             if self._rng is None:
                 raise OptionError(
                     f"the parameter {name!r} is missing, and there is no generator to draw it from",
-                    where=user_site()[0], remedy="write rg.ParameterStore(np.random.default_rng(seed))",
-                )  # fmt: skip
+                    where=user_site()[0],
+                    remedy="write rg.ParameterStore(np.random.default_rng(seed))",
+                )
             self[name] = (scale * self._rng.standard_normal(shape)).astype(self._dtype)
             found = self._arrays[name]
         if found.shape != shape:
             raise ShapeError(
                 f"the parameter {name!r} has the shape {found.shape}, but the layer takes {shape}",
-                where=user_site()[0], remedy="give layers of different sizes different names",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="give layers of different sizes different names",
+            )
         return found
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:

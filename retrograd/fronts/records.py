@@ -68,8 +68,9 @@ class Gradients:
         if not isinstance(tensor, RecordTensor) or tensor.record is not self._record:
             raise RecordMismatchError(
                 f"the gradient by {tensor!r:.60} is wanted, which is no tensor of the record of the loss",
-                where=user_site()[0], remedy="pass a tensor that rec.tensor or a computation on it gave",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="pass a tensor that rec.tensor or a computation on it gave",
+            )
         k = tensor.position
         found = self._found.get(k)
         if found is not None:
@@ -140,8 +141,9 @@ class Record:
         if isinstance(value, ArrayLike):
             raise RecordMismatchError(
                 f"{value!r:.60} is put into a record as a new value, which would cut its gradient off",
-                where=user_site()[0], remedy="pass value.data, if that is meant",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="pass value.data, if that is meant",
+            )
         return RecordTensor(self, *self._leaf(np.array(value)[()], variable=True))
 
     def unique(self, name: str | None, default: str) -> str:
@@ -153,9 +155,10 @@ class Record:
             name = next(n for n in map(f"{default}{{}}".format, range(1, 10**9)) if n not in self._names)
         elif name in self._names:
             raise OptionError(
-                f"two layers of one record are called {name!r}", where=user_site()[0],
+                f"two layers of one record are called {name!r}",
+                where=user_site()[0],
                 remedy="give each its own name; call one layer twice to share its parameters",
-            )  # fmt: skip
+            )
         self._names.add(name)
         return name
 
@@ -178,9 +181,10 @@ class Record:
         if type(x) is RecordTensor:
             if x.record is not self:
                 raise RecordMismatchError(
-                    "one operation mixes tensors of two records", where=user_site()[0],
+                    "one operation mixes tensors of two records",
+                    where=user_site()[0],
                     remedy="put x.data into the other record, or compute in one",
-                )  # fmt: skip
+                )
             return x.position
         return self._leaf(np.array(x) if isinstance(x, np.ndarray) else x, variable=False)[0]
 
@@ -221,18 +225,21 @@ class Record:
         if np.size(loss.data) != 1:
             raise NonScalarOutputError(
                 f"the gradient of a tensor of shape {loss.shape} is wanted, which has {loss.size} elements",
-                where=user_site()[0], remedy="reduce it to one number: np.sum(t).grad()",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="reduce it to one number: np.sum(t).grad()",
+            )
         if loss.dtype.kind != "f":
             raise NonDifferentiableError(
-                f"the gradient of a tensor of {loss.dtype} is wanted", where=user_site()[0],
+                f"the gradient of a tensor of {loss.dtype} is wanted",
+                where=user_site()[0],
                 remedy="differentiate real numbers: np.real(t), np.abs(t), t.astype(float)",
-            )  # fmt: skip
+            )
         return Gradients(self, loss.position, self._steps[loss.position])
 
     def _check_open(self) -> None:
         if self._closed:
             raise LeakedTracerError(
-                "a record is used after it was closed", where=user_site()[0],
+                "a record is used after it was closed",
+                where=user_site()[0],
                 remedy="compute inside its with statement; t.data stays readable",
-            )  # fmt: skip
+            )

@@ -64,9 +64,10 @@ class Tensor(Eager):
     def __init__(self, data: Any, requires_grad: bool = False) -> None:
         if isinstance(data, ArrayLike):
             raise RecordMismatchError(
-                "a tensor is made of a tensor, which would cut its gradient off", where=user_site()[0],
+                "a tensor is made of a tensor, which would cut its gradient off",
+                where=user_site()[0],
                 remedy="pass t.data or t.detach(), if that is meant",
-            )  # fmt: skip
+            )
         self._data = _frozen(np.array(data)[()])
         traceable(self._data)
         self.grad: Tensor | None = None
@@ -84,9 +85,10 @@ class Tensor(Eager):
         new = np.array(value.data if isinstance(value, Tensor) else value, self.dtype)
         if new.shape != self.shape:
             raise ShapeError(
-                f"data of shape {new.shape} is set on a tensor of shape {self.shape}", where=user_site()[0],
+                f"data of shape {new.shape} is set on a tensor of shape {self.shape}",
+                where=user_site()[0],
                 remedy="make a new tensor",
-            )  # fmt: skip
+            )
         self._data = _frozen(new[()])
 
     @property
@@ -133,20 +135,23 @@ class Tensor(Eager):
         """
         if self._node is None:
             raise NonDifferentiableError(
-                "backward of a tensor that depends on no tensor with requires_grad", where=user_site()[0],
+                "backward of a tensor that depends on no tensor with requires_grad",
+                where=user_site()[0],
                 remedy="make the parameters with requires_grad=True, and compute outside no_grad",
-            )  # fmt: skip
+            )
         if ct is None and self.size != 1:
             raise NonScalarOutputError(
-                f"backward of a tensor of shape {self.shape}, which has {self.size} elements", where=user_site()[0],
+                f"backward of a tensor of shape {self.shape}, which has {self.size} elements",
+                where=user_site()[0],
                 remedy="reduce it to one number, or pass a cotangent of its shape",
-            )  # fmt: skip
+            )
         seed = np.ones(self.shape, self.dtype) if ct is None else np.array(ct.data if isinstance(ct, Tensor) else ct)
         if seed.shape != self.shape:
             raise ShapeError(
-                f"the cotangent of a tensor of shape {self.shape} has the shape {seed.shape}", where=user_site()[0],
+                f"the cotangent of a tensor of shape {self.shape} has the shape {seed.shape}",
+                where=user_site()[0],
                 remedy="pass a cotangent of the tensor's shape",
-            )  # fmt: skip
+            )
         walk_back(self._node, self._index, turned(seed.astype(self.dtype)[()]))
 
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -103,9 +103,13 @@ class Builder:
         return node.outputs
 
     def emit(
-        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = (),
+        self,
+        prim: Primitive,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        hints: Sequence[str | None] = (),
         avals: Sequence[Aval] | None = None,
-    ) -> list[Symbol]:  # fmt: skip
+    ) -> list[Symbol]:
         """Add a node, or find the equal one; the symbols of its outputs. Known ``avals`` are not inferred again."""
         inputs = tuple(inputs)
         key = None

@@ -33,9 +33,12 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
         where = [] if node.where is None else [node.where.short]
         bodies = [f"{name}: {len(body.nodes)} nodes" for name, body in node.graphs]
         g.add_node(
-            f"n{i}", label="\n".join([node.prim.name, *attrs, *bodies, *where]), role="node", prim=node.prim.name,
+            f"n{i}",
+            label="\n".join([node.prim.name, *attrs, *bodies, *where]),
+            role="node",
+            prim=node.prim.name,
             where=str(node.where) if node.where else "",
-        )  # fmt: skip
+        )
         for position, value in enumerate(node.inputs):
             g.add_edge(source[value], f"n{i}", operand=position, aval=str(value.aval), name=names[value])
         source.update((value, f"n{i}") for value in node.outputs)

@@ -15,10 +15,22 @@ Kind = Literal["array", "scalar", "python", "generator"]
 DTYPE_NAMES: dict[np.dtype[Any], str] = {
     np.dtype(code): name
     for code, name in {
-        "?": "b8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32",
-        "u8": "u64", "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128",
+        "?": "b8",
+        "i1": "i8",
+        "i2": "i16",
+        "i4": "i32",
+        "i8": "i64",
+        "u1": "u8",
+        "u2": "u16",
+        "u4": "u32",
+        "u8": "u64",
+        "f2": "f16",
+        "f4": "f32",
+        "f8": "f64",
+        "c8": "c64",
+        "c16": "c128",
     }.items()
-}  # fmt: skip
+}
 DTYPES: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 PYTHON_NAMES: dict[str, str] = {"?": "bool", "l": "int", "q": "int", "d": "float", "D": "complex"}
 PYTHON_DTYPES: dict[str, np.dtype[Any]] = {

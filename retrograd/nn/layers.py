@@ -69,9 +69,18 @@ class Conv2d(Layer):
     """
 
     def __init__(
-        self, rec: Record, c_in: int, c_out: int, size: int, store: ParameterStore, name: str | None = None, *,
-        bias: bool = True, stride: int = 1, padding: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        rec: Record,
+        c_in: int,
+        c_out: int,
+        size: int,
+        store: ParameterStore,
+        name: str | None = None,
+        *,
+        bias: bool = True,
+        stride: int = 1,
+        padding: int = 0,
+    ) -> None:
         shapes: dict[str, tuple[int, ...]] = {"W": (c_out, c_in, size, size)} | ({"b": (c_out,)} if bias else {})
         super().__init__(rec, store, name, shapes, math.sqrt(2 / (c_in * size * size)))
         self.stride, self.padding = stride, padding

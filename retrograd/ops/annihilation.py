@@ -24,10 +24,16 @@ def _quotient_push(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
 
 
 annihilating_mul: Primitive = primitive(
-    "annihilating_mul", function, _code("*"), batch=elementwise,
+    "annihilating_mul",
+    function,
+    _code("*"),
+    batch=elementwise,
     diff=(pull(lambda ct, x, y: annihilating_mul(ct, y)), pull(lambda ct, x, y: annihilating_mul(x, ct))),
-)  # fmt: skip
+)
 annihilating_div: Primitive = primitive(
-    "annihilating_div", function, _code("/"), batch=elementwise,
+    "annihilating_div",
+    function,
+    _code("/"),
+    batch=elementwise,
     diff=(pull(lambda ct, x, y: annihilating_div(ct, y)), push(_quotient_push)),
-)  # fmt: skip
+)

@@ -49,9 +49,14 @@ def _sinc_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
 
 
 sinc: Primitive = primitive(
-    "sinc", function, "np.sinc({0})", batch=elementwise, cheap=True, scratch=lambda x: 2 * x.nbytes,
+    "sinc",
+    function,
+    "np.sinc({0})",
+    batch=elementwise,
+    cheap=True,
+    scratch=lambda x: 2 * x.nbytes,
     diff=(push(_sinc_push),),
-)  # fmt: skip
+)
 
 # The integral of exp(x cos θ) cos(nθ) over a half-circle: the midpoint rule with 128 points is exact to rounding
 # wherever the result is finite, and the halves of the circle combine to cosh or sinh.
@@ -73,10 +78,20 @@ def _bessel_i_push(t: Symbol, out: Symbol, x: Symbol, n: int) -> Any:
 
 
 bessel_i: Primitive = primitive(
-    "bessel_i", _array, "bessel_i({0}, {n})", helper=BESSEL_I, batch=elementwise, diff=(push(_bessel_i_push),),
+    "bessel_i",
+    _array,
+    "bessel_i({0}, {n})",
+    helper=BESSEL_I,
+    batch=elementwise,
+    diff=(push(_bessel_i_push),),
     scratch=lambda x, n: 128 * x.nbytes,
-)  # fmt: skip
+)
 i0 = primitive(
-    "i0", _array, "np.i0({0})", batch=elementwise, cheap=True, scratch=lambda x: 9 * x.nbytes,
+    "i0",
+    _array,
+    "np.i0({0})",
+    batch=elementwise,
+    cheap=True,
+    scratch=lambda x: 9 * x.nbytes,
     diff=(push(lambda t, out, x: t * bessel_i(x, n=1)),),
-)  # fmt: skip
+)

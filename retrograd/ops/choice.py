@@ -33,6 +33,11 @@ def _choose_code(node: Node) -> str:
 
 
 choose: Primitive = primitive(
-    "choose", _choose_shape, _choose_code, joint=True, batch=elementwise,
-    diff=(None, pull(lambda ct, *operands: None)), transpose=_choose_transpose,
-)  # fmt: skip
+    "choose",
+    _choose_shape,
+    _choose_code,
+    joint=True,
+    batch=elementwise,
+    diff=(None, pull(lambda ct, *operands: None)),
+    transpose=_choose_transpose,
+)

@@ -52,13 +52,23 @@ def _sign_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
 
 
 real: Primitive = primitive(
-    "real", _part, "{0}.real", alias=0, cheap=True, batch=elementwise,
+    "real",
+    _part,
+    "{0}.real",
+    alias=0,
+    cheap=True,
+    batch=elementwise,
     diff=(pull(lambda ct, x: to_dtype(ct, x.dtype)),),
-)  # fmt: skip
+)
 imag: Primitive = primitive(
-    "imag", _part, "{0}.imag", alias=0, cheap=True, batch=elementwise,
+    "imag",
+    _part,
+    "{0}.imag",
+    alias=0,
+    cheap=True,
+    batch=elementwise,
     diff=(pull(lambda ct, x: to_dtype(ct, x.dtype) * -1j),),
-)  # fmt: skip
+)
 
 
 def _with_part(x: Aval, v: Aval) -> Aval:
@@ -76,13 +86,25 @@ def _zeros(x: Symbol) -> Symbol:
 
 
 set_real: Primitive = primitive(
-    "set_real", _with_part, statement="{0}.real = {1}", writes=0, loose=(1,), joint=True, batch=_with_part_batch,
+    "set_real",
+    _with_part,
+    statement="{0}.real = {1}",
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_with_part_batch,
     diff=(pull(lambda ct, x, v: set_real(ct, _zeros(ct))), pull(lambda ct, x, v: real(ct))),
-)  # fmt: skip
+)
 set_imag: Primitive = primitive(
-    "set_imag", _with_part, statement="{0}.imag = {1}", writes=0, loose=(1,), joint=True, batch=_with_part_batch,
+    "set_imag",
+    _with_part,
+    statement="{0}.imag = {1}",
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_with_part_batch,
     diff=(pull(lambda ct, x, v: set_imag(ct, _zeros(ct))), pull(lambda ct, x, v: -imag(ct))),
-)  # fmt: skip
+)
 
 conj: Primitive = unary("conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, shape=arithmetic)
 abs_: Primitive = unary("abs", "np.abs", push(_abs_push), code=_abs_code, shape=_modulus)

@@ -58,6 +58,9 @@ def _convolve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: F
 
 
 convolve: Primitive = primitive(
-    "convolve", _convolve_shape, "np.convolve({0}, {1}, {mode})", batch=_convolve_batch,
+    "convolve",
+    _convolve_shape,
+    "np.convolve({0}, {1}, {mode})",
+    batch=_convolve_batch,
     diff=(pull(_pull_x), pull(_pull_v)),
-)  # fmt: skip
+)

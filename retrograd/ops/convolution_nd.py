@@ -39,6 +39,9 @@ def _pull_v(ct: Symbol, x: Symbol, v: Any, mode: str, method: str) -> Any:
 
 
 convolve_nd: Primitive = primitive(
-    "convolve_nd", _shape, "scipy.signal.convolve({0}, {1}, {mode}, {method})", batch=looped,
+    "convolve_nd",
+    _shape,
+    "scipy.signal.convolve({0}, {1}, {mode}, {method})",
+    batch=looped,
     diff=(pull(_pull_x), pull(_pull_v)),
-)  # fmt: skip
+)

@@ -85,13 +85,17 @@ def linear_recurrence(a, b, axis, reverse):
 '''
 
 recurrence: Primitive = primitive(
-    "recurrence", _recurrence_shape, "linear_recurrence({0}, {1}, {axis}, {reverse})", helper=RECURRENCE,
-    batch=shifted_axis, scratch=lambda a, b, **_: 3 * b.nbytes,
+    "recurrence",
+    _recurrence_shape,
+    "linear_recurrence({0}, {1}, {axis}, {reverse})",
+    helper=RECURRENCE,
+    batch=shifted_axis,
+    scratch=lambda a, b, **_: 3 * b.nbytes,
     diff=(
         push(_recurrence_push),
         pull(lambda ct, a, b, axis, reverse: recurrence(a, ct, axis=axis, reverse=not reverse)),
     ),
-)  # fmt: skip
+)
 
 
 def _before(out: Symbol, axis: int, reverse: bool) -> Symbol:

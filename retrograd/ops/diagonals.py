@@ -51,9 +51,14 @@ def _diagonal_pull(acc: Symbol, ct: Symbol, x: Any, offset: int) -> Any:
 
 
 diagonal: Primitive = primitive(
-    "diagonal", _diagonal_shape, _diagonal_code, alias=0, cheap=True, diff=(pull(_diagonal_pull, into=True),),
+    "diagonal",
+    _diagonal_shape,
+    _diagonal_code,
+    alias=0,
+    cheap=True,
+    diff=(pull(_diagonal_pull, into=True),),
     batch=lambda prim, size, args, flags, offset: diagonal(args[0], offset=offset),
-)  # fmt: skip
+)
 
 
 def _diag_shape(x: Aval, offset: int) -> Aval:
@@ -70,6 +75,9 @@ def _diag_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags
 
 
 diag: Primitive = primitive(
-    "diag", _diag_shape, "np.diag({0}, {offset})", batch=_diag_batch,
+    "diag",
+    _diag_shape,
+    "np.diag({0}, {offset})",
+    batch=_diag_batch,
     diff=(pull(lambda ct, x, offset: diagonal(ct, offset=offset)),),
-)  # fmt: skip
+)

@@ -143,9 +143,15 @@ def _cast_batch(prim: Primitive, size: int, args: Any, flags: Any, aval: Aval) -
 
 
 cast: Primitive = primitive(
-    "cast", _cast_shape, _cast_code, typed=True, cheap=True, batch=_cast_batch, order="K",
+    "cast",
+    _cast_shape,
+    _cast_code,
+    typed=True,
+    cheap=True,
+    batch=_cast_batch,
+    order="K",
     diff=(pull(lambda ct, x, aval: cast(ct, aval=x.aval)),),
-)  # fmt: skip
+)
 
 
 def to_dtype(x: Symbol, dtype: np.dtype[Any]) -> Symbol:
@@ -183,7 +189,13 @@ def _where_shape(c: Aval, x: Aval, y: Aval) -> Aval:
 
 
 where: Primitive = primitive(
-    "where", _where_shape, "np.where({0}, {1}, {2})", loose=(0, 1, 2), batch=elementwise, cheap=True, joint=True,
+    "where",
+    _where_shape,
+    "np.where({0}, {1}, {2})",
+    loose=(0, 1, 2),
+    batch=elementwise,
+    cheap=True,
+    joint=True,
     order="K",
     diff=(None, pull(lambda ct, c, x, y: where(c, ct, 0)), pull(lambda ct, c, x, y: where(c, 0, ct))),
-)  # fmt: skip
+)

@@ -56,10 +56,12 @@ def _triangular_pull_b(ct: Symbol, a: Symbol, b: Any, lower: bool, unit: bool) -
 
 
 solve_triangular: Primitive = primitive(
-    "solve_triangular", _triangular_shape,
-    "scipy.linalg.solve_triangular({0}, {1}, lower={lower}, unit_diagonal={unit})", batch=_by_columns,
+    "solve_triangular",
+    _triangular_shape,
+    "scipy.linalg.solve_triangular({0}, {1}, lower={lower}, unit_diagonal={unit})",
+    batch=_by_columns,
     diff=(push(_triangular_push_a), pull(_triangular_pull_b)),
-)  # fmt: skip
+)
 
 
 # --- the diagonals of a matrix: row u - d holds diagonal d, whose first elements stand in column max(d, 0)
@@ -104,9 +106,12 @@ def _banded_pull_b(ct: Symbol, ab: Symbol, b: Any, low: int, up: int) -> Any:
 
 
 solve_banded: Primitive = primitive(
-    "solve_banded", _banded_shape, "scipy.linalg.solve_banded(({low}, {up}), {0}, {1})", batch=_by_columns,
+    "solve_banded",
+    _banded_shape,
+    "scipy.linalg.solve_banded(({low}, {up}), {0}, {1})",
+    batch=_by_columns,
     diff=(push(_banded_push_ab), pull(_banded_pull_b)),
-)  # fmt: skip
+)
 
 
 # --- A X + X B = Q
@@ -119,13 +124,16 @@ def _sylvester_shape(a: Aval, b: Aval, q: Aval) -> Aval:
 
 
 solve_sylvester: Primitive = primitive(
-    "solve_sylvester", _sylvester_shape, "scipy.linalg.solve_sylvester({0}, {1}, {2})", batch=looped,
+    "solve_sylvester",
+    _sylvester_shape,
+    "scipy.linalg.solve_sylvester({0}, {1}, {2})",
+    batch=looped,
     diff=(
         push(lambda t, out, a, b, q: -solve_sylvester(a, b, t @ out)),
         push(lambda t, out, a, b, q: -solve_sylvester(a, b, out @ t)),
         pull(lambda ct, a, b, q: solve_sylvester(swap(a), swap(b), ct)),
     ),
-)  # fmt: skip
+)
 
 
 # --- P A = L U, both triangles in one matrix, as LAPACK gives them
@@ -175,6 +183,11 @@ def _lu_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) 
 
 
 lu_factor: Primitive = primitive(
-    "lu_factor", _lu_shape, "scipy.linalg.lu_factor({0})", multi=True, jvp=_lu_jvp, batch=_lu_batch,
+    "lu_factor",
+    _lu_shape,
+    "scipy.linalg.lu_factor({0})",
+    multi=True,
+    jvp=_lu_jvp,
+    batch=_lu_batch,
     fresh=lambda node: (0, 1),
-)  # fmt: skip
+)

@@ -38,9 +38,11 @@ minimum: Primitive = binary(
 fmax = binary("fmax", "np.fmax", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
 fmin = binary("fmin", "np.fmin", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
 heaviside = binary(
-    "heaviside", "np.heaviside", None,
+    "heaviside",
+    "np.heaviside",
+    None,
     push(lambda t, out, x, y: t * to_dtype(eq(x, 0), x.dtype)),
-)  # fmt: skip
+)
 
 
 def _clip_shape(x: Aval, low: Any, high: Any) -> Aval:
@@ -53,6 +55,12 @@ def _clip_push(t: Symbol, out: Symbol, x: Symbol, low: Any, high: Any) -> Any:
 
 # between two numbers; arrays as bounds go through maximum and minimum
 clip: Primitive = primitive(
-    "clip", _clip_shape, "np.clip({0}, {low}, {high})", takes_out=True, order="K", batch=elementwise, cheap=True,
+    "clip",
+    _clip_shape,
+    "np.clip({0}, {low}, {high})",
+    takes_out=True,
+    order="K",
+    batch=elementwise,
+    cheap=True,
     diff=(push(_clip_push),),
-)  # fmt: skip
+)

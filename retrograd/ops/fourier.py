@@ -53,9 +53,13 @@ def _fft_code(node: Node) -> str:
 
 
 fft: Primitive = primitive(
-    "fft", _fft_shape, _fft_code, batch=shifted_axis, scratch=lambda x, **_: 2 * x.nbytes if x.dtype.kind == "f" else 0,
+    "fft",
+    _fft_shape,
+    _fft_code,
+    batch=shifted_axis,
+    scratch=lambda x, **_: 2 * x.nbytes if x.dtype.kind == "f" else 0,
     diff=(pull(lambda ct, x, **attrs: to_dtype(fft(ct, **attrs), x.dtype)),),
-)  # fmt: skip
+)
 
 
 def _replaced(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
@@ -85,7 +89,7 @@ def _rfft_pull(ct: Symbol, x: Any, axis: tuple[int, ...], norm: str) -> Any:
 
 rfft: Primitive = primitive(
     "rfft", _rfft_shape, lambda node: _code("rfft", node), batch=shifted_axis, diff=(pull(_rfft_pull),)
-)  # fmt: skip
+)
 
 
 def _irfft_shape(x: Aval, axis: tuple[int, ...], n: int, norm: str) -> Aval:

@@ -45,10 +45,15 @@ def _power_exponent(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
 
 power = binary("power", "np.power", push(_power_base), push(_power_exponent), numbers=(1,))
 pow_ = primitive(  # the operator between numbers: it is C's pow, which rounds otherwise than the ufunc
-    "pow", arithmetic, "{0} ** {1}", op="{0} ** {1}", loose=(0, 1), cheap=True,
+    "pow",
+    arithmetic,
+    "{0} ** {1}",
+    op="{0} ** {1}",
+    loose=(0, 1),
+    cheap=True,
     diff=(push(_power_base), push(_power_exponent)),
     batch=lambda prim, size, args, flags: elementwise(power, size, args, flags),
-)  # fmt: skip
+)
 float_power = binary("float_power", "np.float_power", push(_power_base), push(_power_exponent))
 sqrt: Primitive = unary("sqrt", "np.sqrt", push(lambda t, out, x: t / (out * 2)))
 cbrt = unary("cbrt", "np.cbrt", push(lambda t, out, x: t / (square(out) * 3)))
@@ -69,13 +74,17 @@ def _above(x: Symbol, out: Symbol) -> Any:
 
 
 logaddexp = binary(
-    "logaddexp", "np.logaddexp",
-    push(lambda t, out, x, y: t * exp(_above(x, out))), push(lambda t, out, x, y: t * exp(_above(y, out))),
-)  # fmt: skip
+    "logaddexp",
+    "np.logaddexp",
+    push(lambda t, out, x, y: t * exp(_above(x, out))),
+    push(lambda t, out, x, y: t * exp(_above(y, out))),
+)
 logaddexp2 = binary(
-    "logaddexp2", "np.logaddexp2",
-    push(lambda t, out, x, y: t * exp2(_above(x, out))), push(lambda t, out, x, y: t * exp2(_above(y, out))),
-)  # fmt: skip
+    "logaddexp2",
+    "np.logaddexp2",
+    push(lambda t, out, x, y: t * exp2(_above(x, out))),
+    push(lambda t, out, x, y: t * exp2(_above(y, out))),
+)
 
 sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
 cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))
@@ -95,9 +104,11 @@ def _arctan2_x(t: Symbol, out: Symbol, y: Symbol, x: Symbol) -> Any:
 
 arctan2: Primitive = binary("arctan2", "np.arctan2", push(_arctan2_y), push(_arctan2_x))
 hypot = binary(
-    "hypot", "np.hypot",
-    push(lambda t, out, x, y: t * (x / off_zero(out))), push(lambda t, out, x, y: t * (y / off_zero(out))),
-)  # fmt: skip
+    "hypot",
+    "np.hypot",
+    push(lambda t, out, x, y: t * (x / off_zero(out))),
+    push(lambda t, out, x, y: t * (y / off_zero(out))),
+)
 deg2rad: Primitive = unary("deg2rad", "np.deg2rad", pull(lambda ct, x: deg2rad(ct)))
 rad2deg: Primitive = unary("rad2deg", "np.rad2deg", pull(lambda ct, x: rad2deg(ct)))
 

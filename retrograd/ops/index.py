@@ -105,19 +105,36 @@ def _setitem_pull_v(ct: Symbol, x: Any, v: Any, *ints: Symbol, index: Index) -> 
 
 
 getitem: Primitive = primitive(
-    "getitem", _getitem_shape, "{0}[{index}]", alias=0, cheap=True, batch=_getitem_batch,
+    "getitem",
+    _getitem_shape,
+    "{0}[{index}]",
+    alias=0,
+    cheap=True,
+    batch=_getitem_batch,
     diff=(pull(_getitem_pull, into=True), None),
-)  # fmt: skip
+)
 
 setitem: Primitive = primitive(
-    "setitem", _setitem_shape, statement="{0}[{index}] = {1}", writes=0, loose=(1,), joint=True, batch=_setitem_batch,
+    "setitem",
+    _setitem_shape,
+    statement="{0}[{index}] = {1}",
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_setitem_batch,
     diff=(pull(_setitem_pull_x), pull(_setitem_pull_v), None),
-)  # fmt: skip
+)
 
 additem: Primitive = primitive(
-    "additem", _setitem_shape, statement="{0}[{index}] += {1}", writes=0, loose=(1,), joint=True, batch=_setitem_batch,
+    "additem",
+    _setitem_shape,
+    statement="{0}[{index}] += {1}",
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_setitem_batch,
     diff=(pull(lambda ct, *operands, index: ct), pull(_setitem_pull_v), None),
-)  # fmt: skip
+)
 
 subitem: Primitive = primitive(  # what `absorb` makes of adding a negative
     "subitem", _setitem_shape, statement="{0}[{index}] -= {1}", writes=0, loose=(1,), final=True
@@ -239,9 +256,15 @@ def _scatter_pull_x(ct: Symbol, x: Any, v: Any, *arrays: Symbol, index: Index, u
 
 
 scatter: Primitive = primitive(
-    "scatter", _scatter_shape, statement="{0}[{index}] = {1}", writes=0, loose=(1,), joint=True, batch=_scatter_batch,
+    "scatter",
+    _scatter_shape,
+    statement="{0}[{index}] = {1}",
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_scatter_batch,
     diff=(pull(_scatter_pull_x), pull(_scatter_pull_v), None),
-)  # fmt: skip
+)
 
 
 def _scatter_add_pull_v(ct: Symbol, x: Any, v: Any, *arrays: Symbol, index: Index, unique: bool = False) -> Any:
@@ -301,8 +324,14 @@ def _scatter_add_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> list[S
 
 
 scatter_add: Primitive = primitive(
-    "scatter_add", _scatter_shape, statement=_scatter_add_code, writes=0, loose=(1,), joint=True, batch=_scatter_batch,
+    "scatter_add",
+    _scatter_shape,
+    statement=_scatter_add_code,
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=_scatter_batch,
     lower=_scatter_add_lower,
     scratch=lambda x, v, *_, unique=False, **__: v.nbytes if unique else 0,  # np.add.at needs none
     diff=(pull(lambda ct, *operands, index, unique=False: ct), pull(_scatter_add_pull_v), None),
-)  # fmt: skip
+)

@@ -81,9 +81,15 @@ def _dots(a: Symbol, b: Symbol) -> Any:
 
 
 matmul = primitive(
-    "matmul", _matmul_shape, "{0} @ {1}", op="{0} @ {1}", ufunc="np.matmul", order="C",
-    diff=(pull(_pull_a), pull(_pull_b)), batch=_matmul_batch,
-)  # fmt: skip
+    "matmul",
+    _matmul_shape,
+    "{0} @ {1}",
+    op="{0} @ {1}",
+    ufunc="np.matmul",
+    order="C",
+    diff=(pull(_pull_a), pull(_pull_b)),
+    batch=_matmul_batch,
+)
 
 
 def _vecdot_shape(a: Aval, b: Aval) -> Aval:
@@ -97,9 +103,13 @@ def _each_times(ct: Symbol, x: Symbol) -> Any:
 
 
 vecdot: Primitive = primitive(
-    "vecdot", _vecdot_shape, "np.vecdot({0}, {1})", takes_out=True, batch=elementwise,
+    "vecdot",
+    _vecdot_shape,
+    "np.vecdot({0}, {1})",
+    takes_out=True,
+    batch=elementwise,
     diff=(pull(lambda ct, a, b: _each_times(ct, b)), pull(lambda ct, a, b: _each_times(ct, a))),
-)  # fmt: skip
+)
 
 
 def _cross_shape(a: Aval, b: Aval) -> Aval:
@@ -109,6 +119,10 @@ def _cross_shape(a: Aval, b: Aval) -> Aval:
 
 
 cross: Primitive = primitive(
-    "cross", _cross_shape, "np.cross({0}, {1})", batch=elementwise, scratch=lambda a, b: 5 * a.nbytes // 2,
+    "cross",
+    _cross_shape,
+    "np.cross({0}, {1})",
+    batch=elementwise,
+    scratch=lambda a, b: 5 * a.nbytes // 2,
     diff=(pull(lambda ct, a, b: cross(b, ct)), pull(lambda ct, a, b: cross(ct, a))),
-)  # fmt: skip
+)

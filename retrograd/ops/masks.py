@@ -51,6 +51,12 @@ flatnonzero = primitive(
 
 # {0}[mask] = number: where few elements are hit, a multiple faster than np.where, which branches on each element
 putmask: Primitive = primitive(
-    "putmask", _putmask_shape, statement="{0}[{1}] = {2}", writes=0, loose=(2,), joint=True, batch=_putmask_batch,
+    "putmask",
+    _putmask_shape,
+    statement="{0}[{1}] = {2}",
+    writes=0,
+    loose=(2,),
+    joint=True,
+    batch=_putmask_batch,
     diff=(pull(_putmask_pull_x), None, pull(_putmask_pull_v)),
-)  # fmt: skip
+)

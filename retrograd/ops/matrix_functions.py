@@ -97,6 +97,10 @@ logm = primitive(
 )
 # X dX + dX X = dA
 sqrtm = primitive(
-    "sqrtm", matrix, "real_sqrtm({0})", helper=SQRTM, batch=looped,
+    "sqrtm",
+    matrix,
+    "real_sqrtm({0})",
+    helper=SQRTM,
+    batch=looped,
     diff=(push(lambda t, out, a: solve_sylvester(out, out, t)),),
-)  # fmt: skip
+)

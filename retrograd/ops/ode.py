@@ -204,8 +204,12 @@ def _tangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[An
 
 
 ode_tangent: Primitive = primitive(
-    "ode_tangent", _tangent_shape, transpose=_tangent_transpose, batch=looped, **_standing_for(_expansion),
-)  # fmt: skip
+    "ode_tangent",
+    _tangent_shape,
+    transpose=_tangent_transpose,
+    batch=looped,
+    **_standing_for(_expansion),
+)
 
 
 # ode_cotangent: (start, times, states, p..., states-bar) → start-bar and p-bar of active ones, in one vector
@@ -238,9 +242,13 @@ def _backwards(node: Node) -> Graph:
     rows = [getitem(x, index=k) for x, k in ((times, late), (times, early), (states, late), (ct, late))]
     zeros = [b.zeros(Aval((k,), REAL)) for k in (n, total)]
     attrs = {
-        "arrays": 0, "body": _interval(node, parameters, n, total), "carry": 2, "consts": len(parameters),
-        "length": m - 1, "reverse": True,
-    }  # fmt: skip
+        "arrays": 0,
+        "body": _interval(node, parameters, n, total),
+        "carry": 2,
+        "consts": len(parameters),
+        "length": m - 1,
+        "reverse": True,
+    }
     back, sums = b.emit(REGISTRY["scan"], [x.value for x in (*parameters, *zeros, *rows)], attrs)
     return b.graph("cotangents", [_joined(back + getitem(ct, index=(0,)), sums)])
 
@@ -259,5 +267,9 @@ def _cotangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[
 
 
 ode_cotangent: Primitive = primitive(
-    "ode_cotangent", _cotangent_shape, transpose=_cotangent_transpose, batch=looped, **_standing_for(_backwards),
-)  # fmt: skip
+    "ode_cotangent",
+    _cotangent_shape,
+    transpose=_cotangent_transpose,
+    batch=looped,
+    **_standing_for(_backwards),
+)

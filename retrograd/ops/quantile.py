@@ -171,23 +171,43 @@ def _lines_shape(x: Aval, axis: int, **_: Any) -> Aval:
 
 
 quantile = primitive(
-    "quantile", _quantile_shape, _quantile_code, diff=(push(_quantile_push),), batch=_quantile_batch,
+    "quantile",
+    _quantile_shape,
+    _quantile_code,
+    diff=(push(_quantile_push),),
+    batch=_quantile_batch,
     scratch=copied,
-)  # fmt: skip
+)
 nanquantile = primitive(
-    "nanquantile", _lines_shape, "np.nanquantile({0}, {q}, axis={axis})", diff=(push(_nan_quantile_push),),
-    batch=shifted_axis, scratch=copied,
-)  # fmt: skip
+    "nanquantile",
+    _lines_shape,
+    "np.nanquantile({0}, {q}, axis={axis})",
+    diff=(push(_nan_quantile_push),),
+    batch=shifted_axis,
+    scratch=copied,
+)
 median = primitive(
-    "median", _lines_shape, "np.median({0}, axis={axis})", batch=shifted_axis, scratch=copied,
+    "median",
+    _lines_shape,
+    "np.median({0}, axis={axis})",
+    batch=shifted_axis,
+    scratch=copied,
     diff=(push(lambda t, out, x, axis: _quantile_push(t, out, x, axis, 0.5, "linear")),),
-)  # fmt: skip
+)
 nanmedian = primitive(
-    "nanmedian", _lines_shape, "np.nanmedian({0}, axis={axis})", batch=shifted_axis, scratch=copied,
+    "nanmedian",
+    _lines_shape,
+    "np.nanmedian({0}, axis={axis})",
+    batch=shifted_axis,
+    scratch=copied,
     diff=(push(lambda t, out, x, axis: _nan_quantile_push(t, out, x, axis, 0.5)),),
-)  # fmt: skip
+)
 # levels as an operand: known only at run time, a number or a vector
 quantile_at = primitive(
-    "quantile_at", _traced_shape, "np.quantile({0}, {1}, axis={axis})", scratch=lambda x, q, **_: x.nbytes,
-    diff=(push(_traced_push_x), push(_traced_push_q)), batch=_traced_batch,
-)  # fmt: skip
+    "quantile_at",
+    _traced_shape,
+    "np.quantile({0}, {1}, axis={axis})",
+    scratch=lambda x, q, **_: x.nbytes,
+    diff=(push(_traced_push_x), push(_traced_push_q)),
+    batch=_traced_batch,
+)

@@ -52,9 +52,12 @@ round_ = primitive(
 
 floor_divide: Primitive = binary("floor_divide", "np.floor_divide", op="{0} // {1}")
 remainder = binary(
-    "remainder", "np.remainder", push(lambda t, out, x, y: t), push(lambda t, out, x, y: -(t * floor_divide(x, y))),
+    "remainder",
+    "np.remainder",
+    push(lambda t, out, x, y: t),
+    push(lambda t, out, x, y: -(t * floor_divide(x, y))),
     op="{0} % {1}",
-)  # fmt: skip
+)
 fmod = binary("fmod", "np.fmod", push(lambda t, out, x, y: t), push(_fmod_y))
 
 isfinite: Primitive = unary("isfinite", "np.isfinite", shape=truth)
@@ -62,14 +65,23 @@ isinf = unary("isinf", "np.isinf", shape=truth)
 isnan = unary("isnan", "np.isnan", shape=truth)
 signbit = unary("signbit", "np.signbit", shape=truth)
 isclose = primitive(
-    "isclose", _isclose_shape, "np.isclose({0}, {1}, {rtol}, {atol}, {equal_nan})", loose=(0, 1), batch=elementwise,
-    cheap=True, scratch=lambda x, *_, **__: 2 * x.nbytes,
-)  # fmt: skip
+    "isclose",
+    _isclose_shape,
+    "np.isclose({0}, {1}, {rtol}, {atol}, {equal_nan})",
+    loose=(0, 1),
+    batch=elementwise,
+    cheap=True,
+    scratch=lambda x, *_, **__: 2 * x.nbytes,
+)
 nan_to_num = primitive(
-    "nan_to_num", _nan_to_num_shape, "np.nan_to_num({0}, True, {nan}, {posinf}, {neginf})", batch=elementwise,
-    cheap=True, scratch=lambda x, **_: x.nbytes,
+    "nan_to_num",
+    _nan_to_num_shape,
+    "np.nan_to_num({0}, True, {nan}, {posinf}, {neginf})",
+    batch=elementwise,
+    cheap=True,
+    scratch=lambda x, **_: x.nbytes,
     diff=(push(lambda t, out, x, **_: t * to_dtype(isfinite(x), x.dtype)),),
-)  # fmt: skip
+)
 
 copysign: Primitive = binary("copysign", "np.copysign", push(lambda t, out, x, y: t * (sign(x) * copysign(1, y))))
 nextafter = binary("nextafter", "np.nextafter", push(lambda t, out, x, y: t))
@@ -77,9 +89,13 @@ spacing = unary("spacing", "np.spacing")
 ldexp: Primitive = binary("ldexp", "np.ldexp", pull(lambda ct, x, n: ldexp(ct, n)), shape=_ldexp_shape)
 exponent: Primitive = primitive("exponent", _exponent_shape, "np.frexp({0})[1]", batch=elementwise, cheap=True)
 mantissa = primitive(
-    "mantissa", function, "np.frexp({0})[0]", batch=elementwise, cheap=True,
+    "mantissa",
+    function,
+    "np.frexp({0})[0]",
+    batch=elementwise,
+    cheap=True,
     diff=(push(lambda t, out, x: ldexp(t, -exponent(x))),),
-)  # fmt: skip
+)
 fraction = primitive(
     "fraction", function, "np.modf({0})[0]", batch=elementwise, cheap=True, diff=(push(lambda t, out, x: t),)
 )

@@ -37,9 +37,15 @@ def _broadcast_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: 
 
 
 broadcast: Primitive = primitive(
-    "broadcast", _broadcast_shape, "np.broadcast_to({0}, {shape})", typed=True, alias=0, cheap=True,
-    diff=(pull(_unbroadcast),), batch=_broadcast_batch,
-)  # fmt: skip
+    "broadcast",
+    _broadcast_shape,
+    "np.broadcast_to({0}, {shape})",
+    typed=True,
+    alias=0,
+    cheap=True,
+    diff=(pull(_unbroadcast),),
+    batch=_broadcast_batch,
+)
 
 
 def broadcast_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
@@ -65,9 +71,15 @@ def _reshape_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Fl
 
 
 reshape: Primitive = primitive(
-    "reshape", _reshape_shape, _reshape_code, typed=True, alias=0, cheap=True,
-    diff=(pull(lambda ct, x, aval: reshape_to(ct, x.shape)),), batch=_reshape_batch,
-)  # fmt: skip
+    "reshape",
+    _reshape_shape,
+    _reshape_code,
+    typed=True,
+    alias=0,
+    cheap=True,
+    diff=(pull(lambda ct, x, aval: reshape_to(ct, x.shape)),),
+    batch=_reshape_batch,
+)
 
 
 def reshape_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
@@ -98,9 +110,14 @@ def _permute_code(node: Node) -> str:
 
 
 permute: Primitive = primitive(
-    "permute", _permute_shape, _permute_code, alias=0, cheap=True,
-    diff=(pull(lambda ct, x, axes: permute(ct, axes=inverse(axes))),), batch=_permute_batch,
-)  # fmt: skip
+    "permute",
+    _permute_shape,
+    _permute_code,
+    alias=0,
+    cheap=True,
+    diff=(pull(lambda ct, x, axes: permute(ct, axes=inverse(axes))),),
+    batch=_permute_batch,
+)
 
 
 def swap(x: Symbol) -> Symbol:
@@ -155,9 +172,15 @@ def _concatenate_code(node: Node) -> str:
 
 
 concatenate = primitive(
-    "concatenate", _concatenate_shape, _concatenate_code, joint=True, takes_out=True,
-    diff=(pull(lambda ct, *xs, axis: None),), transpose=_concatenate_transpose, batch=_concatenate_batch,
-)  # fmt: skip
+    "concatenate",
+    _concatenate_shape,
+    _concatenate_code,
+    joint=True,
+    takes_out=True,
+    diff=(pull(lambda ct, *xs, axis: None),),
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+)
 
 
 def _array_shape(*avals: Aval) -> Aval:
@@ -177,9 +200,14 @@ def _array_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
 
 
 array = primitive(
-    "array", _array_shape, lambda node: f"np.array({_listed(node)})", joint=True, diff=(pull(lambda ct, *xs: None),),
-    transpose=_array_transpose, batch=_array_batch,
-)  # fmt: skip
+    "array",
+    _array_shape,
+    lambda node: f"np.array({_listed(node)})",
+    joint=True,
+    diff=(pull(lambda ct, *xs: None),),
+    transpose=_array_transpose,
+    batch=_array_batch,
+)
 
 
 def _roll_shape(x: Aval, shift: int, axis: int) -> Aval:
@@ -195,9 +223,13 @@ def _roll_code(node: Node) -> str:
 
 
 roll: Primitive = primitive(
-    "roll", _roll_shape, _roll_code, batch=shifted_axis, takes_out=True,
+    "roll",
+    _roll_shape,
+    _roll_code,
+    batch=shifted_axis,
+    takes_out=True,
     diff=(pull(lambda ct, x, shift, axis: roll(ct, shift=x.shape[axis] - shift, axis=axis)),),
-)  # fmt: skip
+)
 
 
 def _triangle_shape(x: Aval, k: int) -> Aval:
@@ -237,6 +269,12 @@ copy = primitive(
 )
 
 stop_gradient: Primitive = primitive(
-    "stop_gradient", lambda x: x, "{0}", alias=0, diff=(None,), batch=elementwise, cheap=True,
+    "stop_gradient",
+    lambda x: x,
+    "{0}",
+    alias=0,
+    diff=(None,),
+    batch=elementwise,
+    cheap=True,
     lower=lambda b, node, args: args,
-)  # fmt: skip
+)

@@ -46,9 +46,12 @@ def _sort_push(t: Symbol, out: Symbol, x: Symbol, axis: int, stable: bool) -> Sy
 
 
 sort = primitive(
-    "sort", _same, lambda node: f"np.sort({{0}}, axis={{axis}}{_kind(node)})", diff=(push(_sort_push),),
+    "sort",
+    _same,
+    lambda node: f"np.sort({{0}}, axis={{axis}}{_kind(node)})",
+    diff=(push(_sort_push),),
     batch=shifted_axis,
-)  # fmt: skip
+)
 
 
 def _partition_push(t: Symbol, out: Symbol, x: Symbol, axis: int, kth: Any) -> Symbol:
@@ -65,9 +68,7 @@ def _partition_push(t: Symbol, out: Symbol, x: Symbol, axis: int, kth: Any) -> S
 partition = primitive(
     "partition", _same, "np.partition({0}, {kth}, axis={axis})", diff=(push(_partition_push),), batch=shifted_axis
 )
-argpartition = primitive(
-    "argpartition", _positions, "np.argpartition({0}, {kth}, axis={axis})", batch=shifted_axis
-)  # fmt: skip
+argpartition = primitive("argpartition", _positions, "np.argpartition({0}, {kth}, axis={axis})", batch=shifted_axis)
 
 
 def _along(index: Aval, axis: int, position: int) -> str:
@@ -94,20 +95,27 @@ def _add_shape(x: Aval, v: Aval, index: Aval, axis: int) -> Aval:
 
 # Like np.take_along_axis, but no index may occur twice on a line: then the transpose is a fancy `+=`.
 take_along: Primitive = primitive(
-    "take_along", _take_shape, lambda node: f"{{0}}[{_along(node.inputs[1].aval, node.attrs['axis'], 1)}]",
+    "take_along",
+    _take_shape,
+    lambda node: f"{{0}}[{_along(node.inputs[1].aval, node.attrs['axis'], 1)}]",
     diff=(pull(lambda acc, ct, x, index, axis: add_along(acc, ct, index, axis=axis), into=True), None),
     batch=shifted_axis,
-)  # fmt: skip
+)
 add_along: Primitive = primitive(
-    "add_along", _add_shape,
+    "add_along",
+    _add_shape,
     statement=lambda node: f"{{0}}[{_along(node.inputs[2].aval, node.attrs['axis'], 2)}] += {{1}}",
-    writes=0, loose=(1,), joint=True, batch=shifted_axis, scratch=lambda x, v, *_, **__: v.nbytes,
+    writes=0,
+    loose=(1,),
+    joint=True,
+    batch=shifted_axis,
+    scratch=lambda x, v, *_, **__: v.nbytes,
     diff=(
         pull(lambda ct, x, v, index, axis: ct),
         pull(lambda ct, x, v, index, axis: take_along(ct, index, axis=axis)),
         None,
     ),
-)  # fmt: skip
+)
 
 
 def _lexsort_shape(*keys: Aval, axis: int) -> Aval:
@@ -139,6 +147,4 @@ def _digitize_batch(prim: Primitive, size: int, args: Any, flags: Any, right: bo
 
 # the bins may rise or fall; NumPy refuses others
 digitize = primitive("digitize", _digitize_shape, "np.digitize({0}, {1}, right={right})", batch=_digitize_batch)
-searchsorted = primitive(
-    "searchsorted", _search_shape, "np.searchsorted({0}, {1}, side={side})", batch=_search_batch
-)  # fmt: skip
+searchsorted = primitive("searchsorted", _search_shape, "np.searchsorted({0}, {1}, side={side})", batch=_search_batch)

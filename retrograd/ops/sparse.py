@@ -59,9 +59,13 @@ def _batch(
 
 
 sparse_product: Primitive = primitive(
-    "sparse_product", _shape, "sparse_product({0}, {1}, {2}, {3}, {shape}, {by_rows})", helper=PRODUCT, batch=_batch,
+    "sparse_product",
+    _shape,
+    "sparse_product({0}, {1}, {2}, {3}, {shape}, {by_rows})",
+    helper=PRODUCT,
+    batch=_batch,
     diff=(Unknown("the entries of a sparse matrix"), None, None, pull(_pull_x)),
-)  # fmt: skip
+)
 
 
 def _solve_shape(data: Aval, indices: Aval, starts: Aval, b: Aval, shape: tuple[int, int], by_rows: bool) -> Aval:
@@ -75,6 +79,10 @@ def _solve_pull(ct: Symbol, data: Any, indices: Any, starts: Any, b: Any, shape:
 
 
 sparse_solve: Primitive = primitive(
-    "sparse_solve", _solve_shape, "sparse_solve({0}, {1}, {2}, {3}, {shape}, {by_rows})", helper=SOLVE, batch=_batch,
+    "sparse_solve",
+    _solve_shape,
+    "sparse_solve({0}, {1}, {2}, {3}, {shape}, {by_rows})",
+    helper=SOLVE,
+    batch=_batch,
     diff=(Unknown("the entries of a sparse matrix"), None, None, pull(_solve_pull)),
-)  # fmt: skip
+)

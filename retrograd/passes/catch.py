@@ -45,8 +45,9 @@ def catch(graph: Graph, tag: int) -> Caught | None:
         if other.attrs["form"] != form:
             raise TreeError(
                 f"what is thrown here differs from what is thrown at {where}: {_shown(other)} and {_shown(places[0])}",
-                where=other.where, remedy="throw the same containers everywhere within one try_catch",
-            )  # fmt: skip
+                where=other.where,
+                remedy="throw the same containers everywhere within one try_catch",
+            )
     payload = tuple(_agreed(avals, places) for avals in zip(*(n.inputs[1:] for n in places), strict=True))
     return Caught(_Catcher(tag, payload).graph(graph), form, payload)
 
@@ -70,9 +71,10 @@ def _agreed(values: Sequence[Value], places: Sequence[Node]) -> Aval:
     for value, node in zip(values, places, strict=True):
         if (value.aval.shape, value.aval.dtype) != (first.shape, first.dtype):
             raise ShapeError(
-                f"{value.aval} is thrown here, but {first} at {places[0].where}", where=node.where,
+                f"{value.aval} is thrown here, but {first} at {places[0].where}",
+                where=node.where,
                 remedy="throw equal shapes and dtypes everywhere within one try_catch",
-            )  # fmt: skip
+            )
     return first if first.shape else Aval((), first.dtype, "scalar")
 
 
@@ -131,9 +133,7 @@ class _Catcher:
         made = make_cond(b, thrown, [rest, end], [*(env[v] for v in passed), *payload])
         return [b.coerce(thrown, TRUTH), *payload, *made] if last else made
 
-    def inside(
-        self, b: Builder, node: Node, ins: list[Symbol]
-    ) -> tuple[Symbol, list[Symbol], list[Symbol]]:  # fmt: skip
+    def inside(self, b: Builder, node: Node, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
         """A node that throws inside, as one that does not; its results."""
         name, k = node.prim.name, len(self.payload)
         if name == "cond":
@@ -144,14 +144,13 @@ class _Catcher:
             return self.loop(b, node, ins)
         else:
             raise UnsupportedError(
-                f"something is thrown inside {name}", where=node.where,
+                f"something is thrown inside {name}",
+                where=node.where,
                 remedy="throw outside of functions whose derivative is given apart, and of conditions of loops",
-            )  # fmt: skip
+            )
         return found[0], found[1 : k + 1], found[k + 1 :]
 
-    def loop(
-        self, b: Builder, node: Node, ins: list[Symbol]
-    ) -> tuple[Symbol, list[Symbol], list[Symbol]]:  # fmt: skip
+    def loop(self, b: Builder, node: Node, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
         """A loop with two more carries: whether it has thrown, and what. From then on it keeps its carry."""
         body, attrs, k = node.attrs["body"], node.attrs, len(self.payload)
         parts = Layout(attrs["consts"], attrs["carry"], attrs.get("arrays", 0))
@@ -195,9 +194,10 @@ class _Catcher:
         """The condition of a while loop, and that nothing was thrown."""
         if any(self.throws(node) for node in cond.nodes):
             raise UnsupportedError(
-                "something is thrown in the condition of a loop", where=cond.nodes[-1].where,
+                "something is thrown in the condition of a loop",
+                where=cond.nodes[-1].where,
                 remedy="throw in the body, and let the condition read a flag in the carry",
-            )  # fmt: skip
+            )
         b, n = Builder(), parts.consts + parts.carry
         inputs = b.inputs_like(step.inputs)
         stop = Builder()

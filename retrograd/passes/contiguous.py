@@ -13,10 +13,29 @@ from ..ops.index import getitem
 from ..ops.shape import broadcast, reshape
 
 # Operations that give their result in the order of axes that their operands have, as NumPy's ufuncs do.
-LIKE_OPERANDS = frozenset({
-    "annihilating_div", "annihilating_mul", "cast", "clip", "concatenate", "const", "copy", "cumprod", "cumsum", "inv",
-    "max", "min", "pow", "prod", "solve", "sum", "tril", "triu", "where",
-})  # fmt: skip
+LIKE_OPERANDS = frozenset(
+    {
+        "annihilating_div",
+        "annihilating_mul",
+        "cast",
+        "clip",
+        "concatenate",
+        "const",
+        "copy",
+        "cumprod",
+        "cumsum",
+        "inv",
+        "max",
+        "min",
+        "pow",
+        "prod",
+        "solve",
+        "sum",
+        "tril",
+        "triu",
+        "where",
+    }
+)
 
 
 def contiguous(graph: Graph) -> frozenset[Value]:

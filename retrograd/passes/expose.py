@@ -101,9 +101,10 @@ class _Exposer:
             return self._scan(position, node, inside[0], ins)
         raise UnsupportedError(
             f"a function value is called inside {node.prim.name}, where the number of its calls is not known, or "
-            "their derivative is another's", where=node.where,
+            "their derivative is another's",
+            where=node.where,
             remedy='use fns="captures", or rg.scan, rg.map or a Python loop',
-        )  # fmt: skip
+        )
 
     def _marked(self, position: int, node: Node, ins: list[Symbol]) -> list[Symbol]:
         n, axes = node.attrs["args"], node.attrs["axes"]

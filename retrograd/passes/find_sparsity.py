@@ -18,15 +18,46 @@ Pattern = Matrix | None  # None: it depends on nothing
 Shape = tuple[int, ...]
 
 # Primitives that act on each element alone, beside the ufuncs.
-ELEMENTWISE = frozenset({
-    "bessel_i", "cast", "clip", "copy", "i0", "imag", "log_ratio", "nan_to_num", "normal_ratio", "polynomial", "pow",
-    "real", "root", "round", "sinc", "where",
-})  # fmt: skip
+ELEMENTWISE = frozenset(
+    {
+        "bessel_i",
+        "cast",
+        "clip",
+        "copy",
+        "i0",
+        "imag",
+        "log_ratio",
+        "nan_to_num",
+        "normal_ratio",
+        "polynomial",
+        "pow",
+        "real",
+        "root",
+        "round",
+        "sinc",
+        "where",
+    }
+)
 # Primitives whose results are elements of their operands, or zeros.
-PLACING = frozenset({
-    "array", "broadcast", "concatenate", "diag", "diagonal", "gather", "getitem", "permute", "reshape", "roll",
-    "scatter", "setitem", "take_along", "tril", "triu",
-})  # fmt: skip
+PLACING = frozenset(
+    {
+        "array",
+        "broadcast",
+        "concatenate",
+        "diag",
+        "diagonal",
+        "gather",
+        "getitem",
+        "permute",
+        "reshape",
+        "roll",
+        "scatter",
+        "setitem",
+        "take_along",
+        "tril",
+        "triu",
+    }
+)
 # Primitives that add into an array, and those that read at the same places.
 ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
 REDUCING = frozenset({"max", "min", "nanmax", "nanmin", "prod", "sum"})

@@ -63,9 +63,10 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
             continue
         if isinstance(rule, Unknown):
             raise NonDifferentiableError(
-                f"the derivative with respect to {rule.what} is not known", where=node.where,
+                f"the derivative with respect to {rule.what} is not known",
+                where=node.where,
                 remedy="keep it constant: pass a plain number, or wrap it in rg.stop_gradient",
-            )  # fmt: skip
+            )
         if isinstance(rule, Pull):
             term = prim(*ins[:i], t, *ins[i + 1 :], **node.attrs)
         else:

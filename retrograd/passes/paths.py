@@ -206,8 +206,9 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
         else:
             raise ControlFlowError(
                 f"{walks[0].graph.name} does something else here than in an earlier call that decided alike",
-                where=nodes[0].where, remedy="let the arguments decide, not what an earlier call left behind",
-            )  # fmt: skip
+                where=nodes[0].where,
+                remedy="let the arguments decide, not what an earlier call left behind",
+            )
     return walks[0].rest(level)
 
 

@@ -191,9 +191,17 @@ class _Placer:
             live -= freed.get(i, 0)
         bodies = {body: place_buffers(body) for node in order for _, body in node.graphs}
         return Plan(
-            self.graph, number, self.into, frozenset(self.copies), self.last, tuple(dies), scratch, peak,
-            self._ordered(), bodies,
-        )  # fmt: skip
+            self.graph,
+            number,
+            self.into,
+            frozenset(self.copies),
+            self.last,
+            tuple(dies),
+            scratch,
+            peak,
+            self._ordered(),
+            bodies,
+        )
 
     def _ordered(self) -> frozenset[Value]:
         orders = ((v, self.layouts.order(v)) for v in self.last)

@@ -15,9 +15,12 @@ INFINITE = float("inf")
 
 
 def choose_residuals(
-    nodes: Sequence[Node], needed: Iterable[Value], cost: Callable[[Value], float],
-    recomputable: Callable[[Node], bool], effort: Callable[[Node], float] = lambda node: 0,
-) -> set[Value]:  # fmt: skip
+    nodes: Sequence[Node],
+    needed: Iterable[Value],
+    cost: Callable[[Value], float],
+    recomputable: Callable[[Node], bool],
+    effort: Callable[[Node], float] = lambda node: 0,
+) -> set[Value]:
     """The cheapest values from which recomputable nodes give all that is ``needed``.
 
     A minimum cut between what cannot be computed again (inputs, results of other nodes) and what is needed, in
@@ -50,9 +53,12 @@ def choose_residuals(
 
 
 def points_between(
-    more: Collection[Value], less: Collection[Value], values: Iterable[Value], price: Callable[[Value], float],
+    more: Collection[Value],
+    less: Collection[Value],
+    values: Iterable[Value],
+    price: Callable[[Value], float],
     most: int,
-) -> Iterator[frozenset[Value]]:  # fmt: skip
+) -> Iterator[frozenset[Value]]:
     """The thriftier of two choices with ever more of what only the other one keeps, the dearest to compute first.
 
     There are about ``most`` of them; ``values`` tells the order of those with one price.
@@ -162,9 +168,11 @@ def few_residuals(lin: Linearized, cost: Callable[[Value], float]) -> Linearized
     count = len(lin.residuals)
     outs = lin.forward.outputs[: len(lin.forward.outputs) - count]
     linear = Graph(
-        lin.linear.name, (*kept, *lin.linear.inputs[count:]), tuple(dict.fromkeys((*constants, *again, *steps))),
+        lin.linear.name,
+        (*kept, *lin.linear.inputs[count:]),
+        tuple(dict.fromkeys((*constants, *again, *steps))),
         lin.linear.outputs,
-    )  # fmt: skip
+    )
     forward = prune(Graph(lin.forward.name, lin.forward.inputs, nodes, (*outs, *kept)))
     return replace(lin, forward=forward, linear=linear, residuals=tuple(kept))
 

@@ -132,9 +132,12 @@ class Retention:
             return _nbytes(value) * per_byte if value in choosable else INFINITE
 
         found = choose_residuals(
-            self.graph.nodes, self.needed, price, lambda node: self.effort[node] < INFINITE,
+            self.graph.nodes,
+            self.needed,
+            price,
+            lambda node: self.effort[node] < INFINITE,
             lambda node: self.effort[node] * per_element,
-        )  # fmt: skip
+        )
         return found & choosable
 
 

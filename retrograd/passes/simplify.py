@@ -39,9 +39,13 @@ class Simplifier(Builder):
         self.bodies: dict[Graph, Graph] = {}
 
     def emit(
-        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], hints: Sequence[str | None] = (),
+        self,
+        prim: Primitive,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
+        hints: Sequence[str | None] = (),
         avals: Sequence[Aval] | None = None,
-    ) -> list[Symbol]:  # fmt: skip
+    ) -> list[Symbol]:
         rewritten = self._rewritten(prim, inputs, attrs)
         return super().emit(prim, inputs, attrs, hints, avals) if rewritten is None else [rewritten]
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 MARGIN = 0.8  # of what seems free: other parts of the program allocate, too
 GROUP = Path("/sys/fs/cgroup")
-LIMITS = ((GROUP / "memory.max", GROUP / "memory.current"),
-          (GROUP / "memory/memory.limit_in_bytes", GROUP / "memory/memory.usage_in_bytes"))  # fmt: skip
+LIMITS = (
+    (GROUP / "memory.max", GROUP / "memory.current"),
+    (GROUP / "memory/memory.limit_in_bytes", GROUP / "memory/memory.usage_in_bytes"),
+)
 
 
 def available_bytes() -> int:

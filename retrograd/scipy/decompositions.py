@@ -27,8 +27,15 @@ def svdvals(a: Any, *_: Any, **options: Any) -> Any:
 
 
 @stands_for("scipy.linalg.qr")
-def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, *_: Any,
-       **options: Any) -> Any:  # fmt: skip
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    *_: Any,
+    **options: Any,
+) -> Any:
     if pivoting or mode not in ("full", "economic", "r"):
         raise unsupported("scipy.linalg.qr with pivoting, or with mode='raw'", "choose mode='economic'")
     if mode == "r":

@@ -22,10 +22,30 @@ from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
 from .dispatch import double, inexact, rest_of, stands_for
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvalsh", "expm", "inv", "logm",
-    "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve", "solve_banded", "solve_sylvester", "solve_triangular",
-    "sqrtm", "svd", "svdvals", "toeplitz",
-]  # fmt: skip
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "logm",
+    "lu_factor",
+    "lu_solve",
+    "norm",
+    "pinv",
+    "qr",
+    "solve",
+    "solve_banded",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "toeplitz",
+]
 __getattr__ = rest_of("scipy.linalg")
 
 
@@ -52,9 +72,14 @@ def _adjoint(a: Any) -> Any:
 
 @stands_for("scipy.linalg.solve_triangular")
 def solve_triangular(
-    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     a, b = _equal(a, b)
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f"trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'")

@@ -16,9 +16,15 @@ from .signal import operands
 __getattr__ = rest_of("scipy.ndimage")
 
 PADDING = {  # SciPy's names of modes, and NumPy's
-    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
-    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
-}  # fmt: skip
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "mirror": "reflect",
+    "nearest": "edge",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
 
 
 def _filtered(
@@ -52,15 +58,27 @@ def _filtered(
 
 @stands_for("scipy.ndimage.convolve")
 def convolve(
-    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
     axes: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     return _filtered(input, weights, output, mode, cval, origin, axes, mirrored=True)
 
 
 @stands_for("scipy.ndimage.correlate")
 def correlate(
-    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    input: Any,
+    weights: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
     axes: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     return _filtered(input, weights, output, mode, cval, origin, axes, mirrored=False)

@@ -50,9 +50,10 @@ def _solved(slope: Callable[..., Any], name: str, start: Any, times: Any, args: 
         found = _real(slope(t, y, args))
         if found.shape != start.shape:
             raise ShapeError(
-                f"the slope has the shape {found.shape}, and the state {start.shape}", where=user_site()[0],
+                f"the slope has the shape {found.shape}, and the state {start.shape}",
+                where=user_site()[0],
                 remedy="return one slope for each element of the state",
-            )  # fmt: skip
+            )
         return found
 
     body.__name__ = name
@@ -77,8 +78,17 @@ def _is_traced(x: Any) -> bool:
 
 
 @stands_for("scipy.integrate.odeint", closures=True)
-def odeint(func: Any, y0: Any, t: Any, args: Any = (), *, rtol: Any = None, atol: Any = None, tfirst: bool = False,
-           **options: Any) -> Any:  # fmt: skip
+def odeint(
+    func: Any,
+    y0: Any,
+    t: Any,
+    args: Any = (),
+    *,
+    rtol: Any = None,
+    atol: Any = None,
+    tfirst: bool = False,
+    **options: Any,
+) -> Any:
     """As SciPy's, with derivatives to its tolerances. Raises UnsupportedError for further options."""
     if used := [name for name, value in options.items() if value]:
         raise unsupported(f"scipy.integrate.odeint with {', '.join(used)}", "leave them out; rtol= and atol= are known")
@@ -95,8 +105,18 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), *, rtol: Any = None, atol
 
 
 @stands_for("scipy.integrate.solve_ivp", closures=True)
-def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, *, args: Any = None,
-              rtol: Any = 1e-3, atol: Any = 1e-6, **options: Any) -> Any:  # fmt: skip
+def solve_ivp(
+    fun: Any,
+    t_span: Any,
+    y0: Any,
+    method: Any = "RK45",
+    t_eval: Any = None,
+    *,
+    args: Any = None,
+    rtol: Any = 1e-3,
+    atol: Any = 1e-6,
+    **options: Any,
+) -> Any:
     """As SciPy's at the times ``t_eval``, which must be given: the result has ``t``, ``y`` and ``success``."""
     if used := [name for name, value in options.items() if value]:
         raise unsupported(f"scipy.integrate.solve_ivp with {', '.join(used)}", "leave them out, and pass t_eval=")

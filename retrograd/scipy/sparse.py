@@ -73,10 +73,12 @@ def _refused(name: str) -> Callable[..., Any]:
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 HANDLERS: dict[str, Callable[..., Any]] = {
-    "__matmul__": product, "dot": product, "__rmatmul__": _product_from_left,
+    "__matmul__": product,
+    "dot": product,
+    "__rmatmul__": _product_from_left,
     **{f"__{name}__": _refused(sign) for name, sign in (("add", "+"), ("sub", "-"), ("truediv", "/"))},
     "multiply": _refused("multiply()"),
-}  # fmt: skip
+}
 
 
 @methods("scipy.sparse")

@@ -83,34 +83,53 @@ def _chi2_log_density(y: Any, df: Any) -> Any:
 CONTINUOUS: dict[str, Family] = {
     "norm": Family(
         lambda y: -0.5 * (y * y) - 0.5 * math.log(2 * math.pi),
-        cdf=_function("ndtr"), sf=lambda y: SPECIAL.ndtr(-y), ppf=_function("ndtri"),
-        logcdf=_function("log_ndtr"), logsf=lambda y: SPECIAL.log_ndtr(-y),
+        cdf=_function("ndtr"),
+        sf=lambda y: SPECIAL.ndtr(-y),
+        ppf=_function("ndtri"),
+        logcdf=_function("log_ndtr"),
+        logsf=lambda y: SPECIAL.log_ndtr(-y),
     ),
     "t": Family(
-        _t_log_density, cdf=lambda y, df: SPECIAL.stdtr(df, y), sf=lambda y, df: SPECIAL.stdtr(df, -y),
+        _t_log_density,
+        cdf=lambda y, df: SPECIAL.stdtr(df, y),
+        sf=lambda y, df: SPECIAL.stdtr(df, -y),
         ppf=lambda q, df: where(q == 0, -math.inf, SPECIAL.stdtrit(df, where(q == 0, 0.5, q))),
     ),
     "beta": Family(
-        _beta_log_density, low=0, high=1, cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
-        sf=lambda y, a, b: SPECIAL.betaincc(a, b, y), ppf=lambda q, a, b: SPECIAL.betaincinv(a, b, q),
+        _beta_log_density,
+        low=0,
+        high=1,
+        cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
+        sf=lambda y, a, b: SPECIAL.betaincc(a, b, y),
+        ppf=lambda q, a, b: SPECIAL.betaincinv(a, b, q),
     ),
     "gamma": Family(
-        _gamma_log_density, low=0, cdf=lambda y, a: SPECIAL.gammainc(a, y), sf=lambda y, a: SPECIAL.gammaincc(a, y),
+        _gamma_log_density,
+        low=0,
+        cdf=lambda y, a: SPECIAL.gammainc(a, y),
+        sf=lambda y, a: SPECIAL.gammaincc(a, y),
         ppf=lambda q, a: SPECIAL.gammaincinv(a, q),
     ),
     "chi2": Family(
-        _chi2_log_density, low=0, cdf=lambda y, df: SPECIAL.gammainc(0.5 * df, 0.5 * y),
-        sf=lambda y, df: SPECIAL.gammaincc(0.5 * df, 0.5 * y), ppf=lambda q, df: 2 * SPECIAL.gammaincinv(0.5 * df, q),
+        _chi2_log_density,
+        low=0,
+        cdf=lambda y, df: SPECIAL.gammainc(0.5 * df, 0.5 * y),
+        sf=lambda y, df: SPECIAL.gammaincc(0.5 * df, 0.5 * y),
+        ppf=lambda q, df: 2 * SPECIAL.gammaincinv(0.5 * df, q),
     ),
     "laplace": Family(
         lambda y: -np.abs(y) - math.log(2), cdf=_laplace_cdf, sf=lambda y: _laplace_cdf(-y), ppf=_laplace_ppf
     ),
     "expon": Family(
-        lambda y: -y, low=0, cdf=lambda y: -np.expm1(-y), sf=lambda y: np.exp(-y), logsf=lambda y: -y,
+        lambda y: -y,
+        low=0,
+        cdf=lambda y: -np.expm1(-y),
+        sf=lambda y: np.exp(-y),
+        logsf=lambda y: -y,
         ppf=lambda q: -np.log1p(-q),
     ),
     "uniform": Family(lambda y: y * 0.0, low=0, high=1, cdf=lambda y: y, sf=lambda y: 1 - y, ppf=lambda q: q * 1.0),
-}  # fmt: skip
+}
 
 
 def _poisson_log_mass(k: Any, mu: Any) -> Any:
@@ -119,10 +138,13 @@ def _poisson_log_mass(k: Any, mu: Any) -> Any:
 
 DISCRETE: dict[str, Family] = {
     "poisson": Family(
-        _poisson_log_mass, low=0, valid=lambda mu: mu >= 0,
-        cdf=lambda k, mu: SPECIAL.gammaincc(k + 1, mu), sf=lambda k, mu: SPECIAL.gammainc(k + 1, mu),
+        _poisson_log_mass,
+        low=0,
+        valid=lambda mu: mu >= 0,
+        cdf=lambda k, mu: SPECIAL.gammaincc(k + 1, mu),
+        sf=lambda k, mu: SPECIAL.gammainc(k + 1, mu),
     ),
-}  # fmt: skip
+}
 
 
 def _within(formula: Formula, family: Family, y: Any, shapes: Any, below: float, above: float) -> Any:

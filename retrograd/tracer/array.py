@@ -37,9 +37,14 @@ class Tracer:
     __array_priority__ = 1000.0
 
     def __init__(
-        self, home: Trace, shadow: Any, storage: Storage, parent: Tracer | None = None,
-        op: tuple[Primitive, Sequence[Symbol], dict[str, Any]] | None = None, where: Where | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        home: Trace,
+        shadow: Any,
+        storage: Storage,
+        parent: Tracer | None = None,
+        op: tuple[Primitive, Sequence[Symbol], dict[str, Any]] | None = None,
+        where: Where | None = None,
+    ) -> None:
         self.home, self.shadow, self.storage, self.parent, self.op = home, shadow, storage, parent, op
         self.where = where
         self.symbol: Symbol | None = None
@@ -126,8 +131,9 @@ class Tracer:
         if not self.home.concrete:
             raise ControlFlowError(
                 f"Python asks for the {kind} value of a traced value in a function that is compiled for all values",
-                where=user_site()[0], remedy="choose with np.where or rg.cond, and repeat with rg.while_loop",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="choose with np.where or rg.cond, and repeat with rg.while_loop",
+            )
         self.home.decide(read(self), kind, found, user_site()[0])
         return found
 
@@ -150,8 +156,9 @@ class Tracer:
             return format(self.shadow if self.const else repr(self), spec)
         raise TracerConversionError(
             f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
-            where=user_site()[0], remedy="print the value itself, which shows its example, or return it",
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy="print the value itself, which shows its example, or return it",
+        )
 
     def __reduce__(self) -> Any:
         raise refusal("a traced value cannot be pickled", "return it, and pickle the result")
@@ -288,9 +295,15 @@ def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:
 
 
 def _wrapped(
-    trace: Trace, prim: Primitive, operands: Sequence[Any], symbols: Sequence[Symbol], attrs: dict[str, Any],
-    out: Symbol | None, shadow: Any, where: Where | None,
-) -> Tracer:  # fmt: skip
+    trace: Trace,
+    prim: Primitive,
+    operands: Sequence[Any],
+    symbols: Sequence[Symbol],
+    attrs: dict[str, Any],
+    out: Symbol | None,
+    shadow: Any,
+    where: Where | None,
+) -> Tracer:
     if prim.alias is not None:
         base = operands[prim.alias]
         if isinstance(base, Tracer) and base.home is trace and same_memory(shadow, base.shadow):

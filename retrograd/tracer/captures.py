@@ -47,9 +47,10 @@ def following_captures(function: Function) -> Iterator[Function]:
     around.watch.check()
     if left:
         raise LeakedTracerError(
-            f"the traced function leaves a traced value in {', '.join(left)}", where=next(iter(left.values())),
+            f"the traced function leaves a traced value in {', '.join(left)}",
+            where=next(iter(left.values())),
             remedy="return it: what is computed is known only when the compiled function runs",
-        )  # fmt: skip
+        )
 
 
 class Globals(View):

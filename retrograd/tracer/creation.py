@@ -76,9 +76,15 @@ def full(
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``np.full_like``, whose value may be traced."""
     like, fill_value = shadow_of(_joined(a)), _joined(fill_value)
     return _filled(fresh(np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))), fill_value)
@@ -113,9 +119,15 @@ def ndarray(shape: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
 
 
 def array(
-    obj: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0,
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
     like: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``np.array`` of numbers, arrays and tracers in nested lists."""
     if copy is False and isinstance(obj, (list, tuple)):
         np.array([0], copy=False)  # NumPy's own error
@@ -223,11 +235,45 @@ def isscalar(element: Any) -> bool:
 SIZED = ("zeros", "ones", "eye", "identity", "tri", "indices", "diag_indices", "tril_indices", "triu_indices")
 CONVERSIONS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require")
 OF_FIRST = (
-    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "clip", "cumprod", "cumsum", "diag",
-    "diagflat", "diff", "dot", "gradient", "interp", "max", "mean", "median", "min", "nan_to_num", "pad", "percentile",
-    "prod", "ptp", "quantile", "repeat", "roll", "sort", "std", "sum", "trace", "trapezoid", "tril", "triu",
-    "vander", "var",
-)  # fmt: skip
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "average",
+    "clip",
+    "cumprod",
+    "cumsum",
+    "diag",
+    "diagflat",
+    "diff",
+    "dot",
+    "gradient",
+    "interp",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nan_to_num",
+    "pad",
+    "percentile",
+    "prod",
+    "ptp",
+    "quantile",
+    "repeat",
+    "roll",
+    "sort",
+    "std",
+    "sum",
+    "trace",
+    "trapezoid",
+    "tril",
+    "triu",
+    "vander",
+    "var",
+)
 
 
 @substitutes("numpy")
@@ -235,9 +281,17 @@ def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
     own = {
         f.__name__: f
         for f in (
-            isscalar, array, full, full_like, empty, ndarray, take, fromiter, asarray_chkfinite,
+            isscalar,
+            array,
+            full,
+            full_like,
+            empty,
+            ndarray,
+            take,
+            fromiter,
+            asarray_chkfinite,
         )
-    }  # fmt: skip
+    }
     numbers = np.number | np.bool
     types = {name: cls for name, cls in vars(np).items() if isinstance(cls, type) and issubclass(cls, numbers)}
     likes = {f"{name}_like": like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))}

@@ -23,8 +23,9 @@ def places(mask: Tracer) -> Tracer:
     if not mask.home.concrete:
         raise ControlFlowError(
             "how many elements a traced mask names depends on data, in a function that is compiled for all values",
-            where=where, remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
-        )  # fmt: skip
+            where=where,
+            remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
+        )
     flat = apply(flatnonzero, [mask], aval=Aval((int(np.count_nonzero(mask.shadow)),), np.dtype(np.int64)))
     flat.home.decide(read(flat), "size", len(flat.shadow), where)
     return flat

@@ -115,14 +115,15 @@ def check_writable(t: Tracer, trace: Trace) -> None:
             "the traced function writes into an array that it captures, which would change it for all",
             where=user_site()[0],
             remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
-        )  # fmt: skip
+        )
     current = CURRENT.get()
     trace = trace if current is None else current
     if t.home is not trace:
         raise CapturedWriteError(
-            f"{trace} writes into an array of {t.home}", where=user_site()[0],
+            f"{trace} writes into an array of {t.home}",
+            where=user_site()[0],
             remedy="return the value, or make the array inside the function that writes into it",
-        )  # fmt: skip
+        )
 
 
 def set_shape(t: Tracer, shape: Any) -> None:

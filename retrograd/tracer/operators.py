@@ -27,11 +27,18 @@ ARITHMETIC: dict[str, tuple[str, Ufunc]] = {
     "rshift": ("right_shift", np.right_shift),
 }
 COMPARISONS: dict[str, Ufunc] = {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal
-}  # fmt: skip
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
 UNARY: dict[str, tuple[str, Ufunc]] = {
-    "neg": ("neg", np.negative), "abs": ("abs", np.abs), "invert": ("invert", np.invert)
-}  # fmt: skip
+    "neg": ("neg", np.negative),
+    "abs": ("abs", np.abs),
+    "invert": ("invert", np.invert),
+}
 
 
 SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}

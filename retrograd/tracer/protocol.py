@@ -245,12 +245,35 @@ METHODS: dict[str, Callable[..., Any]] = {
     **{
         f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
         for f in (
-            np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.any, np.all, np.argmax, np.argmin, np.cumsum,
-            np.cumprod, np.argsort, np.argpartition, np.searchsorted, np.dot, np.ravel, np.squeeze, np.swapaxes,
-            np.take, np.repeat, np.choose, np.diagonal, np.trace, np.put,
+            np.sum,
+            np.prod,
+            np.mean,
+            np.var,
+            np.std,
+            np.max,
+            np.min,
+            np.any,
+            np.all,
+            np.argmax,
+            np.argmin,
+            np.cumsum,
+            np.cumprod,
+            np.argsort,
+            np.argpartition,
+            np.searchsorted,
+            np.dot,
+            np.ravel,
+            np.squeeze,
+            np.swapaxes,
+            np.take,
+            np.repeat,
+            np.choose,
+            np.diagonal,
+            np.trace,
+            np.put,
         )
     },
-}  # fmt: skip
+}
 
 
 def install() -> None:

@@ -46,9 +46,14 @@ class Recorded:
 
 @following_numbers
 def record(
-    function: Callable[[Sequence[Any]], Any], name: str, examples: Sequence[Any], hints: Sequence[str],
-    concrete: bool = True, max_nodes: int | None = None, gathers: bool = False,
-) -> Recorded:  # fmt: skip
+    function: Callable[[Sequence[Any]], Any],
+    name: str,
+    examples: Sequence[Any],
+    hints: Sequence[str],
+    concrete: bool = True,
+    max_nodes: int | None = None,
+    gathers: bool = False,
+) -> Recorded:
     """Run ``function`` on one tracer per example; examples are copied first, and never changed.
 
     With ``gathers``, operations on values of enclosing traces alone are recorded here too, not there. In an enclosing
@@ -127,9 +132,10 @@ def _output(trace: Trace, leaf: Any) -> Symbol:
     if isinstance(leaf, Tracer) and not leaf.const:
         if not leaf.home.active:
             raise LeakedTracerError(
-                f"{trace} returns a value of {leaf.home}, which has ended", where=leaf.where,
+                f"{trace} returns a value of {leaf.home}, which has ended",
+                where=leaf.where,
                 remedy="return it from the function that made it",
-            )  # fmt: skip
+            )
         return symbol_in(trace, leaf)
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         raise UnsupportedError(

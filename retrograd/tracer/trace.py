@@ -104,9 +104,7 @@ class Trace:
         """A number or NumPy scalar as a constant of its own type."""
         return self.builder.constant(value, aval_of(value))
 
-    def capture(
-        self, array: Any, aval: Aval | None = None, *, made: bool = False, hint: str | None = None
-    ) -> Symbol:
+    def capture(self, array: Any, aval: Aval | None = None, *, made: bool = False, hint: str | None = None) -> Symbol:
         """An array from outside, or a list of steps of this aval, by reference: a trailing input."""
         found = self.captures.get(id(array))
         if found is None:
@@ -228,9 +226,10 @@ class Trace:
             if known is not None and known != _checksum(capture.payload):
                 raise CapturedWriteError(
                     "an array that meets traced values here was changed while the function was traced, by code that "
-                    "compiled functions do not run again", where=where,
+                    "compiled functions do not run again",
+                    where=where,
                     remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
-                )  # fmt: skip
+                )
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
@@ -305,7 +304,8 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
         )
     if deepest.full:
         raise TraceLengthError(
-            f"the recording of {deepest.name} has more than {deepest.max_nodes} operations", where=user_site()[0],
+            f"the recording of {deepest.name} has more than {deepest.max_nodes} operations",
+            where=user_site()[0],
             remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
         )
     return _gathering(deepest)

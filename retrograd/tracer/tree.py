@@ -86,9 +86,10 @@ def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
         parts: list[Any] = spec.flatten_up_to(tree)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}", where=user_site()[0],
+            f"{what} does not fit the structure {spec}: {fault}",
+            where=user_site()[0],
             remedy="pass the same containers",
-        ) from None  # fmt: skip
+        ) from None
     return parts
 
 
@@ -97,9 +98,10 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     leaves, found = flatten(tree)
     if found != spec:
         raise TreeError(
-            f"{what}: the structure is {found}, expected {spec}", where=user_site()[0],
+            f"{what}: the structure is {found}, expected {spec}",
+            where=user_site()[0],
             remedy="pass the same containers",
-        )  # fmt: skip
+        )
     return leaves
 
 
@@ -112,9 +114,10 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
         spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, namespace=NAMESPACE)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}", where=user_site()[0],
+            f"{what} does not fit the structure {spec}: {fault}",
+            where=user_site()[0],
             remedy="give one value for all, or a tree of values with this structure",
-        ) from None  # fmt: skip
+        ) from None
     return [None if x is shared else x for x in spread]
 
 

@@ -66,17 +66,32 @@ def name_of(ufunc: Ufunc) -> str:
 # value and a finite derivative.
 INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
     [
-        np.divide, np.floor_divide, np.remainder, np.fmod, np.divmod, np.reciprocal, np.power, np.float_power, np.sqrt,
-        np.cbrt, np.log, np.log2, np.log10, np.log1p, np.arcsin, np.arccos, np.arctanh,
+        np.divide,
+        np.floor_divide,
+        np.remainder,
+        np.fmod,
+        np.divmod,
+        np.reciprocal,
+        np.power,
+        np.float_power,
+        np.sqrt,
+        np.cbrt,
+        np.log,
+        np.log2,
+        np.log10,
+        np.log1p,
+        np.arcsin,
+        np.arccos,
+        np.arctanh,
     ],
     0.5,
-)  # fmt: skip
+)
 
 
 @lru_cache(maxsize=8192)
 def _targets(
     ufunc: Any, given: tuple[Aval, ...], out: Aval, dtype: Any = None, casting: Any = "same_kind"
-) -> tuple[Aval, ...]:  # fmt: skip
+) -> tuple[Aval, ...]:
     """What operands of these avals are cast to, by NumPy's choice of dtypes; Python numbers are weak."""
     dtypes: Sequence[np.dtype[Any]]
     if out.kind == "python":
@@ -134,7 +149,7 @@ def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shad
 
 def _recorded(
     prim: Primitive, operands: Sequence[Any], targets: Sequence[Aval], shadow: Any, attrs: dict[str, Any]
-) -> Tracer:  # fmt: skip
+) -> Tracer:
     trace = owner(tracers_in(operands))
     b = trace.builder
     b.where, hint = user_site(3)
@@ -298,8 +313,9 @@ def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
             f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
-            where=user_site()[0], remedy="make the array inside the traced function, or drop out=",
-        )  # fmt: skip
+            where=user_site()[0],
+            remedy="make the array inside the traced function, or drop out=",
+        )
     return assign(target, result if mask is True else np.where(mask, result, target))
 
 

@@ -75,18 +75,28 @@ def product(a, b, c):
 
 
 ARGS = (np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([0.5, 0.25]))
-SLOPES = (
-    ARGS[1] ** 2 * ARGS[2] ** 3, 2 * ARGS[0] * ARGS[1] * ARGS[2] ** 3, 3 * ARGS[0] * ARGS[1] ** 2 * ARGS[2] ** 2
-)  # fmt: skip
+SLOPES = (ARGS[1] ** 2 * ARGS[2] ** 3, 2 * ARGS[0] * ARGS[1] * ARGS[2] ** 3, 3 * ARGS[0] * ARGS[1] ** 2 * ARGS[2] ** 2)
 
 
 @pytest.mark.parametrize(
     ("argnums", "chosen"),
     [
-        (0, 0), (1, 1), (2, 2), (-1, 2), (-3, 0), ("a", 0), ("c", 2), (np.int64(1), 1),
-        ((0,), [0]), ([1], [1]), ((2, 0), [2, 0]), ((0, 1, 2), [0, 1, 2]), (["c", 0, -2], [2, 0, 1]), (("b",), [1]),
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (-1, 2),
+        (-3, 0),
+        ("a", 0),
+        ("c", 2),
+        (np.int64(1), 1),
+        ((0,), [0]),
+        ([1], [1]),
+        ((2, 0), [2, 0]),
+        ((0, 1, 2), [0, 1, 2]),
+        (["c", 0, -2], [2, 0, 1]),
+        (("b",), [1]),
     ],
-)  # fmt: skip
+)
 def test_argnums_choose_arguments_and_a_tuple_of_them_gives_a_tuple(argnums, chosen):
     found = rg.grad(product, argnums)(*ARGS)
     value, again = rg.value_and_grad(product, argnums)(*ARGS)

@@ -116,8 +116,9 @@ def test_a_call_stays_within_its_budget(budget: str) -> None:
     assert predicted(f, U, 0.1) <= limit
     assert measured(f, U, 0.1) <= limit + PYTHON
     for found, expected in zip(f(U, 0.1), heat(None)(U, 0.1), strict=True):
-        np.testing.assert_array_equal(found[0] if isinstance(found, tuple) else found,
-                                      expected[0] if isinstance(expected, tuple) else expected)  # fmt: skip
+        np.testing.assert_array_equal(
+            found[0] if isinstance(found, tuple) else found, expected[0] if isinstance(expected, tuple) else expected
+        )
 
 
 def test_a_budget_that_is_too_small_names_the_least_one_before_anything_runs() -> None:

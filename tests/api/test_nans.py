@@ -128,9 +128,14 @@ def deep(x):
 
 def test_a_nan_in_the_function_names_the_operation_and_the_line():
     for call in (
-        lambda: rg.jit(deep)(X), lambda: rg.grad(deep)(X), lambda: rg.vjp(deep, X), lambda: rg.jvp(deep, (X,), (X,)),
-        lambda: rg.linearize(deep, X), lambda: rg.hessian(deep)(X), lambda: rg.vmap(deep)(X[None]),
-    ):  # fmt: skip
+        lambda: rg.jit(deep)(X),
+        lambda: rg.grad(deep)(X),
+        lambda: rg.vjp(deep, X),
+        lambda: rg.jvp(deep, (X,), (X,)),
+        lambda: rg.linearize(deep, X),
+        lambda: rg.hessian(deep)(X),
+        lambda: rg.vmap(deep)(X[None]),
+    ):
         fault = fault_of(call)
         assert fault.what == "sqrt made nan in the function"
         assert (fault.where.file, fault.where.line) == (__file__, line_of(deep, "np.sqrt"))
@@ -139,9 +144,11 @@ def test_a_nan_in_the_function_names_the_operation_and_the_line():
 def test_an_infinity_in_the_derivative_says_so():
     one = np.ones(3)
     for call in (
-        lambda: rg.grad(deep)(one), lambda: rg.vjp(deep, one)[1](1.0), lambda: rg.jvp(deep, (one,), (one,)),
+        lambda: rg.grad(deep)(one),
+        lambda: rg.vjp(deep, one)[1](1.0),
+        lambda: rg.jvp(deep, (one,), (one,)),
         lambda: rg.linearize(deep, one)[1](one),
-    ):  # fmt: skip
+    ):
         fault = fault_of(call)
         assert fault.what == "div made inf in the derivative"
         assert fault.where.line == line_of(deep, "np.sqrt")

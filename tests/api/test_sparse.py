@@ -38,14 +38,24 @@ def branching(x: Any) -> Any:
 
 
 FUNCTIONS: list[tuple[Callable[..., Any], int]] = [  # and how many entries they have
-    (lambda x: x[1:] * x[:-1], 22), (lambda x: np.sin(x) ** 2 + x[::-1], 24), (heat, 32), (assembled, 9),
-    (lambda x: np.sum(x.reshape(3, 4) ** 2, axis=0), 12), (lambda x: np.cumsum(x.reshape(3, 4) ** 2, axis=1), 48),
-    (lambda x: x.reshape(3, 4) @ np.sin(x.reshape(4, 3)), 60), (lambda x: x[PLACES] * x[PLACES + 1], 8),
-    (lambda x: np.concatenate([x[:3] ** 2, np.roll(x, 1)[3:]]), 12), (lambda x: np.where(x > 0.5, x**2, 3.0), 12),
-    (lambda x: np.floor(x) + np.argsort(x), 0), (lambda x: np.diff(x, 2) * x[0], 39), (stepped, 144),
+    (lambda x: x[1:] * x[:-1], 22),
+    (lambda x: np.sin(x) ** 2 + x[::-1], 24),
+    (heat, 32),
+    (assembled, 9),
+    (lambda x: np.sum(x.reshape(3, 4) ** 2, axis=0), 12),
+    (lambda x: np.cumsum(x.reshape(3, 4) ** 2, axis=1), 48),
+    (lambda x: x.reshape(3, 4) @ np.sin(x.reshape(4, 3)), 60),
+    (lambda x: x[PLACES] * x[PLACES + 1], 8),
+    (lambda x: np.concatenate([x[:3] ** 2, np.roll(x, 1)[3:]]), 12),
+    (lambda x: np.where(x > 0.5, x**2, 3.0), 12),
+    (lambda x: np.floor(x) + np.argsort(x), 0),
+    (lambda x: np.diff(x, 2) * x[0], 39),
+    (stepped, 144),
     (lambda x: rg.jit(lambda y: np.tanh(y) * y + np.cos(y) - np.sin(y) ** 2 + np.exp(-y * y))(x)[3:], 9),
-    (lambda x: np.diag(x**2), 12), (lambda x: np.sort(x.reshape(4, 3), axis=1), 36), (branching, 20),
-]  # fmt: skip
+    (lambda x: np.diag(x**2), 12),
+    (lambda x: np.sort(x.reshape(4, 3), axis=1), 36),
+    (branching, 20),
+]
 
 
 @pytest.mark.parametrize("mode", ["auto", "fwd", "rev"])

@@ -31,10 +31,31 @@ def test_ordinary_names_are_kept(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "scipy", "__import__", "__x", "__x__",
-        "", " ", "1x", "x y", "x\n", "x;", "x.y", "θ", "ſum", "ﬁ", "ｅｘｅｃ", "x\u0301", "ª", "x\u200d", None,
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        *dir(builtins),
+        "np",
+        "scipy",
+        "__import__",
+        "__x",
+        "__x__",
+        "",
+        " ",
+        "1x",
+        "x y",
+        "x\n",
+        "x;",
+        "x.y",
+        "θ",
+        "ſum",
+        "ﬁ",
+        "ｅｘｅｃ",
+        "x\u0301",
+        "ª",
+        "x\u200d",
+        None,
     ],
-)  # fmt: skip
+)
 def test_names_that_mean_something_or_are_not_ascii_are_not_used(name: str | None) -> None:
     assert not harmless(name)
     assert Names().fresh(name) == "v1"
@@ -61,8 +82,14 @@ def test_names_are_distinct(hints: list[str | None]) -> None:
 def test_numbered_names_make_room_for_the_users() -> None:
     names = Names()
     assert [names.fresh(h) for h in ["v1", None, None, "v1", "x", "x", "x_1"]] == [
-        "v1", "v2", "v3", "v1_1", "x", "x_1", "x_1_1",
-    ]  # fmt: skip
+        "v1",
+        "v2",
+        "v3",
+        "v1_1",
+        "x",
+        "x_1",
+        "x_1_1",
+    ]
 
 
 def test_names_that_are_taken_are_avoided() -> None:

@@ -104,9 +104,18 @@ def _callcc(body: Any) -> Any:
 
 
 PLAIN = SimpleNamespace(
-    cond=_cond, switch=_switch, while_loop=_while_loop, fori_loop=_fori_loop, scan=_scan, map=_map,
-    associative_scan=_associative_scan, throw_if=_throw_if, require=_require, try_catch=_try_catch, callcc=_callcc,
-)  # fmt: skip
+    cond=_cond,
+    switch=_switch,
+    while_loop=_while_loop,
+    fori_loop=_fori_loop,
+    scan=_scan,
+    map=_map,
+    associative_scan=_associative_scan,
+    throw_if=_throw_if,
+    require=_require,
+    try_catch=_try_catch,
+    callcc=_callcc,
+)
 OURS = SimpleNamespace(**{name: getattr(rg, name) for name in vars(PLAIN)})
 
 

@@ -12,9 +12,12 @@ import retrograd as rg
 
 LENGTHS = (0, 1, 2, 9, 128, 129, 2049, 8192)  # numbers of 1 KiB, 16 KiB and 64 KiB
 PLANS = {
-    "none": None, "snapshots": rg.Snapshots(3), "log": rg.Log(), "periodic": rg.Periodic(40),
+    "none": None,
+    "snapshots": rg.Snapshots(3),
+    "log": rg.Log(),
+    "periodic": rg.Periodic(40),
     "everything": rg.Everything(),
-}  # fmt: skip
+}
 
 
 def counted(n: int, x: Any, plan: Any) -> Any:
@@ -38,8 +41,9 @@ def scanned(n: int, x: Any, plan: Any) -> Any:
 
 def repeated(n: int, x: Any, plan: Any) -> Any:
     state = x, 0.0
-    return rg.while_loop(lambda s: s[1] < n, lambda s: (s[0] * 0.999 + np.sin(s[0]) * 0.001, s[1] + 1), state,
-                         memory=plan)[0]  # fmt: skip
+    return rg.while_loop(
+        lambda s: s[1] < n, lambda s: (s[0] * 0.999 + np.sin(s[0]) * 0.001, s[1] + 1), state, memory=plan
+    )[0]
 
 
 def by_python(loop: Callable[..., Any], n: int, x: Any) -> Any:

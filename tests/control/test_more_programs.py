@@ -216,11 +216,27 @@ def mask_written_and_read(x):
 
 
 PROGRAMS: list[Callable[[Any], Any]] = [
-    bouncing, named_tuples, keys_appear_midway, huffman, sorted_by_key, ordered_by_a_comparison, reduced, accumulated,
-    grouped, sent, closures_over_the_loop_variable, breadth_first, bad_at_some_place, running_argmax,
-    compound_conditions, searching_with_else, interpolation_by_bisection, groups_of_a_dict, split_at_jumps,
+    bouncing,
+    named_tuples,
+    keys_appear_midway,
+    huffman,
+    sorted_by_key,
+    ordered_by_a_comparison,
+    reduced,
+    accumulated,
+    grouped,
+    sent,
+    closures_over_the_loop_variable,
+    breadth_first,
+    bad_at_some_place,
+    running_argmax,
+    compound_conditions,
+    searching_with_else,
+    interpolation_by_bisection,
+    groups_of_a_dict,
+    split_at_jumps,
     mask_written_and_read,
-]  # fmt: skip
+]
 WAYS = [R.normal(size=4) for _ in range(4)]
 ORDER = R.permutation([0, 1, 2, 3, 0, 1, 2, 3])
 every_program = pytest.mark.parametrize("program", PROGRAMS, ids=[f.__name__ for f in PROGRAMS])

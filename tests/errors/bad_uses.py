@@ -691,6 +691,7 @@ DECISIONS: dict[str, Callable[[Any], Any]] = {
     "max": lambda x: max(x),
 }
 
+
 def add_decided(name: str, function: Callable[[Any], Any]) -> None:
     """A decision on a value of a loop's body, which is compiled for all values."""
 

@@ -90,11 +90,13 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a function compiled by numba": (lambda x: compiled(x), "py_func"),
     "a series": (lambda x: pandas.Series(x), "to_numpy"),
     "scipy.optimize.minimize": (
-        lambda x: scipy.optimize.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3)).x, "value_and_grad",
+        lambda x: scipy.optimize.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3)).x,
+        "value_and_grad",
     ),
     "scipy.optimize.brentq": (lambda x: scipy.optimize.brentq(lambda y: y - x[0], 0.0, 9.0), "value_and_grad"),
     "scipy.optimize.linear_sum_assignment": (
-        lambda x: scipy.optimize.linear_sum_assignment(np.outer(x, x)), "value_and_grad"
+        lambda x: scipy.optimize.linear_sum_assignment(np.outer(x, x)),
+        "value_and_grad",
     ),
     "scipy.integrate.quad": (lambda x: scipy.integrate.quad(lambda t: t * x[0], 0, 1)[0], "trapezoid"),
     "scipy.interpolate.CubicSpline": (lambda x: scipy.interpolate.CubicSpline(W, x), "rg.lens"),
@@ -106,15 +108,17 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a method that was bound before": (lambda x: log_density(x), "call it as a method"),
     "scipy.stats.gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x), "rg.lens"),
     "scipy.special.perm": (lambda x: scipy.special.perm(x, 2), "rg.lens"),
-}  # fmt: skip
+}
 
 UNTRACED_SCIPY: dict[str, tuple[Callable[[Any], Any], type[errors.RetrogradError]]] = {
     "the order of a Bessel function": (lambda x: scipy.special.jv(x, 1.0), errors.NonDifferentiableError),
     "the parameter of an incomplete beta function, twice": (
-        lambda x: rg.grad(lambda a: scipy.special.betainc(a, 1.0, 0.5))(x[0]), errors.NonDifferentiableError,
+        lambda x: rg.grad(lambda a: scipy.special.betainc(a, 1.0, 0.5))(x[0]),
+        errors.NonDifferentiableError,
     ),
     "a parameter of a hypergeometric function": (
-        lambda x: scipy.special.hyp2f1(x, 1.0, 2.0, 0.5), errors.NonDifferentiableError,
+        lambda x: scipy.special.hyp2f1(x, 1.0, 2.0, 0.5),
+        errors.NonDifferentiableError,
     ),
     "the order of a scaled Bessel function": (lambda x: scipy.special.ive(x, 1.0), errors.NonDifferentiableError),
     "the exponent of zeta": (lambda x: scipy.special.zeta(x + 1.0, 2.0), errors.NonDifferentiableError),
@@ -122,30 +126,36 @@ UNTRACED_SCIPY: dict[str, tuple[Callable[[Any], Any], type[errors.RetrogradError
     "an unknown distribution": (lambda x: scipy.stats.cauchy.logpdf(x), errors.UnsupportedError),
     "the function of an unknown distribution": (lambda x: scipy.stats.weibull_min.cdf(x, 3.0), errors.UnsupportedError),
     "a sparse matrix times elements": (
-        lambda x: scipy.sparse.eye_array(3, format="csr").multiply(x).sum(), errors.UnsupportedError,
+        lambda x: scipy.sparse.eye_array(3, format="csr").multiply(x).sum(),
+        errors.UnsupportedError,
     ),
     "a sparse matrix plus a vector": (
-        lambda x: scipy.sparse.eye_array(3, format="csr") + x, errors.UnsupportedError,
+        lambda x: scipy.sparse.eye_array(3, format="csr") + x,
+        errors.UnsupportedError,
     ),
     "a convolution along some axes": (
-        lambda x: scipy.signal.fftconvolve(x, x, axes=0), errors.UnsupportedError,
+        lambda x: scipy.signal.fftconvolve(x, x, axes=0),
+        errors.UnsupportedError,
     ),
     "a filter with several modes": (
-        lambda x: scipy.ndimage.convolve(x, W, mode=["reflect"]), errors.UnsupportedError,
+        lambda x: scipy.ndimage.convolve(x, W, mode=["reflect"]),
+        errors.UnsupportedError,
     ),
     "a filter into an array": (
-        lambda x: scipy.ndimage.convolve(x, W, output=np.zeros(3)), errors.UnsupportedError,
+        lambda x: scipy.ndimage.convolve(x, W, output=np.zeros(3)),
+        errors.UnsupportedError,
     ),
     "a matrix that is said to be symmetric": (
-        lambda x: scipy.linalg.solve(np.outer(x, x) + np.eye(3), W, assume_a="sym"), errors.UnsupportedError,
+        lambda x: scipy.linalg.solve(np.outer(x, x) + np.eye(3), W, assume_a="sym"),
+        errors.UnsupportedError,
     ),
     "the real logarithm of a rotation by half a turn": (
-        lambda x: scipy.linalg.logm(np.diag(-x)), errors.UnsupportedError,
+        lambda x: scipy.linalg.logm(np.diag(-x)),
+        errors.UnsupportedError,
     ),
     "a polygamma function of traced order": (lambda x: scipy.special.polygamma(x, W), errors.UnsupportedError),
     "Riemann's zeta function": (lambda x: scipy.special.zeta(x + 1), errors.UnsupportedError),
     "counts that are drawn": (lambda x: np.random.poisson(x), errors.UnsupportedError),
     "np.save": (lambda x: np.save(io.BytesIO(), x), errors.UnsupportedError),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), errors.UnsupportedError),
-}  # fmt: skip
-
+}

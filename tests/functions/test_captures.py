@@ -88,7 +88,9 @@ CASES = {
     "a keyword's default": (lambda f: f(2.0) ** 2, lambda x, *, a=A: a * x, {"a": 12.0}),
     "a partial": (lambda f: f(2.0), functools.partial(lambda w, x, b: w * x + b, A, b=B), {"b": 1.0, "w": 2.0}),
     "a partial of a closure": (
-        lambda f: f(), functools.partial(line(A, B), 3.0), {"func": {"a": 3.0, "b": 1.0}, "x": A}
+        lambda f: f(),
+        functools.partial(line(A, B), 3.0),
+        {"func": {"a": 3.0, "b": 1.0}, "x": A},
     ),
     "an object": (lambda f: f(2.0), Model(A), {"inner": {"b": 2.0}, "w": 6.0}),
     "a method": (lambda f: f(2.0), Model(A).method, {"inner": {"b": 0.0}, "w": 2.0}),
@@ -99,13 +101,14 @@ CASES = {
     "recursion by a global": (lambda f: f(2, 2.0), itself, {"SCALE": 2.0 * 2 * SCALE}),
     "recursion of two": (lambda f: f(3, 2.0), each_other(A, B), {"b": 4 * A * B, "odd": {"c": 2 * A**2}}),
     "trees and lists of functions": (
-        lambda f: f(2.0), in_containers([A, {"b": B, "n": 3}], [line(A, B), np.sin]),
+        lambda f: f(2.0),
+        in_containers([A, {"b": B, "n": 3}], [line(A, B), np.sin]),
         {"fs": [{"a": 2 * A, "b": A}, None], "ws": [2 * A + B, {"b": np.sin(2.0), "n": None}]},
     ),
     "a ufunc": (lambda f: f(2.0), np.sin, {}),
     "a class": (lambda f: f(2.0), np.float64, {}),
     "a name bound early": (lambda f: f(2.0), bound_early, {"WEIGHTS": np.array([4.0, 2.0])}),
-}  # fmt: skip
+}
 CASES["a gradient"] = (lambda f: f(2.0), rg.grad(lambda x, a=A: a * x**2), {"a": 4.0})
 
 

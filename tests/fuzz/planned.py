@@ -17,42 +17,76 @@ STEPS = 40  # rows of the stacked inputs
 KINDS = "vsfzib"  # a vector, a number, a vector of float32, one of complex128, an int, a bool
 SMOOTH = {
     "v": (
-        "np.sin({v}) * {v}", "{v} + 0.5 * {v}", "np.tanh({v} * {s}) - {v}", "{v}[::-1] * 0.7 + {v}", "np.tanh({v})",
-        "(M @ {v}.reshape(3, -1)).reshape(-1)", "np.roll({v}, 1) - 0.2 * {v}", "np.cumsum({v}) / len({v})", "{v} + 0.0",
-        "{v} * K + {v}", "np.exp(-{v} * {v})", "{v} * (1 + {i} % 3)", "{z}.real * 0.5 + {v}",
-        "np.zeros(len({v})) + {s}", "np.concatenate([{v}[1:], {v}[:1]])", "np.where({b}, {v}, -{v})",
-        "{v} / (1.0 + {v} * {v})", "rg.name(np.sin({v}), 'a') * {v}",
+        "np.sin({v}) * {v}",
+        "{v} + 0.5 * {v}",
+        "np.tanh({v} * {s}) - {v}",
+        "{v}[::-1] * 0.7 + {v}",
+        "np.tanh({v})",
+        "(M @ {v}.reshape(3, -1)).reshape(-1)",
+        "np.roll({v}, 1) - 0.2 * {v}",
+        "np.cumsum({v}) / len({v})",
+        "{v} + 0.0",
+        "{v} * K + {v}",
+        "np.exp(-{v} * {v})",
+        "{v} * (1 + {i} % 3)",
+        "{z}.real * 0.5 + {v}",
+        "np.zeros(len({v})) + {s}",
+        "np.concatenate([{v}[1:], {v}[:1]])",
+        "np.where({b}, {v}, -{v})",
+        "{v} / (1.0 + {v} * {v})",
+        "rg.name(np.sin({v}), 'a') * {v}",
     ),
     "s": (
-        "np.sum(np.sin({v})) / len({v})", "np.sin({s})", "{v}[0] + {s}", "{s} * 0.3 * ({i} % 3)", "{s}", "0.25",
-        "np.tanh({s} * {s})", "np.where({b}, {s}, 0.5)", "np.mean(np.tanh({v}) * {v})",
+        "np.sum(np.sin({v})) / len({v})",
+        "np.sin({s})",
+        "{v}[0] + {s}",
+        "{s} * 0.3 * ({i} % 3)",
+        "{s}",
+        "0.25",
+        "np.tanh({s} * {s})",
+        "np.where({b}, {s}, 0.5)",
+        "np.mean(np.tanh({v}) * {v})",
     ),
     "f": ("np.tanh({f}) + {f}", "{f} * np.float32(0.3)", "{f}"),
     "z": ("np.exp(1j * {v})", "{z} * (0.5 + 0.1j)", "np.conj({z}) + {v}", "{z}", "{z} * {s} * 0.1"),
     "i": ("{i} + 1", "({i} * 3) % 7", "{i}", "3"),
     "b": ("np.logical_not({b})", "{b}", "np.logical_xor({b}, {b})", "{i} % 2 == 0"),
-}  # fmt: skip
+}
 ROUGH = {
     "v": (
-        "np.where({v} > {v}, {v}, 0.3 * {v})", "np.sort({v})", "{f}.astype(float) * 0.5 + {v}", "np.maximum({v}, {v})",
-        "np.abs({z}) * 0.1 + {v}", "own({v})",
+        "np.where({v} > {v}, {v}, 0.3 * {v})",
+        "np.sort({v})",
+        "{f}.astype(float) * 0.5 + {v}",
+        "np.maximum({v}, {v})",
+        "np.abs({z}) * 0.1 + {v}",
+        "own({v})",
     ),
     "s": ("np.max({v})", "np.where({v}[0] > {s}, {s}, {v}[1])", "np.float64(np.sum({f}))"),
     "f": ("{v}.astype(np.float32) * np.float32(0.5)", "np.maximum({f}, {f}[::-1])"),
     "z": ("np.fft.fft({z}) / len({z})",),
     "i": ("np.argmax({v}) % 4",),
     "b": ("np.sum({v}) > 0.1", "{v}[0] < {v}[-1]"),
-}  # fmt: skip
+}
 WRITES = (
-    "{a}[1:] = {v}[:-1]", "{a}[0] += {v}[-1]", "{a} *= 0.9", "{a}[::2] -= 0.1 * {v}[::2]", "{a}[0] = {s}",
-    "{a}[{i} % 3] = {s}", "{a}[:] = {v}", "{a} += {v}",
-)  # fmt: skip
+    "{a}[1:] = {v}[:-1]",
+    "{a}[0] += {v}[-1]",
+    "{a} *= 0.9",
+    "{a}[::2] -= 0.1 * {v}[::2]",
+    "{a}[0] = {s}",
+    "{a}[{i} % 3] = {s}",
+    "{a}[:] = {v}",
+    "{a} += {v}",
+)
 CONDITIONS = ("{b}", "{s} > 0.1", "{v}[0] < {v}[-1]", "{i} % 2 == 0")
 TYPED = {"s": "np.float64({})", "i": "np.int64({})", "b": "np.bool_({})"}
 SUMS = {
-    "v": "np.sum({0} * {0}) / len({0})", "s": "np.sin({0})", "f": "np.float64(np.sum({0}))", "i": "{0} * 0.1",
-    "z": "np.sum(np.real({0} * np.conj({0}))) / len({0})", "b": "np.where({0}, 1.0, 0.0)",
-}  # fmt: skip
+    "v": "np.sum({0} * {0}) / len({0})",
+    "s": "np.sin({0})",
+    "f": "np.float64(np.sum({0}))",
+    "i": "{0} * 0.1",
+    "z": "np.sum(np.real({0} * np.conj({0}))) / len({0})",
+    "b": "np.where({0}, 1.0, 0.0)",
+}
 ROWS = {"v": "xv", "s": "xs", "f": "xf", "z": "xz", "i": "xi", "b": "xb"}  # stacked inputs
 Env = dict[str, list[str]]  # names in scope, by kind
 
@@ -96,11 +130,17 @@ def program(seed: int, n: int, smooth: bool = False, regions: bool = False, host
     f = random.standard_normal(n).astype(np.float32)
     args = (x, w, f, z, random.standard_normal((STEPS, n)) * 0.5, random.standard_normal(STEPS))
     scope: dict[str, Any] = {
-        "np": np, "__name__": "fuzzed", "H": host, "G": np.random.default_rng(seed), "K": np.cos(np.arange(n) * 1.0),
-        "M": np.array([[0.5, -0.2, 0.1], [0.3, 0.4, -0.6], [-0.1, 0.2, 0.7]]), "xi": np.arange(STEPS) % 3,
-        "xb": np.arange(STEPS) % 2 == 0, "xf": random.standard_normal((STEPS, n)).astype(np.float32),
+        "np": np,
+        "__name__": "fuzzed",
+        "H": host,
+        "G": np.random.default_rng(seed),
+        "K": np.cos(np.arange(n) * 1.0),
+        "M": np.array([[0.5, -0.2, 0.1], [0.3, 0.4, -0.6], [-0.1, 0.2, 0.7]]),
+        "xi": np.arange(STEPS) % 3,
+        "xb": np.arange(STEPS) % 2 == 0,
+        "xf": random.standard_normal((STEPS, n)).astype(np.float32),
         "xz": random.standard_normal((STEPS, n)) * (0.5 + 0.2j),
-    }  # fmt: skip
+    }
     name = f"<planned {seed}>"
     exec(compile(source, name, "exec"), scope)
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -369,9 +409,12 @@ def _while(cond: Any, body: Any, init: Any, **_: Any) -> Any:
 
 
 PLAIN = SimpleNamespace(
-    scan=_scan, fori_loop=_fori, while_loop=_while, name=lambda x, _: x,
+    scan=_scan,
+    fori_loop=_fori,
+    while_loop=_while,
+    name=lambda x, _: x,
     cond=lambda p, yes, no, *args: (yes if p else no)(*map(_copied, args)),
-)  # fmt: skip
+)
 
 
 def plain_region(part: Any) -> Any:

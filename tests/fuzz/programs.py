@@ -11,12 +11,37 @@ from hypothesis import strategies as st
 
 Shape = tuple[int, ...]
 
-SMOOTH = ["np.sin({})", "np.tanh({})", "np.cos({})", "np.exp(np.tanh({}))", "np.log1p({0} * {0})", "{} ** 2", "-{}",
-          "np.sqrt(1.0 + {0} * {0})", "np.arctan({})", "0.5 * {}", "np.square({})", "np.expm1(np.sin({}))"]  # fmt: skip
-KINKED = ["np.abs({})", "np.maximum({}, 0.1)", "np.minimum({}, 0.3)", "np.where({0} > 0.2, {0}, 0.5 * {0})",
-          "np.clip({}, -0.7, 0.9)"]  # fmt: skip
-BINARY = ["{} + {}", "{} - {}", "{} * {}", "{0} / (1.0 + {1} * {1})", "np.maximum({}, {})", "np.hypot(1.0 + {}, {})",
-          "np.where({0} > {1}, {0}, {1})", "np.arctan2({0}, 2.0 + np.cos({1}))"]  # fmt: skip
+SMOOTH = [
+    "np.sin({})",
+    "np.tanh({})",
+    "np.cos({})",
+    "np.exp(np.tanh({}))",
+    "np.log1p({0} * {0})",
+    "{} ** 2",
+    "-{}",
+    "np.sqrt(1.0 + {0} * {0})",
+    "np.arctan({})",
+    "0.5 * {}",
+    "np.square({})",
+    "np.expm1(np.sin({}))",
+]
+KINKED = [
+    "np.abs({})",
+    "np.maximum({}, 0.1)",
+    "np.minimum({}, 0.3)",
+    "np.where({0} > 0.2, {0}, 0.5 * {0})",
+    "np.clip({}, -0.7, 0.9)",
+]
+BINARY = [
+    "{} + {}",
+    "{} - {}",
+    "{} * {}",
+    "{0} / (1.0 + {1} * {1})",
+    "np.maximum({}, {})",
+    "np.hypot(1.0 + {}, {})",
+    "np.where({0} > {1}, {0}, {1})",
+    "np.arctan2({0}, 2.0 + np.cos({1}))",
+]
 
 
 @dataclass
@@ -121,10 +146,22 @@ def _move(draw: Draw, p: Program) -> None:
     shape = p.shapes[name]
     if not shape:
         return
-    text = draw(st.sampled_from([f"{name}.T", f"np.reshape({name}, -1)", f"{name}.ravel()", f"np.flip({name}, 0)",
-                                 f"np.roll({name}, 1, axis=0)", f"np.cumsum({name}, axis=0)", f"{name}[None]",
-                                 f"np.concatenate([{name}, 0.5 * {name}], axis=0)", f"np.sort({name}, axis=0)",
-                                 f"np.stack([{name}, {name} * 2.0])"]))  # fmt: skip
+    text = draw(
+        st.sampled_from(
+            [
+                f"{name}.T",
+                f"np.reshape({name}, -1)",
+                f"{name}.ravel()",
+                f"np.flip({name}, 0)",
+                f"np.roll({name}, 1, axis=0)",
+                f"np.cumsum({name}, axis=0)",
+                f"{name}[None]",
+                f"np.concatenate([{name}, 0.5 * {name}], axis=0)",
+                f"np.sort({name}, axis=0)",
+                f"np.stack([{name}, {name} * 2.0])",
+            ]
+        )
+    )
     result = eval(text, {"np": np, name: np.zeros(shape)}).shape
     moved = p.add(text, result)
     if name in p.writable and text.endswith((".T", "[None]")):

@@ -17,17 +17,34 @@ import retrograd as rg
 
 SIZES = (3, 2100)  # on both sides of the threshold from which storage is used again
 EXPRESSIONS = (
-    "np.sin({a}) * {b}", "{a} + 0.5 * {b}", "{a} - {b} * {b}", "np.tanh({a}) + {b}", "np.maximum({a}, {b})",
-    "np.where({a} > {b}, {a}, 0.3 * {b})", "{a}[::-1] * 0.7 + {b}", "np.cos({a} + 1.0)", "{a} * np.sum({b}) / len({b})",
-)  # fmt: skip
+    "np.sin({a}) * {b}",
+    "{a} + 0.5 * {b}",
+    "{a} - {b} * {b}",
+    "np.tanh({a}) + {b}",
+    "np.maximum({a}, {b})",
+    "np.where({a} > {b}, {a}, 0.3 * {b})",
+    "{a}[::-1] * 0.7 + {b}",
+    "np.cos({a} + 1.0)",
+    "{a} * np.sum({b}) / len({b})",
+)
 CONDITIONS = (
-    "np.sum({a}) > 0.1", "np.max({a}) > np.sum({b})", "{a}[0] < {b}[-1]", "np.any({a} > 1.5)",
-    "{a}[1] > 0 and {b}[0] > 0", "not np.all({a} > -1.0)", "np.argmax({a}) == 0",
-)  # fmt: skip
+    "np.sum({a}) > 0.1",
+    "np.max({a}) > np.sum({b})",
+    "{a}[0] < {b}[-1]",
+    "np.any({a} > 1.5)",
+    "{a}[1] > 0 and {b}[0] > 0",
+    "not np.all({a} > -1.0)",
+    "np.argmax({a}) == 0",
+)
 WRITES = (
-    "{a}[1:] = {b}[:-1]", "{a}[0] += {b}[-1]", "{a} *= 0.9", "{a}[::2] -= 0.1 * {b}[::2]", "{a}[{b} > 0.5] = 0.25",
-    "{a}[1] = np.sum({b}[{b} > 0]) * 0.01", "{a}[{b} > 0] *= 0.5",
-)  # fmt: skip
+    "{a}[1:] = {b}[:-1]",
+    "{a}[0] += {b}[-1]",
+    "{a} *= 0.9",
+    "{a}[::2] -= 0.1 * {b}[::2]",
+    "{a}[{b} > 0.5] = 0.25",
+    "{a}[1] = np.sum({b}[{b} > 0]) * 0.01",
+    "{a}[{b} > 0] *= 0.5",
+)
 
 
 @st.composite
@@ -61,9 +78,11 @@ def blocks(draw: st.DrawFn, depth: int, budget: int) -> list[str]:
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[str, Any]:
     lines = [
-        "def program(x):", "    p, q, r = x, x * 0.5 + 0.1, np.zeros(len(x)) + x[0]",
-        *("    " + line for line in draw(blocks(2, 6))), "    return np.sum(p * q) / len(p) + np.sum(r * 0.1)",
-    ]  # fmt: skip
+        "def program(x):",
+        "    p, q, r = x, x * 0.5 + 0.1, np.zeros(len(x)) + x[0]",
+        *("    " + line for line in draw(blocks(2, 6))),
+        "    return np.sum(p * q) / len(p) + np.sum(r * 0.1)",
+    ]
     source = "\n".join(lines) + "\n"
     name = f"<fuzz {hash(source)}>"
     scope: dict[str, Any] = {"np": np, "__name__": "fuzzed"}

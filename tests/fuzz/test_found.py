@@ -114,13 +114,24 @@ def wider_accumulate(x: Any) -> Any:
 
 PROGRAMS: list[tuple[Callable[[Any], Any], Any]] = [
     *((f, M) for f in (layout_of_take, layout_of_select, layout_of_joined, layout_of_gradient, layout_of_pad)),
-    (layout_of_scaled, M), (layout_of_repeated, M), (layout_of_insertion, M), (tiled, M), (masked_number, M),
-    (copied_from_a_row, M), (flattened, M), (wider_sum, SINGLE), (wider_mean, SINGLE), (wider_running_sum, SINGLE),
+    (layout_of_scaled, M),
+    (layout_of_repeated, M),
+    (layout_of_insertion, M),
+    (tiled, M),
+    (masked_number, M),
+    (copied_from_a_row, M),
+    (flattened, M),
+    (wider_sum, SINGLE),
+    (wider_mean, SINGLE),
+    (wider_running_sum, SINGLE),
     (wider_accumulate, SINGLE),
-    (lambda x: np.quantile(x, 0.3, axis=0), SINGLE), (lambda x: np.percentile(x, 30.0, axis=0), SINGLE),
-    (lambda x: np.quantile(x, np.float64(0.3), axis=0), SINGLE), (lambda x: np.quantile(x, [0.3], axis=0), SINGLE),
-    (lambda x: np.dot(x * 0.0, -1.0), X), (lambda x: np.inner(-1.0, x * 0.0), X),
-]  # fmt: skip
+    (lambda x: np.quantile(x, 0.3, axis=0), SINGLE),
+    (lambda x: np.percentile(x, 30.0, axis=0), SINGLE),
+    (lambda x: np.quantile(x, np.float64(0.3), axis=0), SINGLE),
+    (lambda x: np.quantile(x, [0.3], axis=0), SINGLE),
+    (lambda x: np.dot(x * 0.0, -1.0), X),
+    (lambda x: np.inner(-1.0, x * 0.0), X),
+]
 
 
 @pytest.mark.parametrize(("function", "x"), PROGRAMS, ids=lambda v: getattr(v, "__name__", ""))

@@ -22,9 +22,13 @@ LARGE = 30_000
 SMALL = 100_000  # bytes of what is no array
 EVERY = (0, 1, 2, 3, 4, 5)
 POLICIES = (
-    rg.policies.save_nothing, rg.policies.save_all, rg.policies.save_matmuls, rg.policies.save_names("a"),
-    rg.policies.except_names("a"), rg.policies.any_of(rg.policies.save_names("a"), rg.policies.save_matmuls),
-)  # fmt: skip
+    rg.policies.save_nothing,
+    rg.policies.save_all,
+    rg.policies.save_matmuls,
+    rg.policies.save_names("a"),
+    rg.policies.except_names("a"),
+    rg.policies.any_of(rg.policies.save_names("a"), rg.policies.save_matmuls),
+)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::retrograd.errors.UnusedPlanWarning"),
@@ -79,9 +83,11 @@ class Case:
         plans = [rg.Snapshots(r.choice([1, 2, 3, 8])), rg.Log(), rg.Log("ctz"), rg.Periodic(r.choice([1, 2, 3])), None]
         if known:
             plans += [
-                rg.Snapshots(r.choice([1, 2, 4]), mixed=True), rg.Periodic(), rg.Everything(),
+                rg.Snapshots(r.choice([1, 2, 4]), mixed=True),
+                rg.Periodic(),
+                rg.Everything(),
                 rg.Tiered(r.choice([1, 2]), r.choice([1, 2, 3]), directory=self.folder),
-            ]  # fmt: skip
+            ]
         return r.choice(plans)
 
     def plain(self) -> Any:
@@ -256,9 +262,12 @@ def derivatives_are_those_of_plain_python(seed: int, folder: Path) -> None:
 
 
 LAWS = (
-    every_mode_has_the_same_bits, peaks_are_what_is_said, budgets_are_kept, the_least_budget_is_enough,
+    every_mode_has_the_same_bits,
+    peaks_are_what_is_said,
+    budgets_are_kept,
+    the_least_budget_is_enough,
     derivatives_are_those_of_plain_python,
-)  # fmt: skip
+)
 
 
 @quick

@@ -22,9 +22,18 @@ from tests.support import values
 ACTIVE = (0, 1, 2, 3, 4)  # the arguments that have derivatives
 # What NumPy computes in another order of operations; docs/limits.md says so.
 ROUNDED = (
-    "logaddexp.reduce", "where=", "initial=", "np.dot", "np.inner", "np.vdot", "np.tensordot", "np.kron", "np.average",
-    "np.linalg.norm", ".at(",
-)  # fmt: skip
+    "logaddexp.reduce",
+    "where=",
+    "initial=",
+    "np.dot",
+    "np.inner",
+    "np.vdot",
+    "np.tensordot",
+    "np.kron",
+    "np.average",
+    "np.linalg.norm",
+    ".at(",
+)
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
 
 

@@ -57,10 +57,21 @@ def test_constants_of_other_types_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (0.0, -0.0), (1, True), (1, 1.0), (0, False), (1j, complex(-0.0, 1.0)), ((0.0,), (-0.0,)), ((1,), (True,)),
-        (slice(1), slice(None)), (Arg(1), 1), ("1", 1), (np.dtype(np.float32), F64), (F3, Aval((), F64)), ((), None),
+        (0.0, -0.0),
+        (1, True),
+        (1, 1.0),
+        (0, False),
+        (1j, complex(-0.0, 1.0)),
+        ((0.0,), (-0.0,)),
+        ((1,), (True,)),
+        (slice(1), slice(None)),
+        (Arg(1), 1),
+        ("1", 1),
+        (np.dtype(np.float32), F64),
+        (F3, Aval((), F64)),
+        ((), None),
     ],
-)  # fmt: skip
+)
 def test_attributes_that_differ_have_different_keys(a: object, b: object) -> None:
     assert attr_key(a) != attr_key(b)
     assert hash(attr_key(a)) == hash(attr_key(a))

@@ -122,15 +122,56 @@ def one(attrs: dict[str, Any], where: Where | None = None, hint: str | None = No
 
 
 ATTRIBUTES = [
-    math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1e300, 0.1, 0, -3, 2**70, True, False, None,
-    1j, -1j, 1 + 2j, -1 - 2j, complex(-0.0, 0.0), complex(0.0, -0.0), complex(math.nan, math.inf),
+    math.nan,
+    math.inf,
+    -math.inf,
+    0.0,
+    -0.0,
+    5e-324,
+    1e300,
+    0.1,
+    0,
+    -3,
+    2**70,
+    True,
+    False,
+    None,
+    1j,
+    -1j,
+    1 + 2j,
+    -1 - 2j,
+    complex(-0.0, 0.0),
+    complex(0.0, -0.0),
+    complex(math.nan, math.inf),
     complex(-math.inf, 1),
-    (), (1,), (1, 2), (0.0, (-0.0, (math.nan,))), ((), ((),)), (True, 1, 1.0),
-    "", "text", "it's", 'quoted "twice"', "two\nlines", "} : f64[3]  # a.py:1", "%0 = graph f() {", "\u2028\x00\\",
-    (slice(None),), (slice(1, None), 0), (slice(None, None, -1), ...), (slice(-3, -1, 2), None), (Arg(1),),
-    (slice(None), Arg(2), slice(None), Arg(11)), (..., 0), (0, 1), (-1,),
-    np.dtype(np.float64), np.dtype(bool), np.dtype(np.complex64), (np.dtype(np.int8), "i8"),
-]  # fmt: skip
+    (),
+    (1,),
+    (1, 2),
+    (0.0, (-0.0, (math.nan,))),
+    ((), ((),)),
+    (True, 1, 1.0),
+    "",
+    "text",
+    "it's",
+    'quoted "twice"',
+    "two\nlines",
+    "} : f64[3]  # a.py:1",
+    "%0 = graph f() {",
+    "\u2028\x00\\",
+    (slice(None),),
+    (slice(1, None), 0),
+    (slice(None, None, -1), ...),
+    (slice(-3, -1, 2), None),
+    (Arg(1),),
+    (slice(None), Arg(2), slice(None), Arg(11)),
+    (..., 0),
+    (0, 1),
+    (-1,),
+    np.dtype(np.float64),
+    np.dtype(bool),
+    np.dtype(np.complex64),
+    (np.dtype(np.int8), "i8"),
+]
 
 
 @pytest.mark.parametrize("value", ATTRIBUTES, ids=repr)
@@ -139,9 +180,14 @@ def test_an_attribute_is_read_back(value: Any) -> None:
 
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(),
     st.sampled_from(list(DTYPES.values())),
-)  # fmt: skip
+)
 bounds = st.none() | st.integers(-5, 5)
 indices = st.tuples(
     st.builds(slice, bounds, bounds, bounds),
@@ -173,10 +219,33 @@ def test_every_dtype_has_a_text(dtype: np.dtype[Any]) -> None:
 # --- hostile names ------------------------------------------------------------------------------------------
 
 HOSTILE = [
-    "", " ", "a b", "a.1", "1", "x:", "%x", "x\ny", "x) {\n  return\n}", "# x", "}", "{", "x, %y: f64", "naïve", "ſ",
+    "",
+    " ",
+    "a b",
+    "a.1",
+    "1",
+    "x:",
+    "%x",
+    "x\ny",
+    "x) {\n  return\n}",
+    "# x",
+    "}",
+    "{",
+    "x, %y: f64",
+    "naïve",
+    "ſ",
     "θ_0",
-    "\u2028", "\x00", "class", "import os", "=", "x = graph y() {", "\\", '"', "'", "\ud800",
-]  # fmt: skip
+    "\u2028",
+    "\x00",
+    "class",
+    "import os",
+    "=",
+    "x = graph y() {",
+    "\\",
+    '"',
+    "'",
+    "\ud800",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
@@ -251,7 +320,7 @@ MALFORMED = {
     "graph f(%x: f64) {\n  %0 = sum %x {a=" + "(" * 300 + ")" * 300 + "} : f64\n  return %0\n}": "malformed attributes",
     "graph f(%x: f64) {\n  %0 = sum %x {a=" + "-" * 5000 + "1} : f64\n  return %0\n}": "malformed attributes",
     "graph f(%x: f64) {\n  %0 = sum %x {a=complex(1" + "0" * 400 + ", 0)} : f64\n  return %0\n}": "malformed attr",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", MALFORMED, ids=lambda t: ascii(t[:60]))

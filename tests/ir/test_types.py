@@ -48,9 +48,7 @@ def test_the_text_of_every_dtype_and_form_is_read_back(name: str, form: str) -> 
 
 
 def test_the_names_of_dtypes_count_bits() -> None:
-    assert {name: dtype.itemsize * 8 for name, dtype in DTYPES.items()} == {
-        name: int(name[1:]) for name in DTYPES
-    }  # fmt: skip
+    assert {name: dtype.itemsize * 8 for name, dtype in DTYPES.items()} == {name: int(name[1:]) for name in DTYPES}
 
 
 @pytest.mark.parametrize(
@@ -64,10 +62,22 @@ def test_what_is_no_type_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["text", None, [], {}, int, np.array(["a"]), np.array([None]), np.zeros(2, ">f8"), np.datetime64("2020-01-01"),
-     np.zeros(2, [("a", "f8")]), np.longdouble(1), np.str_("a")],
+    [
+        "text",
+        None,
+        [],
+        {},
+        int,
+        np.array(["a"]),
+        np.array([None]),
+        np.zeros(2, ">f8"),
+        np.datetime64("2020-01-01"),
+        np.zeros(2, [("a", "f8")]),
+        np.longdouble(1),
+        np.str_("a"),
+    ],
     ids=lambda v: ascii(repr(v)),
-)  # fmt: skip
+)
 def test_what_cannot_be_traced_has_no_type(value: object) -> None:
     with pytest.raises(TypeError):
         aval_of(value)

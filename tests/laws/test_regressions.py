@@ -15,9 +15,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def test_a_cast_beside_a_python_number_is_not_dropped() -> None:
-    graph = built(
-        lambda x, y: x * op("cast", y, aval=Aval((), F64)), Aval((), F64, "python"), Aval((), F32, "scalar")
-    )  # fmt: skip
+    graph = built(lambda x, y: x * op("cast", y, aval=Aval((), F64)), Aval((), F64, "python"), Aval((), F32, "scalar"))
     laws.emission(graph, [0.1, np.float32(0.3)])
 
 

@@ -175,16 +175,14 @@ def test_the_store_is_a_mapping_that_hands_out_read_only_copies():
 
 
 WRONG_LAYERS = {
-    "a taken name": (
-        lambda rec, store: [rg.nn.Linear(rec, 2, 2, store, name="fc") for _ in range(2)], rg.OptionError
-    ),
+    "a taken name": (lambda rec, store: [rg.nn.Linear(rec, 2, 2, store, name="fc") for _ in range(2)], rg.OptionError),
     "no generator": (lambda rec, _: rg.nn.Linear(rec, 2, 2, rg.ParameterStore()), rg.OptionError),
     "no generator but a seed": (lambda rec, _: rg.ParameterStore(0), rg.OptionError),
     "another size": (
         lambda rec, store: [rg.nn.Linear(r, 2, n, store, name="fc") for r, n in ((rec, 2), (rg.Record(), 3))],
         rg.ShapeError,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG_LAYERS)

@@ -35,7 +35,7 @@ ROWS: dict[str, tuple[Any, Any, Any]] = {
     "arctan2": (lambda x: np.arctan2(x, 0.0), np.zeros(1), [0.0]),
     "det": (np.linalg.det, np.array([[1.0, 2.0], [2.0, 4.0]]), [[4.0, -2.0], [-2.0, 1.0]]),
     "cholesky": (lambda a: np.linalg.cholesky(a)[1, 0], np.eye(2), [[0.0, 0.0], [1.0, 0.0]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -121,9 +121,13 @@ def test_ties_of_running_extrema_share_equally() -> None:
     x = np.array([1.0, 1.0, 0.0, 1.0, 2.0, 2.0])
     third, half = 1 / 3, 1 / 2
     expected = [
-        [1, 0, 0, 0, 0, 0], [half, half, 0, 0, 0, 0], [half, half, 0, 0, 0, 0], [third, third, 0, third, 0, 0],
-        [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, half, half],
-    ]  # fmt: skip
+        [1, 0, 0, 0, 0, 0],
+        [half, half, 0, 0, 0, 0],
+        [half, half, 0, 0, 0, 0],
+        [third, third, 0, third, 0, 0],
+        [0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, half, half],
+    ]
     np.testing.assert_allclose(rg.jacobian(np.maximum.accumulate)(x), expected, rtol=1e-15)
     np.testing.assert_allclose(rg.jacobian(np.minimum.accumulate)(-x), expected, rtol=1e-15)
 
@@ -179,10 +183,14 @@ def test_what_is_not_traced_says_so(name: str) -> None:
 def test_errors_are_those_of_numpy() -> None:
     x = distinct((3, 4))
     for function in (
-        lambda x: np.add.reduceat(x, [0, 7]), lambda x: np.gradient(x, 1.0, 2.0, 3.0), lambda x: np.diff(x, n=-1),
-        lambda x: np.gradient(x, edge_order=3), np.cumulative_sum, lambda x: np.cumsum(x, axis=2),
+        lambda x: np.add.reduceat(x, [0, 7]),
+        lambda x: np.gradient(x, 1.0, 2.0, 3.0),
+        lambda x: np.diff(x, n=-1),
+        lambda x: np.gradient(x, edge_order=3),
+        np.cumulative_sum,
+        lambda x: np.cumsum(x, axis=2),
         lambda x: np.ediff1d(x, to_end=1j),
-    ):  # fmt: skip
+    ):
         assert_same(outcome(rg.jit(function), [x]), outcome(function, [x]))
 
 

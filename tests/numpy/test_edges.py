@@ -46,7 +46,7 @@ EDGES: dict[str, tuple[Function, float, float]] = {
     "i0 at 0": (lambda x: np.i0(x)[()], 0.0, 0.0),
     "where at 0": (lambda x: np.where(x > 0, x, 0.0)[()], 0.0, 0.0),
     "heaviside(0, x)": (lambda x: np.heaviside(0.0, x), 0.3, 1.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EDGES)

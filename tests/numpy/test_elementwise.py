@@ -168,7 +168,11 @@ INTEGERS: dict[str, Function] = {
     "bit functions": lambda i, j: (np.bitwise_count(i), np.bitwise_not(i), np.gcd(i, j), np.lcm(i, j)),
     "bools": lambda i, j: ((i > 2) & (j > 1), (i > 2) | (j > 1), (i > 2) ^ (j > 1), ~(i > 2)),
     "logic": lambda i, j: (
-        np.logical_and(i, j), np.logical_or(i, j), np.logical_xor(i, j > 2), np.logical_not(i), np.invert(i > 1),
+        np.logical_and(i, j),
+        np.logical_or(i, j),
+        np.logical_xor(i, j > 2),
+        np.logical_not(i),
+        np.invert(i > 1),
     ),
     "comparisons": lambda i, j: (i < j, i <= j, i > j, i >= j, i == j, i != j, i > 2, i == 2.5),
     "rounding": lambda i, j: (np.floor(i), np.round(i), np.round(i, -1), np.trunc(j), np.fix(i), np.ceil(i)),
@@ -177,7 +181,7 @@ INTEGERS: dict[str, Function] = {
     "others": lambda i, j: (np.nan_to_num(i), np.real(i), np.imag(i), np.conj(i), i.conj(), i**2, np.fmod(i, j)),
     "choices": lambda i, j: (np.where(i > j, i, 0.5), np.where(i, j, 1), np.select([i > 1, j > 2], [i, 2.5])),
     "pieces": lambda i, j: np.piecewise(i, [i > 1], [lambda v: v / 2, 7]) + j,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INTEGERS)
@@ -223,12 +227,32 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, 1e300])
 def test_special_values():
     def function(x, y):
         return (
-            np.isnan(x), np.isinf(x), np.isfinite(x), np.isposinf(x), np.isneginf(x), np.signbit(x), np.nan_to_num(x),
-            np.nan_to_num(x, nan=2.0, posinf=3.0, neginf=np.array(-4.0)), np.isclose(x, y), np.array_equiv(x, y),
-            np.isclose(x, y, equal_nan=True), np.allclose(x, x), np.array_equal(x, y, equal_nan=True),
-            np.maximum(x, y), np.fmax(x, y), np.fmin(x, y), np.copysign(x, y), np.sign(x), np.clip(x, -1, 1),
-            np.spacing(x[3:]), np.frexp(x), np.modf(x), np.hypot(x, y), np.logaddexp(x, y), np.heaviside(x, y),
-        )  # fmt: skip
+            np.isnan(x),
+            np.isinf(x),
+            np.isfinite(x),
+            np.isposinf(x),
+            np.isneginf(x),
+            np.signbit(x),
+            np.nan_to_num(x),
+            np.nan_to_num(x, nan=2.0, posinf=3.0, neginf=np.array(-4.0)),
+            np.isclose(x, y),
+            np.array_equiv(x, y),
+            np.isclose(x, y, equal_nan=True),
+            np.allclose(x, x),
+            np.array_equal(x, y, equal_nan=True),
+            np.maximum(x, y),
+            np.fmax(x, y),
+            np.fmin(x, y),
+            np.copysign(x, y),
+            np.sign(x),
+            np.clip(x, -1, 1),
+            np.spacing(x[3:]),
+            np.frexp(x),
+            np.modf(x),
+            np.hypot(x, y),
+            np.logaddexp(x, y),
+            np.heaviside(x, y),
+        )
 
     with np.errstate(all="ignore"):
         for y in (SPECIAL, SPECIAL[::-1].copy(), np.zeros(8)):
@@ -322,10 +346,12 @@ def test_plain_operands_with_a_traced_out():
 def test_elements_left_out_by_where_have_zero_gradients():
     x = np.array([4.0, 0.0, -1.0])
     cases = [
-        (np.log, x > 0, [0.25, 0.0, 0.0]), (np.sqrt, x > 0, [0.25, 0.0, 0.0]),
-        (np.reciprocal, x != 0, [-1 / 16, 0.0, -1.0]), (np.arccosh, x > 1, [1 / np.sqrt(15), 0.0, 0.0]),
+        (np.log, x > 0, [0.25, 0.0, 0.0]),
+        (np.sqrt, x > 0, [0.25, 0.0, 0.0]),
+        (np.reciprocal, x != 0, [-1 / 16, 0.0, -1.0]),
+        (np.arccosh, x > 1, [1 / np.sqrt(15), 0.0, 0.0]),
         (np.exp, x > 0, [np.exp(4), 0.0, 0.0]),
-    ]  # fmt: skip
+    ]
     with np.errstate(all="raise"):
         for function, mask, expected in cases:
             slope = rg.grad(lambda x, f=function, m=mask: np.sum(f(x, out=np.zeros_like(x), where=m)))(x)

@@ -79,8 +79,14 @@ def test_transposes_are_exact(n):
     """<u, F x> = <Fᵀ u, x>, for lengths on both sides of the sizes at which storage is used again."""
     rng = np.random.default_rng(n)
     x, z = rng.normal(size=n), rng.normal(size=n) + 1j * rng.normal(size=n)
-    for function, a in ((fft.fft, z), (fft.ifft, z), (fft.rfft, x), (fft.ihfft, x), (lambda z: fft.irfft(z, n), z),
-                        (lambda z: fft.hfft(z, n), z)):  # fmt: skip
+    for function, a in (
+        (fft.fft, z),
+        (fft.ifft, z),
+        (fft.rfft, x),
+        (fft.ihfft, x),
+        (lambda z: fft.irfft(z, n), z),
+        (lambda z: fft.hfft(z, n), z),
+    ):
         y, pullback = rg.vjp(function, a)
         u = rng.normal(size=y.shape) + (1j * rng.normal(size=y.shape) if np.iscomplexobj(y) else 0)
         (back,) = pullback(u)

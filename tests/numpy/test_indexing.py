@@ -17,19 +17,79 @@ MASK = np.array([[True, False, True, False], [False, False, False, True], [True,
 
 # of an array of shape (3, 4, 2)
 BASIC: list[Any] = [
-    1, -1, np.int64(2), np.int8(0), s_[1:], s_[::-1], s_[::2, 1:], s_[0, 1], s_[0, 1, 1], s_[:, 2], s_[..., 0], s_[0, ..., 1],
-    s_[...], s_[()], s_[None], s_[:, None, 1:], s_[1, None, ..., None], s_[-1, -2, -1], s_[0, 0, 0, ...], s_[2:0:-1], s_[5:],
-    s_[:0], s_[1:2, 3:, ::-1], s_[::-1, ::-1], True, s_[True, ...], s_[:, True], s_[False], s_[1, False],
-]  # fmt: skip
+    1,
+    -1,
+    np.int64(2),
+    np.int8(0),
+    s_[1:],
+    s_[::-1],
+    s_[::2, 1:],
+    s_[0, 1],
+    s_[0, 1, 1],
+    s_[:, 2],
+    s_[..., 0],
+    s_[0, ..., 1],
+    s_[...],
+    s_[()],
+    s_[None],
+    s_[:, None, 1:],
+    s_[1, None, ..., None],
+    s_[-1, -2, -1],
+    s_[0, 0, 0, ...],
+    s_[2:0:-1],
+    s_[5:],
+    s_[:0],
+    s_[1:2, 3:, ::-1],
+    s_[::-1, ::-1],
+    True,
+    s_[True, ...],
+    s_[:, True],
+    s_[False],
+    s_[1, False],
+]
 ARRAYS: list[Any] = [
-    ROWS, [0, 2], [[0, 1], [2, 2]], [], s_[[1]], (ROWS, 1), (0, [1, 2]), s_[:, [0, 3, 3]], s_[:, :, [1, 0]], (ROWS, [1, 1, 2]),
-    (ROWS, COLUMNS), (ROWS, slice(None), [0, 1, 0]), (0, slice(None), [0, 1]), (slice(1), [3, 0], 1), (ROWS, None, [0, 1, 2]),
-    (None, ROWS), (ROWS, slice(None, None, -1)), (slice(None), ROWS, slice(None), None), (ROWS, ..., 0), (..., [0, 1, 1]),
-    ([0, 1], [1, 1], [0, 1]), ([[0], [2]], [[1, 3]]), np.array(1), s_[:, np.array(2)], (np.array(0), np.array(1), np.array(1)),
-    (np.array(2), ..., np.array(0)), (np.array(0), np.array(1), np.array(1), ...), MASK, MASK[:, 0], s_[:, MASK[0]], (MASK, 1),
-    (MASK[:, 2], 3), (MASK[:, 0], [1, 2]), (MASK.tolist(), 0), np.zeros((3, 4), bool), np.ones((3, 4, 2), bool), [True, False, True],
-    (ROWS.astype(np.uint8), ROWS.astype(np.int32)), range(2), (..., MASK[0], slice(None)), np.zeros((0, 2), int),
-]  # fmt: skip
+    ROWS,
+    [0, 2],
+    [[0, 1], [2, 2]],
+    [],
+    s_[[1]],
+    (ROWS, 1),
+    (0, [1, 2]),
+    s_[:, [0, 3, 3]],
+    s_[:, :, [1, 0]],
+    (ROWS, [1, 1, 2]),
+    (ROWS, COLUMNS),
+    (ROWS, slice(None), [0, 1, 0]),
+    (0, slice(None), [0, 1]),
+    (slice(1), [3, 0], 1),
+    (ROWS, None, [0, 1, 2]),
+    (None, ROWS),
+    (ROWS, slice(None, None, -1)),
+    (slice(None), ROWS, slice(None), None),
+    (ROWS, ..., 0),
+    (..., [0, 1, 1]),
+    ([0, 1], [1, 1], [0, 1]),
+    ([[0], [2]], [[1, 3]]),
+    np.array(1),
+    s_[:, np.array(2)],
+    (np.array(0), np.array(1), np.array(1)),
+    (np.array(2), ..., np.array(0)),
+    (np.array(0), np.array(1), np.array(1), ...),
+    MASK,
+    MASK[:, 0],
+    s_[:, MASK[0]],
+    (MASK, 1),
+    (MASK[:, 2], 3),
+    (MASK[:, 0], [1, 2]),
+    (MASK.tolist(), 0),
+    np.zeros((3, 4), bool),
+    np.ones((3, 4, 2), bool),
+    [True, False, True],
+    (ROWS.astype(np.uint8), ROWS.astype(np.int32)),
+    range(2),
+    (..., MASK[0], slice(None)),
+    np.zeros((0, 2), int),
+]
 ALL = {str(i): i for i in (*BASIC, *ARRAYS)}
 TRACED: dict[str, tuple[Any, ...]] = {  # functions that make the index, and the integers to make it of
     "number": (lambda i: i, np.int64(1)),
@@ -51,7 +111,7 @@ TRACED: dict[str, tuple[Any, ...]] = {  # functions that make the index, and the
     "list of numbers": (lambda i, j: [i, j, 0], np.int64(2), np.int64(2)),
     "vector of nothing": (lambda i: i, np.zeros(0, int)),
     "computed": (lambda i: (i + 1, np.arange(3)), np.array([0, 1, 0])),
-}  # fmt: skip
+}
 
 
 def assert_index(make: Any, ints: Any, order: int = 2) -> None:
@@ -239,7 +299,11 @@ FUNCTIONS: dict[str, Any] = {
     "choose stretched": lambda x: np.choose(np.array([[0], [1], [0]]), [x, 2.0 * x[0]]),
     "choose traced": lambda x: np.choose((x > 0).astype(int), (x, -1.0)),
     "choose wrap": lambda x: np.choose([0, -1, 4, 1], x, mode="wrap"),
-    "choose clip": lambda x: np.array([0, 3, 1, -1]).choose(x, mode="clip") if isinstance(x, np.ndarray) else np.choose([0, 3, 1, -1], x, mode="clip"),
+    "choose clip": lambda x: (
+        np.array([0, 3, 1, -1]).choose(x, mode="clip")
+        if isinstance(x, np.ndarray)
+        else np.choose([0, 3, 1, -1], x, mode="clip")
+    ),
     "choose number": lambda x: np.choose(1, x),
     "ix_": lambda x: x[np.ix_([0, 2], MASK[0])] * x[np.ix_(np.argsort(x[:, 0]), [1, 0])][:2],
     "interp": lambda x: np.interp(np.abs(x), [0.0, 0.6, 1.2, 9.0], x[1]),
@@ -249,7 +313,7 @@ FUNCTIONS: dict[str, Any] = {
     "interp period": lambda x: np.interp(x, [190.0, -190.0, 350.0, -350.0], x[0], period=360.0),
     "interp of one": lambda x: np.interp(x, [0.05], x[0, :1]),
     "interp of many": lambda x: np.interp(0.9, np.arange(12.0), np.ravel(x)),
-}  # fmt: skip
+}
 WRITING: dict[str, Any] = {
     "put": lambda y, x: np.put(y, [0, 5, -1], [1.0, 2.0]),
     "put method": lambda y, x: y.put(3, x[0, 0]),
@@ -280,7 +344,7 @@ WRITING: dict[str, Any] = {
     "itemset by ellipsis": lambda y, x: y[..., 0].__setitem__(..., x[:, 1]),
     "fill": lambda y, x: y[1].fill(x[0, 0]),
     "setdiag": lambda y, x: np.einsum("ii->i", y[:, :3]).__setitem__(slice(None), x[0, :3]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["d", "f", "D"])

@@ -89,7 +89,7 @@ SMOOTH: dict[str, tuple[Function, Any]] = {
     "cond of a stack": (lambda a: la.cond(a, -2), STACK),
     "cond of order 1": (lambda a: la.cond(a, 1), A),
     "cond of Frobenius": (lambda a: la.cond(a, "fro"), STACK),
-}  # fmt: skip
+}
 FLAT: dict[str, tuple[Function, Any]] = {
     "matrix_power 0": (lambda a: la.matrix_power(a, 0), A),
     "matrix_rank": (la.matrix_rank, A),
@@ -257,12 +257,22 @@ def test_the_dtype_of_eigenvalues_follows_the_matrix():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: la.inv(x[:2]), lambda x: la.solve(x, x[:2]), lambda x: la.cholesky(-x @ x.T), lambda x: la.norm(x, 3),
-        lambda x: la.norm(x, axis=(0, 0)), lambda x: la.norm(x, "nuc", axis=0), lambda x: la.matrix_power(x, 0.5),
-        lambda x: la.qr(x, "none"), lambda x: la.eigh(x, "X"), lambda x: la.det(x[0]), lambda x: la.tensorinv(x, 0),
-        lambda x: la.pinv(x, 0.1, rtol=0.1), lambda x: la.matrix_rank(x, 0.1, rtol=0.1), lambda x: la.cond(x[:0]),
+        lambda x: la.inv(x[:2]),
+        lambda x: la.solve(x, x[:2]),
+        lambda x: la.cholesky(-x @ x.T),
+        lambda x: la.norm(x, 3),
+        lambda x: la.norm(x, axis=(0, 0)),
+        lambda x: la.norm(x, "nuc", axis=0),
+        lambda x: la.matrix_power(x, 0.5),
+        lambda x: la.qr(x, "none"),
+        lambda x: la.eigh(x, "X"),
+        lambda x: la.det(x[0]),
+        lambda x: la.tensorinv(x, 0),
+        lambda x: la.pinv(x, 0.1, rtol=0.1),
+        lambda x: la.matrix_rank(x, 0.1, rtol=0.1),
+        lambda x: la.cond(x[:0]),
     ],
-)  # fmt: skip
+)
 def test_errors_are_those_of_numpy(call):
     assert_same(outcome(rg.jit(call), [A]), outcome(call, [A]))
 

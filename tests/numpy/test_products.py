@@ -12,11 +12,30 @@ import retrograd as rg
 from tests.support.functions import LAYOUTS, assert_differentiable, assert_same, assert_traced, distinct, outcome
 
 RANKS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((4, 2, 3), (3,)), ((3,), (4, 3, 2)), ((4, 2, 3), (3, 2)),
-    ((2, 3), (4, 3, 2)), ((4, 2, 3), (4, 3, 2)), ((4, 1, 2, 3), (5, 3, 2)), ((1, 2, 3), (4, 3, 1)), ((2, 0), (0, 3)),
-    ((0, 2, 3), (0, 3, 1)), ((4, 2, 3), (1, 3)), ((2, 2, 2, 3), (2, 1, 3, 2)), ((), (3,)), ((2,), ()), ((), ()), ((2, 3), (2, 3)), ((1,), (3,)),
-    ((1, 1), (1, 1)), ((3, 1), (1, 3)), ((5, 0, 3), (3, 2)),
-]  # fmt: skip
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((4, 2, 3), (3,)),
+    ((3,), (4, 3, 2)),
+    ((4, 2, 3), (3, 2)),
+    ((2, 3), (4, 3, 2)),
+    ((4, 2, 3), (4, 3, 2)),
+    ((4, 1, 2, 3), (5, 3, 2)),
+    ((1, 2, 3), (4, 3, 1)),
+    ((2, 0), (0, 3)),
+    ((0, 2, 3), (0, 3, 1)),
+    ((4, 2, 3), (1, 3)),
+    ((2, 2, 2, 3), (2, 1, 3, 2)),
+    ((), (3,)),
+    ((2,), ()),
+    ((), ()),
+    ((2, 3), (2, 3)),
+    ((1,), (3,)),
+    ((1, 1), (1, 1)),
+    ((3, 1), (1, 3)),
+    ((5, 0, 3), (3, 2)),
+]
 PRODUCTS: dict[str, Any] = {
     "matmul": np.matmul,
     "@": lambda a, b: a @ b,
@@ -38,21 +57,60 @@ PRODUCTS: dict[str, Any] = {
     "kron": np.kron,
 }
 EINSUMS: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
-    ("i,i", ((3,), (3,))), ("ij,jk", ((2, 3), (3, 4))), ("ij,jk->ki", ((2, 3), (3, 4))), ("ij->", ((2, 3),)),
-    ("ij->j", ((2, 3),)), ("ji", ((2, 3),)), ("ii", ((3, 3),)), ("ii->i", ((3, 3),)), ("iij->ji", ((3, 3, 2),)),
-    ("ijij->ij", ((2, 3, 2, 3),)), ("iii", ((3, 3, 3),)), ("bij,bjk->bik", ((4, 2, 3), (4, 3, 2))), ("bij,bj->bi", ((4, 2, 3), (4, 3))),
-    ("bi,bi->b", ((4, 3), (4, 3))), ("ni,nj->nij", ((4, 2), (4, 3))), ("i,j->ij", ((2,), (3,))), ("i,j->ji", ((2,), (3,))),
-    ("ij,ij->ij", ((2, 3), (2, 3))), ("ij,ij->", ((2, 3), (2, 3))), ("ij,kj->ik", ((2, 3), (4, 3))), ("kij,nkj->nki", ((2, 3, 4), (5, 2, 4))),
-    ("ij,bjk->bik", ((2, 3), (4, 3, 2))), ("...ij,...jk->...ik", ((4, 2, 3), (3, 2))), ("...i,...i", ((4, 3), (3,))),
-    ("i...->...", ((3, 2),)), ("...->...", ((2, 3),)), ("...ii->...", ((2, 3, 3),)), ("i...j,j->i...", ((2, 3, 4), (4,))),
-    ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 2))), ("ij,jk,kl,lm->im", ((2, 3), (3, 4), (4, 2), (2, 3))), ("i,ij,j", ((2,), (2, 3), (3,))),
-    ("ab,bc,cd,de,ef,fa->", ((2, 3), (3, 2), (2, 3), (3, 2), (2, 3), (3, 2))), ("i,i,i->i", ((3,), (3,), (3,))), ("i,,j->ij", ((2,), (), (3,))),
-    ("ij,kl->", ((2, 3), (2, 2))), ("ij,k->ik", ((2, 3), (2,))), ("bqhd,bkhd->bhqk", ((2, 3, 2, 4), (2, 5, 2, 4))),
-    ("bhqk,bkhd->bqhd", ((2, 2, 3, 5), (2, 5, 2, 4))), ("ijk,ilm->kjml", ((2, 3, 2), (2, 3, 2))), ("abc,acd->bd", ((2, 3, 4), (2, 4, 2))),
-    ("abc,cab->b", ((2, 3, 4), (4, 2, 3))), ("ij,jk", ((2, 1), (3, 4))), ("ij,ij->ij", ((2, 1), (1, 3))), ("i,i->", ((1,), (4,))),
-    ("ij,jk->ik", ((2, 0), (0, 3))), ("bi,bi->b", ((0, 3), (0, 3))), ("bi,bi->b", ((2, 0), (2, 0))), ("->", ((),)), (",->", ((), ())),
-    (" i j , j k -> i k ", ((2, 3), (3, 2))), ("aBc,Bd->cd", ((2, 3, 2), (3, 4))), ("ijk->kij", ((2, 3, 4),)), ("ij,jj->i", ((2, 3), (3, 3))),
-]  # fmt: skip
+    ("i,i", ((3,), (3,))),
+    ("ij,jk", ((2, 3), (3, 4))),
+    ("ij,jk->ki", ((2, 3), (3, 4))),
+    ("ij->", ((2, 3),)),
+    ("ij->j", ((2, 3),)),
+    ("ji", ((2, 3),)),
+    ("ii", ((3, 3),)),
+    ("ii->i", ((3, 3),)),
+    ("iij->ji", ((3, 3, 2),)),
+    ("ijij->ij", ((2, 3, 2, 3),)),
+    ("iii", ((3, 3, 3),)),
+    ("bij,bjk->bik", ((4, 2, 3), (4, 3, 2))),
+    ("bij,bj->bi", ((4, 2, 3), (4, 3))),
+    ("bi,bi->b", ((4, 3), (4, 3))),
+    ("ni,nj->nij", ((4, 2), (4, 3))),
+    ("i,j->ij", ((2,), (3,))),
+    ("i,j->ji", ((2,), (3,))),
+    ("ij,ij->ij", ((2, 3), (2, 3))),
+    ("ij,ij->", ((2, 3), (2, 3))),
+    ("ij,kj->ik", ((2, 3), (4, 3))),
+    ("kij,nkj->nki", ((2, 3, 4), (5, 2, 4))),
+    ("ij,bjk->bik", ((2, 3), (4, 3, 2))),
+    ("...ij,...jk->...ik", ((4, 2, 3), (3, 2))),
+    ("...i,...i", ((4, 3), (3,))),
+    ("i...->...", ((3, 2),)),
+    ("...->...", ((2, 3),)),
+    ("...ii->...", ((2, 3, 3),)),
+    ("i...j,j->i...", ((2, 3, 4), (4,))),
+    ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 2))),
+    ("ij,jk,kl,lm->im", ((2, 3), (3, 4), (4, 2), (2, 3))),
+    ("i,ij,j", ((2,), (2, 3), (3,))),
+    ("ab,bc,cd,de,ef,fa->", ((2, 3), (3, 2), (2, 3), (3, 2), (2, 3), (3, 2))),
+    ("i,i,i->i", ((3,), (3,), (3,))),
+    ("i,,j->ij", ((2,), (), (3,))),
+    ("ij,kl->", ((2, 3), (2, 2))),
+    ("ij,k->ik", ((2, 3), (2,))),
+    ("bqhd,bkhd->bhqk", ((2, 3, 2, 4), (2, 5, 2, 4))),
+    ("bhqk,bkhd->bqhd", ((2, 2, 3, 5), (2, 5, 2, 4))),
+    ("ijk,ilm->kjml", ((2, 3, 2), (2, 3, 2))),
+    ("abc,acd->bd", ((2, 3, 4), (2, 4, 2))),
+    ("abc,cab->b", ((2, 3, 4), (4, 2, 3))),
+    ("ij,jk", ((2, 1), (3, 4))),
+    ("ij,ij->ij", ((2, 1), (1, 3))),
+    ("i,i->", ((1,), (4,))),
+    ("ij,jk->ik", ((2, 0), (0, 3))),
+    ("bi,bi->b", ((0, 3), (0, 3))),
+    ("bi,bi->b", ((2, 0), (2, 0))),
+    ("->", ((),)),
+    (",->", ((), ())),
+    (" i j , j k -> i k ", ((2, 3), (3, 2))),
+    ("aBc,Bd->cd", ((2, 3, 2), (3, 4))),
+    ("ijk->kij", ((2, 3, 4),)),
+    ("ij,jj->i", ((2, 3), (3, 3))),
+]
 VECTORS: dict[str, Any] = {
     "cross": np.cross,
     "linalg.cross": np.linalg.cross,
@@ -133,12 +191,15 @@ def test_einsum(subscripts: str, shapes: Any) -> None:
 def test_einsum_takes_lists_of_labels_and_options() -> None:
     a, b = distinct((2, 3)), distinct((3, 4), seed=1)
     for function in (
-        lambda a, b: np.einsum(a, [0, 1], b, [1, 2]), lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [2, 0]),
-        lambda a, b: np.einsum(a, [..., 1], b, [1, 2], [..., 2]), lambda a, b: np.einsum("ij,jk", a, b, dtype=np.complex128),
-        lambda a, b: np.einsum("ij,jk", a, b, out=np.zeros((2, 4))), lambda a, b: np.einsum("ij,jk,k", a, b, b[0], optimize="greedy"),
+        lambda a, b: np.einsum(a, [0, 1], b, [1, 2]),
+        lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+        lambda a, b: np.einsum(a, [..., 1], b, [1, 2], [..., 2]),
+        lambda a, b: np.einsum("ij,jk", a, b, dtype=np.complex128),
+        lambda a, b: np.einsum("ij,jk", a, b, out=np.zeros((2, 4))),
+        lambda a, b: np.einsum("ij,jk,k", a, b, b[0], optimize="greedy"),
         lambda a, b: np.einsum("ij,jk,k", a, b, b[0], optimize=["einsum_path", (1, 2), (0, 1)]),
         lambda a, b: np.einsum("ij,jk,k", a, b, b[0], optimize=["einsum_path", (0, 1, 2)]),
-    ):  # fmt: skip
+    ):
         assert_traced(function, a, b)
         assert_differentiable(function, a, b, order=1)
 
@@ -223,11 +284,16 @@ def test_attention_is_products_of_stacks() -> None:
 def test_products_over_lanes() -> None:
     a, b = distinct((5, 2, 3)), distinct((3,), seed=1)
     cases = [
-        (np.dot, (a, b), (0, None)), (lambda b, a: np.dot(a, b), (np.stack([b] * 5), a[0]), (0, None)),
-        (lambda x, y: np.einsum("ij,kj->ik", x, y), (a, a), (0, 0)), (np.convolve, (a[:, 0], b), (0, None)),
-        (np.cross, (a, b), (0, None)), (lambda x: np.einsum("ij,ij->i", x, x), (a,), (0,)), (np.vdot, (a[:, 0], a[:, 1]), (0, 0)),
-        (lambda x: np.linalg.trace(x[:, :2]) * x, (a,), (0,)), (np.diag, (a[:, 0],), (0,)),
-    ]  # fmt: skip
+        (np.dot, (a, b), (0, None)),
+        (lambda b, a: np.dot(a, b), (np.stack([b] * 5), a[0]), (0, None)),
+        (lambda x, y: np.einsum("ij,kj->ik", x, y), (a, a), (0, 0)),
+        (np.convolve, (a[:, 0], b), (0, None)),
+        (np.cross, (a, b), (0, None)),
+        (lambda x: np.einsum("ij,ij->i", x, x), (a,), (0,)),
+        (np.vdot, (a[:, 0], a[:, 1]), (0, 0)),
+        (lambda x: np.linalg.trace(x[:, :2]) * x, (a,), (0,)),
+        (np.diag, (a[:, 0],), (0,)),
+    ]
     for function, args, axes in cases:
         lanes = [[x[k] if axis == 0 else x for x, axis in zip(args, axes, strict=True)] for k in range(5)]
         assert_same(rg.vmap(function, in_axes=axes)(*args), np.stack([function(*lane) for lane in lanes]))

@@ -60,7 +60,7 @@ REDUCTIONS: dict[str, Any] = {
     "any": lambda x: np.where(np.any(x > 1, axis=0), x, 2 * x),
     "all": lambda x: np.where((x > 1).all(-1, keepdims=True), x, 2 * x),
     "logical_or.reduce": lambda x: np.where(np.logical_or.reduce(x > 1), x, 2 * x),
-}  # fmt: skip
+}
 ORDERED: dict[str, Any] = {
     "max": np.max,
     "amax axis": lambda x: np.amax(x, axis=0),
@@ -91,12 +91,19 @@ ORDERED: dict[str, Any] = {
     "nanpercentiles": lambda x: np.nanpercentile(x, [20, 70], axis=-1),
 }
 METHODS = (
-    "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+    "lower",
+    "higher",
+    "nearest",
+    "midpoint",
+    "hazen",
+    "weibull",
+    "median_unbiased",
+    "normal_unbiased",
     "interpolated_inverted_cdf",
     "inverted_cdf",
     "averaged_inverted_cdf",
     "closest_observation",
-)  # fmt: skip
+)
 ALL = REDUCTIONS | ORDERED
 REAL_ONLY = ("nan", "any", "all", "or.", "where", "initial", "count", "dtype")
 
@@ -299,10 +306,21 @@ def test_plain_numbers_may_have_any_option() -> None:
 
 
 OUT: dict[str, Any] = {
-    "sum": np.sum, "prod": np.prod, "max": np.max, "mean": np.mean, "var": np.var, "std": np.std, "ptp": np.ptp,
-    "median": np.median, "nanmean": np.nanmean, "nanmax": np.nanmax, "cumsum": np.cumsum, "cumprod": np.cumprod,
-    "add.reduce": np.add.reduce, "maximum.accumulate": np.maximum.accumulate,
-}  # fmt: skip
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "mean": np.mean,
+    "var": np.var,
+    "std": np.std,
+    "ptp": np.ptp,
+    "median": np.median,
+    "nanmean": np.nanmean,
+    "nanmax": np.nanmax,
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "add.reduce": np.add.reduce,
+    "maximum.accumulate": np.maximum.accumulate,
+}
 
 
 @pytest.mark.parametrize("name", OUT)

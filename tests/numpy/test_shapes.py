@@ -129,7 +129,7 @@ PLACES: dict[str, Any] = {
     "meshgrid": lambda x: np.meshgrid(x[0], x[:, 0]),
     "meshgrid ij": lambda x: np.meshgrid(x[0], x[:, 0], [1.0, 2.0], indexing="ij"),
     "meshgrid sparse": lambda x: np.meshgrid(x[0], x[:, 0], sparse=True, copy=False),
-}  # fmt: skip
+}
 DIAGONALS: dict[str, Any] = {
     "diag": np.diag,
     "diag below": lambda x: np.diag(x, -1),
@@ -185,10 +185,16 @@ def test_derivatives(name: str) -> None:
 def test_arrays_from_outside_may_be_joined_and_are_read_at_each_call() -> None:
     outside = np.arange(3.0)
     for function in (
-        lambda x: np.concatenate([outside, x]), lambda x: np.stack([x, outside[::-1]]), lambda x: np.append(outside, x),
-        lambda x: np.insert(outside, 1, x), lambda x: np.insert(x, 1, outside), lambda x: np.block([[outside], [x]]),
-        lambda x: np.broadcast_arrays(x, outside), lambda x: np.meshgrid(outside, x), lambda x: np.hstack([outside[::2], x]),
-    ):  # fmt: skip
+        lambda x: np.concatenate([outside, x]),
+        lambda x: np.stack([x, outside[::-1]]),
+        lambda x: np.append(outside, x),
+        lambda x: np.insert(outside, 1, x),
+        lambda x: np.insert(x, 1, outside),
+        lambda x: np.block([[outside], [x]]),
+        lambda x: np.broadcast_arrays(x, outside),
+        lambda x: np.meshgrid(outside, x),
+        lambda x: np.hstack([outside[::2], x]),
+    ):
         outside[:] = [0.0, 1.0, 2.0]
         x, compiled = distinct((3,)), rg.jit(function)
         assert_same(compiled(x), function(x))

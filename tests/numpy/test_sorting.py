@@ -116,10 +116,15 @@ def test_sorts_of_several_lanes() -> None:
     x = distinct((5, 3, 4))
     edges = np.array([-1.0, 0.0, 2.0])
     for function in (
-        np.sort, np.median, lambda x: np.partition(x, 1), lambda x: np.take_along_axis(x, np.argsort(x), -1),
-        lambda x: np.quantile(x, [0.2, 0.7], axis=1), lambda x: x * np.searchsorted(edges, x),
-        lambda x: x * np.searchsorted(np.sort(x[0]), x), lambda x: x * np.lexsort((x, np.floor(x))),
-    ):  # fmt: skip
+        np.sort,
+        np.median,
+        lambda x: np.partition(x, 1),
+        lambda x: np.take_along_axis(x, np.argsort(x), -1),
+        lambda x: np.quantile(x, [0.2, 0.7], axis=1),
+        lambda x: x * np.searchsorted(edges, x),
+        lambda x: x * np.searchsorted(np.sort(x[0]), x),
+        lambda x: x * np.lexsort((x, np.floor(x))),
+    ):
 
         def loss(x: Any, f: Any = function) -> Any:
             return np.sum(np.sin(f(x)))
@@ -158,11 +163,17 @@ def test_of_plain_numbers_they_are_known(name: str) -> None:
 def test_errors_are_those_of_numpy() -> None:
     x = distinct((3, 4))
     for function in (
-        lambda x: np.sort(x, axis=2), lambda x: np.sort(x, kind="bubble"), lambda x: np.partition(x, 9),
-        lambda x: np.searchsorted(x, 1.0), lambda x: np.digitize(x, [0.0, 2.0, 1.0]),
-        lambda x: np.take_along_axis(x, np.array([[9]]), 0), lambda x: np.searchsorted(x[0], 1.0, side="middle"),
-        lambda x: np.median(x, axis=3), lambda x: np.quantile(x, 1.5), lambda x: np.argmax(x, axis=(0, 1)),
-    ):  # fmt: skip
+        lambda x: np.sort(x, axis=2),
+        lambda x: np.sort(x, kind="bubble"),
+        lambda x: np.partition(x, 9),
+        lambda x: np.searchsorted(x, 1.0),
+        lambda x: np.digitize(x, [0.0, 2.0, 1.0]),
+        lambda x: np.take_along_axis(x, np.array([[9]]), 0),
+        lambda x: np.searchsorted(x[0], 1.0, side="middle"),
+        lambda x: np.median(x, axis=3),
+        lambda x: np.quantile(x, 1.5),
+        lambda x: np.argmax(x, axis=(0, 1)),
+    ):
         assert_same(outcome(rg.jit(function), [x]), outcome(function, [x]))
 
 

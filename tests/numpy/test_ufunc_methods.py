@@ -143,7 +143,7 @@ MEMBERS: dict[str, Any] = {
     "put": lambda x: (y := x * 1, y.put([0, 1], x[1, :2]), y)[0],
     "choose": lambda x: np.array([0, 1, 2, 0]).choose(x) if isinstance(x, np.ndarray) else x[[0, 1, 2, 0], range(4)],
     "parts": lambda x: ((x * 1j).real, (x * 1j).imag, x.mT, x.T),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MEMBERS)
@@ -155,9 +155,22 @@ def test_members_of_ndarray(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["tobytes", "tofile", "dump", "dumps", "byteswap", "getfield", "setfield", "setflags", "flags", "strides", "data",
-     "base", "ctypes"],
-)  # fmt: skip
+    [
+        "tobytes",
+        "tofile",
+        "dump",
+        "dumps",
+        "byteswap",
+        "getfield",
+        "setfield",
+        "setflags",
+        "flags",
+        "strides",
+        "data",
+        "base",
+        "ctypes",
+    ],
+)
 def test_what_concerns_memory_is_refused_by_name(name):
     with pytest.raises((rg.UnsupportedError, rg.TracerConversionError)):
         rg.jit(lambda x: (m := getattr(x, name), m(0) if callable(m) else m))(X)

@@ -23,13 +23,25 @@ X = RNG.uniform(-1, 1, 4)
 XS = RNG.uniform(-1, 1, (6, 4))
 
 OURS = SimpleNamespace(
-    np=np, cond=rg.cond, switch=rg.switch, scan=rg.scan, map=rg.map, while_loop=rg.while_loop,
-    fori=rg.fori_loop, associative=rg.associative_scan,
-)  # fmt: skip
+    np=np,
+    cond=rg.cond,
+    switch=rg.switch,
+    scan=rg.scan,
+    map=rg.map,
+    while_loop=rg.while_loop,
+    fori=rg.fori_loop,
+    associative=rg.associative_scan,
+)
 THEIRS = SimpleNamespace(
-    np=jnp, cond=lax.cond, switch=lax.switch, scan=lax.scan, map=lax.map, while_loop=lax.while_loop,
-    fori=lambda n, body, init: lax.fori_loop(0, n, body, init), associative=lax.associative_scan,
-)  # fmt: skip
+    np=jnp,
+    cond=lax.cond,
+    switch=lax.switch,
+    scan=lax.scan,
+    map=lax.map,
+    while_loop=lax.while_loop,
+    fori=lambda n, body, init: lax.fori_loop(0, n, body, init),
+    associative=lax.associative_scan,
+)
 
 Program = Callable[[Any, Any, Any, Any], Any]
 
@@ -78,9 +90,7 @@ def recurrence(ops: Any, w: Any, x: Any, xs: Any) -> Any:
     return ops.np.sum(a) + ops.np.sum(ops.np.sin(b))
 
 
-PROGRAMS: list[Program] = [
-    rnn, backwards, choice_in_a_scan, scan_in_a_scan, several_branches, mapped, recurrence
-]  # fmt: skip
+PROGRAMS: list[Program] = [rnn, backwards, choice_in_a_scan, scan_in_a_scan, several_branches, mapped, recurrence]
 over_programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 
 

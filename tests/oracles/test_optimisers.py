@@ -14,9 +14,10 @@ PAIRS = {
     "momentum": (rg.optim.momentum(0.05, 0.9), lambda ps: torch.optim.SGD(ps, lr=0.05, momentum=0.9)),
     "adam": (rg.optim.adam(0.05), lambda ps: torch.optim.Adam(ps, lr=0.05)),
     "adam with other decays": (
-        rg.optim.adam(0.05, 0.8, 0.95, 1e-3), lambda ps: torch.optim.Adam(ps, lr=0.05, betas=(0.8, 0.95), eps=1e-3)
+        rg.optim.adam(0.05, 0.8, 0.95, 1e-3),
+        lambda ps: torch.optim.Adam(ps, lr=0.05, betas=(0.8, 0.95), eps=1e-3),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PAIRS)

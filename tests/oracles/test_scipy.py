@@ -21,14 +21,33 @@ jax.config.update("jax_enable_x64", True)
 
 POSITIVE, REAL, UNIT = np.array([0.3, 1.1, 4.2]), np.array([-2.3, 0.4, 1.7]), np.array([0.1, 0.45, 0.9])
 ONE: dict[str, np.ndarray] = {
-    "gammaln": POSITIVE, "digamma": POSITIVE, "erf": REAL, "erfc": REAL, "erfinv": UNIT, "ndtr": REAL, "ndtri": UNIT,
-    "log_ndtr": REAL, "expit": REAL, "logit": UNIT, "entr": POSITIVE, "i0e": REAL, "i1": REAL, "i1e": REAL,
-    "logsumexp": REAL, "softmax": REAL, "log_softmax": REAL, "gamma": POSITIVE,
-}  # fmt: skip
+    "gammaln": POSITIVE,
+    "digamma": POSITIVE,
+    "erf": REAL,
+    "erfc": REAL,
+    "erfinv": UNIT,
+    "ndtr": REAL,
+    "ndtri": UNIT,
+    "log_ndtr": REAL,
+    "expit": REAL,
+    "logit": UNIT,
+    "entr": POSITIVE,
+    "i0e": REAL,
+    "i1": REAL,
+    "i1e": REAL,
+    "logsumexp": REAL,
+    "softmax": REAL,
+    "log_softmax": REAL,
+    "gamma": POSITIVE,
+}
 TWO: dict[str, tuple[Any, Any]] = {
-    "xlogy": (REAL, POSITIVE), "xlog1py": (REAL, POSITIVE), "betaln": (POSITIVE, POSITIVE + 1),
-    "beta": (POSITIVE, POSITIVE + 1), "rel_entr": (POSITIVE, UNIT), "kl_div": (POSITIVE, UNIT),
-}  # fmt: skip
+    "xlogy": (REAL, POSITIVE),
+    "xlog1py": (REAL, POSITIVE),
+    "betaln": (POSITIVE, POSITIVE + 1),
+    "beta": (POSITIVE, POSITIVE + 1),
+    "rel_entr": (POSITIVE, UNIT),
+    "kl_div": (POSITIVE, UNIT),
+}
 
 
 def total(module: Any, *names: str) -> Callable[..., Any]:
@@ -84,9 +103,15 @@ def test_the_incomplete_gamma_function_agrees_with_jax_in_its_first_argument() -
 
 
 DENSITIES = {
-    "norm": (), "t": (3.5,), "beta": (2.5, 1.7), "gamma": (2.2,), "chi2": (3.3,), "laplace": (), "expon": (),
+    "norm": (),
+    "t": (3.5,),
+    "beta": (2.5, 1.7),
+    "gamma": (2.2,),
+    "chi2": (3.3,),
+    "laplace": (),
+    "expon": (),
     "uniform": (),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DENSITIES)

@@ -155,15 +155,18 @@ CASES = {
     "linear": shaped(rg.nn.linear, lambda x, W, b: F.linear(x, W.T, b), (4, 3), (3, 2), (2,)),
     "conv2d": shaped(rg.nn.conv2d, F.conv2d, (2, 3, 6, 5), (4, 3, 3, 2), (4,)),
     "conv2d, strides": shaped(
-        lambda x, W: rg.nn.conv2d(x, W, stride=2, padding=1), lambda x, W: F.conv2d(x, W, stride=2, padding=1),
-        (1, 2, 7, 6), (3, 2, 3, 3),
+        lambda x, W: rg.nn.conv2d(x, W, stride=2, padding=1),
+        lambda x, W: F.conv2d(x, W, stride=2, padding=1),
+        (1, 2, 7, 6),
+        (3, 2, 3, 3),
     ),
     "sobel": shaped(
-        lambda x: rg.nn.conv2d(x, SOBEL[None, None]), lambda x: F.conv2d(x, torch.tensor(SOBEL[None, None])),
+        lambda x: rg.nn.conv2d(x, SOBEL[None, None]),
+        lambda x: F.conv2d(x, torch.tensor(SOBEL[None, None])),
         (1, 1, 6, 6),
     ),
     "float32": shaped(lambda x: x.astype(np.float32).sum(), lambda x: x.float().sum(), (2, 3)),
-}  # fmt: skip
+}
 
 
 def test_there_are_sixty_and_more():

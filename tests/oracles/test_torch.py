@@ -52,8 +52,12 @@ def patches(image, size):
 
 @same_as(
     lambda x, W1, b1, W2, b2: F.cross_entropy(F.linear(torch.relu(F.linear(x, W1, b1)), W2, b2), torch.tensor(LABELS)),
-    normal(4, 3), normal(5, 3), normal(5), normal(3, 5), normal(3),
-)  # fmt: skip
+    normal(4, 3),
+    normal(5, 3),
+    normal(5),
+    normal(3, 5),
+    normal(3),
+)
 def cross_entropy_of_a_perceptron(x, W1, b1, W2, b2):
     logits = np.maximum(x @ W1.T + b1, 0) @ W2.T + b2
     return -np.mean(log_softmax(logits)[np.arange(4), LABELS])
@@ -61,8 +65,10 @@ def cross_entropy_of_a_perceptron(x, W1, b1, W2, b2):
 
 @same_as(
     lambda x, gain, bias: torch.sum(F.gelu(F.layer_norm(x, (5,), gain, bias), approximate="tanh") ** 2),
-    normal(3, 5), uniform(0.5, 1.5, 5), normal(5),
-)  # fmt: skip
+    normal(3, 5),
+    uniform(0.5, 1.5, 5),
+    normal(5),
+)
 def layer_norm_and_gelu(x, gain, bias):
     y = gain * (x - np.mean(x, axis=1, keepdims=True)) / np.sqrt(np.var(x, axis=1, keepdims=True) + 1e-5) + bias
     y = 0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)))
@@ -71,8 +77,10 @@ def layer_norm_and_gelu(x, gain, bias):
 
 @same_as(
     lambda q, k, v: torch.sum(F.scaled_dot_product_attention(q, k, v, is_causal=True) ** 2),
-    normal(2, 3, 4), normal(2, 3, 4), normal(2, 3, 4),
-)  # fmt: skip
+    normal(2, 3, 4),
+    normal(2, 3, 4),
+    normal(2, 3, 4),
+)
 def causal_attention(q, k, v):
     scores = q @ np.swapaxes(k, 1, 2) / 2.0
     scores = np.where(np.tri(3, dtype=bool), scores, -np.inf)
@@ -81,8 +89,10 @@ def causal_attention(q, k, v):
 
 @same_as(
     lambda x, w, b: torch.sum(torch.tanh(F.conv2d(x, w, b, padding=1))),
-    normal(1, 2, 4, 4), normal(2, 2, 3, 3), normal(2),
-)  # fmt: skip
+    normal(1, 2, 4, 4),
+    normal(2, 2, 3, 3),
+    normal(2),
+)
 def padded_convolution_of_images(x, w, b):
     padded = np.zeros((1, 2, 6, 6))
     padded[:, :, 1:-1, 1:-1] = x
@@ -111,8 +121,13 @@ def pooling(x):
 
 @same_as(
     lambda x, h, c, W, U, b: sum(torch.sum(y**2) for y in torch.lstm_cell(x, (h, c), W, U, b, b)),
-    normal(2, 3), normal(2, 2), normal(2, 2), normal(8, 3), normal(8, 2), normal(8),
-)  # fmt: skip
+    normal(2, 3),
+    normal(2, 2),
+    normal(2, 2),
+    normal(8, 3),
+    normal(8, 2),
+    normal(8),
+)
 def long_short_term_memory(x, h, c, W, U, b):
     i, f, g, o = np.split(x @ W.T + h @ U.T + 2 * b, 4, axis=1)
     c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
@@ -121,8 +136,12 @@ def long_short_term_memory(x, h, c, W, U, b):
 
 @same_as(
     lambda x, h, W, U, b: torch.sum(torch.gru_cell(x, h, W, U, b, b) ** 2),
-    normal(2, 3), normal(2, 2), normal(6, 3), normal(6, 2), normal(6),
-)  # fmt: skip
+    normal(2, 3),
+    normal(2, 2),
+    normal(6, 3),
+    normal(6, 2),
+    normal(6),
+)
 def gated_recurrent_unit(x, h, W, U, b):
     xr, xz, xn = np.split(x @ W.T + b, 3, axis=1)
     hr, hz, hn = np.split(h @ U.T + b, 3, axis=1)
@@ -132,8 +151,10 @@ def gated_recurrent_unit(x, h, W, U, b):
 
 @same_as(
     lambda x, gain, bias: torch.sum(torch.sin(F.batch_norm(x, None, None, gain, bias, training=True))),
-    normal(5, 3), normal(3), normal(3),
-)  # fmt: skip
+    normal(5, 3),
+    normal(3),
+    normal(3),
+)
 def batch_norm(x, gain, bias):
     return np.sum(np.sin(gain * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5) + bias))
 
@@ -160,8 +181,9 @@ def binary_cross_entropy(x):
 
 @same_as(
     lambda mean, variance: F.gaussian_nll_loss(mean, torch.tensor(TARGETS), variance, full=True),
-    normal(4), uniform(0.5, 2, 4),
-)  # fmt: skip
+    normal(4),
+    uniform(0.5, 2, 4),
+)
 def gaussian_likelihood(mean, variance):
     return 0.5 * np.mean(np.log(2 * np.pi * variance) + (mean - TARGETS) ** 2 / variance)
 
@@ -173,8 +195,9 @@ def poisson_likelihood(x):
 
 @same_as(
     lambda a, b: F.kl_div(F.log_softmax(a, 1), F.log_softmax(b, 1), reduction="batchmean", log_target=True),
-    normal(2, 4), normal(2, 4),
-)  # fmt: skip
+    normal(2, 4),
+    normal(2, 4),
+)
 def divergence(a, b):
     log_p = log_softmax(b)
     return np.sum(np.exp(log_p) * (log_p - log_softmax(a))) / 2
@@ -193,8 +216,11 @@ def distances_of_two_sets(a, b):
 
 @same_as(
     lambda x, y, A, b: torch.sum(F.softplus(F.bilinear(x, y, A, b))),
-    normal(3, 2), normal(3, 4), normal(2, 2, 4), normal(2),
-)  # fmt: skip
+    normal(3, 2),
+    normal(3, 4),
+    normal(2, 2, 4),
+    normal(2),
+)
 def bilinear_layer(x, y, A, b):
     return np.sum(np.logaddexp(0.0, np.einsum("ni,oij,nj->no", x, A, y) + b))
 

@@ -88,9 +88,18 @@ def casts(graph: Graph) -> int:
 
 @pytest.mark.parametrize(
     ("before", "after", "kept"),
-    [("f32", "f64", False), ("i64", "f64", False), ("b8", "f64", False), ("f32", "c128", False), ("i64", "f32", True),
-     ("f64", "f32", True), ("f64", "c64", True), ("i64", "i32", True), ("u8", "i32", False)],
-)  # fmt: skip
+    [
+        ("f32", "f64", False),
+        ("i64", "f64", False),
+        ("b8", "f64", False),
+        ("f32", "c128", False),
+        ("i64", "f32", True),
+        ("f64", "f32", True),
+        ("f64", "c64", True),
+        ("i64", "i32", True),
+        ("u8", "i32", False),
+    ],
+)
 def test_a_cast_stays_where_numpy_would_compute_in_another_type(before: str, after: str, kept: bool) -> None:
     graph = parse(f"""
 graph f(%x: {before}[3], %y: {after}[3]) {{

@@ -439,8 +439,9 @@ def test_every_unknown_length_has_the_same_bits(n: int, plan: Any) -> None:
 
 @pytest.mark.parametrize(("n", "repeated"), [(8, 4), (100, 187), (1000, 2945), (1024, 2997)])
 def test_a_loop_of_unknown_length_takes_logarithmic_memory(n: int, repeated: int) -> None:
-    grow = rg.grad(lambda x: rg.while_loop(lambda c: c[1] < n, lambda c: (np.sin(c[0]), c[1] + 1.0), (x, 0.0),
-                                           memory=rg.Log())[0])  # fmt: skip
+    grow = rg.grad(
+        lambda x: rg.while_loop(lambda c: c[1] < n, lambda c: (np.sin(c[0]), c[1] + 1.0), (x, 0.0), memory=rg.Log())[0]
+    )
     with rg.debug_counters() as counters:
         grow(0.5)
     if n > 8:

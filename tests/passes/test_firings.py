@@ -82,9 +82,13 @@ def rows_of_a_grid(x, w):
 
 
 STYLES = [
-    (updates_at_a_traced_place, (X, 0.5)), (updates_of_lanes, (X, 0.5)), (updates_at_known_places, (X, 0.5)),
-    (masked_twice, (X, 0.5)), (column_through_a_layer, (X, W)), (rows_of_a_grid, (X, 0.5)),
-]  # fmt: skip
+    (updates_at_a_traced_place, (X, 0.5)),
+    (updates_of_lanes, (X, 0.5)),
+    (updates_at_known_places, (X, 0.5)),
+    (masked_twice, (X, 0.5)),
+    (column_through_a_layer, (X, W)),
+    (rows_of_a_grid, (X, 0.5)),
+]
 
 
 def firings(function: Callable[..., Any], args: tuple[Any, ...]) -> Counter[str]:

@@ -91,7 +91,7 @@ STEPS: dict[str, Callable[[Pick, int], Any]] = {
     "chosen": lambda pick, k: op("where", op("lt", pick(FLAT), pick(FLAT)), pick(FLAT), pick(FLAT)),
     "loop": lambda pick, k: _loop(pick(GRID), pick(GRID), bool(k % 2)),
     "call": lambda pick, k: _called(pick(FLAT)),
-}  # fmt: skip
+}
 
 
 def program(seed: int) -> Graph:
@@ -168,9 +168,22 @@ def shows_others(graph: Graph, view: Value, write: Node) -> bool:
 
 
 BODY = (
-    "sin", "add", "maximum", "reversed", "shifted", "added", "all_added", "number", "joined", "transposed", "to_grid",
-    "to_flat", "neg", "mul", "row",
-)  # fmt: skip
+    "sin",
+    "add",
+    "maximum",
+    "reversed",
+    "shifted",
+    "added",
+    "all_added",
+    "number",
+    "joined",
+    "transposed",
+    "to_grid",
+    "to_flat",
+    "neg",
+    "mul",
+    "row",
+)
 
 
 def loop_program(seed: int) -> Graph:

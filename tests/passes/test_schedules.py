@@ -23,11 +23,34 @@ from retrograd.passes.checkpoint.periodic import period, periodic_slots
 from retrograd.passes.checkpoint.tiered import tiered, tiered_cost
 
 KNOWN = {
-    (5, 1): 10, (5, 2): 6, (10, 1): 45, (10, 2): 20, (10, 3): 15, (10, 4): 14, (10, 9): 9, (16, 4): 27, (16, 5): 25,
-    (20, 3): 45, (50, 7): 105, (56, 5): 140, (100, 3): 490, (100, 5): 316, (100, 8): 245, (100, 10): 222,
-    (128, 9): 318, (225, 15): 522, (250, 25): 473, (500, 4): 3213, (1000, 5): 6284, (1000, 10): 3636,
-    (1000, 20): 2747, (1024, 10): 3755, (10000, 10): 57624, (10000, 100): 24747, (13465, 116): 33374,
-}  # fmt: skip
+    (5, 1): 10,
+    (5, 2): 6,
+    (10, 1): 45,
+    (10, 2): 20,
+    (10, 3): 15,
+    (10, 4): 14,
+    (10, 9): 9,
+    (16, 4): 27,
+    (16, 5): 25,
+    (20, 3): 45,
+    (50, 7): 105,
+    (56, 5): 140,
+    (100, 3): 490,
+    (100, 5): 316,
+    (100, 8): 245,
+    (100, 10): 222,
+    (128, 9): 318,
+    (225, 15): 522,
+    (250, 25): 473,
+    (500, 4): 3213,
+    (1000, 5): 6284,
+    (1000, 10): 3636,
+    (1000, 20): 2747,
+    (1024, 10): 3755,
+    (10000, 10): 57624,
+    (10000, 100): 24747,
+    (13465, 116): 33374,
+}
 
 
 def swept(n: int, states: Any, reverse: Any, *args: int) -> Iterator[Step]:
@@ -279,12 +302,21 @@ def test_placers_are_self_contained_source(name: str) -> None:
     scope: dict[str, Any] = {}
     exec("\n\n".join(PLACERS[name].sources), scope)
     args = {
-        "binomial": ((0, 6, 9), 14, 4), "binomial_states": (15, 4), "ctz": (ctz_states(20), 19), "ctz_room": (0,),
-        "keeping": ((0, 3), 9), "online_room": (4,), "periodic": ((0, 5, 10), 12, 5), "periodic_room": (3,),
-        "periodic_replay": ((0, 5), 10, 12), "periodic_taping": ((0, 5, 10), 12),
-        "shrinking": (ctz_states(20), 20), "scheduled": ("save 0 0, advance 0 3",), "split": (15, 4),
+        "binomial": ((0, 6, 9), 14, 4),
+        "binomial_states": (15, 4),
+        "ctz": (ctz_states(20), 19),
+        "ctz_room": (0,),
+        "keeping": ((0, 3), 9),
+        "online_room": (4,),
+        "periodic": ((0, 5, 10), 12, 5),
+        "periodic_room": (3,),
+        "periodic_replay": ((0, 5), 10, 12),
+        "periodic_taping": ((0, 5, 10), 12),
+        "shrinking": (ctz_states(20), 20),
+        "scheduled": ("save 0 0, advance 0 3",),
+        "split": (15, 4),
         "tiering": ([("save", 0, 0), ("advance", 0, 2), ("load", 0, 0), ("drop", 0, 0)], (), 1),
-    }[name]  # fmt: skip
+    }[name]
     found, expected = scope[name](*args), PLACERS[name].function(*args)
     if name == "split":
         assert found == expected

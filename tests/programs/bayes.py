@@ -250,11 +250,16 @@ PROGRAMS = [
     Program(mixture_after_em, np.array([-1.0, 1.0, 0.0, 0.3, 0.2]), (X_EM,), rtol=1e-4),
     Program(hidden_markov_model, 0.3 * rng.standard_normal(9 + 12), (OBSERVED,), minimise=40.5),
     Program(kalman_filter, np.array([0.1, -3.0, -2.0]), (Y_KF,), minimise=12.0),
-    Program(black_box_variational, np.concatenate([np.zeros(3), -np.ones(3)]), (NOISE, X_BB, Y_BB), minimise=34.0,
-            autograd=True),
+    Program(
+        black_box_variational,
+        np.concatenate([np.zeros(3), -np.ones(3)]),
+        (NOISE, X_BB, Y_BB),
+        minimise=34.0,
+        autograd=True,
+    ),
     Program(bayesian_network, 0.5 * rng.standard_normal(61), (X_BN, Y_BN), minimise=40.0, autograd=True),
     Program(independent_components, np.eye(3).ravel() + 0.1 * rng.standard_normal(9), (X_ICA,), minimise=2.88),
     Program(natural_gradient_step, np.array([0.3, -0.3]), (X_NG,)),
     Program(weibull_survival, np.array([0.2, 0.1, -0.1]), (X_SV, TIMES, DEAD), minimise=17.8),
     Program(cox_partial_likelihood, np.array([0.1, -0.2]), (X_SV, TIMES, DEAD), minimise=37.8),
-]  # fmt: skip
+]

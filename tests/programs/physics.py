@@ -17,8 +17,10 @@ def fluid_simulation(velocities, smoke, target, steps=4):
 
     def project(vx, vy):
         p = np.zeros((n, n))
-        div = -0.5 / n * (
-            np.roll(vx, -1, axis=0) - np.roll(vx, 1, axis=0) + np.roll(vy, -1, axis=1) - np.roll(vy, 1, axis=1)
+        div = (
+            -0.5
+            / n
+            * (np.roll(vx, -1, axis=0) - np.roll(vx, 1, axis=0) + np.roll(vy, -1, axis=1) - np.roll(vy, 1, axis=1))
         )
         for _ in range(6):
             p = (div + np.roll(p, 1, 0) + np.roll(p, -1, 0) + np.roll(p, 1, 1) + np.roll(p, -1, 1)) / 4
@@ -213,17 +215,34 @@ def gauss_elimination(entries, n=4):
 
 
 PROGRAMS = [
-    Program(fluid_simulation, 0.4 * rng.standard_normal(2 * N_FLUID**2), (SMOKE, np.roll(SMOKE, 2, 0)), minimise=0.08,
-            rtol=1e-4),
+    Program(
+        fluid_simulation,
+        0.4 * rng.standard_normal(2 * N_FLUID**2),
+        (SMOKE, np.roll(SMOKE, 2, 0)),
+        minimise=0.08,
+        rtol=1e-4,
+    ),
     Program(fdtd, np.array([1.0, 0.5, -0.3, 0.2]), (0.1 * rng.standard_normal(60),), minimise=0.857),
     Program(n_body, np.array([0, 0, 1, 0, -1, 0.5, 0, 0.1, 0, 0.9, 0.5, -0.5])),
     Program(ray_optics, np.array([0.8, -0.7, 0.3, -0.4]), (np.array([0.05, 0.1, 0.17]),), minimise=1e-5),
     Program(robot_arm, np.array([0.5, 0.4, 0.3, 0.2]), (np.array([0.3, 1.7]),), minimise=1e-6),
-    Program(bundle_adjustment, np.concatenate([0.1 * rng.standard_normal(3), [0, 0, 5.0],
-            0.1 * rng.standard_normal(3), [0.5, 0, 5.0], rng.standard_normal(15)]),
-            (100 * rng.standard_normal((2, 5, 2)),)),
+    Program(
+        bundle_adjustment,
+        np.concatenate(
+            [
+                0.1 * rng.standard_normal(3),
+                [0, 0, 5.0],
+                0.1 * rng.standard_normal(3),
+                [0.5, 0, 5.0],
+                rng.standard_normal(15),
+            ]
+        ),
+        (100 * rng.standard_normal((2, 5, 2)),),
+    ),
     Program(quantum_control, rng.standard_normal(16), minimise=0.76),
     Program(binomial_option, np.array([0.95, 0.3, 0.05]), rtol=1e-4),
-    Program(gauss_elimination, np.concatenate([[0.1, 2, 0, 1, 3, 0.2, 1, 0, 1, 1, 0.1, 4, 0, 1, 5, 1],
-            rng.standard_normal(4)])),
-]  # fmt: skip
+    Program(
+        gauss_elimination,
+        np.concatenate([[0.1, 2, 0, 1, 3, 0.2, 1, 0, 1, 1, 0.1, 4, 0, 1, 5, 1], rng.standard_normal(4)]),
+    ),
+]

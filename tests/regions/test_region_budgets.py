@@ -245,8 +245,10 @@ def test_nested_regions_draw_once() -> None:
         return np.sin(np.sin(x) * generator.normal(size=x.shape))
 
     inner = rg.checkpoint(noisy)
-    for outer in (rg.checkpoint(lambda x: inner(np.cos(inner(x)))),
-                  rg.checkpoint(memory="1 MB")(lambda x: inner(np.cos(inner(x))))):  # fmt: skip
+    for outer in (
+        rg.checkpoint(lambda x: inner(np.cos(inner(x)))),
+        rg.checkpoint(memory="1 MB")(lambda x: inner(np.cos(inner(x)))),
+    ):
         g = rg.value_and_grad(lambda x, f=outer: np.sum(f(x)))
         g(X)
         generator.count = 0
@@ -262,8 +264,10 @@ def test_host_calls_are_saved() -> None:
         calls.append(None)
         return np.sin(x), lambda ct: ct * np.cos(x)
 
-    for region in (rg.checkpoint(lambda x: np.cos(sine(np.cos(x)))),
-                   rg.checkpoint(memory=10 * X.nbytes)(lambda x: np.cos(sine(np.cos(x))))):  # fmt: skip
+    for region in (
+        rg.checkpoint(lambda x: np.cos(sine(np.cos(x)))),
+        rg.checkpoint(memory=10 * X.nbytes)(lambda x: np.cos(sine(np.cos(x)))),
+    ):
         g = rg.grad(lambda x, f=region: np.sum(f(x)))
         g(X)
         calls.clear()

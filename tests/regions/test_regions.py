@@ -66,9 +66,10 @@ def test_higher_derivatives_and_lanes(policy: Any) -> None:
     np.testing.assert_allclose(rg.hessian(region, 1)(W, X), rg.hessian(stack(layer), 1)(W, X), rtol=1e-12)
     lanes = np.stack([X, 2 * X])
     np.testing.assert_allclose(
-        rg.vmap(rg.grad(region, 1), (None, 0))(W, lanes), rg.vmap(rg.grad(stack(layer), 1), (None, 0))(W, lanes),
+        rg.vmap(rg.grad(region, 1), (None, 0))(W, lanes),
+        rg.vmap(rg.grad(stack(layer), 1), (None, 0))(W, lanes),
         rtol=1e-12,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(
         rg.grad(lambda x: np.sum(rg.vmap(region, (None, 0))(W, x)))(lanes)[1], rg.grad(region, 1)(W, 2 * X), rtol=1e-12
     )

@@ -143,10 +143,15 @@ def test_every_transform_may_be_used_from_many_threads():
 
     x = np.array([0.5, 1.0, -2.0])
     jobs = [
-        lambda: rg.jit(f)(x), lambda: rg.grad(f)(x), lambda: rg.hessian(f)(x), lambda: rg.vjp(f, x)[1](1.0)[0],
-        lambda: rg.vmap(f)(x.reshape(3, 1)), lambda: rg.jacfwd(np.sin)(x),
-        lambda: rg.scan(lambda c, v: (c * v, c), 1.0, x)[1], lambda: rg.jvp(f, (x,), (x,))[1],
-    ]  # fmt: skip
+        lambda: rg.jit(f)(x),
+        lambda: rg.grad(f)(x),
+        lambda: rg.hessian(f)(x),
+        lambda: rg.vjp(f, x)[1](1.0)[0],
+        lambda: rg.vmap(f)(x.reshape(3, 1)),
+        lambda: rg.jacfwd(np.sin)(x),
+        lambda: rg.scan(lambda c, v: (c * v, c), 1.0, x)[1],
+        lambda: rg.jvp(f, (x,), (x,))[1],
+    ]
     expected = [job() for job in jobs]
     for _ in range(3):
         for k, found in enumerate(together(lambda k: jobs[k](), len(jobs))):

@@ -55,8 +55,9 @@ case("logsumexp itself", scipy.special.logsumexp, M)
 case("logsumexp of traced weights", lambda x, b: scipy.special.logsumexp(x, b=b), V, V)
 case(
     "logsumexp with signs",
-    lambda x: scipy.special.logsumexp(x, b=np.array([1.0, -2.0, 0.0]), return_sign=True, axis=1), M,
-)  # fmt: skip
+    lambda x: scipy.special.logsumexp(x, b=np.array([1.0, -2.0, 0.0]), return_sign=True, axis=1),
+    M,
+)
 for _axis in (None, 0, 1):
     case(f"softmax {_axis}", lambda x, a=_axis: scipy.special.softmax(x, axis=a), M)
     case(f"log_softmax {_axis}", lambda x, a=_axis: scipy.special.log_softmax(x, axis=a), M)
@@ -72,9 +73,15 @@ case("a mixture of normals", lambda x, m: logsumexp(norm.logpdf(x[:, None], m, 0
 # ------------------------------------------------------------------------------------------------------ stats
 
 SHAPES: dict[str, tuple[float, ...]] = {
-    "norm": (), "t": (3.5,), "beta": (2.5, 1.7), "gamma": (2.2,), "chi2": (3.3,), "laplace": (), "expon": (),
+    "norm": (),
+    "t": (3.5,),
+    "beta": (2.5, 1.7),
+    "gamma": (2.2,),
+    "chi2": (3.3,),
+    "laplace": (),
+    "expon": (),
     "uniform": (),
-}  # fmt: skip
+}
 
 
 def of_distribution(name: str, method: str) -> Callable[..., Any]:
@@ -130,8 +137,9 @@ for _mode in ("reflect", "mirror", "nearest", "wrap", "constant", "grid-wrap", "
             case(
                 f"ndimage.{_method} {_mode} {_size} {_origin}",
                 lambda x, w, f=_method, m=_mode, o=_origin: getattr(scipy.ndimage, f)(x, w, mode=m, cval=0.7, origin=o),
-                IMAGE, rng.standard_normal((_size, _size)),
-            )  # fmt: skip
+                IMAGE,
+                rng.standard_normal((_size, _size)),
+            )
 
 # --------------------------------------------------------------------------------------- interpolate and sparse
 
@@ -176,13 +184,17 @@ for _lower in (False, True):
     for _trans in (0, "T", 2):
         case(
             f"solve_triangular {_lower} {_trans}",
-            lambda a, b, l=_lower, t=_trans: scipy.linalg.solve_triangular(a, b, t, l), SQUARE, COLUMNS,
-        )  # fmt: skip
+            lambda a, b, l=_lower, t=_trans: scipy.linalg.solve_triangular(a, b, t, l),
+            SQUARE,
+            COLUMNS,
+        )
     case(f"cholesky {_lower}", lambda a, l=_lower: scipy.linalg.cholesky(a @ a.T, l), SQUARE)
     case(
         f"cho_solve {_lower}",
-        lambda a, b, l=_lower: scipy.linalg.cho_solve(scipy.linalg.cho_factor(a @ a.T, l), b), SQUARE, COLUMNS,
-    )  # fmt: skip
+        lambda a, b, l=_lower: scipy.linalg.cho_solve(scipy.linalg.cho_factor(a @ a.T, l), b),
+        SQUARE,
+        COLUMNS,
+    )
     _factor = scipy.linalg.cho_factor(SQUARE @ SQUARE.T, _lower)
     case(f"cho_solve of a factor made before {_lower}", lambda b, f=_factor: scipy.linalg.cho_solve(f, b), V)
 case("solve_triangular unit", lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True), SQUARE, V)

@@ -32,9 +32,7 @@ def one_of(*branches: Body, index: Draw, operands: Sequence[Draw]) -> Family:
     yield [index, *operands], {f"branch{k}": g for k, g in enumerate(graphs)}
 
 
-def repeated(
-    cond: Body, body: Body, *, carry: Sequence[Draw], consts: Sequence[Draw] = ()
-) -> Family:  # fmt: skip
+def repeated(cond: Body, body: Body, *, carry: Sequence[Draw], consts: Sequence[Draw] = ()) -> Family:
     """A while loop of ``cond(*consts, *carry)`` and ``body(*consts, *carry) -> [*carry, *stacks]``."""
     avals = avals_of([*consts, *carry])
 
@@ -65,15 +63,26 @@ declare(
     one_of(lambda x, y: [op("sin", x) * y], lambda x, y: [op("exp", x) - y], index=fixed(np.False_), operands=PLAIN),
     one_of(lambda x, y: [x, x * y], lambda x, y: [y, y], index=fixed(np.True_), operands=PLAIN),
     one_of(lambda x: [x * 0], lambda x: [op("tanh", x)], index=a("scalar", "?"), operands=[a("scalar")]),
-    one_of(lambda x: [x], lambda x: [x * x], lambda x: [op("cos", x) * x], index=fixed(np.int64(1)),
-        operands=[a((2,), "f")]),
-    one_of(lambda x: [x], lambda x: [x * x], lambda x: [op("cos", x) * x], index=fixed(np.int64(-4)),
-        operands=[a((2,))]),
-    one_of(lambda x: [x], lambda x: [x * x], lambda x: [op("cos", x) * x], index=fixed(np.int64(7)),
-        operands=[a((2,))]),
-    one_of(lambda x, n: [x * 2, n], lambda x, n: [op("exp", x), n + 1], index=fixed(np.False_),
-        operands=[a((2, 2)), a("scalar", "l")]),
-)  # fmt: skip
+    one_of(
+        lambda x: [x],
+        lambda x: [x * x],
+        lambda x: [op("cos", x) * x],
+        index=fixed(np.int64(1)),
+        operands=[a((2,), "f")],
+    ),
+    one_of(
+        lambda x: [x], lambda x: [x * x], lambda x: [op("cos", x) * x], index=fixed(np.int64(-4)), operands=[a((2,))]
+    ),
+    one_of(
+        lambda x: [x], lambda x: [x * x], lambda x: [op("cos", x) * x], index=fixed(np.int64(7)), operands=[a((2,))]
+    ),
+    one_of(
+        lambda x, n: [x * 2, n],
+        lambda x, n: [op("exp", x), n + 1],
+        index=fixed(np.False_),
+        operands=[a((2, 2)), a("scalar", "l")],
+    ),
+)
 
 START = fixed(np.int64(0))
 
@@ -86,24 +95,40 @@ declare(
     "while_loop",
     repeated(_three, lambda x, n: [op("sin", x), n + 1], carry=[a((3,)), START]),
     repeated(_three, lambda w, x, n: [op("tanh", w @ x), n + 1], consts=[a((3, 3))], carry=[a((3,)), START]),
-    repeated(_three, lambda w, x, y, n: [y, op("sin", x * w) + y, n + 1], consts=[a((2,))],
-        carry=[a((2,)), a((2,)), START]),
+    repeated(
+        _three, lambda w, x, y, n: [y, op("sin", x * w) + y, n + 1], consts=[a((2,))], carry=[a((2,)), a((2,)), START]
+    ),
     repeated(_three, lambda w, x, n: [x * op("exp", w), n + 1], consts=[a("scalar")], carry=[a("scalar"), START]),
     repeated(lambda x, n: op("lt", n, 0), lambda x, n: [op("log", x), n + 1], carry=[a((2,)), START]),
-    repeated(lambda x: op("lt", op("sum", op("square", x), axis=(0,), keepdims=False), 100), lambda x: [x * 2],
-        carry=[fixed(np.array([1.0, -1.1]))]),
+    repeated(
+        lambda x: op("lt", op("sum", op("square", x), axis=(0,), keepdims=False), 100),
+        lambda x: [x * 2],
+        carry=[fixed(np.array([1.0, -1.1]))],
+    ),
     repeated(_three, lambda x, n: [x * x, n + 1], carry=[a((2,), "f"), START]),
-)  # fmt: skip
+)
 
 declare("stack_length", case(steps(3, a((2,)))), case(steps(2, a("scalar"))))
 declare(
-    "step_numbers", case(aval=listed(3)), case(aval=listed(1)), case(fixed(np.int64(4)), aval=listed(-1)),
+    "step_numbers",
+    case(aval=listed(3)),
+    case(aval=listed(1)),
+    case(fixed(np.int64(4)), aval=listed(-1)),
     case(fixed(2), aval=listed(-1)),
-)  # fmt: skip
-declare("absent", *(case(aval=v) for v in (
-    Aval((3,), np.dtype(float)), Aval((), np.dtype(float)), Aval((), np.dtype(float), "scalar"),
-    Aval((2,), np.dtype(np.float32), "array", (3,)), Aval((), np.dtype(float), "scalar", (2,)),
-)))  # fmt: skip
+)
+declare(
+    "absent",
+    *(
+        case(aval=v)
+        for v in (
+            Aval((3,), np.dtype(float)),
+            Aval((), np.dtype(float)),
+            Aval((), np.dtype(float), "scalar"),
+            Aval((2,), np.dtype(np.float32), "array", (3,)),
+            Aval((), np.dtype(float), "scalar", (2,)),
+        )
+    ),
+)
 
 declare(
     "throw_if",

@@ -92,9 +92,7 @@ def forward(graph: Graph, active: Sequence[bool], args: Sequence[Any], seed: int
     values.assert_same_bits(found[:n], evaluate(graph, args))
 
     def along(step: float) -> list[Any]:
-        moved = [
-            values.shifted(x, d, step) if on else x for x, d, on in zip(args, directions, active, strict=True)
-        ]  # fmt: skip
+        moved = [values.shifted(x, d, step) if on else x for x, d, on in zip(args, directions, active, strict=True)]
         return [x for x, v in zip(evaluate(graph, moved), graph.outputs, strict=True) if v.aval.inexact]
 
     eps = graphs.precision(graph)
@@ -156,9 +154,14 @@ def adjoint_of(
 
 
 def derivatives(
-    graph: Graph, args: Sequence[Any], order: int = 1, active: Sequence[bool] | None = None, *, smooth: bool = True,
+    graph: Graph,
+    args: Sequence[Any],
+    order: int = 1,
+    active: Sequence[bool] | None = None,
+    *,
+    smooth: bool = True,
     loosen: float = 1.0,
-) -> None:  # fmt: skip
+) -> None:
     """All laws of derivatives up to ``order``, each derivative taken of derivatives in both modes."""
     active = graphs.inexact(graph) if active is None else active
     if not graphs.differentiable(graph, active):
@@ -220,9 +223,8 @@ def lanes(graph: Graph, flags: Sequence[bool], cases: Sequence[Sequence[Any]]) -
     """batch: each lane is what the graph gives for the operands of that lane; what is shared is the first case's."""
     shared = [[x if on else x0 for x, x0, on in zip(case, cases[0], flags, strict=True)] for case in cases]
     args = [
-        values.stacked(column) if on else column[0]
-        for column, on in zip(zip(*shared, strict=True), flags, strict=True)
-    ]  # fmt: skip
+        values.stacked(column) if on else column[0] for column, on in zip(zip(*shared, strict=True), flags, strict=True)
+    ]
     wide, on = graphs.batched(graph, len(cases), flags)
     found = evaluate(wide, args)
     values.assert_has_avals(found, wide.out_avals)

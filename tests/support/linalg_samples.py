@@ -44,23 +44,30 @@ declare("cofactors", case(a((3, 3), "d", singular)), case(a((2, 4, 4), "d", sing
 declare(
     "solve",
     *(
-        case(a(s, t, apart), a(r, t)) for t in "dfD"
+        case(a(s, t, apart), a(r, t))
+        for t in "dfD"
         for s, r in (
-            ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)), ((1, 1), (1,)), ((2, 2), (2, 0)),
+            ((3, 3), (3,)),
+            ((3, 3), (3, 2)),
+            ((2, 3, 3), (2, 3, 1)),
+            ((1, 1), (1,)),
+            ((2, 2), (2, 0)),
             ((0, 2, 2), (0, 2, 1)),
         )
     ),
-)  # fmt: skip
+)
 declare("pinv", *(case(a(s, t, apart), rcond=1e-15) for t in "dfD" for s in (*TALL, *WIDE, (2, 2))))
 declare("pinv", *(case(a(s, t, apart), rcond=0.8) for t in "dfD" for s in (*TALL, *WIDE, (3, 3))))
 declare(
     "lstsq",
     *(
-        case(a(s, t, apart), a(r, t), rcond=None) for t in "dfD"
+        case(a(s, t, apart), a(r, t), rcond=None)
+        for t in "dfD"
         for s, r in (((3, 2), (3,)), ((4, 3), (4, 2)), ((2, 3), (2,)), ((2, 2), (2, 1)))
     ),
-    case(a((3, 2), "d", apart), a((3,)), rcond=1e-3), case(a((2, 3), "d", apart), a((2, 2)), rcond=0.8),
-)  # fmt: skip
+    case(a((3, 2), "d", apart), a((3,)), rcond=1e-3),
+    case(a((2, 3), "d", apart), a((2, 2)), rcond=0.8),
+)
 for _mode in ("reduced", "r"):
     declare("qr", *(case(a(s, t, apart), mode=_mode) for t in "dfD" for s in (*TALL, (2, 2), (0, 3, 2))))
 declare("qr", case(a((3, 3), "d", apart), mode="complete"))
@@ -78,9 +85,17 @@ for _vectors in (True, False):
 
 NORMS = ("backward", "ortho", "forward")
 TRANSFORMS: tuple[tuple[Shape, tuple[int, ...]], ...] = (
-    ((4,), (0,)), ((5,), (0,)), ((1,), (0,)), ((2,), (0,)), ((3, 4), (1,)), ((4, 3), (0,)), ((2, 3), (0, 1)),
-    ((3, 4), (1, 0)), ((2, 4, 3), (0, 2)), ((0, 3), (1,)),
-)  # fmt: skip
+    ((4,), (0,)),
+    ((5,), (0,)),
+    ((1,), (0,)),
+    ((2,), (0,)),
+    ((3, 4), (1,)),
+    ((4, 3), (0,)),
+    ((2, 3), (0, 1)),
+    ((3, 4), (1, 0)),
+    ((2, 4, 3), (0, 2)),
+    ((0, 3), (1,)),
+)
 for _norm in NORMS:
     for _shape, _axis in TRANSFORMS if _norm == "backward" else TRANSFORMS[4:8]:
         for _inverse in (False, True):

@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "einsum_path min_scalar_type isfortran": ("facts that depend on contents or memory", "`x.dtype`"),
     "asmatrix bmat": ("`np.matrix` is no array", "arrays"),
     "busday_count busday_offset is_busday datetime_as_string datetime_data isnat": ("dates", "numbers of days"),
-}  # fmt: skip
+}
 APART = _words("""
 array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific
 from_dlpack frombuffer fromfile fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr
@@ -128,8 +128,12 @@ def page() -> str:
     """The text of ``docs/numpy.md``."""
     text = HEAD
     smooth = [row for row in ROWS if row.derivative == "any order"]
-    for title, prefix in (("numpy", "numpy."), ("numpy.linalg", "numpy.linalg."), ("numpy.fft", "numpy.fft."),
-                          ("ndarray", "ndarray.")):  # fmt: skip
+    for title, prefix in (
+        ("numpy", "numpy."),
+        ("numpy.linalg", "numpy.linalg."),
+        ("numpy.fft", "numpy.fft."),
+        ("ndarray", "ndarray."),
+    ):
         inner = tuple(p for p in ("numpy.linalg.", "numpy.fft.") if p != prefix)
         chosen = [row for row in smooth if row.name.startswith(prefix) and not row.name.startswith(inner)]
         text += SMOOTH.format(title=title)

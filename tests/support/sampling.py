@@ -178,9 +178,17 @@ def case(*draws: Draw, **attrs: Any) -> Family:
 def reductions(domain: Domain = normal, dtypes: str = "df", *, empty: bool = True) -> Family:
     """Reductions over several axes; of nothing, where that is defined."""
     axes: list[tuple[Shape, Shape]] = [
-        ((3,), (0,)), ((1,), (0,)), ((2, 3), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1)), ((2, 3, 2), (0, 2)),
-        ((2, 1, 2), (1,)), ((0, 3), (1,)), ((2, 3), ()), ((), ()),
-    ]  # fmt: skip
+        ((3,), (0,)),
+        ((1,), (0,)),
+        ((2, 3), (0,)),
+        ((2, 3), (1,)),
+        ((2, 3), (0, 1)),
+        ((2, 3, 2), (0, 2)),
+        ((2, 1, 2), (1,)),
+        ((0, 3), (1,)),
+        ((2, 3), ()),
+        ((), ()),
+    ]
     axes += [((0,), (0,)), ((2, 0, 3), (1,))] if empty else []
     for dtype in dtypes:
         for shape, axis in axes if dtype == dtypes[0] else axes[3:5]:
@@ -224,9 +232,14 @@ def picked(*cases: tuple[Any, ...], write: bool = False, **attrs: Any) -> Family
 
 
 def loop(
-    body: Callable[..., tuple[Sequence[Any], Sequence[Any], Sequence[Any]]], *, consts: Sequence[Draw] = (),
-    carry: Sequence[Draw] = (), xs: Sequence[Draw] = (), length: int = 3, reverse: bool = False,
-) -> Family:  # fmt: skip
+    body: Callable[..., tuple[Sequence[Any], Sequence[Any], Sequence[Any]]],
+    *,
+    consts: Sequence[Draw] = (),
+    carry: Sequence[Draw] = (),
+    xs: Sequence[Draw] = (),
+    length: int = 3,
+    reverse: bool = False,
+) -> Family:
     """A scan of a body of symbols, ``body(*consts, *carry, *x) -> (carry, arrays, stacks)``."""
     rng = np.random.default_rng(0)
     avals = [of_aval(draw(rng)) for draw in (*consts, *carry)]
@@ -245,9 +258,13 @@ def loop(
 
     graph = built(flat, *avals, name="body")
     attrs = {
-        "arrays": counts[0], "body": graph, "carry": len(carry), "consts": len(consts), "length": length,
+        "arrays": counts[0],
+        "body": graph,
+        "carry": len(carry),
+        "consts": len(consts),
+        "length": length,
         "reverse": reverse,
-    }  # fmt: skip
+    }
     yield [*consts, *carry, *xs], attrs
 
 

@@ -104,7 +104,7 @@ declare(
     "exprel",
     *(unary(domain, dtypes="d") for domain in (between(-0.4, 0.4), between(0.6, 2.0), between(-2.0, -0.6))),
     unary(dtypes="f"),
-)  # fmt: skip
+)
 declare("boxcox", binary(positive, normal, dtypes=REAL), binary(positive, between(-0.01, 0.01), dtypes="d"))
 for _domain in (between(0.2, 0.8), between(-0.08, 0.08), between(-3.0, -0.3)):
     for _name in ("ellipk", "ellipe"):

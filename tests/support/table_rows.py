@@ -24,7 +24,8 @@ rows("""
     np.piecewise(v, [v < 0, v >= 0], [np.sin, np.cos])
     np.unwrap(v)
 """)
-rows("""
+rows(
+    """
     np.abs np.absolute np.fabs np.angle np.reciprocal np.cbrt
     np.divide(x, y)
     np.true_divide(x, y)
@@ -33,38 +34,54 @@ rows("""
     np.hypot(x, y)
     np.copysign(x, y)
     np.heaviside(x, y)
-""", nonzero)  # fmt: skip
-rows("""
+""",
+    nonzero,
+)
+rows(
+    """
     np.sqrt np.log np.log2 np.log10 np.log1p
     np.power(x, y)
     np.pow(x, y)
     np.float_power(x, y)
-""", positive)  # fmt: skip
+""",
+    positive,
+)
 rows("np.tan np.arcsin np.asin np.arccos np.acos np.arctanh np.atanh", between(-0.7, 0.7))
 rows("np.arccosh np.acosh", between(1.3, 3.0))
-rows("""
+rows(
+    """
     np.maximum(x, y + 0.2)
     np.minimum(x, y + 0.2)
     np.fmax(x, y + 0.2)
     np.fmin(x, y + 0.2)
     np.clip(x, -0.5, 0.5)
     np.clip(x, y + 0.2, 3.0)
-""", distinct, simple=True)  # fmt: skip
-rows("""
+""",
+    distinct,
+    simple=True,
+)
+rows(
+    """
     np.remainder(x, y)
     np.mod(x, y)
     np.fmod(x, y)
     np.divmod(x, y)
-""", between(1.1, 1.4))  # fmt: skip
-rows("""
+""",
+    between(1.1, 1.4),
+)
+rows(
+    """
     np.modf np.frexp
     np.ldexp(x, 2)
     np.nextafter(x, 7.0)
-""", between(1.1, 1.4))  # fmt: skip
+""",
+    between(1.1, 1.4),
+)
 
 # --- zero derivatives --------------------------------------------------------------------------------------
 
-rows("""
+rows(
+    """
     np.floor np.ceil np.trunc np.rint np.fix np.round np.around np.signbit np.isfinite np.isinf np.isnan np.isneginf
     np.isposinf np.iscomplex np.isreal np.logical_not
     np.round(x, 1)
@@ -131,9 +148,13 @@ rows("""
     np.bitwise_count(np.argsort(v))
     np.gcd(np.argsort(v), 6)
     np.lcm(np.argsort(v), 6)
-""", off_integers, derivative="zero")  # fmt: skip
+""",
+    off_integers,
+    derivative="zero",
+)
 rows("np.sign(x)", nonzero, remark="zero for real numbers; of a complex one x/|x|, which has a derivative")
-rows("""
+rows(
+    """
     np.shape np.ndim np.size np.iscomplexobj np.isrealobj np.isscalar np.result_type np.common_type
     np.can_cast(np.float32, np.float64)
     np.broadcast_shapes((2, 1), (3,))
@@ -148,7 +169,9 @@ rows("""
     x.nbytes
     np.empty_like(x).shape
     np.iterable(x)
-""", derivative="facts")  # fmt: skip
+""",
+    derivative="facts",
+)
 
 # --- reductions, cumulative operations, sorting ------------------------------------------------------------
 
@@ -198,7 +221,8 @@ rows("""
     x.cumsum(axis=1)
     x.cumprod(axis=1)
 """)
-rows("""
+rows(
+    """
     np.max(x, axis=0)
     np.min(x, axis=0)
     np.amax(x, axis=0)
@@ -232,7 +256,10 @@ rows("""
     x.max(axis=0)
     x.min(axis=0)
     x.clip(-0.5, 0.5)
-""", distinct, simple=True)  # fmt: skip
+""",
+    distinct,
+    simple=True,
+)
 
 rows(
     """
@@ -361,15 +388,19 @@ rows("""
     np.polyint(v)
     np.poly(v)
 """)
-rows("""
+rows(
+    """
     np.polydiv(w, v[:2])
     np.polyfit([0.0, 1.0, 2.0], v, 1)
     np.roots(v)
-""", positive)  # fmt: skip
+""",
+    positive,
+)
 
 # --- products and linear algebra ---------------------------------------------------------------------------
 
-rows("""
+rows(
+    """
     np.dot(x, q)
     np.matmul(x, q)
     np.inner(x, y)
@@ -418,14 +449,19 @@ rows("""
     np.linalg.eig(a)[0]
     np.linalg.tensorsolve(a, v)
     np.linalg.tensorinv(a, 1)
-""", simple=True)  # fmt: skip
+""",
+    simple=True,
+)
 
 # --- Fourier transforms ------------------------------------------------------------------------------------
 
-rows("""
+rows(
+    """
     np.fft.fft np.fft.ifft np.fft.fft2 np.fft.ifft2 np.fft.fftn np.fft.ifftn np.fft.rfft np.fft.rfft2 np.fft.rfftn
     np.fft.irfft np.fft.irfft2 np.fft.irfftn np.fft.hfft np.fft.ihfft np.fft.fftshift np.fft.ifftshift
     np.fft.fft(x, 5, axis=0, norm='ortho')
     np.fft.fftfreq(4, s)
     np.fft.rfftfreq(4, s)
-""", positive)  # fmt: skip
+""",
+    positive,
+)

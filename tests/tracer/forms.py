@@ -242,7 +242,7 @@ CREATION: dict[str, Program] = {
     "isinstance of a created array": lambda x: x * 2 if isinstance(np.zeros(3), np.ndarray) else x[5],
     "isinstance of a NumPy number": lambda x: x * 2 if isinstance(x[0], np.floating) else x[5],
     "a dtype that is compared": lambda x: x * 2 if x.dtype == np.float64 else x[5],
-}  # fmt: skip
+}
 
 
 def empty_filled(y: Any, x: Any) -> Any:
@@ -482,4 +482,4 @@ WRITES: dict[str, Program] = {
     "into plain numbers": written(assigned(slice(1, None), lambda x: x[0]), source="plain"),
     "by a mask into plain numbers": written(lambda y, x: y.__setitem__(y > 0.5, x[0]), source="plain"),
     "a cast of what is written": written(lambda y, x: y.astype(np.float32).__setitem__(0, x[0])),
-}  # fmt: skip
+}

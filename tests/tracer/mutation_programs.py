@@ -23,10 +23,24 @@ def index_of(shape: tuple[int, ...], choice: int) -> Any:
     options: list[Any] = [..., (), None, slice(None)] if shape else [..., (), None]
     if shape and min(shape) > 0:
         options += [
-            0, -1, slice(1, None), slice(None, None, -1), slice(None, None, 2), slice(-1, 0, -2),
-            (..., 0), (..., slice(1, None)), (None, 0), ends, (*ends, ...), ends[:-1], (slice(None, -1), ...),
-            [0, -1], np.array([[0], [ends[0]]]), (..., np.array([0, -1, 0])), (slice(0, 0),),
-        ]  # fmt: skip
+            0,
+            -1,
+            slice(1, None),
+            slice(None, None, -1),
+            slice(None, None, 2),
+            slice(-1, 0, -2),
+            (..., 0),
+            (..., slice(1, None)),
+            (None, 0),
+            ends,
+            (*ends, ...),
+            ends[:-1],
+            (slice(None, -1), ...),
+            [0, -1],
+            np.array([[0], [ends[0]]]),
+            (..., np.array([0, -1, 0])),
+            (slice(0, 0),),
+        ]
     if len(shape) > 1 and min(shape) > 0:
         options += [(slice(None), -1), (0, slice(None, None, -1)), ([0, -1], 0), (slice(None), [0, 0])]
     return options[choice % len(options)]

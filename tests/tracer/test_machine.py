@@ -102,9 +102,14 @@ def sequences(count: int) -> None:
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
         Arrays,
-        settings=settings(max_examples=count, stateful_step_count=12, deadline=None, suppress_health_check=quiet,
-                          derandomize="CI" in os.environ),
-    )  # fmt: skip
+        settings=settings(
+            max_examples=count,
+            stateful_step_count=12,
+            deadline=None,
+            suppress_health_check=quiet,
+            derandomize="CI" in os.environ,
+        ),
+    )
 
 
 def test_sequences_of_operations_on_traced_arrays_do_what_they_do_on_numpys():

@@ -418,12 +418,44 @@ def test_a_program_is_right_or_refused(program):
 # ---------------------------------------------------------------- every function of NumPy, and every method
 
 SKIPPED = {
-    "array2string", "array_repr", "array_str", "asmatrix", "base_repr", "bmat", "empty", "empty_like", "fromfile",
-    "fromregex", "genfromtxt", "get_include", "info", "load", "loadtxt", "mat", "may_share_memory", "nested_iters",
-    "save", "savetxt", "savez", "savez_compressed", "setbufsize", "seterr", "seterrcall", "shares_memory",
-    "show_config", "show_runtime", "test", "frompyfunc",
-    "require", "isfortran", "typename", "iterable", "from_dlpack", "frombuffer", "isscalar",
-}  # fmt: skip
+    "array2string",
+    "array_repr",
+    "array_str",
+    "asmatrix",
+    "base_repr",
+    "bmat",
+    "empty",
+    "empty_like",
+    "fromfile",
+    "fromregex",
+    "genfromtxt",
+    "get_include",
+    "info",
+    "load",
+    "loadtxt",
+    "mat",
+    "may_share_memory",
+    "nested_iters",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+    "setbufsize",
+    "seterr",
+    "seterrcall",
+    "shares_memory",
+    "show_config",
+    "show_runtime",
+    "test",
+    "frompyfunc",
+    "require",
+    "isfortran",
+    "typename",
+    "iterable",
+    "from_dlpack",
+    "frombuffer",
+    "isscalar",
+}
 FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "f(x)": lambda f, x: f(x),
     "f(x, x)": lambda f, x: f(x, x),
@@ -443,9 +475,12 @@ def functions_of(module: types.ModuleType) -> dict[str, Callable[..., Any]]:
     return {
         f"{module.__name__}.{name}": getattr(module, name)
         for name in dir(module)
-        if not name.startswith("_") and name not in SKIPPED and callable(getattr(module, name))
-        and not inspect.isclass(getattr(module, name)) and not name.endswith("options")
-    }  # fmt: skip
+        if not name.startswith("_")
+        and name not in SKIPPED
+        and callable(getattr(module, name))
+        and not inspect.isclass(getattr(module, name))
+        and not name.endswith("options")
+    }
 
 
 FUNCTIONS = {**functions_of(np), **functions_of(np.linalg), **functions_of(np.fft)}
@@ -466,9 +501,7 @@ def test_a_function_of_numpy_is_right_or_refused(function):
                 check(lambda x, form=form: form(function, x), (one,), (other,))
 
 
-METHODS = sorted(
-    name for name in vars(np.ndarray) if not name.startswith("_") and name not in {"resize", "dump"}
-)
+METHODS = sorted(name for name in vars(np.ndarray) if not name.startswith("_") and name not in {"resize", "dump"})
 
 
 @pytest.mark.parametrize("name", METHODS)

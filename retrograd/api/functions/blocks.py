@@ -134,16 +134,18 @@ def _fitting(ct: Any, y: Any) -> Any:
     """A cotangent for this value; TreeError or ShapeError where it is none."""
     if not flatten(ct)[1].is_leaf():
         raise TreeError(
-            f"a cotangent {flatten(ct)[1]} is given for one result", where=user_site()[0],
+            f"a cotangent {flatten(ct)[1]} is given for one result",
+            where=user_site()[0],
             remedy="give each pair a cotangent with the containers of the function's result",
-        )  # fmt: skip
+        )
     value, given = shadow_of(y), np.asarray(shadow_of(ct))
     if np.shape(value) != given.shape or (given.dtype.kind == "c" and np.asarray(value).dtype.kind != "c"):
         raise ShapeError(
             f"a cotangent of shape {given.shape} and dtype {given.dtype} is given for a result of shape "
-            f"{np.shape(value)} and dtype {np.asarray(value).dtype}", where=user_site()[0],
+            f"{np.shape(value)} and dtype {np.asarray(value).dtype}",
+            where=user_site()[0],
             remedy="give each pair a cotangent of the function's result at its input",
-        )  # fmt: skip
+        )
     return ct
 
 

@@ -246,11 +246,16 @@ def _closure(function: types.FunctionType, within: tuple[int, ...]) -> Fn:
     in_cells, in_globals, in_defaults = parts = [_split(values, within) for values in (inside, outside, given)]
     captured = frozenset(in_cells.captured)
     shell = _Shell(
-        _blank(function, world, {*captured, *in_cells.loops}), id(function), captured, in_cells.loops,
-        frozenset(in_globals.captured), in_globals.loops,
-        {n: x for n, x in given.items() if n not in in_defaults.captured}, positional,
+        _blank(function, world, {*captured, *in_cells.loops}),
+        id(function),
+        captured,
+        in_cells.loops,
+        frozenset(in_globals.captured),
+        in_globals.loops,
+        {n: x for n, x in given.items() if n not in in_defaults.captured},
+        positional,
         tuple(function.__kwdefaults__ or {}),
-    )  # fmt: skip
+    )
     shared = tuple(Same(c) for n, c in cells.items() if n not in inside)
     divided = tuple((part.fixed, tuple(part.loops), tuple(part.captured)) for part in parts)
     captures = {n: x for part in parts for n, x in part.captured.items()}

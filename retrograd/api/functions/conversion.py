@@ -69,8 +69,9 @@ def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Calla
         if len(args) < len(places):
             raise OptionError(
                 f"the converted function takes {len(places)} captures first, and {len(args)} arguments are given",
-                where=user_site()[0], remedy="call pure(*captures, *args)",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="call pure(*captures, *args)",
+            )
         filled = list(leaves)
         for i, x in zip(places, args, strict=False):  # the function's own arguments follow
             filled[i] = x
@@ -91,13 +92,15 @@ def _check_closed(pure: Callable[..., Any], call: Call) -> None:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
                 f"the function uses a traced value ({c.payload.aval}) that is not found among its captures",
-                where=user_site()[0], remedy="name it in a variable that the function reads, or pass it as an argument",
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy="name it in a variable that the function reads, or pass it as an argument",
+            )
 
 
 def _check(function: Any, label: str) -> None:
     if not callable(function):
         raise OptionError(
-            f"{label} wants a function, got {type(function).__name__}", where=user_site()[0],
+            f"{label} wants a function, got {type(function).__name__}",
+            where=user_site()[0],
             remedy=f"write {label}(f, *examples)",
-        )  # fmt: skip
+        )

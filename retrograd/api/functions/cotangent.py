@@ -44,16 +44,18 @@ class FunctionCotangent(Blocks):
             return
         if not isinstance(pairs, Iterable):
             raise TreeError(
-                f"{pairs!r} is no cotangent of a function", where=user_site()[0],
+                f"{pairs!r} is no cotangent of a function",
+                where=user_site()[0],
                 remedy="give a FunctionCotangent or a list of pairs: [(x, ct), ...]",
-            )  # fmt: skip
+            )
         entries = []
         for pair in pairs:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TreeError(
-                    f"{pair!r} is no pair of an input and a cotangent", where=user_site()[0],
+                    f"{pair!r} is no pair of an input and a cotangent",
+                    where=user_site()[0],
                     remedy="give a list of pairs: [(x, ct), ...]",
-                )  # fmt: skip
+                )
             entries.append((arguments(pair[0]), pair[1]))
         self._groups = _of_entries(entries)._groups
 
@@ -221,9 +223,10 @@ def _plus(x: Any, y: Any) -> Any:
     (mine, spec), (theirs, other) = flatten(x), flatten(y)
     if spec != other:
         raise TreeError(
-            f"cotangents {spec} and {other} of one point cannot be added", where=user_site()[0],
+            f"cotangents {spec} and {other} of one point cannot be added",
+            where=user_site()[0],
             remedy="give all pairs cotangents of the function's result",
-        )  # fmt: skip
+        )
     return unflatten(spec, [a + b for a, b in zip(mine, theirs, strict=True)])
 
 
@@ -253,7 +256,8 @@ def _stacked(trees: Sequence[Any]) -> Any:
     shapes = [[np.shape(shadow_of(x)) for x in leaves] for leaves, _ in columns]
     if any(other != spec for _, other in columns) or any(s != shapes[0] for s in shapes):
         raise ShapeError(
-            "pairs of different structures or shapes do not stack", where=user_site()[0],
+            "pairs of different structures or shapes do not stack",
+            where=user_site()[0],
             remedy="go through pairs, or fold them",
-        )  # fmt: skip
+        )
     return unflatten(spec, [np.stack(column) for column in zip(*(leaves for leaves, _ in columns), strict=True)])

@@ -27,9 +27,14 @@ class Rates:
 
 
 def fit_pairs(
-    function: Callable[..., Any], pairs: FunctionCotangent | Iterable[Any], learner: str = "targets", *,
-    alpha: float = 1.0, eta: float = 0.1, steps: int = 1,
-) -> Fn:  # fmt: skip
+    function: Callable[..., Any],
+    pairs: FunctionCotangent | Iterable[Any],
+    learner: str = "targets",
+    *,
+    alpha: float = 1.0,
+    eta: float = 0.1,
+    steps: int = 1,
+) -> Fn:
     """The function after learning from its cotangent: a function value, with ``.captures``.
 
     A cotangent is no update of parameters: it says at which points the values of the function should move, and how. The
@@ -63,9 +68,10 @@ def fit_pairs(
     value = converted(function)
     if learner != "table" and not value.captures:
         raise OptionError(
-            f"{value!r} captures no numbers that a learner could change", where=user_site()[0],
+            f"{value!r} captures no numbers that a learner could change",
+            where=user_site()[0],
             remedy='use learner="table", or a function that closes over its parameters',
-        )  # fmt: skip
+        )
     ct = FunctionCotangent(pairs).normalized().batched()
     return LEARNERS[learner](value, ct, Rates(alpha, eta, steps)) if ct.blocks else value
 

@@ -78,8 +78,9 @@ class Calls:
         if isinstance(made, Tracer):
             raise UnsupportedError(
                 "whether a function value is called in a branch is not known while an enclosing function is traced",
-                where=user_site()[0], remedy='use fns="captures", or choose with np.where',
-            )  # fmt: skip
+                where=user_site()[0],
+                remedy='use fns="captures", or choose with np.where',
+            )
         return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked, made)
 
 
@@ -99,14 +100,16 @@ class FunctionValue:
         home = HOMES.get(self.calls.key)
         if trace is None or home is None or not trace.descends_from(home):
             raise LeakedTracerError(
-                "a function value is called outside of the function that took it", where=where,
+                "a function value is called outside of the function that took it",
+                where=where,
                 remedy="call it in the function that takes it, or return a function that calls it",
-            )  # fmt: skip
+            )
         if kwargs:
             raise UnsupportedError(
-                f"a function value is called with the keywords {sorted(kwargs)}", where=where,
+                f"a function value is called with the keywords {sorted(kwargs)}",
+                where=where,
                 remedy="pass its arguments by position",
-            )  # fmt: skip
+            )
         leaves, spec = flatten(args)
         operands = [symbol_in(trace, x) for x in leaves if is_traced(x)]
         fixed = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
@@ -114,9 +117,10 @@ class FunctionValue:
         results, out_spec = flatten(self._results(args))
         if before != [x.storage.version for x in leaves if isinstance(x, Tracer)]:
             raise UnsupportedError(
-                "a function value writes into its argument: its results are then not all that it does", where=where,
+                "a function value writes into its argument: its results are then not all that it does",
+                where=where,
                 remedy="let it copy the argument first: x = x.copy()",
-            )  # fmt: skip
+            )
         active = tuple(i for i, y in enumerate(results) if is_traced(y) and aval_of(shadow_of(y)).inexact)
         if not active or STOPPED.get():
             return unflatten(out_spec, results)
@@ -252,6 +256,8 @@ def observe(call: Call, graph: Graph) -> Observation:
         if home is None or not home.active:
             raise LeakedTracerError(
                 "a compiled function was recorded with a function value that it does not get as an argument, and is "
-                "called with another", where=user_site()[0], remedy="pass the function value to it as an argument",
-            )  # fmt: skip
+                "called with another",
+                where=user_site()[0],
+                remedy="pass the function value to it as an argument",
+            )
     return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, calls)

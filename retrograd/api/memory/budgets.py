@@ -38,8 +38,9 @@ def undecided(where: Where | None) -> OptionError:
     """What is raised where the memory that a budget is for depends on data."""
     return OptionError(
         "the memory of this function depends on its data, so that it can have no budget in bytes",
-        where=where, remedy="give each loop of unknown length rg.Snapshots(c) or a budget, in place of other plans",
-    )  # fmt: skip
+        where=where,
+        remedy="give each loop of unknown length rg.Snapshots(c) or a budget, in place of other plans",
+    )
 
 
 def budget_of(graph: Graph) -> int:
@@ -141,7 +142,8 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
         raise undecided(where) from None
     if choice is None:
         raise MemoryBudgetError(
-            f"no choice of kept values stays within {budget:,} bytes", where=where,
+            f"no choice of kept values stays within {budget:,} bytes",
+            where=where,
             remedy=f"allow at least {choosing.least:,} bytes",
-        )  # fmt: skip
+        )
     return choosing.made(choice)

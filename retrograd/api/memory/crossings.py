@@ -42,9 +42,10 @@ def crossing(graph: Graph) -> list[Crossed]:
         for value in node.inputs:
             readers.setdefault(_root(value, made), node)
     return [
-        Crossed(value, node, readers[value]) for value, node in made.items()
+        Crossed(value, node, readers[value])
+        for value, node in made.items()
         if value in readers and (node.inputs or node.effect)
-    ]  # fmt: skip
+    ]
 
 
 def _root(value: Value, made: Mapping[Value, Node]) -> Value:

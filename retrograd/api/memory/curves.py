@@ -69,10 +69,14 @@ class Tradeoff(Drawn):
         if self.budget is not None and self.budget <= most:
             limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
         return Picture(
-            f"{self.name}: what less memory than {most / scale:.3g} {unit} costs", f"peak of memory / {unit}",
-            "computed again / % of the forward pass", [(p.peak_bytes / scale, 100 * p.share) for p in shown],
-            dots=True, notes=notes, limit=limit,
-        )  # fmt: skip
+            f"{self.name}: what less memory than {most / scale:.3g} {unit} costs",
+            f"peak of memory / {unit}",
+            "computed again / % of the forward pass",
+            [(p.peak_bytes / scale, 100 * p.share) for p in shown],
+            dots=True,
+            notes=notes,
+            limit=limit,
+        )
 
     def __str__(self) -> str:
         if not self.points:

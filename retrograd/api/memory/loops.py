@@ -50,9 +50,10 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
     if least > budget:
         least = min(least, peak(EVERYTHING)) if bounded else least
         raise MemoryBudgetError(
-            f"no plan for this loop stays within {budget:,} bytes", where=loops[0].where,
+            f"no plan for this loop stays within {budget:,} bytes",
+            where=loops[0].where,
             remedy=f"allow at least {least:,} bytes",
-        )  # fmt: skip
+        )
     most = max(lengths) if bounded else MOST_SLOTS + 1
     return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))
 

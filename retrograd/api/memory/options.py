@@ -105,14 +105,16 @@ class Tiered:
         _whole("Tiered", "disk", self.disk)
         if self.directory is not None and not Path(self.directory).is_dir():
             raise SnapshotError(
-                f"there is no directory {str(self.directory)!r}", where=user_site()[0],
+                f"there is no directory {str(self.directory)!r}",
+                where=user_site()[0],
                 remedy="make it, or leave it out: states then go to the directory for temporary files",
-            )  # fmt: skip
+            )
         if self.resume and self.directory is None:
             raise OptionError(
-                "Tiered(resume=True) without a directory", where=user_site()[0],
+                "Tiered(resume=True) without a directory",
+                where=user_site()[0],
                 remedy="name the directory in which an earlier run left its states",
-            )  # fmt: skip
+            )
 
 
 MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | str | None
@@ -130,9 +132,10 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, Tiered)
     if not known and (unplaced or memory == Periodic()):
         raise OptionError(
-            f"memory={memory} needs to know the number of steps", where=user_site()[0],
+            f"memory={memory} needs to know the number of steps",
+            where=user_site()[0],
             remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes, which do not",
-        )  # fmt: skip
+        )
     match memory:
         case None:
             return None
@@ -162,7 +165,8 @@ def bytes_of(memory: object) -> int:
     found = SIZE.fullmatch(memory) if isinstance(memory, str) else None
     if found is None or found[2].lower() not in UNITS:
         raise OptionError(
-            f"memory={memory!r} is no plan and no number of bytes", where=user_site()[0],
+            f"memory={memory!r} is no plan and no number of bytes",
+            where=user_site()[0],
             remedy='give bytes, as 2**26, "64 MiB" or "available"; loops take plans, too, as rg.Snapshots(c)',
-        )  # fmt: skip
+        )
     return math.floor(float(found[1]) * UNITS[found[2].lower()])

@@ -89,9 +89,13 @@ class MemoryReport(Drawn):
         if self.budget is not None and self.peak_bytes is not None and self.budget < 2 * self.peak_bytes:
             limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
         return Picture(
-            f"{self.name}: memory over time", "course of the call / % of its allocations", f"memory / {unit}", points,
-            notes=notes, limit=limit,
-        )  # fmt: skip
+            f"{self.name}: memory over time",
+            "course of the call / % of its allocations",
+            f"memory / {unit}",
+            points,
+            notes=notes,
+            limit=limit,
+        )
 
     def _bars(self) -> list[str]:
         """The bytes over time as a line of bars."""

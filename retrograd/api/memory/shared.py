@@ -48,9 +48,10 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     least = offer(thriftiest).least
     if least > budget_of(graph):
         raise MemoryBudgetError(
-            f"no plan for this loop stays within {budget_of(graph):,} bytes", where=free[0].where,
+            f"no plan for this loop stays within {budget_of(graph):,} bytes",
+            where=free[0].where,
             remedy=f"allow at least {least:,} bytes",
-        )  # fmt: skip
+        )
     return thriftiest  # of small states, a schedule may take more than all residuals
 
 

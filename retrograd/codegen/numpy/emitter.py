@@ -208,9 +208,10 @@ class Emitter:
             self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
         made = [v for node in body.nodes for v in node.outputs]
         large = {
-            o: v for v, o in zip(results, body.outputs, strict=True)
+            o: v
+            for v, o in zip(results, body.outputs, strict=True)
             if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
-        }  # fmt: skip
+        }
         buffer = self.plan.bodies[body].buffer
         storage = {buffer[o] for o in large}
         own = [self.name[v] for v in made if v in self.name and buffer.get(v) in storage]

@@ -229,17 +229,19 @@ class _Script:
     def run(self, meter: M) -> M:
         """The meter after a run."""
         names: dict[str, Any] = {
-            "np": Arrays(meter), "__block": meter.new, "__nothing": Block(meter, 0, -1), "__way": meter.way,
-            "__thinned": partial(thinned, live=lambda: meter.live), "__states": partial(States, meter),
-        }  # fmt: skip
+            "np": Arrays(meter),
+            "__block": meter.new,
+            "__nothing": Block(meter, 0, -1),
+            "__way": meter.way,
+            "__thinned": partial(thinned, live=lambda: meter.live),
+            "__states": partial(States, meter),
+        }
         try:
             exec(self.code, names)  # noqa: S102 - the source is ours
             with suppress(Above):
                 names[self.main.name](*(meter.new(0) for _ in self.main.parameters))
         except (AttributeError, TypeError, ValueError, KeyError, IndexError) as fault:
-            raise InternalError(
-                f"the memory of {self.main.name} cannot be found: {fault!r}\n{self.text}"
-            ) from fault
+            raise InternalError(f"the memory of {self.main.name} cannot be found: {fault!r}\n{self.text}") from fault
         return meter
 
 

@@ -54,10 +54,13 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     imports = scipy_parts("\n".join(line.text for line in lines))
     text = _template().render(
-        imports=imports, hosts=bool(called(graph)), title=_signature(graph, main), version=VERSION,
+        imports=imports,
+        hosts=bool(called(graph)),
+        title=_signature(graph, main),
+        version=VERSION,
         constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
         lines=[_comment(line, column) for line in lines],
-    )  # fmt: skip
+    )
     offset = text.count("\n") - len(lines) + 1
     return Module(text, main.name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
 

@@ -27,9 +27,12 @@ def _total(x: Symbol) -> Any:
 
 
 det: Primitive = primitive(
-    "det", number, "np.linalg.det({0})", batch=elementwise,
+    "det",
+    number,
+    "np.linalg.det({0})",
+    batch=elementwise,
     diff=(push(lambda t, out, x: _total(t * cofactors(x)) if x.size else None),),
-)  # fmt: skip
+)
 
 COFACTORS = '''
 def cofactors(a):

@@ -41,9 +41,12 @@ def _cholesky_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
 
 # of the lower triangle; the imaginary part of the diagonal is not read
 cholesky: Primitive = primitive(
-    "cholesky", square, "np.linalg.cholesky({0})", batch=elementwise,
+    "cholesky",
+    square,
+    "np.linalg.cholesky({0})",
+    batch=elementwise,
     diff=(push(lambda t, out, x: _cholesky_push(t, out, x) if x.size else None),),
-)  # fmt: skip
+)
 
 
 def _qr_shape(x: Aval, mode: str) -> tuple[Aval, ...]:
@@ -64,8 +67,9 @@ def _qr_jvp(t: Symbol, outs: list[Symbol], x: Symbol, mode: str) -> list[Any]:
     if mode == "complete" and x.shape[-2] > x.shape[-1]:
         raise NonDifferentiableError(
             "the columns of Q beyond those of the matrix may be any basis, which has no derivative",
-            where=x.builder.where, remedy='use np.linalg.qr with mode="reduced"',
-        )  # fmt: skip
+            where=x.builder.where,
+            remedy='use np.linalg.qr with mode="reduced"',
+        )
     q, r = outs if mode != "r" else x.builder.emit(qr, (x.value,), {"mode": "reduced"})
     moved = swap(solve(swap(r), swap(t)))
     inner = adjoint(q) @ moved
@@ -107,8 +111,9 @@ def _svd_jvp(t: Symbol, outs: list[Symbol], x: Symbol, full: bool, vectors: bool
     if vectors and full and m != n:
         raise NonDifferentiableError(
             "the singular vectors beyond the singular values may be any basis, which has no derivative",
-            where=x.builder.where, remedy="use np.linalg.svd with full_matrices=False",
-        )  # fmt: skip
+            where=x.builder.where,
+            remedy="use np.linalg.svd with full_matrices=False",
+        )
     u, s, vh = outs if vectors else x.builder.emit(svd, (x.value,), {"full": False, "vectors": True})
     v, image = adjoint(vh), t @ adjoint(vh)
     if not vectors:

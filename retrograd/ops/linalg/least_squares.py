@@ -72,9 +72,7 @@ def _cut_push(t: Symbol, x: Symbol, rcond: float) -> Any:
     return adjoint(change)
 
 
-pinv = primitive(
-    "pinv", _pinv_shape, "np.linalg.pinv({0}, {rcond})", batch=elementwise, diff=(push(_pinv_push),)
-)  # fmt: skip
+pinv = primitive("pinv", _pinv_shape, "np.linalg.pinv({0}, {rcond})", batch=elementwise, diff=(push(_pinv_push),))
 
 
 def _lstsq_shape(a: Aval, b: Aval, rcond: float | None) -> Aval:
@@ -115,6 +113,9 @@ def _lstsq_code(node: Node) -> str:
 
 # the solution alone: what else np.linalg.lstsq gives is composed
 lstsq: Primitive = primitive(
-    "lstsq", _lstsq_shape, _lstsq_code, batch=_lstsq_batch,
+    "lstsq",
+    _lstsq_shape,
+    _lstsq_code,
+    batch=_lstsq_batch,
     diff=(push(_lstsq_push), pull(lambda ct, a, b, rcond: lstsq(swap(a), ct, rcond=rcond))),
-)  # fmt: skip
+)

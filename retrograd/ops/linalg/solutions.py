@@ -51,6 +51,9 @@ def _solve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
 
 
 solve: Primitive = primitive(
-    "solve", _solve_shape, "np.linalg.solve({0}, {1})", batch=_solve_batch,
+    "solve",
+    _solve_shape,
+    "np.linalg.solve({0}, {1})",
+    batch=_solve_batch,
     diff=(push(lambda t, out, a, b: -solve(a, t @ out)), pull(lambda ct, a, b: solve(swap(a), ct))),
-)  # fmt: skip
+)

@@ -38,6 +38,7 @@ def real_only(x: Symbol, name: str) -> None:
     """NonDifferentiableError for complex operands of a function whose derivative is known on the reals."""
     if x.dtype.kind == "c":
         raise NonDifferentiableError(
-            f"the derivative of scipy.special.{name} at complex numbers is not known", where=x.builder.where,
+            f"the derivative of scipy.special.{name} at complex numbers is not known",
+            where=x.builder.where,
             remedy="give it real numbers, or wrap the result in rg.stop_gradient",
-        )  # fmt: skip
+        )

@@ -42,9 +42,7 @@ ellipe: Primitive = special("ellipe", push(_ellipe_push))
 # Li₂(1 - z), whose slope is log z/(1 - z): a hypergeometric function that holds at 1, DLMF 25.12.2 and 15.4.1
 spence = special("spence", push(lambda t, out, z: -(t * hyp2f1(1, 1, 2, 1 - z))))
 # w(z) = exp(-z²) erfc(-iz), DLMF 7.10.2: from |z| = 1 on the relative error grows like |z|²
-wofz = special(
-    "wofz", push(lambda t, out, z: t * (2j / math.sqrt(math.pi) - z * out * 2))
-)  # fmt: skip
+wofz = special("wofz", push(lambda t, out, z: t * (2j / math.sqrt(math.pi) - z * out * 2)))
 
 
 def _lambertw_shape(z: Aval, branch: int) -> Aval:
@@ -55,6 +53,9 @@ def _lambertw_shape(z: Aval, branch: int) -> Aval:
 
 # of w e^w = z, DLMF 4.13.4
 lambertw: Primitive = primitive(
-    "lambertw", _lambertw_shape, "scipy.special.lambertw({0}, {branch})", batch=elementwise,
+    "lambertw",
+    _lambertw_shape,
+    "scipy.special.lambertw({0}, {branch})",
+    batch=elementwise,
     diff=(push(lambda t, out, z, branch: t * (exp(-out) / (out + 1))),),
-)  # fmt: skip
+)

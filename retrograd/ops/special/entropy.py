@@ -37,9 +37,13 @@ def log_ratio(x, y):
     return np.where(near, np.log1p(offset), np.log(x) - np.log(y))[()]
 """
 log_ratio: Primitive = primitive(
-    "log_ratio", function, "log_ratio({0}, {1})", helper=LOG_RATIO, batch=elementwise,
+    "log_ratio",
+    function,
+    "log_ratio({0}, {1})",
+    helper=LOG_RATIO,
+    batch=elementwise,
     diff=(push(lambda t, out, x, y: t / x), push(lambda t, out, x, y: -(t / y))),
-)  # fmt: skip
+)
 
 entr = special("entr", push(lambda t, out, x: -(t * (log(x) + 1))))
 rel_entr = special(

@@ -15,12 +15,16 @@ from .declare import real_only, special
 
 # Hurwitz' zeta function Σ (q + k)⁻ˢ, DLMF 25.11.17; SciPy's ufunc has a private name, its public function has two
 zeta: Primitive = primitive(
-    "zeta", function, "scipy.special.zeta({0}, {1})", loose=(0, 1), batch=elementwise,
+    "zeta",
+    function,
+    "scipy.special.zeta({0}, {1})",
+    loose=(0, 1),
+    batch=elementwise,
     diff=(
         Unknown("the exponent of scipy.special.zeta"),
         push(lambda t, out, s, q: -(t * (s * zeta(s + 1, q)))),
     ),
-)  # fmt: skip
+)
 
 
 def _digamma_push(t: Symbol, out: Symbol, x: Symbol) -> Any:

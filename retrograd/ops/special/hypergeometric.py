@@ -50,9 +50,7 @@ def _expn_push(t: Symbol, out: Symbol, n: Symbol, x: Symbol) -> Any:
 
 exp1 = special("exp1", push(lambda t, out, x: -(t * (exp(-x) / x))))
 expi = special("expi", push(lambda t, out, x: t * (exp(x) / x)))
-expn: Primitive = special(
-    "expn", Unknown("the order of scipy.special.expn"), push(_expn_push), shape=of_parameters
-)  # fmt: skip
+expn: Primitive = special("expn", Unknown("the order of scipy.special.expn"), push(_expn_push), shape=of_parameters)
 
 NEAR = 0.5  # |x| below which the closed form cancels, and this series of the derivative of (eˣ - 1)/x is exact
 TERMS = tuple(k / math.factorial(k + 1) for k in range(16, 0, -1))

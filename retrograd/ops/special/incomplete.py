@@ -85,9 +85,13 @@ def _slope_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
 
 
 gammainc_slope: Primitive = primitive(
-    "gammainc_slope", function, "gammainc_slope({0}, {1})", helper=SLOPE, batch=elementwise,
+    "gammainc_slope",
+    function,
+    "gammainc_slope({0}, {1})",
+    helper=SLOPE,
+    batch=elementwise,
     diff=(Unknown("the first argument of scipy.special.gammainc, twice"), push(_slope_push)),
-)  # fmt: skip
+)
 
 gammainc = special(
     "gammainc",

@@ -94,9 +94,14 @@ def _slope_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, x: Symbol, first: 
 
 _TWICE = Unknown("the first two arguments of scipy.special.betainc, twice")
 betainc_slope: Primitive = primitive(
-    "betainc_slope", _slope_shape, "betainc_slope({0}, {1}, {2}, {first})", helper=SLOPE, loose=(0, 1, 2),
-    batch=elementwise, diff=(_TWICE, _TWICE, push(_slope_push)),
-)  # fmt: skip
+    "betainc_slope",
+    _slope_shape,
+    "betainc_slope({0}, {1}, {2}, {first})",
+    helper=SLOPE,
+    loose=(0, 1, 2),
+    batch=elementwise,
+    diff=(_TWICE, _TWICE, push(_slope_push)),
+)
 
 
 def _direct(name: str, factor: float) -> Primitive:
@@ -141,9 +146,7 @@ def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
     return t * (sign(x) * where(near, by_centre, -by_tail) * 0.5)
 
 
-stdtr = special(
-    "stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(_student_density(df, x)))
-)  # fmt: skip
+stdtr = special("stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(_student_density(df, x))))
 # the quantile: where T(x, ν) = p stays the same
 stdtrit = special(
     "stdtrit",

@@ -80,9 +80,12 @@ def _ratio_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
 
 # φ(x)/Φ(x) of the normal distribution: finite and exact in both tails, where the quotient itself is not
 normal_ratio: Primitive = primitive(
-    "normal_ratio", function, f"{math.sqrt(2 / math.pi)} / scipy.special.erfcx({{0}} * {-ROOT_HALF})",
-    batch=elementwise, diff=(push(_ratio_push),),
-)  # fmt: skip
+    "normal_ratio",
+    function,
+    f"{math.sqrt(2 / math.pi)} / scipy.special.erfcx({{0}} * {-ROOT_HALF})",
+    batch=elementwise,
+    diff=(push(_ratio_push),),
+)
 
 ndtr = special("ndtr", push(lambda t, out, x: t * _bell(x, -0.5, 1 / ROOT_TWO_PI)))
 log_ndtr = special("log_ndtr", push(lambda t, out, x: t * normal_ratio(x)))

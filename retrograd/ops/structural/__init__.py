@@ -19,6 +19,19 @@ from . import (
 )
 
 __all__ = [
-    "applied", "call", "cond", "custom", "draw", "guard", "host", "open_sweep", "region", "scan", "stack", "sweep",
-    "throw", "unsweep", "while_loop",
-]  # fmt: skip
+    "applied",
+    "call",
+    "cond",
+    "custom",
+    "draw",
+    "guard",
+    "host",
+    "open_sweep",
+    "region",
+    "scan",
+    "stack",
+    "sweep",
+    "throw",
+    "unsweep",
+    "while_loop",
+]

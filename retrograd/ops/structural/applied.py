@@ -37,9 +37,10 @@ def _jvp(
     if any(t is not None for t in tans[:n]):
         raise HigherOrderCotangentError(
             "a function value is differentiated inside the function that takes it: its cotangent would be a derivative "
-            "of a point evaluation, which no list of pairs represents", where=node.where,
+            "of a point evaluation, which no list of pairs represents",
+            where=node.where,
             remedy='use fns="captures", which differentiates through what the function captures',
-        )  # fmt: skip
+        )
     return b.copy_node(node, [x.value for x in operands]), tans[n:]
 
 

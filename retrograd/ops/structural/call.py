@@ -104,9 +104,7 @@ def _adjoint(body: Graph, known: Sequence[bool], avals: Sequence[Aval | None]) -
     return inner.graph(name, [ct for ct in found if ct is not None]), [ct is not None for ct in found]
 
 
-def _batch(
-    prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph, closed: bool = False
-) -> Any:  # fmt: skip
+def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], body: Graph, closed: bool = False) -> Any:
     graph, out_flags = batched_call(body, size, flags)
     return make_call(args[0].builder, graph, args, closed=closed), out_flags
 
@@ -147,6 +145,13 @@ def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
 
 
 call: Primitive = primitive(
-    "call", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, transpose=_transpose, batch=_batch,
+    "call",
+    _shape,
+    multi=True,
+    run=run_call,
+    emit=emit_call,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
     dce=_dce,
-)  # fmt: skip
+)

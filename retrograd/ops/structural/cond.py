@@ -184,21 +184,29 @@ def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **
         out_flags.append(on)
     want = [any(on) or flags[0] for on in zip(*out_flags, strict=True)]
     graphs = [
-        inner.graph(branch.name, [
-            inner.coerce(stack_lanes(size, o, f or not w), lane_aval(size, v.aval, w))
-            for o, f, w, v in zip(found, on, want, branch.outputs, strict=True)
-        ])
+        inner.graph(
+            branch.name,
+            [
+                inner.coerce(stack_lanes(size, o, f or not w), lane_aval(size, v.aval, w))
+                for o, f, w, v in zip(found, on, want, branch.outputs, strict=True)
+            ],
+        )
         for inner, branch, found, on in zip(builders, branches, outs, out_flags, strict=True)
-    ]  # fmt: skip
+    ]
     if not flags[0]:
         return make_cond(b, index, graphs, operands), want
     return _batch_lanes(b, size, index, branches, graphs, operands, flags[1:]), want
 
 
 def _batch_lanes(
-    b: Builder, size: int, index: Symbol, branches: list[Graph], graphs: list[Graph], operands: list[Symbol],
+    b: Builder,
+    size: int,
+    index: Symbol,
+    branches: list[Graph],
+    graphs: list[Graph],
+    operands: list[Symbol],
     flags: Sequence[bool],
-) -> list[Symbol]:  # fmt: skip
+) -> list[Symbol]:
     """Lanes that choose for themselves: each branch runs if a lane takes it, and each lane gets its own results."""
     results: list[Any] = [None] * len(graphs[0].outputs)
     last = len(branches) - 1
@@ -254,5 +262,13 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
 
 
 cond: Primitive = primitive(
-    "cond", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, transpose=_transpose, batch=_batch, dce=_dce,
-)  # fmt: skip
+    "cond",
+    _shape,
+    multi=True,
+    run=_run,
+    emit=_emit,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    dce=_dce,
+)

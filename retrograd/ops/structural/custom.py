@@ -161,6 +161,12 @@ def _linear_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bo
 
 
 custom_linear: Primitive = primitive(
-    "custom_linear", _linear_shape, multi=True, run=_linear_run, lower=_linear_lower, jvp=_linear_jvp,
-    transpose=_linear_transpose, batch=_linear_batch,
-)  # fmt: skip
+    "custom_linear",
+    _linear_shape,
+    multi=True,
+    run=_linear_run,
+    lower=_linear_lower,
+    jvp=_linear_jvp,
+    transpose=_linear_transpose,
+    batch=_linear_batch,
+)

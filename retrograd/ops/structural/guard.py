@@ -28,10 +28,10 @@ LANES = {
     "number": ("({v} == {expected}).all()", "({v} != {expected}).any()"),
 }
 
-HELPER = '''
+HELPER = """
 def miss(value):
     raise LookupError("no recorded path goes on with this value", value)
-'''
+"""
 
 
 class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller records the path that is missing
@@ -84,9 +84,7 @@ def _guard_batch(
     b = args[0].builder
     if lanes or kind not in LANES:
         what = "a decision under two nested maps" if lanes else "a shape that depends on data, under vmap"
-        raise ControlFlowError(
-            what, where=b.where, remedy="choose with np.where or rg.cond, which lanes may do apart"
-        )
+        raise ControlFlowError(what, where=b.where, remedy="choose with np.where or rg.cond, which lanes may do apart")
     b.emit(prim, (args[0].value,), {"kind": kind, "expected": expected, "lanes": True})
     return [], []
 

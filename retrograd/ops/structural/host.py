@@ -84,9 +84,10 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 def _jvp(b: Builder, node: Node, *_: Any) -> Any:
     raise NonDifferentiableError(
-        "the derivative of a host function is not known", where=node.where,
+        "the derivative of a host function is not known",
+        where=node.where,
         remedy="write it with NumPy functions that are traced, or make it a lens with a pullback",
-    )  # fmt: skip
+    )
 
 
 def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name: str) -> Any:
@@ -102,9 +103,15 @@ def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name:
 
 
 host: Primitive = primitive(
-    "host", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, batch=_batch,
+    "host",
+    _shape,
+    multi=True,
+    run=_run,
+    emit=_emit,
+    jvp=_jvp,
+    batch=_batch,
     scratch=lambda *avals, name: sum(a.nbytes for a in avals if a.kind == "array"),  # the copies that it gets
-)  # fmt: skip
+)
 
 
 def repeats(node: Node) -> bool:

@@ -56,17 +56,27 @@ def lane_aval(size: int, aval: Aval, flag: bool) -> Aval:
 
 
 def make_scan(
-    b: Builder, body: Graph, parts: Layout, operands: Sequence[Symbol], length: int, reverse: bool,
-    count: Symbol | None = None, memory: tuple[Any, ...] | None = None,
-) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:  # fmt: skip
+    b: Builder,
+    body: Graph,
+    parts: Layout,
+    operands: Sequence[Symbol],
+    length: int,
+    reverse: bool,
+    count: Symbol | None = None,
+    memory: tuple[Any, ...] | None = None,
+) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
     """Emit a scan; its results as carry, arrays and stacks. ``count`` is the number of steps where length is -1.
 
     ``memory`` is the plan by which the checkpoint pass computes saved residuals again.
     """
     attrs: dict[str, Any] = {
-        "arrays": parts.arrays, "body": body, "carry": parts.carry, "consts": parts.consts, "length": length,
+        "arrays": parts.arrays,
+        "body": body,
+        "carry": parts.carry,
+        "consts": parts.consts,
+        "length": length,
         "reverse": reverse,
-    }  # fmt: skip
+    }
     if memory is not None:
         attrs["memory"] = memory
     given = operands if count is None else [count, *operands]
@@ -148,9 +158,15 @@ class Split:
         return [*c, *k, *(b.zeros(a) for a in self.carried), *xs]
 
     def tangents(
-        self, b: Builder, made: tuple[list[Symbol], ...], args: Sequence[Symbol], tans: Sequence[Any], length: int,
-        reverse: bool, count: Symbol | None = None,
-    ) -> tuple[list[Symbol], list[Any]]:  # fmt: skip
+        self,
+        b: Builder,
+        made: tuple[list[Symbol], ...],
+        args: Sequence[Symbol],
+        tans: Sequence[Any],
+        length: int,
+        reverse: bool,
+        count: Symbol | None = None,
+    ) -> tuple[list[Symbol], list[Any]]:
         """Given the forward loop's results: those of the loop, and their tangents by the linear loop."""
         carry, arrays, stacks = made
         own = len(self.on) - self.parts.carry - self.parts.arrays
@@ -189,9 +205,7 @@ def split_body(parts: Layout, body: Graph, active: list[bool], lin: Any) -> Spli
     on = active_outputs(parts, active, lin.out_active)
     k, arrays, stacks = parts.results(forward.outputs[: len(on)])
     inits = [Value(r.aval, r.hint) for r in carried]
-    grown = Graph(
-        body.name, (*c_in, *k_in, *inits, *x_in), forward.nodes, (*k, *carried, *arrays, *stacks, *stacked)
-    )  # fmt: skip
+    grown = Graph(body.name, (*c_in, *k_in, *inits, *x_in), forward.nodes, (*k, *carried, *arrays, *stacks, *stacked))
     wide = Layout(parts.consts, parts.carry + len(carried), parts.arrays)
 
     inner = Builder()
@@ -208,9 +222,16 @@ def split_body(parts: Layout, body: Graph, active: list[bool], lin: Any) -> Spli
     narrow = Layout(len(as_const) + len(carried) + len(c_dot), len(k_dot), sum(parts.results(on)[1]))
     places = {v: i for i, v in enumerate(forward.inputs)}
     return Split(
-        parts, on, grown, wide, [r.aval for r in carried], inner.graph(f"{body.name}_linear", results), narrow,
-        [places[r] for r in as_const], [places[r] for r in as_xs],
-    )  # fmt: skip
+        parts,
+        on,
+        grown,
+        wide,
+        [r.aval for r in carried],
+        inner.graph(f"{body.name}_linear", results),
+        narrow,
+        [places[r] for r in as_const],
+        [places[r] for r in as_xs],
+    )
 
 
 def _fixed(graph: Graph, consts: Sequence[Value]) -> set[Value]:

@@ -24,9 +24,17 @@ def results(node: Node) -> Parts:
 
 
 def _shape(
-    *avals: Aval, step: Graph, consts: int, carry: int, lists: int, kept: tuple[int, ...], reverse: bool, room: Any,
-    count: bool, cond: Graph | None = None,
-) -> tuple[Aval, ...]:  # fmt: skip
+    *avals: Aval,
+    step: Graph,
+    consts: int,
+    carry: int,
+    lists: int,
+    kept: tuple[int, ...],
+    reverse: bool,
+    room: Any,
+    count: bool,
+    cond: Graph | None = None,
+) -> tuple[Aval, ...]:
     _, c, k, xs = Parts((int(cond is None), consts, carry)).of(avals)
     if step.in_avals != (*c, *k, *map(step_of, xs)) or (cond and cond.in_avals != (*c, *k)):
         raise ValueError(f"the steps take {', '.join(map(str, step.in_avals))}")

@@ -21,9 +21,15 @@ PRODUCTS = frozenset({"convolve", "convolve_nd", "cholesky", "eigh", "matmul", "
 
 # a value that policies know by name
 named: Primitive = primitive(
-    "named", lambda x, name: x, "{0}", alias=0, diff=(pull(lambda ct, x, name: ct), ), batch=elementwise, cheap=True,
+    "named",
+    lambda x, name: x,
+    "{0}",
+    alias=0,
+    diff=(pull(lambda ct, x, name: ct),),
+    batch=elementwise,
+    cheap=True,
     lower=lambda b, node, args: args,
-)  # fmt: skip
+)
 
 
 def make_region(b: Builder, body: Graph, operands: Sequence[Symbol], policy: Policy) -> list[Symbol]:
@@ -100,13 +106,15 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
     least = choices[-1].nbytes
     if math.isinf(least):
         raise OptionError(
-            "the memory of this region depends on its data, so that it can have no budget in bytes", where=where,
+            "the memory of this region depends on its data, so that it can have no budget in bytes",
+            where=where,
             remedy="leave the budget out: results that must not be computed again are then kept in any number",
-        )  # fmt: skip
+        )
     raise MemoryBudgetError(
-        f"what this region must not compute again takes more than {budget:,} bytes", where=where,
+        f"what this region must not compute again takes more than {budget:,} bytes",
+        where=where,
         remedy=f"allow at least {least:,} bytes",
-    )  # fmt: skip
+    )
 
 
 def _shape(*avals: Aval, body: Graph, policy: Policy) -> tuple[Aval, ...]:
@@ -174,6 +182,11 @@ region: Primitive = primitive(
 # where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it; with ``again``
 # the adjoint runs any number of times, so that what it reads of the forward part stays
 turn: Primitive = primitive(
-    "turn", lambda *, budget, again=False: (), multi=True, effect=True, final=True, run=lambda evaluate, node: (),
+    "turn",
+    lambda *, budget, again=False: (),
+    multi=True,
+    effect=True,
+    final=True,
+    run=lambda evaluate, node: (),
     emit=lambda emitter, node, ins, outs: None,
-)  # fmt: skip
+)

@@ -50,9 +50,15 @@ def counted(node: Node, items: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def _scan_shape(
-    *avals: Aval, body: Graph, consts: int, carry: int, arrays: int, length: int, reverse: bool,
+    *avals: Aval,
+    body: Graph,
+    consts: int,
+    carry: int,
+    arrays: int,
+    length: int,
+    reverse: bool,
     memory: tuple[Any, ...] | None = None,
-) -> tuple[Aval, ...]:  # fmt: skip
+) -> tuple[Aval, ...]:
     parts = Layout(consts, carry, arrays)
     if length < 0:
         count, *rest = avals
@@ -183,9 +189,11 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     x_cts = iter(spread(_merged(arrays, lists, is_list), gets))
     sums_out = iter(k[parts.carry :])
     return [
-        *([] if count is None else [None]), *(next(sums_out) if f else None for f in c_lin), *k[: parts.carry],
+        *([] if count is None else [None]),
+        *(next(sums_out) if f else None for f in c_lin),
+        *k[: parts.carry],
         *(next(x_cts) if f else None for f in x_lin),
-    ]  # fmt: skip
+    ]
 
 
 def _merged(arrays: Sequence[Symbol], lists: Sequence[Symbol], is_list: Sequence[bool]) -> list[Symbol]:
@@ -263,9 +271,15 @@ def _over_lanes(
 
 
 def _batch_counts(
-    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, body: Graph, reverse: bool,
+    b: Builder,
+    size: int,
+    args: list[Symbol],
+    flags: list[bool],
+    parts: Layout,
+    body: Graph,
+    reverse: bool,
     memory: tuple[Any, ...] | None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Lanes with numbers of steps of their own: it runs for the longest; the others keep their last carry."""
     counts, *rest = args
     longest = leader = b.zeros(Aval((), INT, "scalar"))
@@ -316,7 +330,14 @@ def _scan_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], 
 
 
 scan = primitive(
-    "scan", _scan_shape, multi=True, run=_scan_run, emit=_scan_emit, jvp=_scan_jvp, transpose=_scan_transpose,
-    batch=_scan_batch, dce=_scan_dce,
+    "scan",
+    _scan_shape,
+    multi=True,
+    run=_scan_run,
+    emit=_scan_emit,
+    jvp=_scan_jvp,
+    transpose=_scan_transpose,
+    batch=_scan_batch,
+    dce=_scan_dce,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
-)  # fmt: skip
+)

@@ -50,9 +50,13 @@ def stack_lanes(size: int, x: Symbol, flag: bool) -> Symbol:
     inner = Builder()
     step = stack_lanes(size, inner.input(x.aval.unstacked()), False)
     attrs = {
-        "arrays": 0, "body": inner.graph("lanes", [step]), "carry": 0, "consts": 0, "length": x.aval.steps[0],
+        "arrays": 0,
+        "body": inner.graph("lanes", [step]),
+        "carry": 0,
+        "consts": 0,
+        "length": x.aval.steps[0],
         "reverse": False,
-    }  # fmt: skip
+    }
     count = stack_length(x) if x.aval.steps[0] < 0 else []
     return x.builder.emit(REGISTRY["scan"], [s.value for s in (*count, x)], attrs)[0]
 
@@ -127,9 +131,13 @@ def zero_of(aval: Aval) -> Any:
 
 
 stack_length: Primitive = primitive(
-    "stack_length", _length_shape, "len({0})", multi=True, run=lambda evaluate, node, x: [len(x)],
+    "stack_length",
+    _length_shape,
+    "len({0})",
+    multi=True,
+    run=lambda evaluate, node, x: [len(x)],
     batch=lambda prim, size, args, flags: (prim(args[0]), [False]),
-)  # fmt: skip
+)
 # the numbers of the steps: 0, 1, ..., as many as the type or an operand says
 step_numbers: Primitive = primitive(
     "step_numbers",
@@ -153,6 +161,10 @@ absent: Primitive = primitive(
     run=lambda evaluate, node: [zero_of(node.out.aval)],
 )
 stack_add = primitive(
-    "stack_add", _same, _add_code, joint=True, batch=_add_batch,
+    "stack_add",
+    _same,
+    _add_code,
+    joint=True,
+    batch=_add_batch,
     diff=(pull(lambda ct, x, y: ct), pull(lambda ct, x, y: ct)),
-)  # fmt: skip
+)

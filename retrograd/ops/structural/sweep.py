@@ -32,10 +32,22 @@ def results(node: Node) -> Parts:
 
 
 def _shape(
-    *avals: Aval, step: Graph, tape: Graph, consts: int, carry: int, arrays: int, lists: int, kept: tuple[int, ...],
-    length: int, slots: int, reverse: bool, forth: Any, count: bool, disk: tuple[str, str] | None = None,
+    *avals: Aval,
+    step: Graph,
+    tape: Graph,
+    consts: int,
+    carry: int,
+    arrays: int,
+    lists: int,
+    kept: tuple[int, ...],
+    length: int,
+    slots: int,
+    reverse: bool,
+    forth: Any,
+    count: bool,
+    disk: tuple[str, str] | None = None,
     mixed: bool = False,
-) -> tuple[Aval, ...]:  # fmt: skip
+) -> tuple[Aval, ...]:
     c, k, xs = Parts((consts, carry)).of(avals)
     inner = (*c, *k, *map(step_of, xs))
     if step.in_avals != inner or tape.in_avals != inner:
@@ -44,9 +56,13 @@ def _shape(
     if step.out_avals != (*k_out, *ys, *saved) or k_out != k:
         raise ValueError(f"a step makes {', '.join(map(str, step.out_avals))}")
     return (
-        *k, *(Aval((length, *y.shape), y.dtype) for y in ys), *(s.stacked(length) for s in saved),
-        *(k[i].stacked(slots) for i in kept), *[OPAQUE] * ((disk is not None) + mixed), *residuals,
-    )  # fmt: skip
+        *k,
+        *(Aval((length, *y.shape), y.dtype) for y in ys),
+        *(s.stacked(length) for s in saved),
+        *(k[i].stacked(slots) for i in kept),
+        *[OPAQUE] * ((disk is not None) + mixed),
+        *residuals,
+    )
 
 
 def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
@@ -176,6 +192,11 @@ def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[st
 
 
 sweep = primitive(
-    "sweep", _shape, multi=True, final=True, run=_run, emit=_emit,
+    "sweep",
+    _shape,
+    multi=True,
+    final=True,
+    run=_run,
+    emit=_emit,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
-)  # fmt: skip
+)

@@ -27,10 +27,24 @@ def results(node: Node) -> Parts:
 
 
 def _shape(
-    *avals: Aval, advance: Graph, back: Graph, consts: int, kept: int, residuals: int, carry: int, arrays: int,
-    length: int, reverse: bool, again: bool, way: Any, count: bool, first: Graph | None = None,
-    forth: Any = None, disk: bool = False, retape: Graph | None = None,
-) -> tuple[Aval, ...]:  # fmt: skip
+    *avals: Aval,
+    advance: Graph,
+    back: Graph,
+    consts: int,
+    kept: int,
+    residuals: int,
+    carry: int,
+    arrays: int,
+    length: int,
+    reverse: bool,
+    again: bool,
+    way: Any,
+    count: bool,
+    first: Graph | None = None,
+    forth: Any = None,
+    disk: bool = False,
+    retape: Graph | None = None,
+) -> tuple[Aval, ...]:
     also = int(disk) + (retape is not None)
     _, c, states, _, last, k, xs = Parts((int(length < 0), consts, kept, also, residuals, carry)).of(avals)
     steps, now = [*map(step_of, xs)], [s.unstacked() for s in states]
@@ -147,9 +161,14 @@ def _forget(emitter: Any, node: Node, last: Sequence[str]) -> None:
 
 
 def _way(
-    writer: Writer, now: list[str], states: list[str], disks: list[str], tapes: list[str],
-    back: Callable[[Graph, Sequence[str], str], None], consts: Sequence[str],
-) -> None:  # fmt: skip
+    writer: Writer,
+    now: list[str],
+    states: list[str],
+    disks: list[str],
+    tapes: list[str],
+    back: Callable[[Graph, Sequence[str], str], None],
+    consts: Sequence[str],
+) -> None:
     """The loop over the actions of the way back."""
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
@@ -195,9 +214,13 @@ def _from_disk(writer: Writer, disk: str, action: str, i: str, now: Sequence[str
 
 
 def _by_tape(
-    writer: Writer, tapes: str, at: tuple[str, str], now: Sequence[str],
-    back: Callable[[Graph, Sequence[str], str], None], consts: Sequence[str],
-) -> None:  # fmt: skip
+    writer: Writer,
+    tapes: str,
+    at: tuple[str, str],
+    now: Sequence[str],
+    back: Callable[[Graph, Sequence[str], str], None],
+    consts: Sequence[str],
+) -> None:
     """The actions on residuals of single steps."""
     emitter, a, (action, i) = writer.emitter, writer.node.attrs, at
     with emitter.block(f'elif {action} == "tape":'):
@@ -216,6 +239,11 @@ def _by_tape(
 
 
 unsweep = primitive(
-    "unsweep", _shape, multi=True, final=True, run=_run, emit=_emit,
+    "unsweep",
+    _shape,
+    multi=True,
+    final=True,
+    run=_run,
+    emit=_emit,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
-)  # fmt: skip
+)

@@ -88,9 +88,13 @@ def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
 
 
 def make_while(
-    b: Builder, cond: Graph, body: Graph, parts: Layout, operands: Sequence[Symbol],
+    b: Builder,
+    cond: Graph,
+    body: Graph,
+    parts: Layout,
+    operands: Sequence[Symbol],
     memory: tuple[Any, ...] | None = None,
-) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:  # fmt: skip
+) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
     """Emit a while loop; its results as carry, nothing, and stacks."""
     attrs: dict[str, Any] = {"body": body, "carry": parts.carry, "cond": cond, "consts": parts.consts}
     if memory is not None:
@@ -182,9 +186,15 @@ def _spread_carry(
 
 
 def _batch_lanes(
-    b: Builder, size: int, args: list[Symbol], flags: list[bool], parts: Layout, cond: Graph, body: Graph,
+    b: Builder,
+    size: int,
+    args: list[Symbol],
+    flags: list[bool],
+    parts: Layout,
+    cond: Graph,
+    body: Graph,
     memory: tuple[Any, ...] | None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Lanes that end one by one: the loop goes on while one of them does; the others keep their carry.
 
     Which lanes go on is one more carry, so that the condition is computed once a step.
@@ -238,6 +248,13 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
 
 
 while_loop: Primitive = primitive(
-    "while_loop", _shape, multi=True, run=_run, emit=_emit, jvp=_jvp, transpose=transposed_by_splitting, batch=_batch,
+    "while_loop",
+    _shape,
+    multi=True,
+    run=_run,
+    emit=_emit,
+    jvp=_jvp,
+    transpose=transposed_by_splitting,
+    batch=_batch,
     dce=_dce,
-)  # fmt: skip
+)

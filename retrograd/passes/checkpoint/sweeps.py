@@ -230,10 +230,16 @@ class _Rewriter:
         """Emit a sweep of a number of steps that is found at run time; its results without the states that it keeps."""
         parts, room = loop.parts, place_open(loop.node.attrs["memory"])[0]
         attrs = {
-            "carry": parts.carry, "consts": parts.consts, "count": self.count, "kept": tuple(loop.kept),
-            "lists": len(step.outputs) - parts.carry, "reverse": loop.node.attrs.get("reverse", False), "room": room,
-            "step": self.treat(step), **({} if cond is None else {"cond": cond}),
-        }  # fmt: skip
+            "carry": parts.carry,
+            "consts": parts.consts,
+            "count": self.count,
+            "kept": tuple(loop.kept),
+            "lists": len(step.outputs) - parts.carry,
+            "reverse": loop.node.attrs.get("reverse", False),
+            "room": room,
+            "step": self.treat(step),
+            **({} if cond is None else {"cond": cond}),
+        }
         hints = [*(v.hint for v in step.outputs), *_names(loop)]
         found = self.b.emit(open_sweep, [x.value for x in given], attrs, hints)
         self.kept[reader] = None, found[len(step.outputs) :]
@@ -251,10 +257,19 @@ class _Rewriter:
             tape, first = across(tape, outs, first, at, self.treat)
         plan = _placed(loop)
         attrs = {
-            "arrays": arrays, "carry": parts.carry, "consts": parts.consts, "count": self.count, "forth": plan.forth,
-            "kept": tuple(loop.kept), "length": node.attrs["length"], "lists": outs - parts.carry - arrays,
-            "reverse": node.attrs["reverse"], "slots": plan.slots, "step": self.treat(step), "tape": tape,
-        }  # fmt: skip
+            "arrays": arrays,
+            "carry": parts.carry,
+            "consts": parts.consts,
+            "count": self.count,
+            "forth": plan.forth,
+            "kept": tuple(loop.kept),
+            "length": node.attrs["length"],
+            "lists": outs - parts.carry - arrays,
+            "reverse": node.attrs["reverse"],
+            "slots": plan.slots,
+            "step": self.treat(step),
+            "tape": tape,
+        }
         if plan.disk is not None:
             directory, resume = plan.disk
             text = to_text(step) + str(node.attrs["memory"]) if resume and attrs["lists"] == 0 else ""
@@ -287,14 +302,21 @@ class _Rewriter:
             plan = _placed(loop) if n > 0 else None
             also = 0 if plan is None else (plan.disk is not None) + plan.mixed
             attrs = {
-                "advance": self.treat(again.advance()), "again": False, "arrays": again.parts.arrays,
-                "back": self.treat(again.back()), "carry": again.parts.carry, "consts": len(consts),
-                "count": self.count, "kept": len(loop.kept), "length": n,
-                "residuals": len(left) - len(loop.kept) - also, "reverse": reverse,
+                "advance": self.treat(again.advance()),
+                "again": False,
+                "arrays": again.parts.arrays,
+                "back": self.treat(again.back()),
+                "carry": again.parts.carry,
+                "consts": len(consts),
+                "count": self.count,
+                "kept": len(loop.kept),
+                "length": n,
+                "residuals": len(left) - len(loop.kept) - also,
+                "reverse": reverse,
                 "way": place_open(loop.node.attrs["memory"])[1] if plan is None else plan.way,
                 **({} if plan is None else {"first": first, "forth": plan.forth, "disk": plan.disk is not None}),
                 **({"retape": again.retape()} if plan is not None and plan.mixed else {}),
-            }  # fmt: skip
+            }
             given = [*count, *consts, *left, *carry, *xs]
             results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.outputs])
         self.env.update(zip(reader.outputs, results, strict=True))

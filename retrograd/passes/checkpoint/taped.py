@@ -163,9 +163,13 @@ class Again:
         return [found[k] for k in self.loop.kept], found[len(carry) :]
 
     def _read(
-        self, b: Builder, consts: dict[Value, Symbol], residuals: Sequence[Symbol], carry: Sequence[Symbol],
+        self,
+        b: Builder,
+        consts: dict[Value, Symbol],
+        residuals: Sequence[Symbol],
+        carry: Sequence[Symbol],
         xs: dict[Value, Symbol],
-    ) -> Graph:  # fmt: skip
+    ) -> Graph:
         """The step of the reader."""
         known = {**xs, **dict(zip(self.loop.residuals, residuals, strict=True))}
         given = [*(consts[v] for v in self.r_consts), *carry, *(known[v] for v in self.r_xs)]

@@ -13,9 +13,15 @@ from .table import as_array, implements
 
 @implements(np.unique)
 def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
-    *, equal_nan: bool = True, sorted: bool = True,
-) -> Any:  # fmt: skip
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
     """``np.unique`` of all elements; the gradient goes to the first of equal ones."""
     if axis is not None:
         raise unsupported("np.unique along an axis", "leave axis= out, or compare the rows")

@@ -17,9 +17,7 @@ def _floating(x: Any) -> Any:
 
 
 @implements(np.polyfit)
-def polyfit(
-    x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
-) -> Any:  # fmt: skip
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     np.polyfit(*(shadow_of(v) for v in (x, y, deg, rcond, full, w, cov)))  # NumPy's own error
     x, y, *weights = (_floating(v) for v in lifted(x, y, *([] if w is None else [w])))
     order = int(deg) + 1

@@ -19,10 +19,26 @@ from .table import FUNCTIONS
 # Functions that mean a list of arrays, or look into it by themselves.
 LISTS = frozenset(
     [
-        "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
-        "concat", "concatenate", "dstack", "hstack", "ix_", "lexsort", "meshgrid", "multi_dot", "stack", "vstack",
+        "array_split",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "block",
+        "broadcast_arrays",
+        "choose",
+        "column_stack",
+        "concat",
+        "concatenate",
+        "dstack",
+        "hstack",
+        "ix_",
+        "lexsort",
+        "meshgrid",
+        "multi_dot",
+        "stack",
+        "vstack",
     ]
-)  # fmt: skip
+)
 
 
 class OfLists:

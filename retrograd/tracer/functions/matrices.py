@@ -71,9 +71,7 @@ def solve(a: Any, b: Any) -> Any:
     if vector:
         b = reshape(b, (*b.shape, 1))
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (
-        x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b)
-    )  # fmt: skip
+    a, b = (x if x.shape[:-2] == lead else broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     out = apply(solutions.solve, [a, b])
     return reshape(out, out.shape[:-1]) if vector else out
 

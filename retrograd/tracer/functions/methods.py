@@ -54,9 +54,15 @@ REDUCEAT = {np.add: runs.run_sum, np.maximum: runs.run_max, np.minimum: runs.run
 
 
 def _reduce(
-    ufunc: Any, array: Any, axis: Axis = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
-    initial: Any = ABSENT, where: Any = True,
-) -> Any:  # fmt: skip
+    ufunc: Any,
+    array: Any,
+    axis: Axis = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
     a = array_of(array, initial, where)
     masked_or_begun = initial is not ABSENT or where is not True
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
@@ -90,9 +96,7 @@ def _stepped(prim: Any, first: Any, rest: Any, collect: bool, mask: Any = None) 
     return apply_all(REGISTRY["scan"], [first, rest, *([] if mask is None else [mask])], **attrs)
 
 
-def _reduced_step_by_step(
-    ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:  # fmt: skip
+def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
     options = {} if initial is ABSENT else {"initial": shadow_of(initial)}
     like = ufunc.reduce(a.shadow, axis, dtype, None, keepdims, where=shadow_of(where), **options)
     prim, axes = _primitive(ufunc, "reduce", like.dtype), axes_over(a, axis)
@@ -128,9 +132,7 @@ def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: A
     return into(_only(out), np.copy(moveaxis(x, 0, k)))
 
 
-def _reduceat(
-    ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
-) -> Any:  # fmt: skip
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     if isinstance(indices, Tracer) and not indices.const:
         raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
     starts = np.asarray(shadow_of(indices))

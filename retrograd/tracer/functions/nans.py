@@ -23,17 +23,27 @@ def _filled(a: Any, value: float, *others: Any) -> tuple[Any, Any]:
 
 @implements(np.nansum)
 def nansum(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = ABSENT,
+    initial: Any = ABSENT,
     where: Any = ABSENT,
-) -> Any:  # fmt: skip
+) -> Any:
     return np.sum(_filled(a, 0, initial, where)[0], axis, dtype, out, truth(keepdims), initial, where)
 
 
 @implements(np.nanprod)
 def nanprod(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = ABSENT,
+    initial: Any = ABSENT,
     where: Any = ABSENT,
-) -> Any:  # fmt: skip
+) -> Any:
     return np.prod(_filled(a, 1, initial, where)[0], axis, dtype, out, truth(keepdims), initial, where)
 
 
@@ -85,9 +95,17 @@ def nanmean(
 
 @implements(np.nanvar)
 def nanvar(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = ABSENT, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = ABSENT,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
     np.nanvar(np.zeros(1, shadow_dtype(a)), dtype=dtype)  # NumPy's own error
     filled, nan = _filled(a, 0, where, mean)
     ddof = freedom(ddof, correction)
@@ -107,8 +125,16 @@ def nanvar(
 
 @implements(np.nanstd)
 def nanstd(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = ABSENT, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = ABSENT,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
     spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     return into(out, apply(reduce.root, [spread]))

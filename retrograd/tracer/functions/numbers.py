@@ -35,9 +35,15 @@ def fix(x: Any, out: Any = None) -> Any:
 
 @implements(np.clip)
 def clip(
-    a: Any, a_min: Any = ABSENT, a_max: Any = ABSENT, out: Any = None, *, min: Any = ABSENT, max: Any = ABSENT,
+    a: Any,
+    a_min: Any = ABSENT,
+    a_max: Any = ABSENT,
+    out: Any = None,
+    *,
+    min: Any = ABSENT,
+    max: Any = ABSENT,
     **kwargs: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     if kwargs:
         raise unsupported(f"np.clip with {', '.join(kwargs)}", "cast with astype before or after")
     given = [x if y is ABSENT else y for x, y in ((a_min, min), (a_max, max))]
@@ -78,9 +84,8 @@ def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         numbers = {k: None if v is None else dtype.type(v).item() for k, v in attrs.items()}
         return _applied(rounding.nan_to_num, x, np.nan_to_num(shadow_of(x), **attrs), **numbers)
     posinf, neginf = (
-        limit if v is None else v
-        for v, limit in ((posinf, np.finfo(dtype).max), (neginf, np.finfo(dtype).min))
-    )  # fmt: skip
+        limit if v is None else v for v, limit in ((posinf, np.finfo(dtype).max), (neginf, np.finfo(dtype).min))
+    )
     kept = np.where(x == -np.inf, astype(neginf, dtype), x)
     return np.where(np.isnan(x), astype(nan, dtype), np.where(x == np.inf, astype(posinf, dtype), kept))
 

@@ -19,9 +19,32 @@ from ..trace import unsupported
 
 Function = Callable[..., Any]
 SAME = (
-    "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log1p", "log2", "log10", "sqrt", "cbrt", "exp2",
-    "fabs", "degrees", "radians", "copysign", "fmod", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc",
-)  # fmt: skip
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "exp",
+    "expm1",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "cbrt",
+    "exp2",
+    "fabs",
+    "degrees",
+    "radians",
+    "copysign",
+    "fmod",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "floor",
+    "ceil",
+    "trunc",
+)
 ANY_NUMBER: dict[str, Function] = {  # by NumPy's functions of the same meaning
     **{name: getattr(np, name) for name in SAME},
     "asin": np.arcsin,

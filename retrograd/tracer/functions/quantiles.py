@@ -37,17 +37,13 @@ class Lines:
 
 
 @implements(np.median)
-def median(
-    a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:  # fmt: skip
+def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     lines = Lines(array_of(a), axis)
     return lines.shaped(apply(ops.median, [lines.array], axis=lines.axis), (), keepdims, out)
 
 
 @implements(np.nanmedian)
-def nanmedian(
-    a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT
-) -> Any:  # fmt: skip
+def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT) -> Any:
     lines = Lines(array_of(a), axis)
     return lines.shaped(apply(ops.nanmedian, [lines.array], axis=lines.axis), (), keepdims, out)
 
@@ -92,31 +88,63 @@ def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) ->
 
 @implements(np.quantile)
 def quantile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
     return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=False)
 
 
 @implements(np.percentile)
 def percentile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
     return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=False)
 
 
 @implements(np.nanquantile)
 def nanquantile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = ABSENT, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = ABSENT,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
     return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=True)
 
 
 @implements(np.nanpercentile)
 def nanpercentile(
-    a: Any, q: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: Any = ABSENT, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = ABSENT,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
     return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=True)

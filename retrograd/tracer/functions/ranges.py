@@ -33,9 +33,16 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
 
 @implements(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None, axis: Any = 0,
-    *, device: Any = None,
-) -> Any:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: Any = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """``np.linspace``, by the arithmetic of NumPy's own."""
     start, stop = as_operand(start), as_operand(stop)
     options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype, "axis": axis}

@@ -94,17 +94,27 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
 
 @implements(np.sum)
 def sum_(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
     where: Any = ABSENT,
-) -> Any:  # fmt: skip
+) -> Any:
     return _accumulating(reduce.sum_, np.add, 0, (a, axis, dtype, out, keepdims, initial, where))
 
 
 @implements(np.prod)
 def prod(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT,
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
     where: Any = ABSENT,
-) -> Any:  # fmt: skip
+) -> Any:
     return _accumulating(prod_, np.multiply, 1, (a, axis, dtype, out, keepdims, initial, where))
 
 
@@ -193,9 +203,17 @@ def magnitude(c: Any) -> Any:
 
 @implements(np.var)
 def var(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
     a = array_of(a, where, mean)
     if dtype is None and a.dtype.kind in "iub":
         dtype = np.dtype(float)
@@ -220,9 +238,17 @@ def freedom(ddof: Any, correction: Any) -> Any:
 
 @implements(np.std)
 def std(
-    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = ABSENT, mean: Any = ABSENT, correction: Any = ABSENT,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     if spread.dtype.kind != "f":
         np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error

@@ -23,9 +23,16 @@ def _rows(m: Any, rowvar: bool) -> Any:
 
 @implements(np.cov)
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
-    aweights: Any = None, *, dtype: Any = None,
-) -> Any:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
     given = [None if v is None else as_operand(v) for v in (m, y, fweights, aweights)]
     shadows = [shadow_of(v) for v in given]
     like = np.cov(shadows[0], shadows[1], rowvar, bias, ddof, shadows[2], shadows[3], dtype=dtype)  # NumPy's own error

@@ -76,9 +76,10 @@ def into(out: Any, result: Any) -> Any:
         return result
     if not isinstance(out, Tracer):
         raise CapturedWriteError(
-            "a traced value is written into an array made outside the traced function", where=user_site()[0],
+            "a traced value is written into an array made outside the traced function",
+            where=user_site()[0],
             remedy="make the array inside the traced function, or drop out=",
-        )  # fmt: skip
+        )
     if out.shape != np.shape(shadow_of(result)):
         raise ValueError(f"out has the shape {out.shape}, but the result has the shape {np.shape(shadow_of(result))}")
     return assign(out, result)

@@ -25,9 +25,10 @@ def _target(x: Any) -> Tracer:
     """An array that is written into; CapturedWriteError for one made outside the trace."""
     if not isinstance(x, Tracer):
         raise CapturedWriteError(
-            "a traced value is written into an array made outside the traced function", where=user_site()[0],
+            "a traced value is written into an array made outside the traced function",
+            where=user_site()[0],
             remedy="make the array inside the traced function",
-        )  # fmt: skip
+        )
     return x
 
 
