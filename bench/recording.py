@@ -16,9 +16,9 @@ import retrograd as rg
 from bench import table
 from bench.environment import describe
 from bench.workload import Function
-from retrograd.passes.reroll import reroll
+from retrograd.compiler.garbage import paused, unhurried
+from retrograd.passes.reroll.reroll import reroll
 from retrograd.passes.simplify import simplify
-from retrograd.runtime.collector import paused, unhurried
 from retrograd.tracer.record import Recorded
 from retrograd.tracer.record import record as record_graph
 

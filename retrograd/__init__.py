@@ -1,11 +1,13 @@
 """retrograd: a graph compiler for derivatives of plain NumPy programs."""
 
-from . import errors, ir, nn, ops, optim, passes, scipy
+from . import errors, ir, ops, passes, scipy
+from . import numpy as _numpy  # noqa: F401 - it teaches traced arrays the functions of NumPy
+from . import reports as _reports  # noqa: F401 - it tells of compiled functions
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
+from .api.at_a_point import jvp, linear_transpose, linearize, vjp
 from .api.batching import vmap
 from .api.branches import cond, switch
 from .api.check import check_grads
-from .api.config import config
 from .api.control import associative_scan, fori_loop, map, scan, while_loop
 from .api.custom import custom_jvp, custom_vjp
 from .api.exceptions import callcc, require, throw_if, try_catch
@@ -18,17 +20,19 @@ from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit, trace
 from .api.lens import lens
 from .api.lens_laws import check_lens
-from .api.memory.options import Everything, Log, Periodic, Snapshots, Tiered
-from .api.points import jvp, linear_transpose, linearize, vjp
+from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
 from .api.primitive import primitive
 from .api.regions import checkpoint, name, policies
-from .api.stops import no_grad, stop_gradient
+from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
+from .codegen.numpy import target as _target  # noqa: F401 - it declares the target
+from .compiler.settings import config
+from .eager import nn, optim
+from .eager.functions import Function
+from .eager.parameters import ParameterStore
+from .eager.records import Record
+from .eager.tensors import Tensor
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
-from .fronts.functions import Function
-from .fronts.parameters import ParameterStore
-from .fronts.records import Record
-from .fronts.tensors import Tensor
 from .ir.primitive import pull, push
 from .tracer.tree import register_container
 

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .api.explanations import explain, overview
 from .api.gradients import grad
 from .api.jit import jit
+from .codegen.numpy.absorb import absorb
 from .errors import OptionError, RetrogradError
 from .ir.graph import Graph
 from .ir.parser import parse, parse_type
 from .ir.types import Aval
 from .ir.verify import verify
-from .passes.absorb import absorb
 from .passes.jvp import jvp
 from .passes.linearize import linearize
 from .passes.lower import lower
@@ -28,6 +27,7 @@ from .passes.own_outputs import own_outputs
 from .passes.prune import prune
 from .passes.simplify import simplify
 from .passes.transpose import transpose
+from .reports.explain import explain, overview
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
     "absorb": absorb,

@@ -1,1 +1,1 @@
-"""The face of the compiler: transforms, control, inspection."""
+"""The doors: transforms, control flow, function values, lenses, memory options. What users call stands here."""

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compiled import Compiled
+from ..compiler.graph_function import as_member
+from ..compiler.signature import Argnums, is_traced, take_apart, wanted
 from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import Spec, flatten, flatten_like, nondiff_leaves, unflatten
-from ..tracer.where import user_site
-from .compiled import Compiled
+from ..where import user_site
+from .at_a_point import jvp, vjp
 from .gradients import grad
-from .graph_function import as_member
 from .jacobians import jacfwd, jacrev
-from .points import jvp, vjp
-from .signature import Argnums, is_traced, take_apart, wanted
 from .sparse import SparseJacobian
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compilation import Derived
+from ..compiler.compiled import Compiled, form_of, results_of
+from ..compiler.signature import Call
 from ..errors import ShapeError, UnsupportedError
 from ..ir.builder import Builder
 from ..ops.batching import lanes
@@ -18,10 +21,7 @@ from ..passes.batch import batch_into
 from ..tracer.array import shadow_of
 from ..tracer.record import Recorded
 from ..tracer.tree import children, prefix_leaves
-from ..tracer.where import user_site
-from .compiled import Compiled, form_of, results_of
-from .derived import Derived
-from .signature import Call
+from ..where import user_site
 
 
 class Batched(Compiled):

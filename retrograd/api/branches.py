@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, UnsupportedError
-from ..ops.elementwise import BOOL, ge, ne
-from ..ops.structural.cond import cond as primitive
-from ..tracer.array import Tracer, shadow_of, symbol_in
-from ..tracer.record import enclosing
-from ..tracer.tree import flatten, map_leaves
-from ..tracer.where import user_site
-from .bodies import (
+from ..compiler.record_body import (
     check_functions,
     check_single,
     closed,
@@ -28,7 +21,14 @@ from .bodies import (
     strong,
     typed,
 )
-from .signature import is_traced
+from ..compiler.signature import is_traced
+from ..errors import OptionError, UnsupportedError
+from ..ops.elementwise import BOOL, ge, ne
+from ..ops.structural.cond import cond as primitive
+from ..tracer.array import Tracer, shadow_of, symbol_in
+from ..tracer.record import enclosing
+from ..tracer.tree import flatten, map_leaves
+from ..where import user_site
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:

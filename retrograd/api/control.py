@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CarryError, OptionError, ShapeError
-from ..ir.graph import Graph
-from ..ir.types import Aval, aval_of
-from ..ops.structural.scan import scan as scan_primitive
-from ..ops.structural.stack import step_numbers
-from ..ops.structural.while_loop import while_loop as while_primitive
-from ..tracer.array import Tracer, shadow_of
-from ..tracer.record import enclosing
-from ..tracer.tree import children, flatten, unflatten
-from ..tracer.where import user_site
-from .bodies import (
+from ..compiler.compiled import Compiled
+from ..compiler.record_body import (
     as_arrays,
     captures_first,
     check_carry,
@@ -32,8 +23,17 @@ from .bodies import (
     start_of,
     typed,
 )
-from .compiled import Compiled
-from .memory.options import MemoryPlan, plan_of
+from ..errors import CarryError, OptionError, ShapeError
+from ..ir.graph import Graph
+from ..ir.types import Aval, aval_of
+from ..ops.structural.scan import scan as scan_primitive
+from ..ops.structural.stack import step_numbers
+from ..ops.structural.while_loop import while_loop as while_primitive
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.record import enclosing
+from ..tracer.tree import children, flatten, unflatten
+from ..where import user_site
+from .memory import MemoryPlan, plan_of
 
 
 def scan(

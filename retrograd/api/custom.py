@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compiled import Compiled, results_of
+from ..compiler.example_values import examples
+from ..compiler.signature import Call, take_apart
 from ..errors import CapturedTracerError, OptionError, TreeError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate
@@ -21,10 +24,7 @@ from ..tracer.array import shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace
 from ..tracer.tree import Spec, flatten, flatten_like, unflatten
-from ..tracer.where import user_site
-from .compiled import Compiled, results_of
-from .examples import examples
-from .signature import Call, take_apart
+from ..where import user_site
 
 
 class Custom:

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compiled import Compiled
+from ..compiler.example_values import examples
+from ..compiler.record_body import Escape, check_functions, check_single, results
+from ..compiler.signature import is_traced
 from ..errors import LeakedTracerError, Thrown, UnsupportedError
 from ..ir.evaluate import evaluate
 from ..ops.elementwise import BOOL, ne
 from ..ops.structural.throw import form_of, tree_of
 from ..ops.structural.throw import throw_if as primitive
-from ..passes.catch import catch
+from ..passes.control.catch_throws import catch
 from ..passes.inline import inline_into
 from ..tracer.array import symbol_in
 from ..tracer.record import enclosing, insert, record
 from ..tracer.trace import Trace
 from ..tracer.tree import flatten
-from ..tracer.where import user_site
-from .bodies import Escape, check_functions, check_single, results
+from ..where import user_site
 from .branches import choose
-from .compiled import Compiled
-from .examples import examples
-from .signature import is_traced
 
 _number = itertools.count(1)
 

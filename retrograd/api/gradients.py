@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..compiler.compilation import Derived
+from ..compiler.compiled import Compiled, assembler, form_of
+from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
 from ..ir.graph import Graph
+from ..passes.control.expose_calls import at_rest
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
-from ..passes.expose import at_rest
 from ..passes.linearize import linearize
 from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children
-from ..tracer.where import user_site, warn
-from .compiled import Compiled, assembler, form_of
-from .derived import Derived
+from ..where import user_site, warn
 from .functions.observed import FunctionCall, Observation, Observed, checked_form, observe, take_functions
-from .memory.options import bytes_of
-from .signature import Argnums, Call, Wanted, wanted
+from .memory import bytes_of
 
 
 class Gradient(Compiled):

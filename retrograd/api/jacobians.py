@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.compiled import Composed
+from ..compiler.signature import Argnums
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
+from .at_a_point import jvp, vjp
 from .batching import over_basis
-from .compiled import Composed
 from .gradients import grad
-from .points import jvp, vjp
 from .restricted import restricted
-from .signature import Argnums
 from .sparse import SparseJacobian
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..compiler.compiled import Compiled
 from ..ir.graph import Graph
-from .compiled import Compiled
 
 
 def jit(function: Callable[..., Any] | None = None, *, nan_safe: bool = False) -> Any:

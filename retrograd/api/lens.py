@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..compiler.compiled import Compiled
+from ..compiler.signature import is_traced
 from ..errors import OptionError, RecordMismatchError, TreeError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, map_leaves, unflatten
-from ..tracer.where import user_site
-from .compiled import Compiled
+from ..where import user_site
+from .at_a_point import vjp
 from .lens_node import lens_node
-from .points import vjp
-from .signature import is_traced
 
 
 def _has_cotangent(tree: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import GradientCheckError, LensLawError
 from ..tracer.tree import flatten, map_leaves, unflatten
-from ..tracer.where import user_site
+from ..where import user_site
 from .check import TOLERANCE, check_grads, random_like
 from .lens import Lens, lens
 

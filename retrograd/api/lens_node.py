@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.graph_function import GraphFunction
+from ..compiler.signature import is_traced
 from ..errors import ControlFlowError, ShapeError, TracerConversionError, TreeError, UnsupportedError
 from ..ir.builder import Symbol
 from ..ir.types import Aval, aval_of
@@ -17,10 +19,8 @@ from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.record import enclosing, record
 from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves, prefix_leaves, register_container, unflatten
-from ..tracer.where import user_site
+from ..where import user_site
 from .custom import CustomVjp
-from .graph_function import GraphFunction
-from .signature import is_traced
 
 UNTRACED = (UnsupportedError, TracerConversionError, ControlFlowError)
 Args = tuple[Any, ...]

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..codegen.names import harmless
+from ..compiler.compiled import Compiled
 from ..errors import OptionError
 from ..ir.primitive import REGISTRY, Pull, Push
 from ..ir.primitive import primitive as declare
 from ..ops.batching import elementwise
 from ..ops.elementwise import function
 from ..tracer.array import apply
-from ..tracer.where import user_site
-from .compiled import Compiled
+from ..where import user_site
 
 
 def primitive(

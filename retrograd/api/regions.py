@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..compiler.compiled import Compiled
 from ..errors import OptionError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ops.structural.region import Policy, make_region, named
+from ..passes.control.merge_paths import asked_first
 from ..passes.inline import inline_into
-from ..passes.paths import asked_first
 from ..tracer.array import Tracer, apply
 from ..tracer.record import Place
 from ..tracer.tree import map_leaves
-from ..tracer.where import user_site
-from .compiled import Compiled
-from .memory.options import bytes_of
+from ..where import user_site
+from .memory import bytes_of
 
 
 class Policies:

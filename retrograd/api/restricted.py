@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .signature import Argnums, take_apart, wanted
+from ..compiler.signature import Argnums, take_apart, wanted
 
 
 def restricted(

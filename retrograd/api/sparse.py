@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compiler.compiled import Compiled
+from ..compiler.signature import Argnums, wanted
 from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
 from ..passes.find_sparsity import find_sparsity
 from ..tracer.record import enclosing
-from ..tracer.where import user_site
+from ..where import user_site
+from .at_a_point import jvp, vjp
 from .batching import vmap
-from .compiled import Compiled
-from .points import jvp, vjp
 from .restricted import restricted
-from .signature import Argnums, wanted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -64,7 +64,7 @@ class SparseJacobian(Compiled):
                 where=user_site()[0],
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
             )
-        path = self._path(args, kwargs)
+        path = self.path(args, kwargs)
         call = self.take(args, kwargs)
         active = wanted(call, self.function, self.argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:

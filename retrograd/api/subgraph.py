@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..compiler.compiled import INLINE, Compiled
 from ..errors import OptionError
-from ..tracer.where import user_site
-from .compiled import INLINE, Compiled
+from ..where import user_site
 
 
 class Subgraph(Compiled):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError
+from ..where import Where
 from .graph import Graph, Node, Value
 from .primitive import REGISTRY, Operand, Primitive
-from .types import Aval, Where
+from .types import Aval
 
 
 class Symbol(Operand):

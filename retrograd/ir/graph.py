@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .types import Aval, Where
+from ..where import Where
+from .types import Aval
 
 if TYPE_CHECKING:
     import networkx as nx

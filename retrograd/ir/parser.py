@@ -9,9 +9,10 @@ from types import EllipsisType
 from typing import Any
 
 from ..errors import ParseError
+from ..where import Where
 from .graph import Graph, Node, Value
 from .primitive import REGISTRY, Arg
-from .types import DTYPES, GENERATOR, PYTHON_DTYPES, Aval, Where
+from .types import DTYPES, GENERATOR, PYTHON_DTYPES, Aval
 
 HEADER = re.compile(r"graph (?P<name>\S+?)\((?P<inputs>.*)\) \{$")
 NODE = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy import generic, ndarray  # a name of the module is looked up by substitution in a trace
@@ -39,26 +39,6 @@ PYTHON_DTYPES: dict[str, np.dtype[Any]] = {
     "float": np.dtype(np.float64),
     "complex": np.dtype(np.complex128),
 }
-
-
-class Where(NamedTuple):
-    """A line of the user's program."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-    @property
-    def short(self) -> str:
-        """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
-        return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
-
-
-@lru_cache(maxsize=256)
-def _harmless(name: str) -> str:
-    return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from . import (
     annihilation,
     bessel,
     bits,
-    choice,
     complex,
     convolution,
     convolution_nd,
@@ -24,13 +23,14 @@ from . import (
     quantile,
     reduce,
     rounding,
-    runs,
     shape,
     sort,
     sparse,
     special,
     structural,
 )
+from . import choose as choice
+from . import reduceat as runs
 
 __all__ = [
     "annihilation",

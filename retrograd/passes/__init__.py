@@ -1,5 +1,6 @@
 """The passes, one verb per file; importing this package registers those that structural rules need."""
 
-from . import batch, inline, jvp, linearize, prune, residuals, retain, transpose
+from . import batch, inline, jvp, linearize, prune, transpose
+from .remat import min_cut, regions
 
-__all__ = ["batch", "inline", "jvp", "linearize", "prune", "residuals", "retain", "transpose"]
+__all__ = ["batch", "inline", "jvp", "linearize", "min_cut", "prune", "regions", "transpose"]

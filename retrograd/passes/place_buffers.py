@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.layouts import Layouts
 from ..ir.plan import Plan
-from .disjoint import disjoint
-from .early_views import early_views
+from ..ops.index import getitem
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
 FREED = 1024  # bytes from which dead storage is freed: the next array of its size is then made in a warm cache
 STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "real"})  # views that skip elements
 READ_ONLY = frozenset({"broadcast", "diagonal"})  # views that NumPy does not write through
+
+Index = tuple[Any, ...]
 
 
 def place_buffers(graph: Graph) -> Plan:
@@ -210,3 +212,46 @@ class _Placer:
 
 def _bytes(value: Value) -> int:
     return value.aval.nbytes if value.aval.steps is None else 0
+
+
+def early_views(graph: Graph) -> Graph:
+    """Move each basic index with a fixed place in front of the first write into its operand.
+
+    A view is free, and what it shows often lies beside the write, which can then happen in place.
+    """
+    written: dict[Value, int] = {}
+    for i, node in enumerate(graph.nodes):
+        if node.prim.writes is not None:
+            written.setdefault(node.inputs[node.prim.writes], i)
+    moved: dict[int, list[Node]] = {}
+    for i, node in enumerate(graph.nodes):
+        if node.prim is getitem and len(node.inputs) == 1 and written.get(node.inputs[0], i) < i:
+            moved.setdefault(written[node.inputs[0]], []).append(node)
+    if not moved:
+        return graph
+    late = {node for nodes in moved.values() for node in nodes}
+    nodes = [n for i, node in enumerate(graph.nodes) if node not in late for n in (*moved.get(i, ()), node)]
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+
+def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
+    """True if on some axis the ranges of the indices lie apart; False also where it is not known.
+
+    >>> disjoint((0,), (slice(1, None),), (3, 2)), disjoint((slice(None), 0), (slice(1, 2),), (3, 2))
+    (True, False)
+    """
+    if not (_plain(a) and _plain(b)):
+        return False
+    for i, j, n in zip(a, b, shape, strict=False):
+        p, q = _range(i, n), _range(j, n)
+        if not p or not q or max(p) < min(q) or max(q) < min(p):
+            return True
+    return False
+
+
+def _plain(index: Index) -> bool:
+    return all(isinstance(i, (int, slice)) and not isinstance(i, bool) for i in index)
+
+
+def _range(index: Any, n: int) -> range:
+    return range(index % n, index % n + 1) if isinstance(index, int) else range(*index.indices(n))

@@ -13,8 +13,8 @@ import numpy as np
 from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
 from ..tracer.creation import fresh
-from ..tracer.functions.table import as_array
 from ..tracer.interception import substitutes
+from ..tracer.table import as_array
 from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand, astype

@@ -15,7 +15,7 @@ import numpy as np
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
 from ..tracer.array import apply, apply_all
-from ..tracer.functions.table import lifted
+from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals

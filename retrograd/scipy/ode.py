@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.bodies import operand, put, recorded_body, strong, typed
+from ..compiler.record_body import operand, put, recorded_body, strong, typed
 from ..errors import ShapeError
 from ..ir.builder import Symbol
 from ..ir.types import Aval
@@ -22,11 +22,11 @@ from ..ops.ode import METHODS, ode
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.creation import active_trace
 from ..tracer.creation import array as traced_array
-from ..tracer.functions.table import lifted
+from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.tree import flatten
 from ..tracer.ufuncs import astype
-from ..tracer.where import user_site
+from ..where import user_site
 from .dispatch import Lazy, array, stands_for
 
 INTEGRATE, OPTIMIZE = Lazy("scipy.integrate"), Lazy("scipy.optimize")

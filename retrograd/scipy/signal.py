@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
-from ..tracer.functions.table import lifted
+from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .dispatch import inexact, rest_of, stands_for

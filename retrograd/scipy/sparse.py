@@ -18,7 +18,7 @@ from ..ir.primitive import Primitive
 from ..ops.sparse import sparse_product, sparse_solve
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
-from ..tracer.functions.table import lifted
+from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import astype
 from .dispatch import Lazy, answered, inexact, rest_of, stands_for

@@ -16,7 +16,7 @@ import numpy as np
 from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
 from ..tracer.array import apply, shadow_of, tracers_in
-from ..tracer.functions.table import axes_of, lifted
+from ..tracer.table import axes_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, astype, record
 from .dispatch import Lazy, double, guarded, inexact, known, rest_of, stands_for, stopped, where

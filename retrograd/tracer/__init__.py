@@ -1,5 +1,1 @@
-"""The tracer: plain NumPy programs to graphs; importing it teaches Tracer NumPy's protocols."""
-
-from . import protocol
-
-__all__ = ["protocol"]
+"""The engine that records: traces, traced arrays, writes and views, captures, and what stands for functions."""

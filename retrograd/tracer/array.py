@@ -16,12 +16,12 @@ from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate, run_node
 from ..ir.graph import Node
 from ..ir.primitive import Primitive
-from ..ir.types import Aval, Where, aval_of
+from ..ir.types import Aval, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
-from .foreign import refusal
+from ..where import Where, is_ours, user_site
 from .mutation import make_traced, read, set_shape
+from .refusals import refusal
 from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
-from .where import is_ours, user_site
 
 NUMBERS = (bool, int, float, complex, np.generic)
 

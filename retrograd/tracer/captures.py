@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import LeakedTracerError
-from ..ir.types import Where
+from ..where import OURS, View, Where
 from .array import Tracer, enter
 from .bindings import Binding
 from .generators import GENERATORS, TracedGenerator, Watch
 from .interception import INTERCEPTION
 from .trace import CURRENT, Trace
-from .where import OURS, View
 
 Function = Callable[..., Any]
 SEEDED = ("__name__", "__builtins__", "__package__", "__spec__", "__loader__", "__file__")

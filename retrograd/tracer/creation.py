@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..where import user_site
 from .array import Tracer, cast_to, enter, same_memory, shadow_of, symbol_in, wrap
 from .interception import substitutes
 from .trace import CURRENT, Trace, traceable, unsupported
-from .where import user_site
 
 Function = Callable[..., Any]
 

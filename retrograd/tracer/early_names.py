@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from .where import FOREIGN
+from ..where import FOREIGN
 
 
 class EarlyNames:

@@ -21,11 +21,11 @@ import numpy as np
 from ..ir.builder import Symbol
 from ..ir.types import aval_of
 from ..ops.structural.draw import DRAWS, draw
+from ..where import is_ours, user_site
 from .array import Tracer, is_known, shadow_of, wrap
 from .creation import active_trace, array, fresh
 from .interception import substitutes
 from .trace import Capture, Trace, unsupported
-from .where import is_ours, user_site
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 # Draws whose parameters may be traced: the draw without them, and NumPy's formula for the one with them.

@@ -15,13 +15,13 @@ from ..ops.elementwise import where
 from ..ops.index import shifted
 from ..ops.masks import putmask
 from ..ops.shape import broadcast_to, reshape
+from ..where import user_site
 from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
-from .found import nonzero
+from .masks import nonzero
 from .mutation import check_writable, make_traced, read, write
 from .trace import CURRENT, Trace, owner, unsupported
 from .ufuncs import as_operand, copy
-from .where import user_site
 
 
 class Index:

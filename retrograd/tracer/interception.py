@@ -17,10 +17,10 @@ from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from ..where import is_ours
 from .class_methods import ClassMethods
 from .early_names import EarlyNames
 from .trace import CURRENT
-from .where import is_ours
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
 

@@ -20,8 +20,8 @@ from ..ops.diagonals import diagonal, set_diagonal
 from ..ops.index import getitem, setitem, shifted, whole
 from ..ops.shape import inverse, permute, reshape, reshape_to
 from ..ops.structural.region import named
+from ..where import user_site
 from .trace import CURRENT, Trace, unsupported
-from .where import user_site
 
 if TYPE_CHECKING:
     from .array import Tracer

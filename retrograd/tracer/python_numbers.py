@@ -19,9 +19,9 @@ import numpy as np
 
 from ..ir.types import Aval
 from ..ops.elementwise import cast
+from ..where import module_names, user_frame
 from .array import Tracer, apply, is_known, shadow_of
-from .foreign import refusal
-from .where import module_names, user_frame
+from .refusals import refusal
 
 T = TypeVar("T")
 P = ParamSpec("P")

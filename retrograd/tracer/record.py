@@ -13,15 +13,15 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..ops.structural.applied import marks
+from ..where import user_site
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
-from .foreign import translated
 from .generators import GENERATORS, capture_generator, rewinding
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
+from .refusals import translated
 from .trace import CURRENT, Capture, Trace, owner, traceable
 from .tree import Spec, flatten, map_leaves
-from .where import user_site
 
 Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
 

@@ -17,11 +17,11 @@ import numpy as np
 from ..errors import CapturedWriteError, LeakedTracerError, RecordMismatchError, TraceLengthError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Value
-from ..ir.types import Aval, Where, aval_of
+from ..ir.types import Aval, aval_of
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
+from ..where import Where, user_site
 from .bindings import Binding, Contents
-from .where import user_site
 
 if TYPE_CHECKING:
     from .array import Tracer

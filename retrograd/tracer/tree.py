@@ -10,7 +10,7 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
-from .where import user_site
+from ..where import user_site
 
 NAMESPACE = "retrograd"
 _registering = threading.Lock()

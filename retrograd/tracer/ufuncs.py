@@ -16,11 +16,11 @@ from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
 from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
+from ..where import user_site
 from .array import NUMBERS, Tracer, apply, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
 from .creation import array, holds_tracers
 from .mutation import check_writable, make_traced, write
 from .trace import STOPPED, Trace, owner, traceable, unsupported
-from .where import user_site
 
 Ufunc = Callable[..., Any]
 WEAK = {"i": int, "f": float, "c": complex}  # the types of Python numbers, by the kinds of their dtypes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from retrograd.codegen.check import BUILTINS, check_source
+from retrograd.codegen.numpy.check import BUILTINS, check_source
+from retrograd.compiler.executable import Executable
 from retrograd.errors import InternalError
 from retrograd.ir import parse
-from retrograd.runtime.executable import Executable
 from tests.golden.runner import goldens, intermediate
 
 GOOD = '''"""f(x: f64[3]) -> f64[3]

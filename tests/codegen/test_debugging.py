@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.executable import Executable
 from retrograd.ir import parse
-from retrograd.runtime.executable import Executable
 
 GRAPH = parse("""
 graph energy(%a: f64[3,3], %x: f64[3]) {

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, evaluate, parse
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.types import Kind
 from retrograd.ops.functions import sin
 from retrograd.passes.pipeline import pipeline
-from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import built
 

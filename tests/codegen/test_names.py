@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrograd.codegen.check import check_source
 from retrograd.codegen.names import Names, harmless
+from retrograd.codegen.numpy.check import check_source
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, Node, Value, evaluate
 from retrograd.ir.primitive import REGISTRY
-from retrograd.ir.types import Where
-from retrograd.runtime.executable import Executable
+from retrograd.where import Where
 
 F3 = Aval((3,), np.dtype(np.float64))
 

@@ -6,8 +6,8 @@ import runpy
 
 import pytest
 
-from retrograd.api.explanations import codes, explanations
 from retrograd.cli import main
+from retrograd.reports.explain import codes, explanations
 
 FAMILIES = {"RG0000", "RG0100", "RG0200"}  # what is raised is one of theirs
 each_code = pytest.mark.parametrize("code", sorted(codes()))

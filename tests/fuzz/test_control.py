@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.control.programs import OURS, PLAIN
+from tests.programs.control import OURS, PLAIN
 from tests.support import values
 
 W = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 3))

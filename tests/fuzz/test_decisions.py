@@ -93,7 +93,8 @@ def programs(draw: st.DrawFn) -> tuple[str, Any]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_loops_become_loops() -> Iterator[None]:
-    limits = ("retrograd.passes.repeats.NODES", "retrograd.passes.reroll.NODES", "retrograd.api.compiled.LONG")
+    folding = "retrograd.passes.reroll"
+    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.compiled.LONG")
     with mock.patch(limits[0], 20), mock.patch(limits[1], 20), mock.patch(limits[2], 20):
         yield
 

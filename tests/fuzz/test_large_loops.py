@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.control.programs import OURS, PLAIN
+from tests.programs.control import OURS, PLAIN
 from tests.support import values
 
 SIZES = (2048, 8192, 9001)

@@ -41,7 +41,8 @@ slow = pytest.mark.parametrize("seed", range(1000, 2000))
 
 @pytest.fixture(autouse=True)
 def _short_loops_become_loops() -> Iterator[None]:
-    limits = ("retrograd.passes.repeats.NODES", "retrograd.passes.reroll.NODES", "retrograd.api.compiled.LONG")
+    folding = "retrograd.passes.reroll"
+    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.compiled.LONG")
     with mock.patch(limits[0], 20), mock.patch(limits[1], 20), mock.patch(limits[2], 20):
         yield
 

@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.check import check_source
+from retrograd.codegen.numpy.absorb import absorb
+from retrograd.codegen.numpy.check import check_source
+from retrograd.compiler.executable import Executable
 from retrograd.errors import GraphError, ParseError
 from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.dot import to_dot
-from retrograd.passes.absorb import absorb
 from retrograd.passes.batch import batch
-from retrograd.passes.checkpoint.sweeps import checkpoint
+from retrograd.passes.checkpoint.checkpoint import checkpoint
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.jvp import jvp
@@ -35,10 +36,9 @@ from retrograd.passes.lower import lower
 from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.patterns import Rule
 from retrograd.passes.prune import prune
-from retrograd.passes.recall import Recalled, recall
+from retrograd.passes.pullback_at_results import Recalled, recall
 from retrograd.passes.simplify import FAST, REASSOCIATE, simplify
 from retrograd.passes.transpose import transpose
-from retrograd.runtime.executable import Executable
 from tests.golden import dotlexer
 from tests.support import values
 

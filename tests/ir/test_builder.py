@@ -11,7 +11,7 @@ from retrograd.errors import InternalError
 from retrograd.ir import Aval, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder, attr_key, attrs_key
 from retrograd.ir.primitive import REGISTRY, Arg
-from retrograd.ir.types import Where
+from retrograd.where import Where
 
 F64 = np.dtype(np.float64)
 F3 = Aval((3,), F64)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.ir.disk import Disk, open_disk
+from retrograd.ops.structural.disk import Disk, open_disk
 from retrograd.passes.checkpoint.binomial import binomial_advances
 
 RNG = np.random.default_rng(5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from retrograd.ir import Aval, Graph, Node, Value, parse
 from retrograd.ir.dot import quoted, to_dot
 from retrograd.ir.primitive import REGISTRY
-from retrograd.ir.types import Where
+from retrograd.where import Where
 from tests.golden import dotlexer
 
 F3 = Aval((3,), np.dtype(np.float64))

@@ -15,7 +15,8 @@ from retrograd.ir import Aval, Graph, Node, Value, evaluate, parse, to_text, ver
 from retrograd.ir.builder import attrs_key
 from retrograd.ir.primitive import REGISTRY, Arg
 from retrograd.ir.printer import value_names
-from retrograd.ir.types import DTYPES, Where
+from retrograd.ir.types import DTYPES
+from retrograd.where import Where
 
 F3 = Aval((3,), np.dtype(np.float64))
 

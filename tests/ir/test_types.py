@@ -9,7 +9,8 @@ import pytest
 
 from retrograd.errors import ParseError
 from retrograd.ir.parser import parse_type
-from retrograd.ir.types import DTYPES, Aval, Where, aval_of
+from retrograd.ir.types import DTYPES, Aval, aval_of
+from retrograd.where import Where
 
 F64 = np.dtype(np.float64)
 

@@ -11,7 +11,7 @@ from retrograd.errors import GraphError
 from retrograd.ir import Aval, Graph, Node, Value, parse, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
-from retrograd.ir.types import Where
+from retrograd.where import Where
 
 F3 = Aval((3,), np.dtype(np.float64))
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from retrograd.codegen.numpy import absorb
 from retrograd.errors import GraphError
 from retrograd.ir import Aval, Graph, Node, Value, evaluate, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY, pull, push
 from retrograd.ops.batching import elementwise
 from retrograd.ops.structural import scan as scan_rules
-from retrograd.passes import absorb, place_buffers, simplify
+from retrograd.passes import place_buffers, simplify
 from retrograd.passes import transpose as transpose_pass
 from tests.support import graphs, laws, values
 from tests.support.graphs import op

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.codegen.numpy import emitter
+from retrograd.codegen.numpy.absorb import absorb
 from retrograd.codegen.numpy.module import Module, emit_module
 from retrograd.ir import Aval, Graph, Value, evaluate
 from retrograd.ir.builder import Builder
@@ -18,7 +19,6 @@ from retrograd.ir.modules import scope_for
 from retrograd.ir.plan import Plan
 from retrograd.ir.primitive import REGISTRY
 from retrograd.passes import place_buffers as placing
-from retrograd.passes.absorb import absorb
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.linearize import linearize

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, evaluate
 from retrograd.passes.pipeline import pipeline
 from retrograd.passes.place_buffers import POOL, REUSE
-from retrograd.runtime.executable import Executable
 from tests.support import graphs, laws, values
 from tests.support.graphs import built, op
 

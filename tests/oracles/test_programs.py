@@ -11,8 +11,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.passes import place_buffers
-from tests.oracles import programs
 from tests.oracles.program import PROGRAMS, Program, python_scan, weights_of
+from tests.programs import compared as programs
 
 pytest.importorskip("autograd")
 pytest.importorskip("jax")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrograd.codegen.numpy.absorb import absorb
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, evaluate, parse, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.ir.parser import parse_type
-from retrograd.passes.absorb import absorb
 from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.prune import prune
-from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import op
 

@@ -18,8 +18,8 @@ from retrograd.passes.lower import lower
 from retrograd.passes.prune import prune
 from retrograd.passes.rules import EXACT, FAST, REASSOCIATE
 from retrograd.passes.simplify import simplify
-from tests.oracles import programs
 from tests.oracles.program import PROGRAMS
+from tests.programs import compared as programs
 
 for module in pkgutil.iter_modules(programs.__path__):
     import_module(f"{programs.__name__}.{module.name}")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, Value, evaluate, parse
 from retrograd.ir.builder import Symbol
 from retrograd.ir.plan import Plan
@@ -18,7 +19,6 @@ from retrograd.ops.elementwise import add, mul
 from retrograd.ops.functions import cos, exp, sin
 from retrograd.ops.reduce import sum_
 from retrograd.passes.place_buffers import FREED, POOL, READ_ONLY, REUSE, STRIDED, place_buffers
-from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import built, op
 from tests.support.samples import SAMPLES

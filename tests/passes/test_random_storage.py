@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.ir.graph import Node, Value
@@ -19,7 +20,6 @@ from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.pipeline import pipeline
 from retrograd.passes.place_buffers import POOL, place_buffers
 from retrograd.passes.prune import prune
-from retrograd.runtime.executable import Executable
 from tests.support import values
 from tests.support.graphs import op
 

@@ -14,7 +14,7 @@ from retrograd.ir import Graph, evaluate
 from retrograd.ir.primitive import REGISTRY
 from retrograd.passes.differentiate import pullback
 from retrograd.passes.linearize import linearize
-from retrograd.passes.recall import recall
+from retrograd.passes.pullback_at_results import recall
 from tests.support import graphs, laws, values
 from tests.support.random_graphs import Example, random_graphs
 from tests.support.samples import SAMPLES

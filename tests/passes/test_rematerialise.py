@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.api.memory.budgets import Choosing, peak_of, within_budget
+from retrograd.compiler.memory.budgets import Choosing, peak_of, within_budget
 from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.structural.region import turn
-from retrograd.passes import rematerialise
 from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.place_buffers import FREED, POOL, REUSE
-from retrograd.passes.rematerialise import Crossing, peak_of_order, without_turn, work
+from retrograd.passes.remat import search as rematerialise
+from retrograd.passes.remat.search import Crossing, peak_of_order, without_turn, work
 
 R = np.random.default_rng(5)
 SCALES = [1, 4]
@@ -57,7 +57,7 @@ def random_turn(seed: int, n: int, scale: int = 1) -> Graph:
 def turned(loss: Callable[..., Any], *args: Any) -> Graph:
     """The graph of a value and gradient with its turn."""
     compiled = rg.value_and_grad(loss, memory=10**15)
-    return rg.config.settled(compiled._path(args, {}).derived.graph)
+    return rg.config.settled(compiled.path(args, {}).derived.graph)
 
 
 def perceptron() -> Graph:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from retrograd.compiler.executable import Executable
 from retrograd.ir import Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import Pull
@@ -14,7 +15,6 @@ from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
 from retrograd.passes.pipeline import pipeline
 from retrograd.passes.transpose import transpose, transpose_into
-from retrograd.runtime.executable import Executable
 
 from . import graphs, values
 from .samples import Sample

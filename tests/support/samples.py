@@ -307,8 +307,9 @@ declare(
 
 def _inner(w: Any, c: Any, x: Any) -> Any:
     """A body whose body is a loop: c becomes tanh(w c + x) twice."""
-    inner = built(lambda v, k, y: [k.builder.coerce(op("tanh", v * k + y), k.aval)], w.aval, c.aval, x.aval,
-        name="inner")
+    inner = built(
+        lambda v, k, y: [k.builder.coerce(op("tanh", v * k + y), k.aval)], w.aval, c.aval, x.aval, name="inner"
+    )
     operands = [w, c, op("broadcast", x, aval=Aval((2, *x.shape), x.dtype))]
     (out,) = op(
         "scan", *operands, arrays=0, body=inner, carry=1, consts=1, length=2, reverse=False

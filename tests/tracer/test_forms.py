@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.tracer.forms import CREATION, WRITES
+from tests.programs.forms import CREATION, WRITES
 from tests.tracer.test_right_or_refused import assert_same
 
 X = np.array([0.25, 2.0, 3.0])

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 import retrograd as rg
-from tests.tracer.mutation_programs import run
+from tests.programs.mutation import run
 from tests.tracer.test_mutation import INPUTS, total
 
 CREATE, READ, VIEW, COMPUTE, WRITE = 0, 1, 3, 4, 6

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd.ir.evaluate import evaluate
-from tests.tracer.mutation_programs import programs, run
+from tests.programs.mutation import programs, run
 
 INPUTS = [
     np.array([0.3, -0.7, 1.1]),

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.signature import is_traced
 from ...errors import ShapeError, TreeError
-from ...passes.expose import Axis
+from ...passes.control.expose_calls import Axis
 from ...tracer.array import shadow_of, wrap
 from ...tracer.record import enclosing
 from ...tracer.tree import flatten, flatten_up_to, map_leaves, unflatten
-from ...tracer.where import user_site
+from ...where import user_site
 from ..batching import vmap
-from ..signature import is_traced
 from .closures import Same
 
 Pair = tuple[Any, Any]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.compiled import Compiled
+from ...compiler.signature import parameter_names
 from ...tracer.array import Tracer, shadow_of
 from ...tracer.tree import flatten, flatten_like, map_kind, map_leaves, register_container, unflatten
-from ..compiled import Compiled
-from ..signature import parameter_names
 from .names import free_names
 
 OURS = ("retrograd", "numpy", "scipy", "builtins")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...compiler.signature import Call, take_apart
 from ...errors import CapturedTracerError, OptionError
 from ...ir.builder import Symbol
 from ...tracer.record import record
 from ...tracer.tree import flatten, unflatten
-from ...tracer.where import user_site
-from ..signature import Call, take_apart
+from ...where import user_site
 from .closures import Fn, converted, is_inexact
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError, TreeError
 from ...tracer.array import shadow_of
 from ...tracer.tree import flatten, map_leaves, register_container, unflatten
-from ...tracer.where import user_site
+from ...where import user_site
 from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
 from .domain import canonical

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...tracer.tree import Spec, flatten, unflatten
-from ...tracer.where import user_site
+from ...where import user_site
 from ..jacobians import jacrev
 from .closures import Fn, converted, is_inexact
 from .cotangent import FunctionCotangent

@@ -11,18 +11,18 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ...compiler.signature import Argnums, Call, is_traced, parameter_names, take_apart
 from ...errors import LeakedTracerError, OptionError, TracerConversionError, UnsupportedError
 from ...ir.graph import Graph
 from ...ir.types import aval_of
 from ...ops.structural.applied import applied, marks
-from ...passes.expose import Axis, Exposed, Site, expose
+from ...passes.control.expose_calls import Axis, Exposed, Site, expose
 from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ...tracer.record import enclosing
 from ...tracer.trace import STOPPED, Trace
 from ...tracer.tree import Spec, flatten, register_container, unflatten
-from ...tracer.where import user_site
+from ...where import user_site
 from ..lens_node import by_host
-from ..signature import Argnums, Call, is_traced, parameter_names, take_apart
 from .blocks import Block
 from .closures import Fn, Same, as_mapping, converted, is_function, register_function_container
 from .cotangent import FunctionCotangent

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...compiler.compilation import Derived
+from ...compiler.compiled import Compiled
+from ...compiler.signature import Call
 from ...passes.differentiate import value_and_grad
 from ...passes.linearize import linearize
 from ...passes.simplify import simplify
 from ...tracer.record import Recorded
 from ...tracer.tree import children
-from ..compiled import Compiled
-from ..derived import Derived
-from ..signature import Call
 from .closures import Fn, Template
 
 if TYPE_CHECKING:

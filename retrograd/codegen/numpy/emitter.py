@@ -14,7 +14,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.primitive import REGISTRY, literal
 from ...ir.schedule import PLACERS
-from ...ir.types import Where
+from ...where import Where
 from ..names import Names
 from .workspaces import LARGE, workspaces
 

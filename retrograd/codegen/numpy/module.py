@@ -14,8 +14,8 @@ from ...ir.graph import Graph
 from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.primitive import literal
-from ...ir.types import Where
 from ...ops.structural.host import called
+from ...where import Where
 from .emitter import Function, Line, Scope
 
 VERSION = "0.1.0"

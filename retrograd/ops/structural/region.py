@@ -10,7 +10,8 @@ from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
-from ...ir.types import Aval, Where
+from ...ir.types import Aval
+from ...where import Where
 from ..batching import elementwise
 from .call import batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
 from .flags import spread

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.disk import open_disk
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
 from ...ir.types import Aval
+from .disk import open_disk
 from .loops import step_of
 from .sweeps import IMPORT, OPAQUE, OPEN, Parts, Writer, schedule_of
 

@@ -37,8 +37,8 @@ class Parts:
 
 
 OPAQUE = Aval((), np.dtype(np.int64), "python")  # stands for a disk, or for a dictionary of residuals by step
-IMPORT = "import retrograd.ir.disk"
-OPEN = "retrograd.ir.disk.open_disk"
+IMPORT = "import retrograd.ops.structural.disk"
+OPEN = "retrograd.ops.structural.disk.open_disk"
 
 
 # Schedules in attributes: ("name", arguments...) calls a placer. KEPT stands for the numbers of the kept states, COUNT

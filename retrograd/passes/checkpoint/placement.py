@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...errors import InternalError
-from ...ir.schedule import Step
+from ...ir.schedule import Step, placer
 from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping
 from .ctz import ctz, ctz_room, ctz_states, shrinking
-from .layered import tiering
 from .mixed import mixed, scheduled
 from .online import online_room
 from .periodic import period, periodic, periodic_replay, periodic_room, periodic_slots, periodic_taping
@@ -79,3 +79,25 @@ def place_open(memory: tuple[Any, ...]) -> tuple[Any, Any]:
         case ("periodic", int(every)):
             return (periodic_room.__name__, every), (periodic.__name__, KEPT, COUNT, every)
     raise InternalError(f"{memory} is no plan for an unknown number of steps")
+
+
+@placer()
+def tiering(steps: Iterable[Step], states: Iterable[int], disk: int) -> Iterator[Step]:
+    """The steps, with the first ``disk`` of the kept states on disk; ``states`` are kept at the start.
+
+    Kept states are a stack in every binomial schedule: only the last one is loaded and dropped.
+    """
+    kept = list(states)
+    for verb, i, j in steps:
+        if verb == "save":
+            kept.append(i)
+        if len(kept) > disk or verb in ("advance", "back"):
+            yield (verb, i, j)
+        elif verb == "save":
+            yield ("store", i, j)
+        elif verb == "load":
+            yield ("fetch", i, j)
+        else:
+            yield ("discard", i, j)
+        if verb == "drop":
+            kept.pop()

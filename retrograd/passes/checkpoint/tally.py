@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...ir.graph import Node
 from ...ops.structural.sweeps import schedule_of
-from ..rematerialise import work
+from ..remat.search import work
 
 
 class Steps(NamedTuple):

@@ -1,0 +1,274 @@
+"""vjp, jvp, linearize and linear_transpose: derivatives at a point, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.compiled import Compiled, assembler, results_of
+from ..compiler.graph_function import GraphFunction, leaf_avals, linearized_at, members, with_own_arrays
+from ..compiler.signature import Call, Wanted, take_apart, wanted
+from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
+from ..ir.graph import Graph
+from ..ir.types import Aval
+from ..passes.jvp import jvp as jvp_graph
+from ..passes.linearize import linearize as linearize_graph
+from ..passes.transpose import transpose
+from ..tracer.record import Recorded, enclosing
+from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
+from ..where import user_site
+from .functions.blocks import aligned
+from .functions.closures import Fn, is_function
+from .functions.cotangent import FunctionCotangent
+from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
+from .memory import MemoryPlan, plan_of
+
+
+def _recorded(function: Callable[..., Any], args: tuple[Any, ...], label: str) -> tuple[Recorded, Call, Wanted]:
+    """A function recorded at a point, all of whose arguments are differentiated."""
+    compiled = Compiled(function, label)
+    call = take_apart(function, args, {})
+    chosen = wanted(call, function, tuple(range(len(args))))
+    recorded, _ = compiled.record(call)
+    return recorded, call, chosen
+
+
+def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
+    """The structure of the differentiated output, and how many results it has."""
+    if not has_aux:
+        return recorded.out_spec, len(recorded.graph.outputs)
+    if not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
+        raise OptionError(
+            f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
+            where=user_site()[0],
+            remedy="return output, aux",
+        )
+    head = children(recorded.out_spec)[0]
+    return head, sum(1 for i in range(head.num_leaves) if i not in recorded.statics)
+
+
+def vjp(
+    function: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    fns: str = "captures",
+    memory: MemoryPlan = None,
+) -> Any:
+    """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
+
+    ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
+    cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError, TreeError,
+    OptionError, MemoryBudgetError.
+
+    ``memory`` is a plan for the loops that have none (see ``rg.Snapshots``), or a budget: bytes, a text such as
+    ``"64 MiB"``, or ``"available"``. Of that are all that this call and one of the pullback allocate, results included,
+    with what is kept from the one to the other, and copies of the primals. What does not fit is computed again.
+
+    A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a
+    dict, from the names of what it captures to their cotangents; with ``fns="pairs"`` a FunctionCotangent, the
+    pairs of input and cotangent of all its calls. Where a result is a function, its cotangent is a
+    FunctionCotangent or a list of pairs; ``function`` then runs again for each pullback.
+
+    >>> import numpy as np, retrograd as rg
+    >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> [float(ct) for ct in pullback(1.0)]
+    [4.0, 3.0]
+    >>> x = np.linspace(0.0, 1.0, 1000)
+    >>> out, pullback = rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x, memory="64 kB")
+    >>> bool(np.all(pullback(x)[0] == rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x)[1](x)[0]))
+    True
+    >>> out, pullback = rg.vjp(lambda f, x: f(f(x)), np.square, 3.0, fns="pairs")
+    >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
+    [(3.0, 18.0), (9.0, 1.0)]
+    """
+    plan = plan_of(memory)
+    every = tuple(range(len(primals)))
+    call = take_functions(function, primals, {}, every, checked_form(fns))
+    chosen = wanted(call, function, every, Observed, empty=isinstance(call, FunctionCall))
+    recorded, _ = Compiled(function, "vjp").record(call)
+    head, n = _split_aux(recorded, has_aux)
+    if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
+        return _vjp_to_functions(function, primals, has_aux, fns, memory)
+    seen = observe(call, recorded.graph)
+    active = [*chosen.active, *(False for _ in recorded.captures)]
+    found, back = linearized_at(seen.graph, active, [*call.values(), *recorded.captures], seen.deltas, n, plan)
+    count = len(recorded.graph.outputs)
+    avals = leaf_avals(recorded, head)
+    tree = results_of(recorded)(found[:count])
+
+    def pullback(ct: Any) -> tuple[Any, ...]:
+        grads = back(members(head, ct, avals, "the cotangent"))
+        own = len(grads) - seen.deltas
+        return tuple(seen.cotangents(chosen.tree(grads[:own]), found[count:], grads[own:]))
+
+    return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
+
+
+def _vjp_to_functions(
+    function: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, fns: str, memory: MemoryPlan
+) -> Any:
+    """``vjp`` where results are functions: a pair (x, ct) of one is pulled back through ``function(*primals)(x)``."""
+    out = function(*primals)
+    results, spec = flatten(out[0] if has_aux else out)
+
+    def pullback(ct: Any) -> Any:
+        parts = flatten_up_to(spec, ct, "the cotangent")
+        parts = [FunctionCotangent(c) if callable(y) else c for y, c in zip(results, parts, strict=True)]
+        given = unflatten(spec, parts)
+        cts: list[Any] = []
+
+        def evaluated(*args: Any) -> list[Any]:
+            again = function(*args)
+            matched = aligned(again[0] if has_aux else again, given)
+            cts[:] = [c for _, c in matched]
+            return [y for y, _ in matched]
+
+        _, pull = vjp(evaluated, *primals, fns=fns, memory=memory)
+        return pull(cts)
+
+    return (out[0], pullback, out[1]) if has_aux else (out, pullback)
+
+
+def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
+
+    ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
+    The tangent of a function is a function g: the derivative is that of f + ε g in ε. That of ``rg.fn(f)`` may also be
+    another such function value, whose captures are the tangents of those of f.
+    Raises NonDifferentiableError, ShapeError, TreeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> [float(v) for v in rg.jvp(lambda x: x**2, (3.0,), (1.0,))]
+    [9.0, 6.0]
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TreeError(
+            "jvp takes a tuple of primals and a tuple of tangents",
+            where=user_site()[0],
+            remedy="write jvp(f, (x,), (x_dot,))",
+        )
+    along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
+    if any(along):
+        return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
+    recorded, call, chosen = _recorded(function, tuple(primals), "jvp")
+    active = [*chosen.active, *(False for _ in recorded.captures)]
+    operands = [*call.values(), *recorded.captures]
+    dots = _tangents(chosen, call, recorded, tangents)
+    results = GraphFunction(jvp_graph(recorded.graph, active), recorded.graph)([*operands, *dots])
+    n = len(recorded.graph.outputs)
+    assemble = results_of(recorded)
+    return assemble(results[:n]), assembler(recorded.out_spec, recorded.statics)(results[n:])
+
+
+def _jvp_along_functions(
+    function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], on: Sequence[bool]
+) -> tuple[Any, Any]:
+    """``jvp`` where the tangents of function values are functions: the derivative in ε of the values f + ε g."""
+    if len(primals) != len(tangents):
+        raise TreeError(
+            f"jvp is given {len(primals)} primals and {len(tangents)} tangents",
+            where=user_site()[0],
+            remedy="give one tangent for each primal",
+        )
+    for is_f, t in zip(on, tangents, strict=True):
+        if is_f and not callable(t):
+            raise TreeError(
+                f"the tangent of a function value is a function, not a {type(t).__name__}",
+                where=user_site()[0],
+                remedy="pass a function g: the derivative is that of f + eps * g in eps",
+            )
+
+    def moved(eps: Any, *others: Any) -> Any:
+        rest = iter(others)
+        both = zip(primals, tangents, on, strict=True)
+        return function(*(_shifted(p, t, eps) if is_f else next(rest) for p, t, is_f in both))
+
+    plain = [[x for x, is_f in zip(side, on, strict=True) if not is_f] for side in (primals, tangents)]
+    return jvp(moved, (0.0, *plain[0]), (1.0, *plain[1]))
+
+
+def _shifted(f: Callable[..., Any], g: Callable[..., Any], eps: Any) -> Callable[..., Any]:
+    """f + ε g."""
+
+    def shifted(*args: Any) -> Any:
+        leaves, spec = flatten(f(*args))
+        moves = flatten_like(spec, g(*args), "the tangent of a function value")
+        return unflatten(spec, [y + eps * d for y, d in zip(leaves, moves, strict=True)])
+
+    return shifted
+
+
+def _tangents(chosen: Wanted, call: Call, recorded: Recorded, tangents: Sequence[Any]) -> list[Any]:
+    avals = [recorded.graph.inputs[k].aval for k, on in enumerate(chosen.active) if on]
+    wanted_leaves = [avals[i] if i >= 0 else None for i in chosen.leaves]
+    filled = flatten(tuple(tangents))
+    if filled[1] != chosen.spec:
+        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), avals, "the tangents")
+    return members(chosen.spec, tuple(tangents), wanted_leaves, "the tangents")
+
+
+def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value at a point, and the derivative there as a linear function of tangents: ``(out, linear)``.
+
+    >>> import numpy as np, retrograd as rg
+    >>> out, linear = rg.linearize(np.sin, 0.0)
+    >>> float(linear(2.0))
+    2.0
+    """
+    recorded, call, chosen = _recorded(function, primals, "linearize")
+    active = [*chosen.active, *(False for _ in recorded.captures)]
+    lin = linearize_graph(recorded.graph, active)
+    operands = [*call.values(), *recorded.captures]
+    operands = with_own_arrays(lin, operands) if enclosing() is None else operands
+    results = GraphFunction(lin.forward, recorded.graph)(operands)
+    n = len(recorded.graph.outputs)
+    residuals = results[n:]
+    forward = GraphFunction(lin.linear)
+    assemble = results_of(recorded)
+    avals = recorded.graph.out_avals
+
+    def linear(*tangents: Any) -> Any:
+        dots = iter(forward([*residuals, *_tangents(chosen, call, recorded, tangents)]))
+        full = [next(dots) if on else _zero(a) for on, a in zip(lin.out_active, avals, strict=True)]
+        return assemble(full)
+
+    return assemble(results[:n]), linear
+
+
+def _zero(aval: Aval) -> Any:
+    return np.zeros(aval.shape, aval.dtype) if aval.kind == "array" else aval.dtype.type(0)
+
+
+def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a linear function: ``ct -> tuple``, one entry per argument.
+
+    ``examples`` give shapes and dtypes only. Raises NonDifferentiableError where the function is not linear.
+
+    >>> import numpy as np, retrograd as rg
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> rg.linear_transpose(lambda x: A @ x, np.zeros(2))(np.array([1.0, 0.0]))
+    (array([1., 2.]),)
+    """
+    recorded, call, chosen = _recorded(function, examples, "linear_transpose")
+    captures = recorded.captures
+    n = len(call.traced)
+    inputs = recorded.graph.inputs
+    turned = Graph(recorded.graph.name, (*inputs[n:], *inputs[:n]), recorded.graph.nodes, recorded.graph.outputs)
+    try:
+        backward = GraphFunction(transpose(turned, len(captures)))
+    except InternalError as fault:
+        raise NonDifferentiableError(
+            f"the function is not linear: {fault.what}",
+            where=fault.where,
+            remedy="transpose its linearization: rg.linearize(f, x)[1]",
+        ) from None
+    avals: list[Aval | None] = list(recorded.graph.out_avals)
+
+    def transposed(ct: Any) -> tuple[Any, ...]:
+        cts = members(recorded.out_spec, ct, avals, "the cotangent")
+        found: tuple[Any, ...] = chosen.tree(backward([*captures, *cts]))
+        return found
+
+    return transposed

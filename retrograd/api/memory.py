@@ -1,0 +1,172 @@
+"""Plans of memory: how many states a loop keeps for its derivative, and what it computes again instead."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..compiler.memory.available import available_bytes
+from ..errors import OptionError, SnapshotError
+from ..where import user_site
+
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Keep at most ``slots`` states, the initial one included: the fewest repeated steps for that number.
+
+    Of n steps, with r the least number for which C(slots + r, r) ≥ n, none is run more than r + 1 times
+    (A. Griewank and A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, the residuals of single steps may
+    take slots, as many as they weigh in states, instead of states: fewer steps where they are light. That needs a known
+    number of steps, and no plans on loops inside. Raises OptionError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def last(x, n):
+    ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, n, memory=rg.Snapshots(3))[0]
+    >>> with rg.debug_counters() as c:
+    ...     slope = rg.grad(lambda x: last(x, 20))(1.0)
+    >>> c.advances, c.snapshots_peak
+    (45, 3)
+    """
+
+    slots: int
+    mixed: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("Snapshots", "slots", self.slots)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Keep about log₂ n states, whatever the number n of steps turns out to be.
+
+    Which ones is read off the trailing zeros of a counter. The way back places further states binomially in the same
+    slots, or with ``reverse="ctz"`` by the same counter. Raises OptionError.
+    """
+
+    reverse: Literal["binomial", "ctz"] = "binomial"
+
+    def __post_init__(self) -> None:
+        if self.reverse not in ("binomial", "ctz"):
+            raise OptionError(
+                f"Log(reverse={self.reverse!r})", where=user_site()[0], remedy="choose 'binomial' or 'ctz'"
+            )
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Keep every ``every``-th state, by default every ⌈√n⌉-th, and on the way back those of one period.
+
+    Instead of these it keeps the residuals of that period, where they weigh no more than states and the number of
+    steps is known: then no step runs a third time. Raises OptionError.
+    """
+
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.every is not None:
+            _whole("Periodic", "every", self.every)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """Keep all residuals and repeat nothing, whatever a plan around it says."""
+
+
+@dataclass(frozen=True)
+class Tiered:
+    """Keep ``ram`` states in memory and ``disk`` further ones, the earliest, in files below ``directory``.
+
+    States are placed as for ``Snapshots(ram + disk)``. The files, which go when the gradient is done or fails, stand in
+    a folder of their own in ``directory``, by default that for temporary files. With ``resume`` that folder belongs to
+    the loop and its inputs: after the process was killed, the same gradient goes on from the last whole state there.
+    Raises OptionError, SnapshotError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def last(x):
+    ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, 50, memory=rg.Tiered(ram=3, disk=4))[0]
+    >>> float(rg.grad(last)(1.0)) == float(rg.grad(lambda x: rg.fori_loop(50, lambda i, c: np.sin(c), x))(1.0))
+    True
+    """
+
+    ram: int
+    disk: int
+    directory: str | os.PathLike[str] | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("Tiered", "ram", self.ram)
+        _whole("Tiered", "disk", self.disk)
+        if self.directory is not None and not Path(self.directory).is_dir():
+            raise SnapshotError(
+                f"there is no directory {str(self.directory)!r}",
+                where=user_site()[0],
+                remedy="make it, or leave it out: states then go to the directory for temporary files",
+            )
+        if self.resume and self.directory is None:
+            raise OptionError(
+                "Tiered(resume=True) without a directory",
+                where=user_site()[0],
+                remedy="name the directory in which an earlier run left its states",
+            )
+
+
+MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | str | None
+
+
+def _whole(name: str, field: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(
+            f"{name}({field}={value!r})", where=user_site()[0], remedy=f"give a number {field} of 1 or more"
+        )
+
+
+def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
+    """A plan as the attribute of a loop; ``known`` says whether the number of steps is known before it runs."""
+    unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, Tiered)
+    if not known and (unplaced or memory == Periodic()):
+        raise OptionError(
+            f"memory={memory} needs to know the number of steps",
+            where=user_site()[0],
+            remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes, which do not",
+        )
+    match memory:
+        case None:
+            return None
+        case Snapshots(slots, mixed):
+            return ("mixed", slots) if mixed else ("snapshots", slots)
+        case Log(reverse):
+            return ("log", reverse)
+        case Periodic(every):
+            return ("periodic", every)
+        case Tiered(ram, disk, directory, resume):
+            return ("tiered", ram, disk, "" if directory is None else os.fspath(directory), resume)
+        case Everything():
+            return ("everything",)
+    return ("bytes", bytes_of(memory))
+
+
+def bytes_of(memory: object) -> int:
+    """A budget in bytes: a whole number, a text such as "64 MiB", or "available". Raises OptionError.
+
+    >>> bytes_of("1.5 kB"), bytes_of("2 GiB"), bytes_of(100)
+    (1500, 2147483648, 100)
+    """
+    if memory == "available":
+        return available_bytes()
+    if isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
+        return memory
+    found = SIZE.fullmatch(memory) if isinstance(memory, str) else None
+    if found is None or found[2].lower() not in UNITS:
+        raise OptionError(
+            f"memory={memory!r} is no plan and no number of bytes",
+            where=user_site()[0],
+            remedy='give bytes, as 2**26, "64 MiB" or "available"; loops take plans, too, as rg.Snapshots(c)',
+        )
+    return math.floor(float(found[1]) * UNITS[found[2].lower()])

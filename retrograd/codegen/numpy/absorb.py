@@ -1,0 +1,109 @@
+"""absorb: Graph → Graph for the emitter: broadcasts and casts vanish where NumPy does them by itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.modules import resolve
+from ...ir.primitive import TRANSFORMS, Primitive
+from ...ops.index import additem, subitem
+
+WEAK = {"i": int, "f": float, "c": complex}
+
+
+def absorb(graph: Graph) -> Graph:
+    """Operands of ufuncs lose explicit broadcasts and casts; the avals of results stay as they are.
+
+    The outcome is for planning and emission: it is no longer in the form that other passes take.
+    """
+    return _absorb(graph, {})
+
+
+def _absorb(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    """A body that is called in several places is treated once and stays one."""
+    if graph not in done:
+        done[graph] = _absorbed(graph, done)
+    return done[graph]
+
+
+def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    made = graph.producer
+    nodes = []
+    for node in graph.nodes:
+        loose = range(len(node.inputs)) if node.prim.ufunc and node.prim.name != "matmul" else node.prim.loose
+        inputs, prim = list(node.inputs), node.prim
+        if prim is additem and (negated := _negated(inputs[1], graph, made)) is not None:
+            inputs[1], prim = negated, subitem
+        for i in loose:
+            inputs[i] = _without_broadcast(node, inputs, i, made)
+        for i in loose:  # now that the Python numbers among them are seen, whose dtypes give way
+            inputs[i] = _without_cast(node, inputs, i, made)
+        bodies = {name: _absorb(body, done) for name, body in node.graphs}
+        if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            attrs = {**node.attrs, **bodies}
+            nodes.append(Node(prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))
+        else:
+            nodes.append(node)
+    pruned: Graph = TRANSFORMS.prune(Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs))
+    return pruned
+
+
+def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | None:
+    """What a value is the negative of, if nothing else needs the negative."""
+    source = made.get(value)
+    if source is None or source.prim.name != "neg" or len(graph.uses[value]) > 1 or value in graph.outputs:
+        return None
+    return source.inputs[0]
+
+
+def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
+    """The shape that an operand brings: constants are written as plain numbers."""
+    return () if _filled(value, made) else value.aval.shape
+
+
+def _filled(value: Value, made: dict[Value, Node]) -> bool:
+    """Whether it is a number filled into a constant, which the emitter may write as a number without a dtype."""
+    node = made.get(value)
+    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
+
+
+def _without_broadcast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
+    source = made.get(inputs[i])
+    if source is None or source.prim.name != "broadcast":
+        return inputs[i]
+    if node.prim.writes is not None:
+        return source.inputs[0]
+    others = [_shape(v, made) for k, v in enumerate(inputs) if k != i]
+    if np.broadcast_shapes(source.inputs[0].aval.shape, *others) != node.out.aval.shape:
+        return inputs[i]
+    return source.inputs[0]
+
+
+def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
+    source = made.get(inputs[i])
+    if source is None or source.prim.name != "cast" or not node.prim.ufunc:
+        return inputs[i]
+    before = source.inputs[0]
+    weak = before.aval.kind == "python"
+    if weak and node.out.aval.kind != "array":
+        return inputs[i]  # between numbers, Python's operators are not NumPy's: they raise
+    wanted = (*(v.aval.dtype for v in node.inputs), node.out.aval.dtype)
+    tried = [before if k == i else v for k, v in enumerate(inputs)]
+    strong = tuple(WEAK.get(v.aval.dtype.kind) if v.aval.kind == "python" else v.aval.dtype for v in tried)
+    literal = tuple(
+        WEAK.get(v.aval.dtype.kind, d) if _filled(v, made) else d for v, d in zip(tried, strong, strict=True)
+    )
+    same = all(_loop(node.prim, dtypes) == wanted for dtypes in {strong, literal})
+    return before if same else inputs[i]
+
+
+@lru_cache(maxsize=4096)
+def _loop(prim: Primitive, dtypes: tuple[Any, ...]) -> Any:
+    try:
+        return resolve(prim.ufunc).resolve_dtypes((*dtypes, None))
+    except TypeError:
+        return None

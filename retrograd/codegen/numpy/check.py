@@ -1,0 +1,223 @@
+"""check: generated source may use only what the emitter writes."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from functools import lru_cache
+
+import numpy as np
+
+from ...errors import InternalError
+from ...ir.modules import SCIPY
+from ...ir.primitive import REGISTRY
+from ...ir.schedule import PLACERS
+from ...ops.structural.draw import DRAWS
+
+NODES = frozenset(
+    [
+        ast.Module,
+        ast.Import,
+        ast.alias,
+        ast.FunctionDef,
+        ast.arguments,
+        ast.arg,
+        ast.Return,
+        ast.Assign,
+        ast.AugAssign,
+        ast.Delete,
+        ast.For,
+        ast.While,
+        ast.If,
+        ast.Pass,
+        ast.Break,
+        ast.Expr,
+        ast.Constant,
+        ast.Name,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Slice,
+        ast.Tuple,
+        ast.List,
+        ast.ListComp,
+        ast.comprehension,
+        ast.Call,
+        ast.keyword,
+        ast.Raise,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Compare,
+    ]
+)
+HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
+METHODS = DRAWS | frozenset(
+    {
+        "T",
+        "append",
+        "argsort",
+        "astype",
+        "at",
+        "conjugate",
+        "diagonal",
+        "copy",
+        "imag",
+        "real",
+        "count_nonzero",
+        "fmax",
+        "fmin",
+        "nanquantile",
+        *("ops", "structural", "disk", "open_disk", "write", "read", "drop", "again", "close", "resumed"),
+        "quantile",
+        "reduce",
+        "sort",
+        "reshape",
+        "reverse",
+        "transpose",
+        "accumulate",
+        "all",
+        "any",
+        "add",
+        "maximum",
+        "minimum",
+    }
+)
+FUNCTIONS = frozenset(
+    {
+        "arange",
+        "array",
+        "asarray",
+        "broadcast_to",
+        "choose",
+        "concatenate",
+        "eig",
+        "eigh",
+        "eigvals",
+        "eigvalsh",
+        "empty",
+        "fft",
+        "fftn",
+        "full",
+        "ifft",
+        "ifftn",
+        "inf",
+        "irfft",
+        "irfftn",
+        "linalg",
+        "lstsq",
+        "nan",
+        "ones",
+        "qr",
+        "reshape",
+        "rfft",
+        "rfftn",
+        "svd",
+        "zeros",
+    }
+)
+IMPORTS = frozenset({"numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
+BUILTINS = {
+    "LookupError": LookupError,
+    "RuntimeError": RuntimeError,
+    "abs": abs,
+    "dict": dict,
+    "list": list,
+    "min": min,
+    "next": next,
+    "range": range,
+    "len": len,
+    "zip": zip,
+    "float": float,
+    "int": int,
+    "bool": bool,
+    "complex": complex,
+}
+
+
+@lru_cache(maxsize=8)
+def _numpy_names(primitives: int) -> frozenset[str]:
+    texts = " ".join(
+        f"{p.code if isinstance(p.code, str) else ''} {p.op} {p.ufunc} {p.statement}" for p in REGISTRY.values()
+    )
+    in_helpers = re.findall(r"\.(\w+)", " ".join(p.helper for p in REGISTRY.values()))
+    used = {part for path in re.findall(r"(?:np|scipy)\.([\w.]+)", texts) for part in path.split(".")}
+    return (
+        frozenset(used)
+        | frozenset(in_helpers)
+        | FUNCTIONS
+        | {dtype.__name__ for dtype in np.sctypeDict.values()}
+        | {"bool"}
+    )
+
+
+# Names, except keywords= and called( ones, and numbers and texts.
+TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+MASKED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\(|=[^=])|(?<!\w)\d+|" + TEXT, re.ASCII)
+DEFINITION = re.compile(r"def [a-z_A-Z]\w*\((\w+(=\w+)?(, \w+(=\w+)?)*)?\):\Z", re.ASCII)
+REFUSED = frozenset(dir(builtins)) - frozenset(BUILTINS)
+KEPT = frozenset(keyword.kwlist) | frozenset(BUILTINS) | {"np"}
+
+
+@lru_cache(maxsize=8)
+def _schedules(placers: int) -> tuple[str, ...]:
+    """The sources of placers: they are the package's own, word for word, and need no check."""
+    return tuple(placer.source for placer in PLACERS.values())
+
+
+def check_source(source: str) -> None:
+    """InternalError if generated source holds anything beyond the allowlists.
+
+    Statements stand on one line each, and most differ in names and numbers only: each shape is parsed once.
+    """
+    for text in _schedules(len(PLACERS)) if "yield" in source else ():
+        source = f"\n{source}".replace(f"\n{text}\n", "\n")[1:]
+    docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
+    for line in source[docstring_end:].splitlines():
+        code = line.partition("  # ")[0].strip()
+        if not code or code == "else:":
+            continue
+        code = code.removeprefix("el") if code.startswith("elif ") else code
+        shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)
+        if DEFINITION.match(code):
+            continue
+        plain = code.isascii()  # Python reads other letters as ASCII ones
+        if not plain or not _check_shape(shape if not shape.endswith(":") else shape + " pass"):
+            _check_tree(ast.parse(source))
+            return
+
+
+def _masked(match: re.Match[str]) -> str:
+    name = match[1]
+    if name is None:
+        return "''" if match[0][0] in "'\"" else "1"
+    if name in KEPT:
+        return name
+    if name.startswith("__") or name in REFUSED:
+        raise InternalError(f"generated source uses the name {name}")
+    return "x"
+
+
+@lru_cache(maxsize=4096)
+def _check_shape(shape: str) -> bool:
+    """Check one statement; False if it is no statement by itself."""
+    try:
+        tree = ast.parse(shape)
+    except SyntaxError:
+        return False
+    _check_tree(tree)
+    return True
+
+
+def _check_tree(tree: ast.Module) -> None:
+    allowed = _numpy_names(len(REGISTRY)) | METHODS
+    for node in ast.walk(tree):
+        kind = type(node)
+        if kind not in NODES and not isinstance(node, HARMLESS):
+            raise InternalError(f"generated source holds a {kind.__name__}")
+        if isinstance(node, ast.Attribute) and node.attr not in allowed:
+            raise InternalError(f"generated source uses the attribute {node.attr}")
+        if isinstance(node, ast.Name) and (node.id.startswith("__") or node.id in REFUSED):
+            raise InternalError(f"generated source uses the name {node.id}")
+        if isinstance(node, ast.alias) and node.name not in IMPORTS:
+            raise InternalError(f"generated source imports {node.name}")

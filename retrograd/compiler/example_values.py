@@ -1,0 +1,56 @@
+"""Example results of what may throw while it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Thrown
+from ..ir.builder import Builder
+from ..ir.evaluate import evaluate
+from ..ir.types import Aval, aval_of
+from ..ops.structural.loops import MOST_STEPS
+from ..ops.structural.throw import Leaving
+from ..tracer.array import wrap
+from ..tracer.trace import BY_VALUE, Trace
+from ..tracer.tree import map_leaves
+from ..where import user_site
+
+FEW = 2
+
+
+def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
+    """Example results; zeros where something throws on the way that is still to be caught.
+
+    In a function that is recorded for all values, loops make a few steps only.
+    """
+    token = MOST_STEPS.set(None if trace.concrete else FEW)
+    try:
+        return run()
+    except Thrown as thrown:
+        if trace.concrete:
+            raise Thrown(map_leaves(_out_of_reach, thrown.payload)) from None
+    except Leaving:
+        pass
+    except BY_VALUE:
+        if trace.concrete:
+            raise
+    finally:
+        MOST_STEPS.reset(token)
+    b = Builder()
+    return evaluate(b.graph("zeros", [b.zeros(a) for a in avals]), ())
+
+
+def _out_of_reach(x: Any) -> Any:
+    """A value thrown out of a loop or a branch, as a traced value that no computation may use.
+
+    Whoever catches it in Python has left the graph that it belongs to.
+    """
+    if not isinstance(x, (np.ndarray, np.generic, float, complex)):
+        return x
+    ended = Trace("a loop or a choice that was left by throwing", None)
+    tracer = wrap(ended, ended.builder.input(aval_of(x)), x, user_site()[0])
+    ended.active = False
+    return tracer

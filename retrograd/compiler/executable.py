@@ -1,0 +1,109 @@
+"""An executable: generated source, compiled, visible to tracebacks and debuggers."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..codegen.numpy.check import BUILTINS, check_source
+from ..codegen.numpy.module import Module, emit_module
+from ..errors import Thrown
+from ..ir.graph import Graph, Value
+from ..ir.modules import load
+from ..ir.plan import Plan
+from ..ir.target import TARGETS
+from ..ops.structural.disk import cleaning
+from ..ops.structural.guard import Miss
+from ..ops.structural.host import called
+from ..ops.structural.throw import tree_of
+from ..passes.place_buffers import place_buffers
+from .counters import count
+
+_number = itertools.count(1)
+_gone: deque[str] = deque()  # names of modules that nobody has any more
+
+
+def _show(filename: str, source: str) -> None:
+    """Let tracebacks and debuggers find a source, and forget those of modules that are gone.
+
+    They may go at any time, also while ``linecache`` walks over its files, which fails if one is missing then.
+    """
+    while _gone:
+        linecache.cache.pop(_gone.popleft(), None)
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+
+
+class Executable:
+    """A compiled graph.
+
+    ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a
+    tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source.
+    """
+
+    def __init__(self, graph: Graph, constants: Mapping[Value, np.ndarray[Any, Any]] | None = None) -> None:
+        self.graph, self.constants = graph, constants or {}
+        self.plan: Plan = place_buffers(TARGETS["numpy"].legalise(graph))
+        self.module: Module = emit_module(self.plan)
+        self.filename = f"<generated {self.module.function} {next(_number)}>"
+        self.function: Callable[..., Any] = self._compiled()
+        self.single = len(graph.outputs) == 1
+
+    def _compiled(self) -> Callable[..., Any]:
+        source = self.module.source
+        check_source(source)
+        code = compile(source, self.filename, "exec")
+        scope: dict[str, Any] = {
+            "__name__": "retrograd.generated",
+            "np": np,
+            **called(self.graph),
+            "__builtins__": {**BUILTINS, "__import__": load},
+        }
+        exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
+        _show(self.filename, source)
+        weakref.finalize(self, _gone.append, self.filename)
+        if "miss" in scope:
+            scope["miss"] = _miss
+        if "throw" in scope:
+            scope["throw"] = _throw
+        if "count" in scope:
+            scope["count"] = count
+        function: Callable[..., Any] = scope[self.module.function]
+        return cleaning(function) if "retrograd" in scope else function
+
+    def __call__(self, *args: Any) -> Any:
+        """All results, as a tuple; an exception gets a note with the user's line."""
+        try:
+            result = self.function(*args)
+        except Exception as fault:
+            self.annotate(fault)
+            raise
+        return (result,) if self.single else result
+
+    def source(self) -> str:
+        """The module with the contents of the inputs that are ``constants``, so that it runs alone."""
+        at = {k: self.constants[v] for k, v in enumerate(self.graph.inputs) if v in self.constants}
+        return emit_module(self.plan, at).source if at else self.module.source
+
+    def annotate(self, fault: BaseException) -> None:
+        """Tell which line of the user's program the failing line of generated code stands for."""
+        step = fault.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code.co_filename == self.filename:
+                where = self.module.lines.get(step.tb_lineno)
+                if where is not None:
+                    fault.add_note(f"in compiled code that stands for {where}")
+            step = step.tb_next
+
+
+def _throw(form: str, *leaves: Any) -> None:
+    raise Thrown(tree_of(form, leaves))
+
+
+def _miss(value: Any) -> None:
+    raise Miss(value)

@@ -1,0 +1,1 @@
+"""Plans for loops and gradients that have a budget of bytes."""

@@ -1,0 +1,149 @@
+"""Budgets in bytes for whole gradients: as much is kept for the adjoint as fits, and the rest computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import chain
+from math import inf
+
+from ...codegen.numpy.absorb import absorb
+from ...codegen.numpy.footprint.footprint import peak_bytes
+from ...codegen.numpy.footprint.meter import Undecided
+from ...errors import MemoryBudgetError, OptionError
+from ...ir.graph import Graph, Value
+from ...ops.structural.region import turn
+from ...passes.place_buffers import place_buffers
+from ...passes.remat.search import Choice, Crossing, turns
+from ...where import Where
+
+FEW = 4  # of the thriftiest choices, of which one may turn out better than estimated
+NEAR = 1.05  # times a budget: estimates beyond are taken at their word
+
+
+def peak_of(graph: Graph, limit: float = inf) -> int:
+    """The predicted peak of the code for a finished graph; some greater number than ``limit`` where it is beyond."""
+    return peak_bytes(place_buffers(absorb(graph)), limit)
+
+
+def fits(graph: Graph, budget: int) -> bool:
+    """Whether the peak is within a budget for all data."""
+    try:
+        return peak_of(graph, budget) <= budget
+    except Undecided:
+        return False
+
+
+def undecided(where: Where | None) -> OptionError:
+    """What is raised where the memory that a budget is for depends on data."""
+    return OptionError(
+        "the memory of this function depends on its data, so that it can have no budget in bytes",
+        where=where,
+        remedy="give each loop of unknown length rg.Snapshots(c) or a budget, in place of other plans",
+    )
+
+
+def budget_of(graph: Graph) -> int:
+    """The budget of a gradient."""
+    found: int = next(node.attrs["budget"] for node in graph.nodes if node.prim is turn)
+    return found
+
+
+class Choosing:
+    """What the adjoint of a graph with a turn may find kept, each choice with the exact peak of its code.
+
+    ``finish`` is what follows in the pipeline; the turn is still at its place.
+    """
+
+    def __init__(self, graph: Graph, finish: Callable[[Graph], Graph]) -> None:
+        self.graph, self.finish = graph, finish
+        self._peaks: dict[frozenset[Value], int] = {}
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        """What crosses the turn."""
+        return Crossing(self.graph)
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The best choices, by estimated peaks: with more memory, less is computed again."""
+        return self.crossing.choices()
+
+    @cached_property
+    def everything(self) -> Choice:
+        """Nothing is computed again."""
+        kept = frozenset(self.crossing.needed)
+        return Choice(kept, self.crossing.score(kept))
+
+    def made(self, choice: Choice) -> Graph:
+        """The graph that keeps this, with the turn at its place."""
+        made, at = self.crossing.again(choice.kept), len(self.crossing.first)
+        nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
+        return Graph(made.name, made.inputs, nodes, made.outputs)
+
+    def peak(self, choice: Choice) -> int:
+        """The peak of the code that keeps this."""
+        if choice.kept not in self._peaks:
+            self._peaks[choice.kept] = peak_of(self.finish(self.made(choice)))
+        return self._peaks[choice.kept]
+
+    @cached_property
+    def least(self) -> int:
+        """The smallest peak that a choice has."""
+        return min(map(self.peak, self.choices[-FEW:]))
+
+    @cached_property
+    def most(self) -> int:
+        """The peak if everything is kept."""
+        return peak_of(self.finish(self.graph))
+
+    def fits(self, budget: int) -> bool:
+        """Whether everything can be kept."""
+        return fits(self.finish(self.graph), budget)
+
+    def may_fit(self, budget: int) -> bool:
+        """Whether the peak would be within a budget if what is dropped took no memory at all."""
+        made = self.crossing.made
+        dropped = sum(v.aval.nbytes for v in self.crossing.needed if not made[v].effect and not made[v].graphs)
+        return self.most - dropped <= budget
+
+    def best(self, budget: int) -> Choice | None:
+        """What is kept within a budget: everything, if it fits."""
+        return self.everything if self.fits(budget) else self.within(budget)
+
+    def within(self, budget: int) -> Choice | None:
+        """The choice that computes least again within a budget, if one is.
+
+        Of the choices, in order of what they compute again, it is the first whose code stays within: with a larger
+        budget never more is computed again.
+        """
+        likely = (choice for choice in self.choices[:-FEW] if choice.score.peak <= NEAR * budget)
+        return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
+
+    def curve(self) -> Iterator[Choice]:
+        """What budgets give that are less than everything takes; each choice is what its own peak gives as a budget."""
+        budget = self.most - 1
+        while (choice := self.within(budget)) is not None:
+            budget = self.peak(choice)
+            if choice is self.within(budget):
+                yield choice
+                budget -= 1
+
+
+def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
+    """A gradient's graph that keeps as much for its adjoint as its budget allows, and its turn; MemoryBudgetError."""
+    if not turns(graph):
+        return graph
+    budget, choosing = budget_of(graph), Choosing(graph, finish)
+    where = next((node.where for node in graph.nodes if node.where is not None), None)
+    try:
+        choice = choosing.best(budget)
+    except Undecided:
+        raise undecided(where) from None
+    if choice is None:
+        raise MemoryBudgetError(
+            f"no choice of kept values stays within {budget:,} bytes",
+            where=where,
+            remedy=f"allow at least {choosing.least:,} bytes",
+        )
+    return choosing.made(choice)

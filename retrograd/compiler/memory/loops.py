@@ -1,0 +1,129 @@
+"""Budgets in bytes for loops: of their plans, the one with the fewest repeated steps whose peak of memory is within."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+from ...codegen.numpy.footprint.meter import Undecided
+from ...errors import MemoryBudgetError
+from ...ir.graph import Graph, Node
+from ...passes.checkpoint.checkpoint import limited
+from .budgets import peak_of, undecided
+
+Plan = tuple[Any, ...]
+EVERYTHING = ("everything",)
+MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
+
+
+def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
+    """The graph with a plan in place of each budget.
+
+    ``finish`` is what follows in the pipeline: the peak that counts is that of the code which is run. Raises
+    MemoryBudgetError where no plan is thrifty enough, OptionError where data decide how much memory is taken.
+    """
+    loops = list(_budgeted(graph)) if limited(graph) else []
+    if not loops:
+        return graph
+    chosen: dict[int, Plan] = {node.attrs["memory"][1]: ("snapshots", 1) for node in loops}
+    try:
+        for budget in sorted(chosen):
+            chosen[budget] = _best(graph, finish, budget, chosen)
+    except Undecided:
+        raise undecided(loops[0].where) from None
+    return _planned(graph, chosen)
+
+
+def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
+    """The plan that repeats least within the budget, other loops being as they are."""
+    loops = [node for node in _budgeted(graph) if node.attrs["memory"][1] == budget]
+    lengths = [node.attrs.get("length", -1) for node in loops if any(v.aval.steps is not None for v in node.outputs)]
+
+    def peak(plan: Plan, limit: float = inf) -> int:
+        return peak_of(finish(_planned(graph, {**others, budget: plan})), limit)
+
+    bounded = min(lengths, default=0) >= 0  # residuals of an unknown number of steps fit in no budget
+    if bounded and peak(EVERYTHING, budget) <= budget:
+        return EVERYTHING
+    least = peak(("snapshots", 1))
+    if least > budget:
+        least = min(least, peak(EVERYTHING)) if bounded else least
+        raise MemoryBudgetError(
+            f"no plan for this loop stays within {budget:,} bytes",
+            where=loops[0].where,
+            remedy=f"allow at least {least:,} bytes",
+        )
+    most = max(lengths) if bounded else MOST_SLOTS + 1
+    return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))
+
+
+def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
+    """The greatest number of slots below n with ``peak(slots)`` within the budget; one slot is.
+
+    From a few slots on the peak grows by the size of a state with each, so a line through two points hits it.
+    """
+    low, high = 1, max(n, 2)  # low slots fit; high slots do not, or are more than there are states
+    guess, last = min(4, high - 1), (0, 0)
+    while high - low > 1:
+        guess = min(max(guess, low + 1), high - 1)
+        now = guess, peak(guess)
+        low, high = (guess, high) if now[1] <= budget else (low, guess)
+        slope = (now[1] - last[1]) / (now[0] - last[0]) if now[0] != last[0] else 0
+        if slope > 0 and last != (0, 0):
+            target = now[0] + int((budget - now[1]) // slope)
+            guess = target if low < target < high else target + 1
+        elif last == (0, 0):
+            guess = now[0] + 2
+        else:  # the states take no memory
+            guess = 2 * now[0]
+        last = now
+    return low
+
+
+def with_default(graph: Graph, plan: Plan | None) -> Graph:
+    """The graph with a plan for the loops that have none, where their number of steps allows it."""
+    if plan is None:
+        return graph
+    nodes = []
+    for node in graph.nodes:
+        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
+        known = node.prim.name == "scan" and node.attrs["length"] >= 0
+        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
+        if (known or late) and attrs.get("memory") is None:
+            attrs["memory"] = plan
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+
+def with_plan(graph: Graph, plan: Plan) -> Graph:
+    """The graph with one plan for all loops that save residuals, whatever theirs are."""
+    nodes = []
+    for node in graph.nodes:
+        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
+        if node.prim.name == "scan" and node.attrs["length"] > 0:
+            attrs["memory"] = plan
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+
+def _budgeted(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        if (node.attrs.get("memory") or ("",))[0] == "bytes":
+            yield node
+        for _, body in node.graphs:
+            yield from _budgeted(body)
+
+
+def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
+    """The graph with these plans instead of budgets."""
+    if not any(_budgeted(graph)):
+        return graph
+    nodes = []
+    for node in graph.nodes:
+        attrs: dict[str, Any] = {**node.attrs, **{name: _planned(body, plans) for name, body in node.graphs}}
+        match attrs.get("memory"):
+            case ("bytes", int(budget)):
+                attrs["memory"] = plans[budget]
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)

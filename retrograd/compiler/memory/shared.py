@@ -1,0 +1,111 @@
+"""Budgets in bytes that the loops of a gradient share with what is outside of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from ...codegen.numpy.footprint.meter import Undecided
+from ...errors import MemoryBudgetError
+from ...ir.graph import Graph, Node
+from ...passes.checkpoint.tally import steps_of
+from ...passes.remat.search import turns
+from .budgets import Choosing, budget_of
+from .loops import EVERYTHING, Plan
+
+COARSE = 0.5  # from one plan to the next, the ratio of slots
+Pass = Callable[[Graph], Graph]
+Offer = Callable[[Graph], Choosing]
+Found = tuple[int, Graph]  # operations of a call, and the graph with plans that needs them
+
+
+def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
+    """A gradient's graph with plans for the loops that have none, unless all fits as it is; MemoryBudgetError.
+
+    Either the loops get all that the rest leaves, or they all follow one plan and some of the rest is computed again:
+    whichever is less work. As none of these is more work with a larger budget, the best of them is not, either.
+    ``within`` puts plans in place of budgets; ``offer`` tells what may be kept outside of loops that follow plans.
+    """
+    free = [node for node in graph.nodes if _is_free(node)] if turns(graph) else []
+    if not free or offer(graph).fits(budget_of(graph)):
+        return graph
+    by_bytes = _planned(graph, ("bytes", budget_of(graph)))
+    lengths = [node.attrs.get("length", -1) for node in free]
+    if min(lengths) < 0:
+        return by_bytes
+    plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
+    graphs = [_planned(graph, plan) for plan in plans]
+    try:
+        found = _alone(by_bytes, within, offer)
+        with suppress(Undecided):  # where the data decide how much work a plan is
+            found = _least_work(graphs, offer, budget_of(graph), found)
+        if found is not None:
+            return found[1]
+        thriftiest = min(graphs, key=lambda planned: offer(planned).least)
+    except Undecided:
+        return by_bytes  # of which the loops' own pass says what is wrong
+    least = offer(thriftiest).least
+    if least > budget_of(graph):
+        raise MemoryBudgetError(
+            f"no plan for this loop stays within {budget_of(graph):,} bytes",
+            where=free[0].where,
+            remedy=f"allow at least {least:,} bytes",
+        )
+    return thriftiest  # of small states, a schedule may take more than all residuals
+
+
+def grid(longest: int, ratio: float) -> list[int]:
+    """Everything, written as 0, and then ever fewer slots for that many steps, by about this ratio."""
+    found, slots = [0], longest - 1
+    while slots > 0:
+        found.append(slots)
+        slots = min(slots - 1, int(slots * ratio))
+    return found
+
+
+def _alone(graph: Graph, within: Pass, offer: Offer) -> Found | None:
+    """The loops with all that the rest leaves, if that is enough for them."""
+    try:
+        planned = within(graph)
+    except MemoryBudgetError:
+        return None
+    return _work(offer(planned)), planned
+
+
+def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found | None) -> Found | None:
+    """Of graphs with ever less work and more memory, and the best so far, the one with the least work in a budget."""
+    start = 0 if best is None else bisect_right(graphs, -best[0], key=lambda graph: -_work(offer(graph)))
+    for graph in graphs[start:]:
+        choosing = offer(graph)
+        if not choosing.may_fit(budget):
+            break
+        choice = choosing.best(budget)
+        if choice is not None and (best is None or _work(choosing) + choice.score.again < best[0]):
+            best = _work(choosing) + choice.score.again, graph
+    return best
+
+
+def _work(choosing: Choosing) -> int:
+    """The operations of a call if everything else is kept."""
+    steps = steps_of(choosing.graph.nodes)
+    if steps is None:
+        raise Undecided
+    return steps.work
+
+
+def _is_free(node: Node) -> bool:
+    """Whether a node is a loop without a plan."""
+    loop = node.prim.name in ("scan", "while_loop") and "memory" not in node.attrs
+    return loop and node.attrs.get("length", -1) != 0
+
+
+def _planned(graph: Graph, plan: Plan, *, inside: bool = False) -> Graph:
+    """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
+    nodes = []
+    for node in graph.nodes:
+        attrs = {**node.attrs, **{name: _planned(body, plan, inside=True) for name, body in node.graphs}}
+        if _is_free(node) and not (inside and plan[0] == "bytes" and node.attrs.get("length", -1) > 0):
+            attrs["memory"] = plan
+        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)

@@ -1,0 +1,314 @@
+"""Bodies of structured control flow: recorded apart, closed over their captures, and put into a trace as one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import CarryError, OptionError, ShapeError, TreeError, UnsupportedError
+from ..ir.builder import Builder, Symbol
+from ..ir.evaluate import run_node
+from ..ir.graph import Graph, Node
+from ..ir.primitive import Primitive
+from ..ir.types import Aval, aval_of
+from ..ops.elementwise import BOOL, ne
+from ..ops.structural.loops import MOST_STEPS
+from ..ops.structural.scan import scan
+from ..ops.structural.while_loop import while_loop
+from ..passes.inline import inline_into
+from ..passes.pipeline import pipeline
+from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
+from ..tracer.record import Recorded, record
+from ..tracer.trace import Capture, Trace, traceable
+from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
+from ..where import user_site
+from .compiled import results_of
+from .example_values import examples
+from .executable import Executable
+from .signature import is_traced, parameter_names
+
+
+class Escape(Exception):  # noqa: N818 - a signal, not an error
+    """A continuation was called: the recording that stands for its ``callcc`` ends with ``value``."""
+
+    def __init__(self, tag: int, value: Any) -> None:
+        super().__init__()
+        self.tag, self.value = tag, value
+
+
+LONG = 2000  # nodes to run from which compiling them pays
+LEFT = object()  # what a branch returns that calls a continuation
+
+
+def as_arrays(tree: Any) -> Any:
+    """The tree with NumPy scalars in place of Python numbers."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, [strong(x) for x in leaves])
+
+
+def strong(x: Any) -> Any:
+    """A Python number as the NumPy scalar that it becomes in a loop."""
+    if isinstance(x, Tracer):
+        return x if isinstance(x.shadow, (np.ndarray, np.generic)) else x.astype(x.dtype)
+    if isinstance(x, (bool, int, float, complex)):
+        return aval_of(x).dtype.type(x)
+    traceable(x)
+    return x
+
+
+class Start(NamedTuple):
+    """The carry that a loop begins with: its leaves, their example values and avals, and their structure."""
+
+    carry: list[Any]
+    shadows: list[Any]
+    avals: list[Aval]
+    spec: Spec
+
+
+def start_of(init: Any) -> Start:
+    """``init`` as the carry of a loop: Python numbers become NumPy scalars."""
+    leaves, spec = flatten(init)
+    carry = [strong(x) for x in leaves]
+    shadows = [shadow_of(x) for x in carry]
+    return Start(carry, shadows, [aval_of(x) for x in shadows], spec)
+
+
+def check_functions(label: str, remedy: str, *functions: Any) -> None:
+    """OptionError unless all are functions."""
+    for f in functions:
+        if not callable(f):
+            raise OptionError(
+                f"{label} wants a function, got {type(f).__name__}", where=user_site()[0], remedy=f"write {remedy}"
+            )
+
+
+def recorded_body(
+    function: Callable[..., Any],
+    label: str,
+    trees: Sequence[tuple[list[Any], Spec]],
+    runs: bool = True,
+    may_leave: bool = False,
+) -> Recorded:
+    """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
+
+    Where the examples are made up, or the function does not run on them, NumPy's warnings are silenced. A function
+    that calls a continuation returns LEFT, if it ``may_leave``.
+    """
+    own = parameter_names(function)
+    names = own if len(own) == len(trees) else [f"arg{k}" for k in range(len(trees))]
+    hints = [hint for name, (leaves, spec) in zip(names, trees, strict=True) for hint in _hints(name, spec)]
+
+    def run(tracers: Sequence[Any]) -> Any:
+        rest = iter(tracers)
+        given = [unflatten(spec, [next(rest) if _enters(x) else x for x in leaves]) for leaves, spec in trees]
+        try:
+            return function(*given)
+        except Escape:
+            if may_leave:
+                return LEFT
+            raise UnsupportedError(
+                "a continuation is called in every step of a loop",
+                where=user_site()[0],
+                remedy="call it in a branch: rg.cond(p, lambda: k(value), lambda: ...)",
+            ) from None
+
+    leaves = [x for group, _ in trees for x in group]
+    entering = [_enters(x) for x in leaves]
+    with nullcontext() if runs else np.errstate(all="ignore"):
+        return record(
+            run,
+            label_of(function, label),
+            [x for x in leaves if _enters(x)],
+            [h for h, on in zip(hints, entering, strict=True) if on],
+            concrete=False,
+            gathers=True,
+        )
+
+
+def _hints(name: str, spec: Spec) -> list[str]:
+    return [f"{name}_{path}" if path else name for path in leaf_paths(spec)]
+
+
+def _enters(x: Any) -> bool:
+    return is_traced(x) or type(x) is int
+
+
+def label_of(function: Callable[..., Any], default: str) -> str:
+    """A name for the graph of a function."""
+    name = getattr(function, "__name__", default)
+    return name if name.isidentifier() else default
+
+
+def closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
+    """Graphs recorded apart, over the union of what they captured; captures follow the first ``n`` inputs."""
+    union = {_identity(c): c for _, _, captures in graphs for c in captures}
+    made = []
+    for graph, n, captures in graphs:
+        b = Builder()
+        inputs = b.inputs_like(graph.inputs[:n])
+        extra = {key: b.input(c.symbol.aval, c.symbol.value.hint) for key, c in union.items()}
+        outs = inline_into(b, graph, [*inputs, *(extra[_identity(c)] for c in captures)])
+        made.append(b.graph(graph.name, outs))
+    return made, list(union.values())
+
+
+def _identity(capture: Capture) -> Any:
+    """What tells captures apart: the value of an enclosing trace, or the array itself."""
+    return capture.payload.value if isinstance(capture.payload, Symbol) else id(capture.payload)
+
+
+def captures_first(graph: Graph, n: int) -> Graph:
+    """The graph with its captures, which follow ``n`` inputs, before those."""
+    return Graph(graph.name, (*graph.inputs[n:], *graph.inputs[:n]), graph.nodes, graph.outputs)
+
+
+def typed(graph: Graph, avals: Sequence[Aval]) -> Graph:
+    """The graph with first results of exactly these avals."""
+    b = Builder()
+    outs = inline_into(b, graph, b.inputs_like(graph.inputs))
+    k = len(avals)
+    return b.graph(graph.name, [*(b.coerce(o, a) for o, a in zip(outs[:k], avals, strict=True)), *outs[k:]])
+
+
+def left(recorded: Recorded) -> bool:
+    """Whether a recorded function called a continuation."""
+    return recorded.statics.get(0) is LEFT
+
+
+def returning_zeros(graph: Graph, avals: Sequence[Aval]) -> Graph:
+    """A graph that is left before it ends, with results that nobody sees."""
+    b = Builder()
+    inline_into(b, graph, b.inputs_like(graph.inputs))
+    return b.graph(graph.name, [b.zeros(a) for a in avals])
+
+
+def operand(trace: Trace, x: Any) -> tuple[Symbol, Any]:
+    """A capture or a value of the user's as a symbol of the trace, with its example value."""
+    if isinstance(x, Capture):
+        return (x.payload if isinstance(x.payload, Symbol) else symbol_in(trace, x.payload)), x.shadow
+    return symbol_in(trace, x), shadow_of(x)
+
+
+def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence[tuple[Symbol, Any]]) -> list[Any]:
+    """Put a node into the trace, run it on the example values; its results as tracers."""
+    where = trace.builder.where = user_site()[0]
+    outs = trace.builder.emit(prim, [s.value for s, _ in operands], attrs)
+    if not outs:
+        return []
+    node = trace.builder.made[outs[0].value]
+    shadows = [shadow for _, shadow in operands]
+    found = examples(trace, lambda: _results(node, shadows), [v.aval for v in node.outputs])
+    return wrap_all(trace, outs, found, where)
+
+
+def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
+    """What a node gives: long loops are compiled for it, since interpreting them takes longer."""
+    if node.effect or _work(node) < LONG or MOST_STEPS.get() is not None:
+        return run_node(node, values)
+    given = dict(zip(node.inputs, values, strict=True))
+    graph = Graph(node.prim.name, tuple(given), (node,), node.outputs)
+    found: tuple[Any, ...] = Executable(pipeline(graph))(*given.values())
+    return found
+
+
+def _work(node: Node) -> int:
+    """About how many nodes are run; a loop of unknown length counts as a long one."""
+    steps = node.attrs.get("length", -1) if node.prim in (scan, while_loop) else 1
+    return (LONG if steps < 0 else steps) * (1 + sum(_work(inner) for _, body in node.graphs for inner in body.nodes))
+
+
+def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> None:
+    """CarryError, which prints both, where a body returns another carry than comes in."""
+    where = user_site()[0]
+    found = recorded.out_spec if found is None else found
+    if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
+        raise CarryError(
+            f"the carry has the structure {start.spec}, but the body returns {found}",
+            where=where,
+            remedy="return a carry with the containers of init, and only arrays and numbers in them",
+        )
+    after = recorded.graph.out_avals[: len(start.avals)]
+    for name, a, b in zip(leaf_names(start.spec), start.avals, after, strict=True):
+        weak = b.kind == "python" and np.can_cast(b.dtype, a.dtype, "same_kind") and b.dtype.kind in "bif"
+        if a.shape != b.shape or (a.dtype != b.dtype and not weak):
+            raise CarryError(
+                f"the carry{name} is {a} before the body and {b} after it",
+                where=where,
+                remedy="start from the shape and dtype that the body returns",
+            )
+
+
+def leaf_names(spec: Spec) -> list[str]:
+    """For messages: where in the tree each leaf stands."""
+    return [f" at {path}" if path else "" for path in leaf_paths(spec)]
+
+
+def common(label: str, bodies: Sequence[Recorded]) -> list[Aval]:
+    """The avals of results that several functions agree on; TreeError, ShapeError where they do not."""
+    where, first = user_site()[0], bodies[0]
+    for other in bodies[1:]:
+        if other.out_spec != first.out_spec or other.statics != first.statics:
+            raise TreeError(
+                f"{label}: one function returns {results_named(first)}, another {results_named(other)}",
+                where=where,
+                remedy="return the same containers from both, with equal values where they hold no arrays",
+            )
+    names = [n for i, n in enumerate(leaf_names(first.out_spec)) if i not in first.statics]
+    return [
+        _agreed(label + name, avals) for name, *avals in zip(names, *(r.graph.out_avals for r in bodies), strict=True)
+    ]
+
+
+def results_named(recorded: Recorded) -> str:
+    """The structure of results, for messages."""
+    return f"{recorded.out_spec}" + (f" with {list(recorded.statics.values())}" if recorded.statics else "")
+
+
+def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
+    """The one aval: a Python number takes the dtype of the others, as in arithmetic."""
+    firm = {a.dtype for a in avals if a.kind != "python"}
+    if len({a.shape for a in avals}) > 1 or len(firm) > 1:
+        raise ShapeError(
+            f"{label}: one function returns {avals[0]}, another {next(a for a in avals if a != avals[0])}",
+            where=user_site()[0],
+            remedy="return equal shapes and dtypes: x.astype(...), np.broadcast_to(...)",
+        )
+    weak = [a.dtype.type(0).item() for a in avals if a.kind == "python"]
+    dtype = np.result_type(*firm, *weak)
+    kinds = {a.kind for a in avals}
+    return Aval(avals[0].shape, dtype, "array" if kinds == {"array"} else "scalar")
+
+
+def results(recorded: Recorded, tracers: Sequence[Any]) -> Any:
+    """Results in the structure that a recorded function returned."""
+    return results_of(recorded)(tracers)
+
+
+def check_single(label: str, number: str, x: Any, remedy: str) -> None:
+    """ShapeError where an array is given and one number decides."""
+    if np.ndim(shadow_of(x)):
+        raise ShapeError(
+            f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
+            where=user_site()[0],
+            remedy=remedy,
+        )
+
+
+def one_bool(label: str, recorded: Recorded) -> None:
+    """ShapeError unless a function returned one number, whose truth decides."""
+    avals = recorded.graph.out_avals
+    if not recorded.out_spec.is_leaf() or recorded.statics or avals[0].shape:
+        found = avals[0] if recorded.out_spec.is_leaf() and avals else recorded.out_spec
+        raise ShapeError(
+            f"{label} gives {found}, not one bool", where=user_site()[0], remedy="reduce it with np.all or np.any"
+        )
+
+
+def decision(graph: Graph) -> Graph:
+    """The graph of a condition with a bool as its result: numbers are true where they are not 0."""
+    b = Builder()
+    (out,) = inline_into(b, graph, b.inputs_like(graph.inputs))
+    return b.graph(graph.name, [out if out.dtype == BOOL else ne(out, 0)])

@@ -1,0 +1,63 @@
+"""check_captures: whether a compiled function holds what it would see if it were recorded now.
+
+Arrays that it names enter by reference, and names are followed. What is computed from arrays reached in other ways is
+baked into the recording. With ``rg.config.check_captures`` each call records the function once more and compares.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import StaleCaptureWarning
+from ..ir.builder import attrs_key
+from ..tracer.record import Recorded
+from ..tracer.trace import Capture
+from ..where import Where, warn
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+REMEDY = "pass it as an argument, or let the function name it as a global, a closure or a default argument"
+
+
+def check_captures(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the recording for a call is what it would be now; StaleCaptureWarning, once for each difference."""
+    known = compiled.known_path(args, kwargs)
+    if known is None:
+        return True
+    now = compiled.record(compiled.take(args, kwargs))[0]
+    difference = _difference(known.recorded, now)
+    if difference is not None:
+        what = f"{compiled!r} was compiled with something that has changed since: {difference}"
+        warn(f"{what}. {REMEDY}", StaleCaptureWarning)
+    return difference is None
+
+
+def _difference(then: Recorded, now: Recorded) -> str | None:
+    """What two recordings for the same arguments do not share, in words."""
+    names = dict(zip(then.graph.inputs, now.graph.inputs, strict=False))
+    for a, b in zip(then.graph.nodes, now.graph.nodes, strict=False):
+        same = a.prim is b.prim and len(a.inputs) == len(b.inputs)
+        same = same and all(names.get(v) is w for v, w in zip(a.inputs, b.inputs, strict=True))
+        if not same or (not any(a.graphs) and attrs_key(a.attrs) != attrs_key(b.attrs)):
+            return f"a number, or what is done, at {a.where or b.where}"
+        names.update(zip(a.outputs, b.outputs, strict=True))
+    if len(then.graph.nodes) != len(now.graph.nodes) or len(then.captures) != len(now.captures):
+        return "what is done"
+    for p, q in zip(then.captures, now.captures, strict=True):
+        if not _same(p, q):
+            return f"an array of shape {np.shape(p.payload)} that meets a traced value at {_first_use(then, p)}"
+    return None
+
+
+def _same(p: Capture, q: Capture) -> bool:
+    if p.payload is q.payload or not isinstance(p.payload, np.ndarray):
+        return True
+    return bool(p.payload.shape == q.payload.shape and p.payload.tobytes() == q.payload.tobytes())
+
+
+def _first_use(recorded: Recorded, capture: Capture) -> Where | str:
+    users = (node.where for node in recorded.graph.nodes if capture.symbol.value in node.inputs)
+    return next(users, None) or "the result"

@@ -1,0 +1,237 @@
+"""Eager arrays: NumPy's operators, protocols and methods on values that are known."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import TracerConversionError, UnsupportedError
+from ..tracer.protocol import MUTATORS
+from ..where import user_site
+from .operations import ArrayLike
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "pow": operator.pow,
+}
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+UNARY: dict[str, Callable[..., Any]] = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}
+METHODS: tuple[Callable[..., Any], ...] = (
+    np.sum,
+    np.prod,
+    np.mean,
+    np.var,
+    np.std,
+    np.max,
+    np.min,
+    np.any,
+    np.all,
+    np.argmax,
+    np.argmin,
+    np.cumsum,
+    np.cumprod,
+    np.argsort,
+    np.dot,
+    np.ravel,
+    np.squeeze,
+    np.swapaxes,
+    np.take,
+    np.repeat,
+    np.diagonal,
+    np.trace,
+    np.clip,
+    np.round,
+    np.copy,
+)
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype)
+
+
+class Eager(ArrayLike):
+    """Operations on a value that is known: each runs at once, and is recorded by ``apply`` of the class."""
+
+    __slots__ = ()
+    __array_priority__ = 2000.0
+    __hash__ = None  # type: ignore[assignment]  # like ndarray: == is elementwise
+
+    def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run a NumPy function on arguments among which are arrays of this class."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.data)
+
+    @property
+    def ndim(self) -> int:
+        return np.ndim(self.data)
+
+    @property
+    def size(self) -> int:
+        return int(np.size(self.data))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.asarray(self.data).dtype
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return self.apply(np.transpose, (self,), {})
+
+    def item(self) -> Any:
+        """The one element as a Python number, which has no derivative."""
+        return self.data.item()
+
+    def reshape(self, *shape: Any) -> Any:
+        return self.apply(np.reshape, (self, shape[0] if len(shape) == 1 else shape), {})
+
+    def transpose(self, *axes: Any) -> Any:
+        if not axes or axes == (None,):
+            return self.T
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return self.apply(np.transpose, (self, order), {})
+
+    def flatten(self) -> Any:
+        return self.apply(np.ravel, (self,), {})
+
+    def astype(self, dtype: Any) -> Any:
+        return self.apply(_astype, (self, np.dtype(dtype)), {})
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "at" or options.get("out") is not None:
+            raise _immutable()
+        return self.apply(ufunc if method == "__call__" else getattr(ufunc, method), inputs, options)
+
+    def __array_function__(
+        self, function: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if function in MUTATORS or kwargs.get("out") is not None:
+            raise _immutable()
+        return self.apply(function, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.apply(operator.getitem, (self, _places(index)), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise _immutable()
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __index__(self) -> int:
+        return operator.index(self.data)
+
+    def __int__(self) -> int:
+        if self.dtype.kind in "fc":
+            self._convert()
+        return int(self.data)
+
+    def __float__(self) -> float:
+        return float(self._convert())
+
+    def __complex__(self) -> complex:
+        return complex(self._convert())
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+        return np.array(self._convert())
+
+    def _convert(self) -> Any:
+        """The value for code that needs a plain one; an error where its derivative would be lost."""
+        raise TracerConversionError(
+            f"a {type(self).__name__} reached code that needs a plain array or number, where its derivative would be "
+            "lost",
+            where=user_site()[0],
+            remedy="use the NumPy function of the same purpose, or pass x.data",
+        )
+
+
+def _places(index: Any) -> Any:
+    """An index in which masks, whose values are known, are the places of their true elements."""
+    parts = index if isinstance(index, tuple) else (index,)
+    found: list[Any] = []
+    for part in parts:
+        data = part.data if isinstance(part, Eager) else part
+        if isinstance(data, np.ndarray) and data.ndim and data.dtype == np.bool_:
+            found.extend(data.nonzero())
+        else:
+            found.append(part)
+    return tuple(found) if isinstance(index, tuple) or len(found) > 1 else found[0]
+
+
+def _immutable() -> UnsupportedError:
+    return UnsupportedError(
+        "writing into an eager array, which others were computed from",
+        where=user_site()[0],
+        remedy="compute a new one: np.where, np.concatenate, x = x + y",
+    )
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: self.apply(function, (self, other), {})
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: self.apply(function, (other, self), {})
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``x += y`` makes a new number; of an array others may hold views, which NumPy would change too."""
+
+    def call(self: Eager, other: Any) -> Any:
+        if isinstance(self.data, np.ndarray):
+            raise _immutable()
+        return self.apply(function, (self, other), {})
+
+    return call
+
+
+def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: self.apply(function, (self,), {})
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Eager, *args: Any, **kwargs: Any) -> Any:
+        return self.apply(function, (self, *args), kwargs)
+
+    return method
+
+
+def install() -> None:
+    """Give Eager its operators and methods."""
+    methods = {f"__{name}__": _operator(function) for name, function in {**BINARY, **COMPARISONS}.items()}
+    methods |= {f"__r{name}__": _reflected(function) for name, function in BINARY.items()}
+    methods |= {f"__i{name}__": _in_place(function) for name, function in BINARY.items()}
+    methods |= {f"__{name}__": _of_one(function) for name, function in UNARY.items()}
+    methods |= {f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f) for f in METHODS}
+    for name, method in methods.items():
+        setattr(Eager, name, method)
+
+
+install()

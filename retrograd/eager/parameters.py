@@ -1,0 +1,73 @@
+"""ParameterStore: the parameters of a model by name, which outlive the records that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError
+from ..where import user_site
+
+
+class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
+    """Arrays by name. Layers load their parameters from it, and put better ones back.
+
+    What a layer does not find is drawn from ``rng``, normally distributed in the layer's own scale, in ``dtype``.
+    Arrays are copied in, and handed out read-only.
+
+    >>> import numpy as np, retrograd as rg
+    >>> store = rg.ParameterStore(np.random.default_rng(0))
+    >>> store["fc.W"] = np.eye(2)
+    >>> store.load("fc.W", (2, 2), scale=1.0)[0]
+    array([1., 0.])
+    >>> store.load("fc.b", (2,), scale=0.5).shape, sorted(store)
+    ((2,), ['fc.W', 'fc.b'])
+    """
+
+    def __init__(self, rng: np.random.Generator | None = None, dtype: Any = np.float64) -> None:
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise OptionError(
+                f"parameters are drawn from {rng!r}", where=user_site()[0], remedy="pass np.random.default_rng(seed)"
+            )
+        self._rng = rng
+        self._dtype = np.dtype(dtype)
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+
+    def load(self, name: str, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
+        """The parameter, drawn now if it is missing. Raises ShapeError, and OptionError without a generator."""
+        found = self._arrays.get(name)
+        if found is None:
+            if self._rng is None:
+                raise OptionError(
+                    f"the parameter {name!r} is missing, and there is no generator to draw it from",
+                    where=user_site()[0],
+                    remedy="write rg.ParameterStore(np.random.default_rng(seed))",
+                )
+            self[name] = (scale * self._rng.standard_normal(shape)).astype(self._dtype)
+            found = self._arrays[name]
+        if found.shape != shape:
+            raise ShapeError(
+                f"the parameter {name!r} has the shape {found.shape}, but the layer takes {shape}",
+                where=user_site()[0],
+                remedy="give layers of different sizes different names",
+            )
+        return found
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        return self._arrays[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        array = np.array(value)
+        array.flags.writeable = False
+        self._arrays[name] = array
+
+    def __delitem__(self, name: str) -> None:
+        del self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)

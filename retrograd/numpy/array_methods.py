@@ -1,0 +1,175 @@
+"""The methods and attributes of ndarray on traced arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import aval_of
+from ..ops.elementwise import cast
+from ..tracer import indexing
+from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.protocol import missing_attribute
+from ..tracer.table import FUNCTIONS, METHODS, as_array
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import astype, copy
+from .complex import conjugate, imaginary_part, real_part
+from .flat import flat_of, set_flat
+from .numbers import clip, round_
+from .shapes import reshape, transpose
+from .sorting import partition_in_place, sort_in_place
+from .take import compress
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    def method(self: Tracer, *args: Any, **options: Any) -> Any:
+        return FUNCTIONS[function](self, *args, **options)
+
+    method.__name__ = function.__name__
+    return method
+
+
+def _reshape(self: Tracer, *dims: Any, order: str = "C") -> Any:
+    return reshape(self, dims[0] if len(dims) == 1 else dims, order)
+
+
+def _transpose(self: Tracer, *axes: Any) -> Any:
+    if not axes or axes == (None,):
+        return transpose(self)
+    return transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _flatten(self: Tracer, order: str = "C") -> Any:
+    return copy(reshape(self, (-1,), order))
+
+
+def _item(self: Tracer, *index: Any) -> Any:
+    if not index and self.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    where = index[0] if len(index) == 1 else index or 0
+    element = self[where] if isinstance(where, tuple) else reshape(self, (-1,))[where]
+    return apply(cast, [element], aval=aval_of(self.dtype.type(0).item()))
+
+
+def _round(self: Tracer, digits: int | None = None) -> Any:
+    """``round(x)``: of a NumPy number as ``np.round``, without digits an int, which is decided here."""
+    if self.const:
+        return round(self.shadow) if digits is None else round(self.shadow, digits)
+    if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
+        raise unsupported("round() of a traced value that is no NumPy number", "use np.round")
+    return int(np.rint(self)) if digits is None else np.round(self, digits)
+
+
+def _contains(self: Tracer, item: Any) -> bool:
+    """``item in x``, which is decided here."""
+    if not isinstance(self.shadow, np.ndarray):
+        raise TypeError(f"argument of type {type(self.shadow).__name__!r} is not iterable")
+    return bool(np.any(self == item))
+
+
+def _tolist(self: Tracer) -> Any:
+    return [_tolist(row) for row in self] if self.ndim else _item(self)
+
+
+def _view(self: Tracer, dtype: Any = None, type: Any = None) -> Any:
+    if type is not None or (dtype is not None and self.dtype != dtype):
+        raise unsupported("view() of a traced value as another type", "convert it with astype")
+    return self[...]
+
+
+def _to_device(self: Tracer, device: str, *, stream: Any = None) -> Any:
+    self.shadow.to_device(device, stream=stream)  # NumPy's own error
+    return self
+
+
+def _fill(self: Tracer, value: Any) -> None:
+    if np.ndim(shadow_of(value)):
+        np.empty(self.shape, self.dtype).fill(shadow_of(value))  # NumPy's own error
+    indexing.put(self, ..., value)
+
+
+def _clip(self: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+    return clip(self, min, max, out, **options)
+
+
+def _astype(
+    self: Tracer, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
+    if not np.can_cast(self.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype} to {np.dtype(dtype)} by the rule {casting!r}")
+    return self if not copy and self.dtype == dtype else astype(self, dtype)
+
+
+def _set_part(name: str, part: Callable[[Any], Any], self: Tracer, value: Any) -> None:
+    """``z.real = value``, ``z.imag = value``."""
+    if not isinstance(self.shadow, np.ndarray):
+        raise AttributeError(f"attribute {name!r} of a number is not writable")  # noqa: TRY004 - as NumPy does
+    if name == "imag" and self.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    indexing.put(part(self), ..., value)
+
+
+METHODS.update(
+    {
+        "__contains__": _contains,
+        "__round__": _round,
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "flatten": _flatten,
+        "item": _item,
+        "fill": _fill,
+        "tolist": _tolist,
+        "view": _view,
+        "to_device": _to_device,
+        "__array_namespace__": lambda self, *, api_version=None: np,
+        "sort": sort_in_place,
+        "partition": partition_in_place,
+        "nonzero": np.nonzero,
+        "copy": lambda self, order="C": copy(as_array(self), order),
+        "astype": _astype,
+        "conj": conjugate,
+        "conjugate": conjugate,
+        "clip": _clip,
+        "compress": lambda self, condition, axis=None, out=None: compress(condition, self, axis, out),
+        "round": lambda self, decimals=0, out=None: round_(self, decimals, out),
+        **{
+            f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f)
+            for f in (
+                np.sum,
+                np.prod,
+                np.mean,
+                np.var,
+                np.std,
+                np.max,
+                np.min,
+                np.any,
+                np.all,
+                np.argmax,
+                np.argmin,
+                np.cumsum,
+                np.cumprod,
+                np.argsort,
+                np.argpartition,
+                np.searchsorted,
+                np.dot,
+                np.ravel,
+                np.squeeze,
+                np.swapaxes,
+                np.take,
+                np.repeat,
+                np.choose,
+                np.diagonal,
+                np.trace,
+                np.put,
+            )
+        },
+        "real": property(real_part, partial(_set_part, "real", real_part)),
+        "imag": property(imaginary_part, partial(_set_part, "imag", imaginary_part)),
+        "flat": property(flat_of, set_flat),
+        "mT": missing_attribute("mT").getter(np.matrix_transpose),
+        "device": "cpu",
+    }
+)

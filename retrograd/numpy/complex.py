@@ -1,0 +1,129 @@
+"""Parts of complex numbers, and predicates: real, angle, isclose, ..."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import Aval
+from ..ops import complex as parts
+from ..ops import rounding
+from ..ops.elementwise import cast
+from ..tracer.array import Tracer, apply, settled, shadow_of, tracers_in, wrap
+from ..tracer.table import implements, shadow_dtype
+from ..tracer.trace import owner
+from ..tracer.ufuncs import as_operand, elementwise, record
+from ..where import user_site
+
+
+def real_part(x: Any) -> Any:
+    """``x.real``: a view, of a real array the array itself."""
+    return apply(parts.real, [x]) if isinstance(x, Tracer) and x.dtype.kind == "c" else x
+
+
+def imaginary_part(x: Any) -> Any:
+    """``x.imag``: a view; of a real array new zeros."""
+    if isinstance(x, Tracer) and x.dtype.kind == "c":
+        return apply(parts.imag, [x])
+    return np.zeros_like(x) if isinstance(x.shadow, np.ndarray) else x.shadow.imag
+
+
+def conjugate(x: Any) -> Any:
+    """``x.conjugate()``: of a real array the array itself."""
+    if x.dtype.kind != "c":
+        return x
+    return elementwise(parts.conj, np.conjugate, [x], lambda v: v.conjugate())
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    return real_part(as_operand(val))
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    return imaginary_part(as_operand(val))
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    if shadow_dtype(a).kind == "c":
+        limit = tol * np.finfo(shadow_dtype(a)).eps if tol > 1 else tol
+        a = np.real(a) if np.all(np.abs(np.imag(a)) < limit) else a
+    return a if isinstance(shadow_of(a), np.ndarray) else apply(cast, [a], aval=Aval((), a.dtype))
+
+
+@implements(np.angle)
+def angle(z: Any, deg: Any = False) -> Any:
+    found = np.arctan2(np.imag(z), np.real(z)) if shadow_dtype(z).kind == "c" else np.arctan2(0, z)
+    return found * (180 / math.pi) if deg else found
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    return np.imag(x) == 0
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    return np.imag(x) != 0
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)), out=out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    return np.logical_and(np.isinf(x), np.signbit(x), out=out)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    if not all(isinstance(x, (int, float, np.generic)) for x in (rtol, atol)):
+        near = np.less_equal(np.abs(np.subtract(a, b)), atol + rtol * np.abs(b))
+        same = np.logical_or(np.logical_and(near, np.isfinite(b)), np.equal(a, b))
+        return _or_both_nan(same, a, b) if equal_nan else same
+    operands = [as_operand(x) for x in (a, b)]
+    shadow = np.isclose(shadow_of(operands[0]), shadow_of(operands[1]), rtol, atol, equal_nan)
+    if settled(operands):
+        return wrap(owner(tracers_in(operands)), None, shadow, user_site()[0])
+    common = np.result_type(*(x if isinstance(x, (int, float, complex)) else x.dtype for x in operands))
+    attrs = {"rtol": float(rtol), "atol": float(atol), "equal_nan": bool(equal_nan)}
+    return record(rounding.isclose, operands, (common, common), shadow, **attrs)
+
+
+def _all(x: Any) -> Any:
+    """Whether all are true, as a Python bool."""
+    return apply(cast, [np.all(x)], aval=Aval((), np.dtype(bool), "python"))
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return _all(np.isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = as_operand(a1), as_operand(a2)
+    if np.shape(shadow_of(x)) != np.shape(shadow_of(y)):
+        return False
+    same = np.equal(x, y)
+    return _all(_or_both_nan(same, x, y) if equal_nan else same)
+
+
+def _or_both_nan(same: Any, x: Any, y: Any) -> Any:
+    return np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    x, y = as_operand(a1), as_operand(a2)
+    try:
+        np.broadcast_shapes(np.shape(shadow_of(x)), np.shape(shadow_of(y)))
+    except ValueError:
+        return False
+    return _all(np.equal(x, y))

@@ -1,0 +1,56 @@
+"""``np.interp``: straight lines between points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..tracer.table import implements, lifted
+from ..tracer.ufuncs import astype
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    x, xp, fp = lifted(x, xp, fp)
+    if x.dtype.kind == "c" or xp.dtype.kind == "c":
+        np.interp(x.shadow, xp.shadow, fp.shadow)  # NumPy's own error
+    value = np.dtype(complex if fp.dtype.kind == "c" else float)  # whatever comes in, NumPy computes in these
+    wanted = ((x, np.dtype(float)), (xp, np.dtype(float)), (fp, value))
+    x, xp, fp = (v if v.dtype == dtype else astype(v, dtype) for v, dtype in wanted)
+    if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        np.interp(x.shadow, xp.shadow, fp.shadow)  # NumPy's own error
+    if period is not None:
+        left = right = None
+        x, xp, fp = _periodic(x, xp, fp, period)
+    n = xp.size
+    if n == 1:
+        inside = np.broadcast_to(fp[0], x.shape)
+    else:
+        at = np.minimum(np.maximum(np.searchsorted(xp, x, "right") - 1, 0), n - 2)
+        inside = _slope(at, xp, fp) * (x - xp[at]) + fp[at]
+    below = np.where(x < xp[0], fp[0] if left is None else left, inside)
+    found = np.where(x > xp[-1], fp[-1] if right is None else right, below)
+    return found if x.ndim else found[()]
+
+
+def _slope(at: Any, xp: Any, fp: Any) -> Any:
+    """The slope to the right of some points, computed for all of them where they are the fewer."""
+    if xp.size <= np.size(at):
+        return (np.diff(fp) / np.diff(xp))[at]
+    return (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The points of one period, with a neighbour on each side."""
+    if not np.any(period):
+        raise ValueError("period must be a non-zero value")
+    period = np.abs(period)
+    x, xp = np.remainder(x, period), np.remainder(xp, period)
+    order = np.argsort(xp)
+    xp, fp = xp[order], fp[order]
+    return (
+        x,
+        np.concatenate([xp[-1:] - period, xp, xp[:1] + period]),
+        np.concatenate([fp[-1:], fp, fp[:1]]),
+    )

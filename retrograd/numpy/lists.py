@@ -1,0 +1,82 @@
+"""Functions of lists: NumPy looks for traced values among its arguments, not in lists, which it makes arrays of.
+
+So inside a trace these functions first make arrays, traced ones, of lists that hold traced values; of nested ones, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..tracer.array import Tracer
+from ..tracer.creation import array, holds_tracers
+from ..tracer.interception import PROVIDERS, substitutes
+from ..tracer.table import FUNCTIONS
+
+# Functions that mean a list of arrays, or look into it by themselves.
+LISTS = frozenset(
+    [
+        "array_split",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "block",
+        "broadcast_arrays",
+        "choose",
+        "column_stack",
+        "concat",
+        "concatenate",
+        "dstack",
+        "hstack",
+        "ix_",
+        "lexsort",
+        "meshgrid",
+        "multi_dot",
+        "stack",
+        "vstack",
+    ]
+)
+
+
+class OfLists:
+    """A function of arrays, applied to lists with traced values; a ufunc has its methods."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.function(*_arrays(args), **options)
+
+    def reduce(self, *args: Any, **options: Any) -> Any:
+        return self.function.reduce(*_arrays(args), **options)
+
+    def accumulate(self, *args: Any, **options: Any) -> Any:
+        return self.function.accumulate(*_arrays(args), **options)
+
+    def outer(self, *args: Any, **options: Any) -> Any:
+        return self.function.outer(*_arrays(args), **options)
+
+
+def _arrays(args: Sequence[Any]) -> Sequence[Any]:
+    """Arguments with arrays for lists; as they are where one is traced, for then NumPy hands the call over."""
+    if any(type(x) is Tracer for x in args):
+        return args
+    return [array(x) if isinstance(x, (list, tuple)) and holds_tracers(x, const=False) else x for x in args]
+
+
+def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
+    others = {name for of in PROVIDERS[module.__name__] if of is not _of_module for name in of(module)}
+    return {
+        name: OfLists(function)
+        for name, function in vars(module).items()
+        if (isinstance(function, np.ufunc) or (callable(function) and function in FUNCTIONS))
+        and name not in LISTS
+        and name not in others
+    }
+
+
+for _name in ("numpy", "numpy.linalg", "numpy.fft"):
+    substitutes(_name)(_of_module)

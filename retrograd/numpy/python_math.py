@@ -1,0 +1,120 @@
+"""The module ``math`` on traced numbers: the same values by NumPy, as Python numbers."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from functools import reduce
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.creation import asarray, holds_tracers
+from ..tracer.interception import substitutes
+from ..tracer.python_numbers import number
+from ..tracer.trace import unsupported
+
+Function = Callable[..., Any]
+SAME = (
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "exp",
+    "expm1",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "cbrt",
+    "exp2",
+    "fabs",
+    "degrees",
+    "radians",
+    "copysign",
+    "fmod",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "floor",
+    "ceil",
+    "trunc",
+)
+ANY_NUMBER: dict[str, Function] = {  # by NumPy's functions of the same meaning
+    **{name: getattr(np, name) for name in SAME},
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "pow": np.float_power,
+    "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
+    "ldexp": lambda x, i: x * 2.0**i,
+    "remainder": lambda x, y: x - y * np.rint(x / y),
+    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: np.logical_or(
+        a == b, np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
+    ),
+    "hypot": lambda *lengths: reduce(np.hypot, lengths, 0.0),
+    "fsum": lambda items: np.sum(asarray(items)),
+    "dist": lambda p, q: np.sqrt(np.sum(np.square(asarray(p) - asarray(q)))),
+    "sumprod": lambda p, q: np.sum(asarray(p) * asarray(q)),
+}
+OF_SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
+WHOLE = {"floor", "ceil", "trunc"}
+MANY = {"fsum", "dist", "sumprod"}  # functions of iterables
+
+
+def _of_math(name: str, by_numpy: Function) -> Function:
+    original = getattr(math, name)
+    result = int if name in WHOLE else bool if name.startswith("is") else float
+
+    def call(*args: Any, **options: Any) -> Any:
+        args = tuple(list(a) if name in MANY and not isinstance(a, Tracer) else a for a in args)
+        if not holds_tracers((*args, *options.values())):
+            return original(*args, **options)
+        examples = {key: shadow_of(value) for key, value in options.items()}
+        original(*(_example(a) for a in args), **examples)  # Python's own errors
+        return number(by_numpy(*(a if name in MANY else _plain(a) for a in args), **options), result)
+
+    return call
+
+
+def _example(x: Any) -> Any:
+    return [shadow_of(item) for item in x] if isinstance(x, list) else shadow_of(x)
+
+
+def _plain(x: Any) -> Any:
+    """An operand as the C function takes it: a float."""
+    return number(x) if isinstance(x, Tracer) else float(x)
+
+
+def _by_scipy(name: str) -> Function:
+    def call(x: Any) -> Any:
+        if "scipy" not in sys.modules:
+            raise unsupported(f"math.{name} of a traced value", "import scipy.special, whose function is then used")
+        from scipy import special  # optional and heavy
+
+        return getattr(special, OF_SCIPY[name])(x)
+
+    return call
+
+
+def _modf(x: Any) -> Any:
+    if not holds_tracers([x]):
+        return math.modf(x)
+    fraction, whole = np.modf(_plain(x))
+    return number(fraction), number(whole)
+
+
+@substitutes("math")
+def _of_python(module: ModuleType) -> Mapping[str, Any]:
+    table = {name: f for name, f in ANY_NUMBER.items() if hasattr(module, name)}
+    table |= {name: _by_scipy(name) for name in OF_SCIPY}
+    return {"modf": _modf, **{name: _of_math(name, f) for name, f in table.items()}}

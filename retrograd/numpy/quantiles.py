@@ -1,0 +1,150 @@
+"""Medians, percentiles and quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops import quantile as ops
+from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.table import Axis, axes_of, implements, into, only_default, truth
+from ..tracer.trace import unsupported
+from .reductions import ABSENT, array_of, as_dtype
+from .shapes import ravel, reshape
+
+
+class Lines:
+    """An array with the axes of a reduction joined into one, and how the result gets its shape."""
+
+    def __init__(self, a: Any, axis: Axis) -> None:
+        x = as_dtype(a, np.dtype(float)) if a.dtype.kind in "iub" else a
+        axes = axes_of(x, axis)
+        self.kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        if len(axes) == x.ndim:
+            self.array, self.axis = x if x.ndim == 1 else ravel(x), 0
+        elif len(axes) == 1:
+            self.array, self.axis = x, axes[0]
+        else:
+            moved = np.moveaxis(x, axes, range(-len(axes), 0))
+            self.array = reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1))
+            self.axis = self.array.ndim - 1
+
+    def shaped(self, found: Any, levels: tuple[int, ...], keepdims: Any, out: Any) -> Any:
+        """A result with axes of levels in front, and kept axes if wanted."""
+        rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
+        return into(out, found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest)))
+
+
+@implements(np.median)
+def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    lines = Lines(array_of(a), axis)
+    return lines.shaped(apply(ops.median, [lines.array], axis=lines.axis), (), keepdims, out)
+
+
+@implements(np.nanmedian)
+def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT) -> Any:
+    lines = Lines(array_of(a), axis)
+    return lines.shaped(apply(ops.nanmedian, [lines.array], axis=lines.axis), (), keepdims, out)
+
+
+def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
+    a, q, axis, out, method, keepdims, weights, interpolation = options
+    name = f"{'nan' if skip else ''}{'quantile' if scale == 1 else 'percentile'}"
+    only_default(name, weights=(weights, None), interpolation=(interpolation, None))
+    if method not in (ops.METHODS if not skip else ("linear",)):
+        raise unsupported(f"np.{name} with method={method!r}", "use method='linear'")
+    if isinstance(q, np.ndarray) and method == "linear" and not skip:
+        q = array_of(q, a)  # read at each call
+    a = array_of(a, q)
+    if a.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    if skip and a.size == 0:
+        return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
+    example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
+    lines = Lines(a, axis)
+    if isinstance(q, Tracer) and not q.const:
+        if skip or method != "linear":
+            raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
+        levels: Any = q if scale == 1 else np.divide(q, scale)
+        flat = levels if levels.ndim < 2 else ravel(levels)
+        found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
+    else:
+        levels = np.true_divide(shadow_of(q), scale)
+        found = _at_known(lines, levels, method, skip, example.dtype)
+    return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
+
+
+def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) -> Any:
+    """Quantiles at plain numbers; ``dtype`` is that of the result, in which NumPy interpolates."""
+    rows = np.asarray(levels, float).reshape(-1).tolist()
+    array = as_dtype(lines.array, dtype)
+    if not skip:
+        given: Any = tuple(rows) if levels.ndim else rows[0]
+        return apply(ops.quantile, [array], axis=lines.axis, q=given, method=method)
+    each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
+    return np.stack(each) if levels.ndim else each[0]
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=False)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=False)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = ABSENT,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 1, skip=True)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = ABSENT,
+    *,
+    weights: Any = None,
+    interpolation: Any = None,
+) -> Any:
+    return _quantile((a, q, axis, out, method, keepdims, weights, interpolation), 100, skip=True)

@@ -1,0 +1,309 @@
+"""Reductions: sum, prod, max, any, argmax, ..., and the statistics that are made of them."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy import ndarray  # a name of the module is looked up by substitution in a trace
+
+from ..ir.types import Aval
+from ..ops import reduce
+from ..ops.cumulative import prod as prod_
+from ..ops.elementwise import cast
+from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.table import Axis, as_array, axes_of, axis_of, implements, into, lifted, shadow_dtype, truth
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import astype
+from .shapes import ravel, reshape
+
+ABSENT = np._NoValue
+
+
+def given(value: Any) -> bool:
+    """Whether an option was given; ``where=True`` and ``initial=None`` are as good as none."""
+    return value is not ABSENT and value is not None and value is not True
+
+
+def array_of(a: Any, *others: Any) -> Any:
+    """The operand as a traced array; one of ``others`` is traced where it is not."""
+    if type(a) is Tracer and isinstance(a.shadow, ndarray):
+        return a
+    return lifted(a, *(x for x in others if isinstance(x, Tracer)))[0]
+
+
+def as_dtype(a: Any, dtype: Any) -> Any:
+    """``a`` with a dtype; itself where it has it already."""
+    if not isinstance(a, Tracer):
+        return np.asarray(a, dtype)[()]
+    return a if a.dtype == dtype else astype(a, dtype)
+
+
+def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
+    """The axes of a ufunc's reduction, which takes 0 and -1 for an axis of a 0-d array."""
+    return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
+
+
+def over(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
+    """A reduction primitive over axes as NumPy's functions take them."""
+    return apply(prim, [as_array(a)], axis=axes_over(a, axis), keepdims=truth(keepdims))
+
+
+def masked(a: Any, where: Any, neutral: Any) -> Any:
+    """``a`` where it takes part, elsewhere what changes nothing."""
+    if not given(where):
+        return a
+    np.broadcast_to(shadow_of(where), a.shape)  # NumPy's own error: a mask does not stretch the array
+    return np.where(where, a, np.asarray(neutral).astype(a.dtype)[()])
+
+
+def begun(ufunc: Any, result: Any, initial: Any) -> Any:
+    """The result with the value that the reduction starts from."""
+    return ufunc(result, as_dtype(initial, shadow_dtype(result))) if given(initial) else result
+
+
+@cache
+def _accumulator(ufunc: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which NumPy accumulates elements of a dtype, if it is not told."""
+    return ufunc.reduce(np.zeros(1, dtype)).dtype  # type: ignore[no-any-return]  # NumPy does not say
+
+
+def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
+    """The dtype in which NumPy sums or multiplies: that of ``out``, where one is given, if it is wider."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    if out is None:
+        return _accumulator(ufunc, a.dtype)
+    wanted = np.result_type(a.dtype, out.dtype)
+    if wanted == np.bool_:
+        raise unsupported(f"np.{ufunc.__name__} of bools into bools", "use np.any or np.all, or out= of integers")
+    return wanted
+
+
+def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...]) -> Any:
+    a, axis, dtype, out, keepdims, initial, where = options
+    a = array_of(a, initial, where)
+    wanted = summed_in(ufunc, a, dtype, out)
+    if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
+        prim, wanted = reduce.count, a.dtype
+    a = masked(as_dtype(a, wanted), where, neutral)
+    return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
+
+
+@implements(np.sum)
+def sum_(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
+    where: Any = ABSENT,
+) -> Any:
+    return _accumulating(reduce.sum_, np.add, 0, (a, axis, dtype, out, keepdims, initial, where))
+
+
+@implements(np.prod)
+def prod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = ABSENT,
+    where: Any = ABSENT,
+) -> Any:
+    return _accumulating(prod_, np.multiply, 1, (a, axis, dtype, out, keepdims, initial, where))
+
+
+def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
+    """``max`` and its like: they have no neutral element, so ``initial`` takes its place."""
+    a, axis, out, keepdims, initial, where = options
+    a = array_of(a, initial, where)
+    if given(where) and not given(initial):
+        ufunc.reduce(shadow_of(a), axis, where=shadow_of(where))  # NumPy's own error
+    if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
+        nothing = over(reduce.sum_, as_dtype(a, np.dtype(float)), axis, keepdims)
+        return into(out, as_dtype(nothing + initial, a.dtype))
+    if given(where):
+        a = np.where(where, a, as_dtype(initial, a.dtype))
+    return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
+
+
+@implements(np.max, np.amax)
+def max_(
+    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = ABSENT
+) -> Any:
+    return extremum(reduce.max_, np.maximum, (a, axis, out, keepdims, initial, where))
+
+
+@implements(np.min, np.amin)
+def min_(
+    a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = ABSENT
+) -> Any:
+    return extremum(reduce.min_, np.minimum, (a, axis, out, keepdims, initial, where))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
+    return into(out, np.max(a, axis, keepdims=truth(keepdims)) - np.min(a, axis, keepdims=truth(keepdims)))
+
+
+@implements(np.any)
+def any_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
+    return into(out, over(reduce.any_, masked(array_of(a, where), where, 0), axis, keepdims))
+
+
+@implements(np.all)
+def all_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
+    return into(out, over(reduce.all_, masked(array_of(a, where), where, 1), axis, keepdims))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    a = as_array(a)
+    count = np.sum(a if a.dtype == np.bool_ else np.not_equal(a, 0), axis, np.intp, keepdims=keepdims)
+    if axis is None and not keepdims and isinstance(np.count_nonzero(()), int):  # not since NumPy 2.4
+        return apply(cast, [count], aval=Aval((), count.dtype, "python"))
+    return count
+
+
+def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
+    """How many elements take part: an int, or an array where a mask decides."""
+    if not given(where):
+        return math.prod(a.shape[i] for i in axes_of(a, axis))
+    mask = np.broadcast_to(array_of(where, a), a.shape)  # read at each call, as the array itself is
+    return np.sum(mask, axis, np.intp, keepdims=truth(keepdims))
+
+
+def divided(total: Any, count: Any) -> Any:
+    """A total divided by a count, in the dtype of the total."""
+    dtype = shadow_dtype(total)
+    return as_dtype(total / (count if isinstance(count, int) else as_dtype(count, dtype)), dtype)
+
+
+@implements(np.mean)
+def mean(
+    a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT
+) -> Any:
+    a = array_of(a, where)
+    kind = np.dtype(dtype) if dtype is not None else np.mean(np.zeros(1, a.dtype)).dtype
+    kind = kind if out is None or dtype is not None else np.result_type(kind, out.dtype)
+    wide = np.dtype(np.float32) if kind == np.float16 and dtype is None else kind
+    total = np.sum(a, axis, wide, keepdims=truth(keepdims), where=where)
+    return into(out, as_dtype(divided(total, counted(a, axis, keepdims, where)), kind))
+
+
+def magnitude(c: Any) -> Any:
+    """The squares of absolute values."""
+    return np.square(np.real(c)) + np.square(np.imag(c)) if c.dtype.kind == "c" else np.square(c)
+
+
+@implements(np.var)
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
+    a = array_of(a, where, mean)
+    if dtype is None and a.dtype.kind in "iub":
+        dtype = np.dtype(float)
+    if given(mean):
+        center = mean
+    else:
+        total = np.sum(a, axis, dtype, keepdims=True, where=where)
+        center = divided(total, counted(a, axis, True, where))
+    total = np.sum(magnitude(a - center), axis, dtype, keepdims=truth(keepdims), where=where)
+    free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
+    return into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))
+
+
+def freedom(ddof: Any, correction: Any) -> Any:
+    """The number that is subtracted from the count; it has two names."""
+    if correction is ABSENT:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+@implements(np.std)
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = ABSENT,
+    mean: Any = ABSENT,
+    correction: Any = ABSENT,
+) -> Any:
+    spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if spread.dtype.kind != "f":
+        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
+    return into(out, apply(reduce.root, [spread]))
+
+
+@implements(np.average)
+def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    a = array_of(a, weights)
+    keepdims = truth(keepdims)
+    if weights is None:
+        found = np.mean(a, axis, keepdims=keepdims)
+        scale: Any = a.size / np.size(shadow_of(found))
+    else:
+        weights = array_of(weights, a)
+        np.average(np.ones(a.shape), axis, np.ones(weights.shape))  # NumPy's own error for shapes that do not fit
+        kinds = (a.dtype, weights.dtype, *([np.dtype(float)] if a.dtype.kind in "iub" else []))
+        weights = _spread_weights(a, weights, axis)
+        scale = np.sum(weights, axis, np.result_type(*kinds), keepdims=keepdims)
+        if np.any(shadow_of(scale) == 0):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        product = np.multiply(as_dtype(a, np.result_type(*kinds)), as_dtype(weights, np.result_type(*kinds)))
+        found = np.sum(product, axis, keepdims=keepdims) / scale
+    if not returned:
+        return found
+    scale = as_dtype(scale, shadow_dtype(found)) if isinstance(scale, Tracer) else shadow_dtype(found).type(scale)
+    shape = np.shape(shadow_of(found))
+    return found, np.copy(np.broadcast_to(scale, shape)) if shape else scale
+
+
+def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
+    """Weights of some axes, for the whole array."""
+    if weights.shape == a.shape:
+        return weights
+    axes = axes_of(a, axis)
+    turned = np.transpose(weights, np.argsort(axes))
+    shape = tuple(n if i in axes else 1 for i, n in enumerate(a.shape))
+    return np.reshape(turned, shape)
+
+
+@implements(np.argmax)
+def argmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    return into(out, extremum_place(reduce.argmax, a, axis, keepdims))
+
+
+@implements(np.argmin)
+def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    return into(out, extremum_place(reduce.argmin, a, axis, keepdims))
+
+
+def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
+    """``argmax`` and its like."""
+    x = ravel(a) if axis is None or a.ndim == 0 else as_array(a)
+    k = axis_of(x, 0 if axis is None or a.ndim == 0 else axis)
+    found = apply(prim, [x], axis=k)
+    if not truth(keepdims):
+        return found
+    return reshape(found, tuple(1 if axis is None or i == k else n for i, n in enumerate(a.shape)))

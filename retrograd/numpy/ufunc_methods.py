@@ -1,0 +1,171 @@
+"""The methods of ufuncs: ``np.add.reduce``, ``np.maximum.accumulate``, ``np.multiply.outer``, ``np.add.reduceat``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Builder
+from ..ir.primitive import REGISTRY
+from ..ir.types import Aval
+from ..ops import cumulative
+from ..ops import reduceat as runs
+from ..ops.elementwise import where as choose
+from ..ops.shape import stop_gradient
+from ..tracer.array import Tracer, apply, apply_all, shadow_of
+from ..tracer.creation import fresh
+from ..tracer.table import UFUNC_METHODS, Axis, axis_of, into, lifted
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import UFUNCS
+from .cumulative import accumulated
+from .reductions import ABSENT, array_of, as_dtype, axes_over, summed_in
+from .shapes import moveaxis, reshape
+from .writing import at
+
+
+def _logsumexp(a: Any, axis: Axis, out: Any, keepdims: bool, where: bool) -> Any:
+    """``np.logaddexp.reduce``: relative to the maximum, whose own derivative cancels."""
+    a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
+    top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
+    top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
+    found = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=keepdims))
+    return into(out, found + (top if keepdims else np.reshape(top, np.shape(shadow_of(found)))))
+
+
+REDUCE: dict[Any, Any] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.fmax: np.nanmax,
+    np.fmin: np.nanmin,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+    np.logaddexp: _logsumexp,
+}
+ACCUMULATE = {
+    np.add: cumulative.cumsum,
+    np.multiply: cumulative.cumprod,
+    np.maximum: cumulative.cummax,
+    np.minimum: cumulative.cummin,
+}
+REDUCEAT = {np.add: runs.run_sum, np.maximum: runs.run_max, np.minimum: runs.run_min}
+
+
+def _reduce(
+    ufunc: Any,
+    array: Any,
+    axis: Axis = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = ABSENT,
+    where: Any = True,
+) -> Any:
+    a = array_of(array, initial, where)
+    masked_or_begun = initial is not ABSENT or where is not True
+    if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
+        return into(_only(out), _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where))
+    if dtype is not None:
+        ufunc.reduce(np.ones(1, a.dtype), dtype=dtype)  # NumPy's own error
+        a = as_dtype(a, np.dtype(dtype))
+    options = {} if initial is ABSENT else {"initial": initial}
+    return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
+
+
+def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:
+    """The primitive of which a method makes many; NumPy has these methods of ufuncs of two operands and one result."""
+    if ufunc.nin != 2:
+        getattr(ufunc, method)(np.zeros(2))  # NumPy's own error
+    if ufunc not in UFUNCS or ufunc is np.ldexp or len({dtype, *ufunc.resolve_dtypes((dtype, dtype, None))}) > 1:
+        raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "write it as a loop")
+    return UFUNCS[ufunc]
+
+
+def _stepped(prim: Any, first: Any, rest: Any, collect: bool, mask: Any = None) -> list[Any]:
+    """A loop over the leading axis of ``rest`` whose carry starts as ``first``: its end, and all carries if wanted."""
+    b = Builder()
+    step = Aval(rest.shape[1:], rest.dtype, "array" if rest.ndim > 1 else "scalar")
+    carry, operand = b.input(step), b.input(step)
+    out = prim(carry, operand)
+    if mask is not None:
+        out = choose(b.input(Aval(step.shape, np.dtype(bool), step.kind)), out, carry)
+    body = b.graph(prim.name, [b.coerce(out, step), *([out] if collect else [])])
+    attrs = {"arrays": int(collect), "body": body, "carry": 1, "consts": 0, "length": len(rest), "reverse": False}
+    return apply_all(REGISTRY["scan"], [first, rest, *([] if mask is None else [mask])], **attrs)
+
+
+def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    options = {} if initial is ABSENT else {"initial": shadow_of(initial)}
+    like = ufunc.reduce(a.shadow, axis, dtype, None, keepdims, where=shadow_of(where), **options)
+    prim, axes = _primitive(ufunc, "reduce", like.dtype), axes_over(a, axis)
+    x = moveaxis(as_dtype(a, like.dtype), axes, range(len(axes)))
+    rest = tuple(n for k, n in enumerate(a.shape) if k not in axes)
+    x = reshape(x, (math.prod(a.shape[k] for k in axes), *rest))
+    mask = None
+    if where is not True:
+        mask = moveaxis(np.broadcast_to(array_of(where, a), a.shape), axes, range(len(axes)))
+        mask = reshape(mask, x.shape)
+    if initial is ABSENT and mask is None and len(x):
+        start, x = x[0], x[1:]
+    else:
+        start = ufunc.identity if initial is ABSENT or initial is None else initial
+        start = np.zeros_like(x, shape=rest) + as_dtype(start, like.dtype)
+    found = _stepped(prim, start, x, False, mask)[0] if len(x) else start
+    return reshape(found, like.shape) if np.shape(found) != like.shape else found
+
+
+def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    a = array_of(array)
+    if a.ndim == 0:
+        ufunc.accumulate(a.shadow, axis)  # NumPy's own error
+    if ufunc in (np.add, np.multiply):
+        dtype = summed_in(ufunc, a, dtype, _only(out))
+    like = ufunc.accumulate(a.shadow, axis, dtype)
+    if ufunc in ACCUMULATE:
+        return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, like.dtype), axis))
+    prim, k = _primitive(ufunc, "accumulate", like.dtype), axis_of(a, axis)
+    x = moveaxis(as_dtype(a, like.dtype), k, 0)
+    if len(x) > 1:
+        x = np.concatenate([x[:1], _stepped(prim, x[0], x[1:], True)[1]])
+    return into(_only(out), np.copy(moveaxis(x, 0, k)))
+
+
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    if isinstance(indices, Tracer) and not indices.const:
+        raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
+    starts = np.asarray(shadow_of(indices))
+    like = ufunc.reduceat(shadow_of(array), starts, axis, dtype)  # NumPy's own errors
+    a = array_of(array)
+    k, n = axis_of(a, axis), a.shape[axis]
+    if ufunc not in REDUCEAT or not starts.size or np.any(np.diff(starts) <= 0):
+        ends = [*starts[1:].tolist(), n]
+        parts = [
+            np.copy(a[cumulative.along(k, slice(start, max(end, start + 1)))])
+            for start, end in zip(starts.tolist(), ends, strict=True)
+        ]
+        if not parts:
+            return into(_only(out), np.zeros_like(a, shape=like.shape, dtype=like.dtype))
+        found = np.stack([_reduce(ufunc, part, k, like.dtype) for part in parts], axis=k)
+        return into(_only(out), as_dtype(found, like.dtype))
+    first = int(starts[0])
+    numbers = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
+    part = a if first == 0 else a[cumulative.along(k, slice(first, None))]
+    operands = [as_dtype(part, like.dtype), fresh((starts - first).astype(np.int64)), fresh(numbers)]
+    return into(_only(out), apply(REDUCEAT[ufunc], operands, axis=k))
+
+
+def _only(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _outer(ufunc: Any, a: Any, b: Any, **options: Any) -> Any:
+    if ufunc.nin != 2 or ufunc.nout != 1:
+        raise unsupported(f"np.{ufunc.__name__}.outer of a traced value", "call the ufunc itself")
+    x, y = lifted(a, b)
+    return ufunc(np.reshape(x, (*x.shape, *(1,) * y.ndim)), y, **options)
+
+
+UFUNC_METHODS.update({"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat, "outer": _outer, "at": at})

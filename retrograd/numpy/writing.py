@@ -1,0 +1,165 @@
+"""Functions that write into arrays: put, place, putmask, copyto, put_along_axis, fill_diagonal, and ``ufunc.at``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import CapturedWriteError
+from ..tracer.array import Tracer, same_memory, shadow_of
+from ..tracer.creation import fresh
+from ..tracer.indexing import add_at, is_traced, put
+from ..tracer.table import axes_of, implements
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import as_operand, assign, astype
+from ..where import user_site
+from .shapes import reshape
+from .take import within
+
+UNARY = (np.negative, np.absolute, np.square)
+
+
+def _target(x: Any) -> Tracer:
+    """An array that is written into; CapturedWriteError for one made outside the trace."""
+    if not isinstance(x, Tracer):
+        raise CapturedWriteError(
+            "a traced value is written into an array made outside the traced function",
+            where=user_site()[0],
+            remedy="make the array inside the traced function",
+        )
+    return x
+
+
+def _cyclic(values: Any, count: int) -> Any:
+    """So many values, over and over again; a single one stands for all."""
+    values = np.ravel(as_operand(values))
+    return values[0] if values.size == 1 else np.resize(values, count)
+
+
+def _through_flat(a: Tracer, write: Callable[[Any], None]) -> None:
+    """Let ``write`` change the array as if it were flat."""
+    flat = reshape(a, (-1,))
+    write(flat)
+    if not same_memory(flat.shadow, a.shadow):
+        assign(a, reshape(flat, a.shape))
+
+
+def put_flat(a: Tracer, index: Any, v: Any) -> None:
+    """``a.flat[index] = v``: short values are repeated."""
+    if is_traced(index):
+        _through_flat(a, lambda flat: put(flat, index, v))
+        return
+    places = np.ravel(np.arange(a.size)[shadow_of(index)])
+    if places.size:
+        _through_flat(a, lambda flat: put(flat, places, _cyclic(v, places.size)))
+
+
+@implements(np.put)
+def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    at = np.ravel(as_operand(ind))
+    if at.size and not np.size(shadow_of(a)):
+        raise IndexError("cannot replace elements of an empty array")
+    at, a = within(at, np.size(shadow_of(a)), mode), _target(a)
+    if at.size and np.size(shadow_of(v)):
+        _through_flat(a, lambda flat: put(flat, at, _cyclic(v, at.size)))
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    arr, mask = _target(arr), as_operand(mask)
+    if not is_traced(mask):
+        hit = np.flatnonzero(np.ravel(shadow_of(mask)))
+        if hit.size:
+            put_(arr, hit, vals)
+    else:
+        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(as_operand(vals))
+        if values.size == 1:
+            values = values[0]
+        else:  # the k-th place gets the k-th value
+            values = values[np.reshape(np.remainder(np.cumsum(hit) - 1, values.size), arr.shape)]
+        assign(arr, np.where(hit, astype(values, arr.dtype), arr))
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    a, mask, values = _target(a), as_operand(mask), as_operand(values)
+    if np.size(shadow_of(values)) != a.size:
+        values = _cyclic(values, a.size)
+    values = values if np.ndim(values) == 0 else np.reshape(values, a.shape)
+    assign(a, np.where(mask, astype(values, a.dtype), a))
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    dst, src = _target(dst), as_operand(src)
+    if not isinstance(src, (bool, int, float, complex)) and not np.can_cast(src.dtype, dst.dtype, casting):
+        raise TypeError(f"Cannot cast array data from {src.dtype} to {dst.dtype} by the rule {casting!r}")
+    if where is True:
+        put(dst, ..., src)
+    else:
+        np.copyto(np.empty(dst.shape, np.result_type(shadow_of(src))), shadow_of(src))  # NumPy's own error
+        extra = max(np.ndim(shadow_of(src)) - dst.ndim, 0)  # leading axes of length 1
+        src = src[(0,) * extra] if extra else src
+        put(dst, ..., np.where(where, astype(src, dst.dtype), dst))
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> None:
+    arr, indices = _target(arr), as_operand(indices)
+    if axis is None:
+        _through_flat(arr, lambda flat: put(flat, indices, values))
+        return
+    (k,) = axes_of(arr, axis)
+    if np.ndim(indices) != arr.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    lines = np.ix_(*(fresh(np.arange(n)) for n in arr.shape))
+    put(arr, tuple(indices if j == k else line for j, line in enumerate(lines)), values)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    a = _target(a)
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
+    places = slice(None, None if wrap or a.ndim > 2 else a.shape[1] ** 2, step)
+    count = len(range(*places.indices(a.size)))
+    _through_flat(a, lambda flat: put(flat, places, _cyclic(val, count)))
+
+
+def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
+    """``ufunc.at(a, indices, b)``: repeated indices accumulate."""
+    a = _target(a)
+    values = [as_operand(v) for v in operands]
+    if any(not np.can_cast(np.result_type(a.dtype, shadow_of(v)), a.dtype, "same_kind") for v in values):
+        raise unsupported(f"np.{ufunc.__name__}.at with values that are cast to {a.dtype}", "cast them with astype")
+    if ufunc is np.add:
+        add_at(a, indices, values[0])
+    elif ufunc is np.subtract:
+        add_at(a, indices, np.negative(values[0]))
+    elif add_at(a, indices, None):
+        put(a, indices, ufunc(a[indices], *values))
+    elif any(is_traced(i) for i in (indices if isinstance(indices, tuple) else (indices,))):
+        raise unsupported(
+            f"np.{ufunc.__name__}.at with traced indices", "use np.add.at, or indices that are plain numbers"
+        )
+    else:
+        _one_after_another(ufunc, a, indices, values)
+
+
+def _one_after_another(ufunc: Any, a: Tracer, indices: Any, values: list[Any]) -> None:
+    """Repeated indices accumulate: each element that is named is a step."""
+    places = np.arange(a.size).reshape(a.shape)[
+        tuple(map(shadow_of, indices)) if isinstance(indices, tuple) else indices
+    ]
+    spread = [v if np.ndim(shadow_of(v)) == 0 else np.ravel(np.broadcast_to(v, places.shape)) for v in values]
+
+    def write(flat: Tracer) -> None:
+        for k, place in enumerate(np.ravel(places).tolist()):
+            flat[place] = ufunc(flat[place], *(v if np.ndim(shadow_of(v)) == 0 else v[k] for v in spread))
+
+    _through_flat(a, write)

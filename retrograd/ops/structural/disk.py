@@ -1,0 +1,281 @@
+"""States of loops on disk: files that are whole or not there, which go when they are no longer needed."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ...errors import SnapshotError
+
+KINDS = ("array", "scalar", "python")
+NAME = "state-{}.npy"
+CHECKSUM = 32  # bytes at the end of a file
+CHUNK = 2**16
+WRITABLE = "give a directory that exists and can be written to"
+OPENED: ContextVar[list[Disk] | None] = ContextVar("retrograd_disks", default=None)
+
+
+class Disk:
+    """Kept states by number, each a file of its own in a folder of its own.
+
+    A file is written under another name, forced to the medium, and then renamed: it is whole, or it has not its
+    name. A checksum at its end tells whether it still is. Raises SnapshotError.
+    """
+
+    def __init__(
+        self, folder: Path, *, temporary: bool = True, below: Disk | None = None, lock: int | None = None
+    ) -> None:
+        self.folder, self.below = folder, below
+        self.states: list[int] = list(below) if below is not None else []
+        self.own: set[int] = set()
+        self._end = weakref.finalize(self, _remove, folder, lock)
+        self._end.atexit = temporary
+        opened = OPENED.get()
+        if opened is not None:
+            opened.append(self)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.states)
+
+    def _path(self, i: int) -> Path:
+        return self.folder / NAME.format(i)
+
+    def write(self, i: int, *values: Any) -> None:
+        """Keep state ``i``."""
+        target = self._path(i)
+        unfinished = target.with_suffix(f".{os.getpid()}.part")
+        try:
+            with unfinished.open("w+b") as file:
+                _dump(file, values)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(target)
+            _sync_folder(self.folder)
+        except OSError as fault:
+            with suppress(OSError):
+                unfinished.unlink()
+            size = sum(np.asarray(x).nbytes for x in values)
+            full = fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            what = f"the disk of {self.folder} is full: a state takes {size:,} bytes" if full else str(fault)
+            raise SnapshotError(
+                what, remedy="give another directory, fewer states on disk or more of them in memory"
+            ) from fault
+        self.states.append(i)
+        self.own.add(i)
+
+    def read(self, i: int, count: int) -> Any:
+        """The first ``count`` values of state ``i``, one bare, several as a tuple."""
+        if i not in self.own and self.below is not None:
+            return self.below.read(i, count)
+        values = _load(self._path(i))[:count]
+        return values[0] if count == 1 else tuple(values)
+
+    def drop(self, i: int) -> None:
+        """State ``i`` is no longer needed; a file that cannot be removed now goes with the folder."""
+        self.states.remove(i)
+        if i in self.own:
+            self.own.remove(i)
+            with suppress(OSError):
+                self._path(i).unlink()
+
+    def again(self) -> Disk:
+        """The same states for one more way back, which leaves these as they are."""
+        return Disk(_new_folder(self.folder), below=self)
+
+    def resumed(self, steps: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        """A first sweep without the part that an earlier run has on this disk: it begins with the last whole state."""
+        actions = list(steps)
+        whole: list[int] = []
+        for verb, i, _ in actions:
+            if verb == "store":
+                if not self._whole(i):
+                    break
+                whole.append(i)
+        try:
+            self._clear(set(map(self._path, whole)))
+        except OSError as fault:
+            raise SnapshotError(str(fault), remedy=f"remove {self.folder}, or give another directory") from fault
+        if whole:
+            self.states, self.own = list(whole), set(whole)
+            yield ("fetch", whole[-1], whole[-1])
+            actions = actions[actions.index(("store", whole[-1], whole[-1])) + 1 :]
+        yield from actions
+
+    def _clear(self, whole: set[Path]) -> None:
+        """Remove what an earlier run left beside its whole states."""
+        for path in set(self.folder.iterdir()) - whole:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def _whole(self, i: int) -> bool:
+        try:
+            _load(self._path(i))
+        except SnapshotError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._end()
+
+
+def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Disk:
+    """A disk in a new folder; with a ``key``, in the folder that belongs to it and to these operands.
+
+    That folder may hold states of an earlier run, and stays when the process ends before the states are used up.
+    """
+    place = Path(directory or tempfile.gettempdir())
+    if not key:
+        return Disk(_new_folder(place, "retrograd-"))
+    digest = hashlib.blake2b(key.encode(), digest_size=12)
+    for x in operands:
+        array = np.asarray(x)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    folder = place / f"retrograd-{digest.hexdigest()}"
+    try:
+        lock = _locked(folder)
+    except BlockingIOError as fault:
+        raise SnapshotError(
+            f"the same gradient of the same inputs is at work in {folder}",
+            remedy="wait for it, or give this one another directory",
+        ) from fault
+    except OSError as fault:
+        raise SnapshotError(str(fault), remedy=WRITABLE) from fault
+    return Disk(folder, temporary=False, lock=lock)
+
+
+def _new_folder(place: Path, prefix: str | None = None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    except OSError as fault:
+        raise SnapshotError(str(fault), remedy=WRITABLE) from fault
+
+
+def _locked(folder: Path) -> int | None:
+    """Make the folder, and a lock on it that ends with the process; BlockingIOError where another one has it.
+
+    Nothing where the platform or the file system has no locks: there, two runs in one folder may find files gone.
+    """
+    if find_spec("fcntl") is None:
+        folder.mkdir(exist_ok=True)
+        return None
+    fcntl = import_module("fcntl")
+    while True:
+        folder.mkdir(exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                return descriptor
+        except FileNotFoundError:  # a run that ended meanwhile has removed the folder
+            pass
+        except OSError as fault:
+            os.close(descriptor)
+            if fault.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                return None
+            raise
+        os.close(descriptor)
+
+
+def _remove(folder: Path, lock: int | None) -> None:
+    """Remove the folder, and then give up the lock on it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
+
+
+def cleaning(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which removes the folders of disks that it opened if it fails."""
+
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        opened: list[Disk] = []
+        token = OPENED.set(opened)
+        try:
+            return function(*args)
+        except BaseException:
+            for disk in opened:
+                disk.close()
+            raise
+        finally:
+            OPENED.reset(token)
+
+    return run
+
+
+def _dump(file: BinaryIO, values: Sequence[Any]) -> None:
+    """Layouts, arrays in the order of their strides, and a checksum."""
+    layouts, arrays = [], []
+    for x in values:
+        array = np.asarray(x)
+        order = np.argsort([-abs(s) for s in array.strides], kind="stable").tolist()
+        kind = "array" if isinstance(x, np.ndarray) else "scalar" if isinstance(x, np.generic) else "python"
+        layouts += [KINDS.index(kind), array.ndim, *order]
+        arrays.append(array.transpose(order))
+    for part in (np.array([len(arrays), *layouts], np.int64), *arrays):
+        np.save(file, part, allow_pickle=False)
+    size = file.tell()
+    file.seek(0)
+    checksum = _checksum(file, size)
+    file.seek(size)
+    file.write(checksum)
+
+
+def _load(path: Path) -> list[Any]:
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size - CHECKSUM
+            whole = _checksum(file, size) == file.read()
+            file.seek(0)
+            if whole:
+                return _values(file)
+    except (OSError, ValueError) as fault:
+        raise SnapshotError(f"{path} cannot be read back: {fault}", remedy="run the gradient again") from fault
+    raise SnapshotError(f"{path} is not what was written", remedy="run the gradient again")
+
+
+def _values(file: BinaryIO) -> list[Any]:
+    count, *rest = np.load(file, allow_pickle=False).tolist()
+    values: list[Any] = []
+    for _ in range(count):
+        kind, ndim, *rest = rest
+        order, rest = rest[:ndim], rest[ndim:]
+        array = np.load(file, allow_pickle=False).transpose(np.argsort(order) if ndim else ())
+        values.append(array if KINDS[kind] == "array" else array[()] if KINDS[kind] == "scalar" else array.item())
+    return values
+
+
+def _checksum(file: BinaryIO, size: int) -> bytes:
+    """Of so many bytes from where the file stands, which it is moved by."""
+    digest = hashlib.blake2b(digest_size=CHECKSUM)
+    while size > 0 and (part := file.read(min(size, CHUNK))):
+        digest.update(part)
+        size -= len(part)
+    return digest.digest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the new name to the medium, where folders can be opened."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

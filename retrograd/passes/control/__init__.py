@@ -1,0 +1,1 @@
+"""Python's decisions and exceptions, and calls of function values, as graphs."""

@@ -1,0 +1,180 @@
+"""liveness: what lives when, in a graph whose nodes run in some order, a few of them twice.
+
+The storage is that which `place_buffers` gives: a result goes into that of a dying operand, or of a dead value of its
+kind. It is asked for hundreds of times for one graph, so all of it is numbers in lists, most of them made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.layouts import copies
+from ...ir.target import TARGETS
+from ..place_buffers import FREED, POOL, REUSE, STRIDED, place_buffers
+
+
+class Operation(NamedTuple):
+    """A node that reads or makes storage, its operands and results by number.
+
+    ``fit`` are the positions of operands whose storage the result may take, ``kind`` the kind of dead storage that it
+    may take instead (-1 for none), ``scratch`` bytes of workspace. A view ``shows`` a value (-1 for no view), of which
+    NumPy may have to make a copy, ``copied`` bytes that die with what it shows.
+    """
+
+    reads: list[int]
+    makes: list[int]
+    fit: list[int]
+    kind: int
+    scratch: int
+    shows: int = -1
+    copied: int = 0
+
+
+class Liveness:
+    """A graph as numbers for its nodes and values.
+
+    Of n nodes, node i once more is i + n, and likewise the values that it gives. A view is no storage of its own:
+    ``root`` is what it shows in the end.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
+        self.n = len(values)
+        self.number = {v: i for i, v in enumerate(values)}
+        self.outputs = [self.number[v] for v in graph.outputs]
+        self.results = [[self.number[v] for v in node.outputs] for node in graph.nodes]
+        shows = self._views(graph)
+        self.root = list(range(self.n))
+        self.strided = [False] * self.n  # views that skip elements of their storage, or are casts of it
+        for node, results, shown in zip(graph.nodes, self.results, shows, strict=True):
+            if shown >= 0:
+                self.root[results[0]] = self.root[shown]
+                self.strided[results[0]] = self.strided[shown] or node.prim.name in {*STRIDED, "cast"}
+        self._describe(graph, values)
+        made = graph.producer
+        once = [self._operation(node, shown, made) for node, shown in zip(graph.nodes, shows, strict=True)]
+        self.operations = [*once, *(op and op._replace(makes=[v + self.n for v in op.makes]) for op in once)]
+
+    def _views(self, graph: Graph) -> list[int]:
+        """What the result of each node is a view of, or -1; what `absorb` does away with counts as one."""
+        solid = TARGETS["numpy"].legalise(graph).producer
+        return [
+            self.number[node.inputs[node.prim.alias or 0]]
+            if node.prim.alias is not None or (node.prim.name in {"cast", "neg"} and node.out not in solid)
+            else -1
+            for node in graph.nodes
+        ]
+
+    def _describe(self, graph: Graph, values: list[Value]) -> None:
+        """Of each value, and of what is computed again: bytes, whether the graph owns them, the kind of storage."""
+        sizes = [v.aval.nbytes if v.aval.kind == "array" else 0 for v in values]
+        sizes[: len(graph.inputs)] = [0] * len(graph.inputs)
+        ours = [False] * self.n
+        for node, results in zip(graph.nodes, self.results, strict=True):
+            fresh = range(len(results)) if not node.prim.multi else node.prim.fresh(node) if node.prim.fresh else ()
+            for k in fresh:
+                ours[results[k]] = True
+            if len(fresh) < len(results):  # the others may be operands that passed through
+                for v in node.inputs:
+                    ours[self.root[self.number[v]]] = False
+            if node.prim.name == "const":
+                sizes[results[0]], ours[results[0]] = 0, False
+        kinds: dict[object, int] = {}
+        kind = [kinds.setdefault((v.aval.shape, v.aval.dtype), len(kinds)) for v in values]
+        self.sizes, self.ours, self.kind = sizes * 2, ours * 2, kind * 2
+
+    def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> Operation | None:
+        """What matters of a node; None if no storage does."""
+        prim, makes = node.prim, [self.number[v] for v in node.outputs]
+        if shown >= 0:
+            return Operation([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
+        reads = [v for v in dict.fromkeys(self.number[v] for v in node.inputs) if self.sizes[self.root[v]]]
+        scratch = prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if prim.scratch else 0
+        scratch += max((place_buffers(body).peak for _, body in node.graphs), default=0)
+        if not reads and not scratch and not any(self.sizes[v] for v in makes):
+            return None
+        if prim.writes is not None:
+            base = self.number[node.inputs[prim.writes]]
+            return Operation(reads, makes, [k for k, v in enumerate(reads) if v == base], -1, scratch)
+        large = not prim.multi and self.sizes[makes[0]] >= REUSE and bool(prim.ufunc or prim.takes_out)
+        inside = large and prim.ufunc and prim.name != "matmul"
+        alike = {self.number[v] for v in node.inputs if v.aval == node.outputs[0].aval} if inside else ()
+        fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
+        return Operation(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
+
+    def peak(self, order: Sequence[int], there: Sequence[bool], staying: Iterable[int] = ()) -> int:
+        """The most bytes at once where nodes run in this order.
+
+        What a node gives once more is for those of its results that are not ``there`` for nodes to come. Outputs and
+        ``staying`` values live to the end.
+        """
+        at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
+        again = len(operations) // 2
+        steps: list[tuple[Operation, list[int]]] = []  # with the storage that is read
+        for i in order:
+            operation = operations[i]
+            if operation is None:
+                continue
+            values, makes, _, _, _, shows, copied = operation
+            if shows >= 0:
+                at[makes[0] - n if i >= again else makes[0]] = at[shows]
+                if copied:
+                    steps.append((operation, [at[shows]]))
+                continue
+            reads = [at[v] for v in values]
+            for v in reads:
+                last[v] = len(steps)
+            for v in makes:
+                last[v] = len(steps)
+                if i >= again and not there[v - n]:
+                    at[v - n] = v
+            steps.append((operation, reads))
+        for v in chain(self.outputs, staying):
+            last[at[v]] = len(steps)
+        return self._most(steps, last)
+
+    def _most(self, steps: list[tuple[Operation, list[int]]], last: list[int]) -> int:
+        """The most bytes at once where values are read for the last time in these steps."""
+        sizes, ours, kinds = self.sizes, self.ours, self.kind
+        storage = [0] * len(last)  # of each value
+        born: list[int] = []  # bytes of each storage, and the step that reads it last
+        dies: list[int] = []
+        dead: dict[int, list[int]] = {}
+        change = [0] * (len(steps) + 2)
+        for t, ((_, makes, fit, kind, _, _, copied), reads) in enumerate(steps):
+            if copied:
+                change[t] += copied
+                if sizes[reads[0]]:
+                    born[storage[reads[0]]] += copied
+                continue
+            taken = -1
+            for k in fit:
+                v = reads[k]
+                if last[v] == t and ours[v]:
+                    taken = storage[v]
+                    break
+            else:
+                if dead.get(kind):
+                    taken = dead[kind].pop()
+            for v in makes:
+                if taken < 0:
+                    storage[v] = len(born)
+                    born.append(sizes[v])
+                    dies.append(last[v])
+                    change[t] += sizes[v]
+                else:
+                    storage[v] = taken
+                    dies[taken] = last[v]
+            for v in reads:
+                if last[v] == t and sizes[v] >= POOL and ours[v] and storage[v] != taken:
+                    dead.setdefault(kinds[v], []).append(storage[v])
+                    last[v] = -1
+        for size, end in zip(born, dies, strict=True):
+            if size >= FREED:
+                change[end + 1] -= size
+        live = list(accumulate(change))
+        work = (live[t] + operation.scratch for t, (operation, _) in enumerate(steps) if operation.scratch)
+        return max(chain(live, work))

@@ -1,0 +1,188 @@
+"""residuals: which values the forward side keeps, by a minimum cut; what is cheap is computed again from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS
+from ..linearize import Linearized
+from ..prune import prune
+
+INFINITE = float("inf")
+
+
+def choose_residuals(
+    nodes: Sequence[Node],
+    needed: Iterable[Value],
+    cost: Callable[[Value], float],
+    recomputable: Callable[[Node], bool],
+    effort: Callable[[Node], float] = lambda node: 0,
+) -> set[Value]:
+    """The cheapest values from which recomputable nodes give all that is ``needed``.
+
+    A minimum cut between what cannot be computed again (inputs, results of other nodes) and what is needed, in
+    which cutting a value costs ``cost(value)``, and computing it again ``effort(node)``. Constants need no keeping. Of
+    equal cuts it is the one nearest to what is needed, so that least is computed again.
+    """
+    made = {v: node for node in nodes for v in node.outputs}
+    network = Network()
+    seen: set[Value] = set()
+    stack = list(needed)
+    for value in stack:
+        network.join((value, "out"), SINK, INFINITE)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        network.join((value, "in"), (value, "out"), cost(value))
+        node = made.get(value)
+        if node is None or not recomputable(node):
+            network.join(SOURCE, (value, "in"), INFINITE)
+            continue
+        if (again := effort(node)) > 0:
+            network.join(SOURCE, (value, "in"), again)
+        for operand in node.inputs:
+            network.join((operand, "out"), (value, "in"), INFINITE)
+            stack.append(operand)
+    far = network.beyond_cut()
+    return {v for v in seen if (v, "out") in far and (v, "in") not in far}
+
+
+def points_between(
+    more: Collection[Value],
+    less: Collection[Value],
+    values: Iterable[Value],
+    price: Callable[[Value], float],
+    most: int,
+) -> Iterator[frozenset[Value]]:
+    """The thriftier of two choices with ever more of what only the other one keeps, the dearest to compute first.
+
+    There are about ``most`` of them; ``values`` tells the order of those with one price.
+    """
+    extra = sorted((v for v in values if v in more and v not in less), key=price, reverse=True)
+    for n in range(1, len(extra), max(1, len(extra) // most)):
+        yield frozenset((*less, *extra[:n]))
+
+
+SOURCE, SINK = "source", "sink"
+
+
+class Network:
+    """A flow network; vertices are any hashable things. Maximum flow by Dinic's method (1970)."""
+
+    def __init__(self) -> None:
+        self.number: dict[object, int] = {}
+        self.edges: list[list[int]] = []  # of each vertex; edge i and edge i ^ 1 are opposite
+        self.target: list[int] = []
+        self.room: list[float] = []
+
+    def _vertex(self, name: object) -> int:
+        if name not in self.number:
+            self.number[name] = len(self.edges)
+            self.edges.append([])
+        return self.number[name]
+
+    def join(self, a: object, b: object, capacity: float) -> None:
+        """Add an edge."""
+        for x, y, room in ((a, b, capacity), (b, a, 0.0)):
+            self.edges[self._vertex(x)].append(len(self.target))
+            self.target.append(self._vertex(y))
+            self.room.append(room)
+
+    def beyond_cut(self) -> set[object]:
+        """The sink's side of the minimum cut that is nearest to the sink: what still reaches it."""
+        source, sink = self._vertex(SOURCE), self._vertex(SINK)
+        while (level := self._levels(source))[sink] >= 0:
+            following = [0] * len(self.edges)
+            while self._augment(source, sink, level, following):
+                pass
+        near = {sink}
+        queue = deque([sink])
+        while queue:
+            for edge in self.edges[queue.popleft()]:
+                if self.room[edge ^ 1] > 0 and self.target[edge] not in near:
+                    near.add(self.target[edge])
+                    queue.append(self.target[edge])
+        return {name for name, v in self.number.items() if v in near}
+
+    def _levels(self, source: int) -> list[int]:
+        level = [-1] * len(self.edges)
+        level[source] = 0
+        queue = deque([source])
+        while queue:
+            v = queue.popleft()
+            for edge in self.edges[v]:
+                if self.room[edge] > 0 and level[self.target[edge]] < 0:
+                    level[self.target[edge]] = level[v] + 1
+                    queue.append(self.target[edge])
+        return level
+
+    def _onward(self, v: int, level: list[int], following: list[int]) -> int | None:
+        """The next edge of a vertex with room to the next level; those before it are done with."""
+        for edge in self.edges[v][following[v] :]:
+            if self.room[edge] > 0 and level[self.target[edge]] == level[v] + 1:
+                return edge
+            following[v] += 1
+        return None
+
+    def _augment(self, source: int, sink: int, level: list[int], following: list[int]) -> bool:
+        """Fill one path of the level graph; whether there was one."""
+        path: list[int] = []
+        v = source
+        while v != sink:
+            edge = self._onward(v, level, following)
+            if edge is not None:
+                path.append(edge)
+                v = self.target[edge]
+            elif path:
+                v = self.target[path.pop() ^ 1]
+                following[v] += 1
+            else:
+                return False
+        flow = min(self.room[edge] for edge in path)
+        for edge in path:
+            self.room[edge] -= flow
+            self.room[edge ^ 1] += flow
+        return True
+
+
+@TRANSFORMS.register("few_residuals")
+def few_residuals(lin: Linearized, cost: Callable[[Value], float]) -> Linearized:
+    """The linearized function with the cheapest residuals, its linear side computing cheap values again."""
+    nodes = lin.forward.nodes
+
+    def recomputable(node: Node) -> bool:
+        return (node.prim.cheap or not node.inputs) and not node.prim.effect
+
+    chosen = choose_residuals(nodes, lin.residuals, cost, recomputable)
+    if chosen == set(lin.residuals):
+        return lin
+    kept = [v for v in (*lin.forward.inputs, *(o for n in nodes for o in n.outputs)) if v in chosen]
+    again = _between(nodes, chosen, lin.residuals)
+    constants = [n for n in lin.linear.nodes if not n.inputs]
+    steps = [n for n in lin.linear.nodes if n.inputs]
+    count = len(lin.residuals)
+    outs = lin.forward.outputs[: len(lin.forward.outputs) - count]
+    linear = Graph(
+        lin.linear.name,
+        (*kept, *lin.linear.inputs[count:]),
+        tuple(dict.fromkeys((*constants, *again, *steps))),
+        lin.linear.outputs,
+    )
+    forward = prune(Graph(lin.forward.name, lin.forward.inputs, nodes, (*outs, *kept)))
+    return replace(lin, forward=forward, linear=linear, residuals=tuple(kept))
+
+
+def _between(nodes: Sequence[Node], kept: set[Value], needed: Iterable[Value]) -> list[Node]:
+    """The nodes that compute ``needed`` from ``kept``, in their order."""
+    wanted = set(needed) - kept
+    again: list[Node] = []
+    for node in reversed(nodes):
+        if any(v in wanted for v in node.outputs):
+            again.append(node)
+            wanted.update(v for v in node.inputs if v not in kept)
+    return again[::-1]

@@ -1,0 +1,150 @@
+"""recomputation: (Graph with a turn, values to keep) → the order that computes the others again, and what it costs."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import NamedTuple
+
+from ...ir.graph import Graph, Node, Value
+from ...ops.structural.host import repeats
+from ...ops.structural.region import turn
+from ..prune import prune
+from .liveness import Liveness
+
+
+class Score(NamedTuple):
+    """What a choice costs: the peak of memory in bytes, and the operations that are run again, in elements."""
+
+    peak: int
+    again: int
+
+
+def without_turn(graph: Graph) -> Graph:
+    """The graph in one part, and what of it is needed."""
+    return prune(Graph(graph.name, graph.inputs, tuple(n for n in graph.nodes if n.prim is not turn), graph.outputs))
+
+
+class Recomputation:
+    """A graph with a turn: what crosses it, and what can be computed again.
+
+    ``choosable`` are the values that may be kept or not: those that can be computed again, but for constants, results
+    of the whole graph, which live to the end in any case, and views, which cost nothing.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
+        self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
+        self.stays = bool(graph.nodes[at].attrs.get("again"))  # what is kept, for the second part may run again
+        self.whole = Graph(graph.name, graph.inputs, (*self.first, *self.second), graph.outputs)
+        self.made = {v: node for node in self.first for v in node.outputs}
+        self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
+        self.held = {v for v in self.needed if v in set(graph.outputs)}
+        again = [v for v, node in self.made.items() if node.inputs and repeatable(node) and v not in self.held]
+        self.choosable = [v for v in again if self.made[v].prim.alias is None]
+        self.liveness = Liveness(self.whole)
+        self._number(again)
+        self._scores: dict[frozenset[Value], Score] = {}
+
+    def _number(self, again: list[Value]) -> None:
+        """What is asked for with each choice, by the numbers of nodes and values."""
+        nodes, number, results = self.whole.nodes, self.liveness.number, self.liveness.results
+        self.work = [work(node) for node in nodes] * 2
+        self.maker = {number[v]: i for i, node in enumerate(self.first) for v in node.outputs}
+        self.found = [True] * self.liveness.n  # what the second part has, whatever is kept
+        for v in again:
+            self.found[number[v]] = False
+        operands = [[number[v] for v in node.inputs] for node in nodes]
+        self.read = [[v for v in values if v in self.maker] for values in operands] * 2
+        self.missable = [[v for v in values if not self.found[v]] for values in operands]
+        live = {number[v] for v in self.whole.outputs}
+        self.runs = [False] * len(nodes)  # what runs in the first part, whatever is kept
+        for i in reversed(range(len(self.first))):
+            if nodes[i].effect or not live.isdisjoint(results[i]):
+                self.runs[i] = True
+                live.update(operands[i])
+        idle = {v for v, i in self.maker.items() if not self.runs[i]}
+        self.idle = [[v for v in values if v in idle] for values in operands] * 2
+        self.total = sum(map(self.work.__getitem__, self._order(self._there(frozenset(self.needed)))))
+
+    def again(self, kept: frozenset[Value]) -> Graph:
+        """The graph that keeps these values only; what cannot be computed again from them is kept, too.
+
+        What the first part can do without has a negative ``replica`` in the second: it is not run again, but later. The
+        originals of that are still there, and nothing reads them.
+        """
+        there, number, n = self._there(kept), self.liveness.number, len(self.whole.nodes)
+        order = self._order(there)
+        runs, copies, nodes = set(order), dict[Value, Value](), list(self.first)
+        for i in order:
+            node = self.whole.nodes[i % n]
+            ins, outs, replica = tuple(copies.get(v, v) for v in node.inputs), node.outputs, node.replica
+            if i >= n:
+                outs = tuple(Value(v.aval, v.hint) for v in outs)
+                replica = replica + 1 if i - n in runs else -replica - 1
+                copies.update((v, out) for v, out in zip(node.outputs, outs, strict=True) if not there[number[v]])
+            if i >= len(self.first):
+                nodes.append(Node(node.prim, ins, node.attrs, outs, node.where, replica))
+        return Graph(self.graph.name, self.graph.inputs, tuple(nodes), self.graph.outputs)
+
+    def score(self, kept: frozenset[Value]) -> Score:
+        """The peak of the order that results, and what is run again."""
+        if kept not in self._scores:
+            there = self._there(kept)
+            order = self._order(there)
+            again = sum(map(self.work.__getitem__, order)) - self.total
+            self._scores[kept] = Score(self.liveness.peak(order, there, self._staying(order, there)), again)
+        return self._scores[kept]
+
+    def _staying(self, order: list[int], there: list[bool]) -> set[int]:
+        """What the second part reads of the first, if it may run again."""
+        second = (i for i in order if i >= len(self.first)) if self.stays else ()
+        return {v for i in second for v in self.read[i] if there[v]}
+
+    def needless(self, node: Node) -> bool:
+        """Whether the first part can do without a node, so that running it later is no repetition."""
+        return not self.runs[self.maker[self.liveness.number[node.outputs[0]]]]
+
+    def _there(self, kept: frozenset[Value]) -> list[bool]:
+        """Of each value by number, whether the second part finds it."""
+        there, number = self.found[:], self.liveness.number
+        for v in kept:
+            there[number[v]] = True
+        return there
+
+    def _order(self, there: list[bool]) -> list[int]:
+        """The nodes that run; of n, node i once more, just before the first one that needs it, is i + n."""
+        had, second, n = there[:], [], len(self.whole.nodes)
+        for i in range(len(self.first), n):
+            stack = [v for v in self.missable[i] if not had[v]]
+            while stack:
+                node = self.maker[stack[-1]]
+                missing = [] if had[stack[-1]] else [v for v in self.missable[node] if not had[v]]
+                stack.extend(missing)
+                if not missing and not had[stack.pop()]:
+                    second.append(node + n)
+                    for v in self.liveness.results[node]:
+                        had[v] = True
+            second.append(i)
+        runs = self.runs[:]
+        wanted = [self.maker[v] for i in second for v in self.idle[i] if there[v]]
+        while wanted:
+            node = wanted.pop()
+            if not runs[node]:
+                runs[node] = True
+                wanted.extend(self.maker[v] for v in self.idle[node])
+        return [*(i for i in range(len(self.first)) if runs[i]), *second]
+
+
+def repeatable(node: Node) -> bool:
+    """Whether a node may run twice; those with graphs inside, such as loops, are not."""
+    return repeats(node) and not node.graphs
+
+
+def work(node: Node) -> int:
+    """Elements that a node reads and writes; for a product, its multiplications and additions."""
+    if node.prim.alias is not None or not node.inputs:
+        return 0
+    if node.prim.name == "matmul":
+        return 2 * node.out.aval.size * node.inputs[0].aval.shape[-1]
+    return sum(v.aval.size for v in (*node.inputs, *node.outputs))

@@ -1,0 +1,1 @@
+"""Folding what Python unrolled back into loops."""

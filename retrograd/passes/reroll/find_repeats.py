@@ -1,0 +1,93 @@
+"""Where the nodes of a graph repeat: stretches in which each node is like the one a period before it.
+
+Nodes are alike if they come from one line, do the same, to operands of the same avals; the integers in their indices,
+and where slices begin that are as wide, may differ. A period is found from how far apart like nodes stand, and each
+stretch by one comparison of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.builder import attr_key
+from ...ir.graph import Graph, Node
+from ...ir.printer import to_text
+
+COPIES = 8  # fewer are left as they are
+NODES = 512  # and so are stretches with fewer nodes in all
+PERIODS = 3  # commonest distances that are tried, of windows of each width
+LONGEST = 1024  # widest windows
+
+
+def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
+    """A number for each node, equal for nodes that are alike; nodes with effects are like no other."""
+    known: dict[Hashable, int] = {}
+    texts: dict[Graph, str] = {}
+    kinds = np.empty(len(nodes), np.int64)
+    for i, node in enumerate(nodes):
+        if node.effect:
+            kinds[i] = -1 - i
+            continue
+        attrs = tuple([(name, _masked(name, value, texts)) for name, value in node.attrs.items()])
+        ins, outs = tuple([v.aval for v in node.inputs]), tuple([v.aval for v in node.outputs])
+        kinds[i] = known.setdefault((node.prim, node.where, node.replica, attrs, ins, outs), len(known))
+    return kinds
+
+
+def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
+    if name == "nth":  # it only tells equal calls of a function value apart
+        return None
+    if name == "index":
+        return masked(value)
+    if isinstance(value, Graph):
+        if value not in texts:
+            texts[value] = to_text(value)
+        return texts[value]
+    key: Hashable = attr_key(value)
+    return key
+
+
+def masked(index: tuple[Any, ...]) -> Hashable:
+    """An index without its ints, and where slices begin."""
+    return tuple([None if type(i) is int else width(i) or attr_key(i) for i in index])
+
+
+def width(item: Any) -> int:
+    """How many elements in a row a slice between two ints of one sign means; 0 for anything else in an index."""
+    if type(item) is not slice or item.step not in {None, 1}:
+        return 0
+    bounded = type(item.start) is int and type(item.stop) is int and item.start >= 0
+    return max(item.stop - item.start, 0) if bounded else 0
+
+
+def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Stretches that repeat, as (start, period, copies), short periods first; ``at`` counts also what has no kind."""
+    for period in _periods(kinds):
+        same = np.concatenate([[False], kinds[period:] == kinds[:-period], [False]])
+        edges = np.flatnonzero(same[1:] != same[:-1])
+        for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            copies = (end - start) // period + 1
+            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= NODES:
+                yield start, period, copies
+
+
+def _periods(kinds: np.ndarray[Any, Any]) -> list[int]:
+    """The commonest distances between equal windows of 1, 2, 4, ... nodes that follow each other.
+
+    One kind may occur several times in a period; a window that is long enough occurs once.
+    """
+    found: set[int] = set()
+    windows, width = kinds, 1
+    while width <= LONGEST and len(windows) > width:
+        order = np.argsort(windows, kind="stable")
+        neighbours = windows[order[1:]] == windows[order[:-1]]
+        distances, counts = np.unique((order[1:] - order[:-1])[neighbours], return_counts=True)
+        common = np.argsort(-counts, kind="stable")[:PERIODS]
+        found.update(distances[k] for k in common.tolist() if counts[k] >= COPIES - 1)
+        _, windows = np.unique(windows, return_inverse=True)
+        _, windows = np.unique(windows[:-width] * len(kinds) + windows[width:], return_inverse=True)
+        width *= 2
+    return sorted(int(d) for d in found)

@@ -1,0 +1,309 @@
+"""Which stretches that repeat are unrolled loops, and what takes each operand's place in a step of the loop.
+
+Copies of a stretch become steps if each operand is, in every copy, one of these: what the same copy computed; what a
+copy at a fixed distance before computed (a carry); one value for all (a constant of the loop); a number that differs
+from copy to copy; a part of an array that is there before. Such parts are laid out before the loop: a slice where an
+index counts up or down, else gathered. An array that each copy writes where an index counts, and none reads, is
+written at once after the loop; one that is also read is a carry, and its indices are operands, if it is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...ir.graph import Graph, Node, Value
+from ...ops.index import additem, getitem, setitem
+from .contiguous import contiguous
+from .find_repeats import COPIES, kinds_of, masked, stretches, width
+
+REACH = 4  # copies back that a carry may come from
+GATHERED = 1 << 20  # bytes that may be gathered from an array, if they are more than
+TIMES = 4  # times its size
+SMALL = 4096  # bytes of an array that is copied in each step
+SHIFTS = 4  # starts that are tried
+
+
+def is_number(node: Node | None) -> bool:
+    """Whether a node is a number filled into an aval: such nodes belong to no copy."""
+    return node is not None and node.prim.name == "const"
+
+
+def is_read(graph: Graph, node: Node) -> bool:
+    """Whether a node reads an input at known places: one node stands for all such reads, so it belongs to no copy."""
+    if node.prim is not getitem or len(node.inputs) != 1 or node.inputs[0] in graph.producer:
+        return False
+    return any(type(item) is int or width(item) for item in node.attrs["index"])
+
+
+class Refused(Exception):  # noqa: N818 - a signal, not an error
+    """This stretch stays as it is."""
+
+
+Places = dict[int, np.ndarray[Any, Any]]  # ints or beginnings of slices that differ from copy to copy, by position
+
+
+class Moving(NamedTuple):
+    """A position in an index at which an int, or where a slice begins, counts: its first value and its step."""
+
+    position: int
+    first: int
+    step: int
+
+
+def moving(index: tuple[Any, ...], places: Places) -> Moving | None:
+    """The only position at which indices differ, if ints count up or down there, or slices follow each other."""
+    if len(places) != 1:
+        return None
+    ((position, ints),) = places.items()
+    step = ints[1] - ints[0]
+    if (np.diff(ints) != step).any() or ints.min() < 0 <= ints.max() or width(index[position]) not in {0, step}:
+        return None
+    return Moving(position, int(ints[0]), int(step))
+
+
+@dataclass(frozen=True)
+class Register:
+    """A carry: what slot ``slot`` computed ``back`` copies before, and the values that stand for it at first."""
+
+    slot: int
+    out: int
+    back: int
+    first: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Loop:
+    """A stretch that is a loop.
+
+    ``reads`` are slots that read parts of an array that is there before, ``rows`` values that such reads elsewhere
+    gave, with one of them; ``writes`` are slots that write where an index counts; ``places`` are those whose index,
+    into a carry, gets operands.
+    """
+
+    start: int
+    period: int
+    copies: int
+    constants: dict[Value, None] = field(default_factory=dict)
+    registers: dict[Register, None] = field(default_factory=dict)
+    columns: dict[tuple[Value, ...], np.ndarray[Any, Any]] = field(default_factory=dict)
+    reads: dict[int, Places] = field(default_factory=dict)
+    rows: dict[tuple[Value, ...], tuple[Node, Places]] = field(default_factory=dict)
+    writes: dict[int, Moving] = field(default_factory=dict)
+    places: dict[int, Places] = field(default_factory=dict)
+    sources: dict[tuple[int, int], Any] = field(default_factory=dict)  # of each operand: what a step takes for it
+    final: dict[tuple[int, int], None] = field(default_factory=dict)  # slots whose last value is read afterwards
+    collected: dict[tuple[int, int], None] = field(default_factory=dict)  # slots of which other values are
+
+    @property
+    def end(self) -> int:
+        return self.start + self.period * self.copies
+
+
+class Finder:
+    """Finds the loops of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        counted = [node for node in graph.nodes if not is_number(node)]
+        self.nodes = [node for node in counted if not is_read(graph, node)]
+        self.at = [i for i, node in enumerate(counted) if not is_read(graph, node)]
+        self.place = {v: (i, k) for i, node in enumerate(self.nodes) for k, v in enumerate(node.outputs)}
+        self.number = {node: i for i, node in enumerate(self.nodes)}
+        self.results = set(graph.outputs)
+
+    def loops(self) -> list[Loop]:
+        """Loops that do not overlap, in order. Those whose indices need no operands come first."""
+        found: list[Loop] = []
+        taken = np.zeros(len(self.nodes), bool)
+        like = list(stretches(kinds_of(self.nodes), self.at))
+        for anywhere, (start, period, copies) in product((False, True), like):
+            if taken[start : start + period * copies].any():
+                continue
+            loop = self._loop(start, period, copies, anywhere)
+            if loop is not None:
+                taken[loop.start : loop.end] = True
+                found.append(loop)
+        return sorted(found, key=lambda loop: loop.start)
+
+    def _loop(self, start: int, period: int, copies: int, anywhere: bool) -> Loop | None:
+        end = start + period * copies
+        for shift in (*range(min(SHIFTS, period)), *range(period, REACH * period + 1, period)):
+            n = (end - start - shift) // period
+            if n < COPIES:
+                break
+            loop = Loop(start + shift, period, n)
+            try:
+                self._check(loop, anywhere)
+            except Refused:
+                continue
+            return loop
+        return None
+
+    def _check(self, loop: Loop, anywhere: bool) -> None:
+        for slot in range(loop.period):
+            copies = self.nodes[loop.start + slot : loop.end : loop.period]
+            self._check_slot(loop, slot, copies, anywhere)
+        if len(loop.reads) == loop.period:  # nothing is computed
+            raise Refused
+        self._check_uses(loop)
+
+    def _check_slot(self, loop: Loop, slot: int, copies: list[Node], anywhere: bool) -> None:
+        node = copies[0]
+        if any(v.aval.steps is not None for v in node.outputs):
+            raise Refused
+        places = _places(copies)
+        if places and self._reads_one(loop, copies, places, anywhere):
+            loop.reads[slot] = places
+            return
+        counting = moving(node.attrs["index"], places) if places else None
+        if counting and node.prim in (setitem, additem) and self._writes_one(loop, copies, places):
+            loop.sources[slot, 1] = self._source(loop, slot, [c.inputs[1] for c in copies], anywhere)
+            loop.writes[slot] = counting
+            return
+        if places:
+            small = node.prim in (getitem, setitem, additem) and node.inputs[0].aval.nbytes <= SMALL
+            if not (anywhere and small) or any(width(node.attrs["index"][k]) for k in places):
+                raise Refused
+            loop.places[slot] = places
+        for i in range(len(node.inputs)):
+            loop.sources[slot, i] = self._source(loop, slot, [c.inputs[i] for c in copies], anywhere)
+
+    def _reads_one(self, loop: Loop, reads: Sequence[Node | None], places: Places, anywhere: bool) -> bool:
+        """Whether parts of one array, which is there when the loop begins, can be laid out before it."""
+        first = reads[0]
+        if first is None or len(first.inputs) != 1 or Ellipsis in first.attrs["index"]:
+            return False
+        array = first.inputs[0]
+        if any(n is None or n.prim is not getitem or n.inputs != (array,) for n in reads):
+            return False
+        if is_number(self.producer(array)) or not self._is_before(loop, array) or _cut_off(first, first.out, places):
+            return False
+        if moving(first.attrs["index"], places) is not None:
+            return True
+        few = len(reads) * first.out.aval.nbytes <= max(GATHERED, TIMES * array.aval.nbytes)
+        return anywhere and few and (not first.out.aval.shape or self._has_rows(array, first.attrs["index"]))
+
+    def _has_rows(self, array: Value, index: tuple[Any, ...]) -> bool:
+        """Whether the parts lie in memory as they do in a gathered array: what is computed of them keeps its bits."""
+        leading = sum(type(item) is int for item in index) or 1
+        rows = all(type(item) is int or width(item) for item in index[:leading])
+        return rows and all(item == slice(None) for item in index[leading:]) and array in contiguous(self.graph)
+
+    def _writes_one(self, loop: Loop, copies: Sequence[Node], places: Places) -> bool:
+        """Whether copies write into one array that is there when the loop begins, of which only the end is read."""
+        if not self._is_before(loop, copies[0].inputs[0]) or any(len(c.inputs) != 2 for c in copies):
+            return False
+        if _cut_off(copies[0], copies[0].inputs[1], places):
+            return False
+        return all(
+            after.inputs[0] is before.out and self.graph.uses[before.out] == [after] and before.out not in self.results
+            for before, after in pairwise(copies)
+        ) and all(self.number[user] >= loop.end for user in self.graph.uses.get(copies[-1].out, ()))
+
+    def producer(self, value: Value) -> Node | None:
+        return self.graph.producer.get(value)
+
+    def _is_before(self, loop: Loop, value: Value) -> bool:
+        """Whether the value is there when the loop begins."""
+        return value not in self.place or self.place[value][0] < loop.start
+
+    def _source(self, loop: Loop, slot: int, values: Sequence[Value], anywhere: bool) -> Any:
+        first = values[0]
+        if all(v is first for v in values):
+            if not self._is_before(loop, first):
+                raise Refused
+            if not is_number(self.producer(first)):
+                loop.constants[first] = None
+            return first
+        if all(is_number(self.producer(v)) for v in values):
+            return self._column(loop, tuple(values))
+        found = self._computed(loop, slot, values) or self._row(loop, tuple(values), anywhere)
+        if found is None:
+            raise Refused
+        return found
+
+    def _computed(self, loop: Loop, slot: int, values: Sequence[Value]) -> tuple[int, int] | Register | None:
+        """What each copy, or a copy at a fixed distance before, computed at one place."""
+        at, out = self.place.get(values[-1], (-1, 0))
+        copy, origin = divmod(at - loop.start, loop.period)
+        back = loop.copies - 1 - copy
+        if at < loop.start or back > min(REACH, loop.copies - 1) or origin in loop.writes:
+            return None
+        if back == 0 and origin >= slot:
+            return None
+        for k in range(back, loop.copies):
+            if self.place.get(values[k]) != (loop.start + (k - back) * loop.period + origin, out):
+                return None
+        if back == 0:
+            return (origin, out)
+        if any(not self._is_before(loop, v) or v.aval != values[-1].aval for v in values[:back]):
+            return None
+        register = Register(origin, out, back, tuple(values[:back]))
+        loop.registers[register] = None
+        return register
+
+    def _row(self, loop: Loop, values: tuple[Value, ...], anywhere: bool) -> tuple[Value, ...] | None:
+        """Parts of one array that is there when the loop begins, wherever they were read."""
+        reads = [self.producer(v) for v in values]
+        nodes = [n for n in reads if n is not None and n.prim is getitem]
+        if len(nodes) < len(reads) or any(masked(n.attrs["index"]) != masked(nodes[0].attrs["index"]) for n in nodes):
+            return None
+        places = _places(nodes)
+        if not places or not self._reads_one(loop, nodes, places, anywhere):
+            return None
+        loop.rows[values] = nodes[0], places
+        return values
+
+    def _column(self, loop: Loop, values: tuple[Value, ...]) -> Any:
+        """Numbers that differ from copy to copy."""
+        aval = values[0].aval
+        numbers = [self.graph.producer[v].attrs["value"] for v in values]
+        if aval.kind == "python" or any(v.aval != aval for v in values) or any(isinstance(n, tuple) for n in numbers):
+            raise Refused
+        loop.columns[values] = np.array(numbers, aval.dtype)
+        return values
+
+    def _check_uses(self, loop: Loop) -> None:
+        """What is read after the loop."""
+        for slot in range(loop.period):
+            for k in range(loop.copies):
+                node = self.nodes[loop.start + k * loop.period + slot]
+                for out, value in enumerate(node.outputs):
+                    outside = value in self.results or any(
+                        not loop.start <= self.number.get(user, -1) < loop.end
+                        for user in self.graph.uses.get(value, ())
+                    )
+                    if not outside or slot in loop.writes:
+                        continue
+                    if value.aval.kind == "python" or (value.aval.kind == "array" and not value.aval.shape):
+                        raise Refused
+                    if k < loop.copies - 1 and value not in contiguous(self.graph):  # collecting copies it
+                        raise Refused
+                    (loop.final if k == loop.copies - 1 else loop.collected)[slot, out] = None
+
+
+def _cut_off(node: Node, part: Value, places: Places) -> bool:
+    """Whether a slice that differs from copy to copy goes beyond the end of the array."""
+    index = node.attrs["index"]
+    return any(width(index[k]) not in {0, part.aval.shape[axis_of(index, k)]} for k in places if width(index[k]))
+
+
+def axis_of(index: tuple[Any, ...], position: int) -> int:
+    """The axis of the result that this part of the index makes."""
+    return sum(type(item) is not int for item in index[:position])
+
+
+def _places(copies: Sequence[Node]) -> Places:
+    """Where the indices of nodes differ, which are equal when masked; nodes without an index have none."""
+    found: dict[int, list[int]] = {}
+    for k, item in enumerate(copies[0].attrs.get("index", ())):
+        if type(item) is int:
+            found[k] = [c.attrs["index"][k] for c in copies]
+        elif width(item):
+            found[k] = [c.attrs["index"][k].start for c in copies]
+    return {k: np.array(ints) for k, ints in found.items() if min(ints) != max(ints)}

@@ -1,0 +1,233 @@
+"""reroll: Graph → Graph in which operations that repeat become a scan, as before Python unrolled the loop.
+
+``unrolled`` says which stretches are loops; all else stays as it is. The scan computes the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import Arg
+from ...ir.types import Aval
+from ...ops.index import INT, gather, getitem, once
+from ...ops.shape import broadcast_to, iota, move_axis, reshape_to
+from ...ops.structural.loops import Layout, make_scan
+from ..prune import prune
+from .find_repeats import NODES, width
+from .join_rows import join_rows
+from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
+
+
+def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph with its loops, also those in loops, and the arrays that are its further inputs.
+
+    These hold numbers that differ from step to step. Values keep their bits.
+    """
+    columns: list[np.ndarray[Any, Any]] = []
+    while len(graph.nodes) >= NODES:
+        rolled, more = _rolled(graph, columns)
+        smaller = prune(join_rows(rolled))
+        if len(smaller.nodes) >= len(graph.nodes):  # as where all steps of a loop are read one by one
+            break
+        graph, columns = smaller, more
+    return graph, columns
+
+
+def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph, whose last inputs are columns of numbers, with its loops, and those of the new graph."""
+    finder = Finder(graph)
+    loops = {loop.start: loop for loop in finder.loops()}
+    if not loops:
+        return graph, [*columns]
+    b = Builder()
+    b.share_inputs(graph)
+    target = _Target(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
+    nodes, i = finder.nodes, 0
+    while i < len(nodes):
+        if i in loops:
+            loop = loops[i]
+            copies = [nodes[k : k + loop.period] for k in range(loop.start, loop.end, loop.period)]
+            _place(target, loop, copies)
+            i = loop.end
+            continue
+        outs = b.copy_node(nodes[i], [target.at(v).value for v in nodes[i].inputs])
+        target.env.update(zip(nodes[i].outputs, outs, strict=True))
+        i += 1
+    return b.graph(graph.name, [target.at(v) for v in graph.outputs]), target.columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """The new graph, and what values of the old one are in it."""
+
+    b: Builder
+    graph: Graph
+    env: dict[Value, Symbol]
+    columns: list[np.ndarray[Any, Any]]  # what the last inputs hold
+
+    def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
+        """The numbers of all steps: integers that count are counted, others are an input."""
+        flat = Aval(numbers.shape, numbers.dtype)
+        first, step = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
+        if flat == Aval(numbers.shape[:1], INT) and (first + step * np.arange(len(numbers)) == numbers).all():
+            steps: Any = self.b.emit(iota, (), {"aval": flat})[0]
+            steps = steps if step == 1 else steps * step
+            counted: Symbol = steps if first == 0 else steps + first
+            return counted
+        known = self.b.inputs[len(self.b.inputs) - len(self.columns) :]
+        for column, value in zip(self.columns, known, strict=True):
+            if column.dtype == numbers.dtype and column.tobytes() == numbers.tobytes():
+                return self.b.symbol(value)
+        self.columns.append(numbers)
+        return self.b.input(flat)
+
+    def at(self, value: Value) -> Symbol:
+        """A value of the old graph in the new one; what belongs to no copy is made where it is first needed."""
+        if value not in self.env:
+            node = self.graph.producer[value]
+            self.env[value] = self.b.copy_node(node, [self.at(v).value for v in node.inputs])[0]
+        return self.env[value]
+
+
+class _Step:
+    """The body of a loop: the nodes of a copy, with operands from inputs instead of other copies."""
+
+    def __init__(self, target: _Target, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
+        self.target, self.loop = target, loop
+        self.b = Builder()
+        self.constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
+        self.rows = {r: [self._like(nodes, r.slot, r.out) for _ in range(r.back)] for r in loop.registers}
+        for slot, out in held:
+            self._like(nodes, slot, out)
+        self.values = {(slot, 0): self._like(nodes, slot, 0) for slot in loop.reads}
+        self.read = {row: self.b.input(row[0].aval, row[0].hint) for row in loop.rows}
+        self.columns = {c: self.b.input(Aval((), c[0].aval.dtype, "scalar")) for c in loop.columns}
+        number = Aval((), INT, "scalar")
+        self.places = {slot: {k: self.b.input(number) for k in places} for slot, places in loop.places.items()}
+        for slot, node in enumerate(nodes):
+            if slot in loop.writes:
+                self.values[slot, 0] = self._operand(slot, 1, node)
+            elif slot not in loop.reads:
+                self._copy(slot, node)
+
+    def _like(self, nodes: Sequence[Node], slot: int, out: int) -> Symbol:
+        value = nodes[slot].outputs[out]
+        return self.b.input(value.aval, value.hint)
+
+    def _copy(self, slot: int, node: Node) -> None:
+        ins = [self._operand(slot, i, node).value for i in range(len(node.inputs))]
+        attrs = dict(node.attrs)
+        if slot in self.places:
+            attrs["index"] = _with_operands(node.attrs["index"], self.places[slot], len(ins))
+            ins += [x.value for x in self.places[slot].values()]
+        self.b.where, self.b.replica = node.where, node.replica
+        outs = self.b.emit(node.prim, ins, attrs, [v.hint for v in node.outputs])
+        self.b.replica = 0
+        self.values.update({(slot, k): x for k, x in enumerate(outs)})
+
+    def _operand(self, slot: int, i: int, node: Node) -> Symbol:
+        source, aval = self.loop.sources[slot, i], node.inputs[i].aval
+        if isinstance(source, Register):
+            return self.rows[source][-1]
+        if isinstance(source, Value):
+            if source in self.constants:
+                return self.constants[source]
+            return self.b.copy_node(self.target.graph.producer[source], ())[0]
+        if source in self.read:
+            return self.read[source]
+        if source in self.columns:
+            x = self.columns[source]
+            return x if aval.kind == "scalar" else broadcast_to(x, aval.shape)
+        return self.values[source]
+
+    def carry(self) -> list[Symbol]:
+        """What the registers hold after the step."""
+        return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
+
+
+def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
+    """Put the loop into the new graph, and name what is read after it."""
+    b, nodes = target.b, copies[0]
+    b.where = nodes[0].where
+    registers = list(loop.registers)
+    carried = {(r.slot, r.out) for r in registers}
+    held = [key for key in loop.final if key not in loop.collected and key not in carried]
+    step = _Step(target, loop, nodes, held)
+    ys = [step.values[slot, 0] for slot in loop.writes] + [step.values[key] for key in loop.collected]
+    carry = step.carry()
+    body = step.b.graph("body", [*carry, *(step.values[key] for key in held), *ys])
+    operands = [
+        *map(target.at, loop.constants),
+        *(target.at(v) for r in registers for v in reversed(r.first)),
+        *(b.zeros(step.values[key].aval) for key in held),
+        *(_laid_out(target, nodes[slot], places) for slot, places in loop.reads.items()),
+        *(_laid_out(target, node, places) for node, places in loop.rows.values()),
+        *map(target.numbers, loop.columns.values()),
+        *(target.numbers(column) for places in loop.places.values() for column in places.values()),
+    ]
+    parts = Layout(len(loop.constants), len(carry) + len(held), len(ys))
+    ended, arrays, _ = make_scan(b, body, parts, operands, loop.copies, False)
+    rows = accumulate((r.back for r in registers), initial=0)
+    final = {(r.slot, r.out): ended[row] for r, row in zip(registers, rows, strict=False)}
+    final |= dict(zip(held, ended[len(carry) :], strict=True))
+    target.env.update({copies[-1][slot].outputs[out]: x for (slot, out), x in final.items()})
+    _write(target, loop, copies, arrays[: len(loop.writes)])
+    for (slot, out), y in zip(loop.collected, arrays[len(loop.writes) :], strict=True):
+        b.where = nodes[slot].where
+        target.env.update({copy[slot].outputs[out]: getitem(y, index=(k,)) for k, copy in enumerate(copies)})
+
+
+def _write(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
+    """What the copies wrote, written at once."""
+    for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
+        node, b = copies[0][slot], target.b
+        axis = axis_of(node.attrs["index"], counting.position)
+        index = _along(node.attrs["index"], *counting, loop.copies)
+        b.where = node.where
+        moved = move_axis(y, 0, axis)
+        if width(node.attrs["index"][counting.position]):
+            moved = reshape_to(moved, (*moved.shape[:axis], loop.copies * counting.step, *moved.shape[axis + 2 :]))
+        base = target.at(node.inputs[0])
+        target.env[copies[-1][slot].out] = b.emit(node.prim, (base.value, moved.value), {"index": index})[0]
+
+
+def _along(index: tuple[Any, ...], position: int, first: int, step: int, copies: int) -> tuple[Any, ...]:
+    """The index of all copies: a slice in place of the int, or of slices that follow each other."""
+    stop: int | None = first + step * copies
+    if stop is not None and (stop >= 0) != (first >= 0):  # it counted to the end of the axis
+        stop = None
+    whole = slice(first, stop, None if step == 1 or width(index[position]) else step)
+    return (*index[:position], whole, *index[position + 1 :])
+
+
+def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int) -> tuple[Any, ...]:
+    """The index with operands, of which one is the ``first``, at some positions."""
+    at = {position: Arg(first + k) for k, position in enumerate(positions)}
+    return tuple([at.get(k, item) for k, item in enumerate(index)])
+
+
+def _laid_out(target: _Target, node: Node, places: Places) -> Symbol:
+    """What the copies read, along a first axis: a slice, or gathered where the index begins with what differs."""
+    index, x = node.attrs["index"], target.at(node.inputs[0])
+    target.b.where = node.where
+    counting = moving(index, places)
+    if counting is not None:
+        axis, copies = axis_of(index, counting.position), len(places[counting.position])
+        part = getitem(x, index=_along(index, *counting, copies))
+        if width(index[counting.position]):
+            part = reshape_to(part, (*part.shape[:axis], copies, counting.step, *part.shape[axis + 1 :]))
+        return move_axis(part, axis, 0)
+    ints = [column % x.shape[k] for k, column in places.items()]
+    if width(index[0]):
+        ints = [ints[0][:, None] + np.arange(width(index[0]))]
+    unique = len(set(zip(*(column.flat for column in ints), strict=True))) == ints[0].size
+    columns = [target.numbers(column) for column in ints]
+    gathered: Symbol = gather(x, *columns, index=_with_operands(index, places, 1), **once(unique))
+    return gathered

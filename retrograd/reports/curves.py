@@ -1,0 +1,175 @@
+"""The memory-time curve of a compiled function: what each amount of memory costs, as text, data and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..codegen.numpy.footprint.meter import Undecided
+from ..compiler.compilation import Derived
+from ..compiler.memory.budgets import budget_of
+from ..compiler.memory.loops import with_plan
+from ..compiler.memory.shared import COARSE, grid
+from ..compiler.settings import config
+from ..ir.graph import Graph
+from ..passes.checkpoint.checkpoint import limited
+from ..passes.checkpoint.tally import Steps, steps_of
+from ..passes.remat.search import turns
+from .crossings import halves, repeated
+from .pictures import Drawn, Note, Picture, byte_unit
+
+MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
+FINE = 0.75  # from one plan for loops to the next, the ratio of slots
+SHOWN = 10.0  # forward passes: what costs more is not drawn
+EVERYTHING = "Everything()"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is kept at one point of a curve, what that takes, and what it costs.
+
+    ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
+    of all loops, how many values outside of them are computed again, or both. ``work`` are the operations
+    that run again, and ``share`` those as a part of the forward pass: elements read and written, and for matrix
+    products multiplications and additions. ``advances`` are steps of loops that run without residuals, of which
+    ``recomputed`` have run before.
+    """
+
+    plan: str
+    peak_bytes: int
+    work: int
+    share: float
+    advances: int
+    recomputed: int
+
+
+@dataclass(frozen=True)
+class Tradeoff(Drawn):
+    """The memory-time curve of one compiled signature: from all memory to the least, each point the least work for it.
+
+    There are no points where the data decide how much memory is taken. ``forward`` are the operations of the forward
+    pass; ``budget`` is the one that the gradient has.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    forward: int
+    budget: int | None = None
+
+    def picture(self) -> Picture:
+        """The work that less memory costs."""
+        most = max((p.peak_bytes for p in self.points), default=0)
+        scale, unit = byte_unit(most)
+        shown = [p for p in self.points if p.share <= SHOWN]
+        notes = [Note(p.peak_bytes / scale, 100 * p.share, _kept(p.plan)) for p in shown[-1:]]
+        if len(shown) < len(self.points):
+            notes = [Note(n.x, n.y, f"{n.text}; beyond, down to {_kept(self.points[-1].plan)}") for n in notes]
+        limit = None
+        if self.budget is not None and self.budget <= most:
+            limit = self.budget / scale, f"budget {self.budget / scale:.3g} {unit}"
+        return Picture(
+            f"{self.name}: what less memory than {most / scale:.3g} {unit} costs",
+            f"peak of memory / {unit}",
+            "computed again / % of the forward pass",
+            [(p.peak_bytes / scale, 100 * p.share) for p in shown],
+            dots=True,
+            notes=notes,
+            limit=limit,
+        )
+
+    def __str__(self) -> str:
+        if not self.points:
+            return f"{self.name}: how much memory is taken depends on data"
+        loops = any(p.advances for p in self.points)
+        most = self.points[0].peak_bytes
+        wide = max(len(p.plan) for p in self.points)
+        head = f"{'plan':<{wide}} {'memory=':>16} {'of all':>7} {'computed again':>18} {'of forward':>11}"
+        rows = [head + (f" {'advances':>12} {'again':>12}" if loops else "")]
+        for p in self.points:
+            of_all = p.peak_bytes / (most or 1)
+            row = f"{p.plan:<{wide}} {p.peak_bytes:>16_} {of_all:>7.0%} {p.work:>18,} {p.share:>11.1%}"
+            rows.append(row + (f" {p.advances:>12,} {p.recomputed:>12,}" if loops else ""))
+        return "\n".join([f"{self.name}: a forward pass is {self.forward:,} operations", *rows])
+
+
+def _kept(plan: str) -> str:
+    """The plan in words."""
+    return {EVERYTHING: "keeps everything"}.get(plan, plan)
+
+
+def tradeoff(derived: Derived) -> Tradeoff:
+    """The curve of what a transform derived.
+
+    A gradient keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow ever thriftier
+    plans, all the same one, whatever plans of their own they have.
+    """
+    graph = derived.graph if derived.within is None else derived.within(1)
+    budget = budget_of(derived.graph) if turns(derived.graph) else None
+    settled = config.settled(graph)
+    forward = steps_of(halves(settled)[0])
+    try:
+        points = list(_points(settled, forward.work)) if forward is not None else []
+    except Undecided:
+        points = []
+    return Tradeoff(graph.name, tuple(points), forward.work if forward is not None else 0, budget)
+
+
+class _Candidate(NamedTuple):
+    """What may be kept, the peak of that, and what is run."""
+
+    plan: str
+    peak: int
+    steps: Steps
+
+
+def _points(settled: Graph, forward: int) -> Iterator[Point]:
+    """Everything, and then each with less memory and more work than the one before."""
+    every = list(_candidates(settled))
+    best = every[:1]
+    for other in sorted(every, key=lambda c: (c.steps.work, c.peak)):
+        last = best[-1]
+        if other.peak < last.peak and (other.steps.work > last.steps.work or last is every[0]):
+            best.append(other)
+    for plan, peak, steps in best if len(best) <= MANY else _apart(best):
+        work = steps.work - every[0].steps.work
+        yield Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
+
+
+def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
+    """Those that are some way apart in memory or in work, the first and the last among them."""
+    first = last = points[0]
+    work = points[-1].steps.work - first.steps.work
+    for point in points:
+        freed, more = last.peak - point.peak, point.steps.work - last.steps.work
+        if point in (first, points[-1]) or freed >= first.peak / MANY or more >= work / MANY:
+            yield point
+            last = point
+
+
+def _candidates(settled: Graph) -> Iterator[_Candidate]:
+    """Each plan for all loops, with everything else kept, and with the best choices of what else is."""
+    longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
+    coarse = grid(longest, COARSE)
+    for slots in sorted({*grid(longest, FINE), *coarse}, key=lambda slots: -slots if slots else -longest):
+        plan = f"Snapshots({slots})" if slots else EVERYTHING
+        choosing = config.offer(with_plan(settled, ("snapshots", slots) if slots else ("everything",)))
+        steps = steps_of(choosing.graph.nodes)
+        if steps is None:  # the data decide how many there are
+            return
+        yield _Candidate(plan, choosing.most, steps)
+        if slots in coarse and turns(settled) and choosing.may_fit(choosing.most - choosing.most // MANY):
+            for choice in choosing.curve():
+                count = len(repeated(choosing.made(choice)))
+                rest = f"{count:,} values again" if count else "some values later"
+                more = steps.plus(Steps(0, 0, choice.score.again))
+                yield _Candidate(f"{plan}, {rest}" if longest else rest, choosing.peak(choice), more)
+
+
+def _lengths(graph: Graph) -> Iterator[int]:
+    if limited(graph):
+        for node in graph.nodes:
+            if node.attrs.get("memory") is not None and node.prim.name == "scan":
+                yield node.attrs["length"]
+            for _, body in node.graphs:
+                yield from _lengths(body)

@@ -1,0 +1,227 @@
+"""Calls that cannot be traced: what the user's line calls there, and what to do instead."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from types import CodeType, FrameType, ModuleType, TracebackType
+from typing import Any, NamedTuple
+
+from ..errors import TracerConversionError
+from ..where import Where, is_foreign, user_frame
+from . import class_methods, interception
+
+STORE = "return the value from the traced function, and store the result that the call gives"
+DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
+OTHER_ARRAYS = "convert the result of the traced function; a function of that library can be called through rg.lens"
+TABLES = "take the columns out as arrays before, with to_numpy(), and pass those"
+SHOW = "return the value, and draw the result"
+
+# by the beginning of the full name; the longest one counts
+ALTERNATIVES: dict[str, str] = {
+    "array": "make an array with np.array",
+    "builtins.bytearray": STORE,
+    "builtins.bytes": STORE,
+    "builtins.memoryview": STORE,
+    "cmath": "use the NumPy function of the same name, which takes complex numbers",
+    "copyreg": STORE,
+    "csv": STORE,
+    "ctypes": "call the C function through rg.lens, with its derivative",
+    "cupy": OTHER_ARRAYS,
+    "datetime": "compute with plain numbers outside, and pass seconds or days as arrays",
+    "decimal": "compute in floating point: exact decimals have no derivatives here",
+    "fractions": "compute in floating point: exact fractions have no derivatives here",
+    "io": STORE,
+    "jax": OTHER_ARRAYS,
+    "json": STORE,
+    "marshal": STORE,
+    "matplotlib": SHOW,
+    "numba": "trace the plain Python function: compiled.py_func(x)",
+    "numpy.frompyfunc": "write the function with array operations, or use rg.vmap",
+    "numpy.genfromtxt": "read the file outside, and pass the array",
+    "numpy.loadtxt": "read the file outside, and pass the array",
+    "numpy.ma": "keep values and mask as two arrays: np.where(mask, 0, x), and divide by the number of those kept",
+    "numpy.matrix": "use an array of two axes, and @ for products",
+    "numpy.memmap": STORE,
+    "numpy.ndarray": "call the NumPy function, which takes traced values, in place of the method: np.dot(a, x)",
+    "numpy.random": DRAW,
+    "numpy.save": STORE,
+    "numpy.savetxt": STORE,
+    "numpy.savez": STORE,
+    "numpy.savez_compressed": STORE,
+    "numpy.vectorize": "write the function with array operations, or use rg.vmap",
+    "pandas": TABLES,
+    "pickle": STORE,
+    "polars": TABLES,
+    "random": DRAW,
+    "scipy.integrate.quad": "use trapezoid or simpson of scipy.integrate on fixed points, or a rule of quadrature",
+    "scipy.optimize": "call it outside, on the gradient: scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
+    "shelve": STORE,
+    "sklearn": "fit and predict outside; write the model's formula with NumPy inside",
+    "statistics": "use np.mean, np.median, np.var and their like",
+    "struct": STORE,
+    "sympy": "make a NumPy function with sympy.lambdify outside, and call that",
+    "tensorflow": OTHER_ARRAYS,
+    "torch": OTHER_ARRAYS,
+    "xarray": TABLES,
+    "yaml": STORE,
+}
+
+
+TRACER = "retrograd.tracer.array"
+TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # as which a traced value passes
+
+
+class Called(NamedTuple):
+    """The function that a line calls: as it is written there, its full name, and whether an argument is traced."""
+
+    text: str
+    name: str
+    traced: bool
+
+
+def alternative(name: str) -> str | None:
+    """What to do instead of calling the function of this full name, if that is known."""
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        found = ALTERNATIVES.get(".".join(parts[:k]))
+        if found is not None:
+            return found
+    if parts[0] != "scipy":
+        return None
+    if _has_substitute(parts[-1]):
+        return f"call it by its full name, as in scipy.special.softmax(x), or import {parts[-1]} from retrograd.scipy"
+    if any(
+        method.name == parts[-1] for provider, module in _loaded(class_methods.PROVIDERS) for method in provider(module)
+    ):
+        return f"call it as a method, scipy.stats.norm.{parts[-1]}(x), and not by a name that was bound before"
+    return "write it with NumPy, or call it through rg.lens, with its derivative"
+
+
+def _has_substitute(name: str) -> bool:
+    return any(name in provider(module) for provider, module in _loaded(interception.PROVIDERS))
+
+
+def _loaded(table: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ModuleType]]:
+    """What provides for a module, beside the module."""
+    return [(provider, sys.modules[m]) for m, providers in table.items() if m in sys.modules for provider in providers]
+
+
+def refusal(what: str, remedy: str) -> TracerConversionError:
+    """The error for a traced value in other hands; ``what`` and ``remedy`` count where the line calls nothing known."""
+    frame = user_frame(sys._getframe(1))
+    return _refusal(frame, what, remedy) if frame is not None else TracerConversionError(what, remedy=remedy)
+
+
+def translated(fault: Exception) -> TracerConversionError | None:
+    """The error for a library's own complaint about a type that it does not know, if it is about a traced value."""
+    step = _users_step(fault.__traceback__)
+    if step is None or isinstance(fault, Warning) or type(fault).__module__.partition(".")[0] == "jax":
+        return None
+    if _source(step.tb_frame.f_code, step.tb_lasti, step.tb_frame.f_globals).startswith("raise"):
+        return None  # the user's own
+    called = _called(step.tb_frame, step.tb_lasti)
+    instead = called and alternative(called.name)
+    ours = "Tracer" in str(fault) and not isinstance(fault, AttributeError)
+    if not ours and not (instead and called and called.traced and TYPES.search(str(fault))):
+        return None
+    name = called.text if called else "this operation"
+    said = " ".join(str(fault).split())
+    return TracerConversionError(
+        f"{name} cannot take a traced value ({said})",
+        where=Where(step.tb_frame.f_code.co_filename, step.tb_lineno),
+        remedy=instead or "use the NumPy function of the same purpose, or return the value",
+    )
+
+
+def _users_step(traceback: TracebackType | None) -> TracebackType | None:
+    """The innermost step in the user's code; a library's is taken where there is no other."""
+    steps = []
+    while traceback is not None:
+        if not is_foreign(traceback.tb_frame):
+            steps.append(traceback)
+        traceback = traceback.tb_next
+    own = [s for s in steps if "site-packages" not in s.tb_frame.f_code.co_filename]
+    return next(reversed(own or steps), None)
+
+
+def _refusal(frame: FrameType, what: str, remedy: str) -> TracerConversionError:
+    called = _called(frame, frame.f_lasti)
+    if called is not None:
+        instead = alternative(called.name)
+        if instead is not None:
+            what, remedy = f"{called.text} was handed a traced value, but needs a plain one", instead
+    return TracerConversionError(what, where=Where(frame.f_code.co_filename, frame.f_lineno), remedy=remedy)
+
+
+def _called(frame: FrameType, instruction: int) -> Called | None:
+    """What is called at an instruction, if that is a call of something with a name."""
+    source = _source(frame.f_code, instruction, frame.f_globals)
+    try:
+        tree = ast.parse(f"({source})", mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(tree, ast.Call):
+        return None
+    names = _dotted(tree.func)
+    full = names and _full_name(names, frame)
+    if not names or not full:
+        return None
+    used = {node.id for part in (*tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Name)}
+    scope = {**frame.f_globals, **frame.f_locals}
+    return Called(".".join(names), full, any(_holds_traced(scope.get(name)) for name in used))
+
+
+def _holds_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_traced, value))
+    if isinstance(value, dict):
+        return any(map(_holds_traced, value.values()))
+    return type(value).__module__ == TRACER  # its class stands in a module that imports this one
+
+
+def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:
+    """The text of the expression that an instruction belongs to."""
+    line, last, start, end = list(code.co_positions())[instruction // 2]
+    lines = linecache.getlines(code.co_filename, dict(names))
+    if line is None or last is None or start is None or end is None or last > len(lines):
+        return ""
+    text = [part.encode() for part in lines[line - 1 : last]]
+    text[-1] = text[-1][:end]  # first the end: both may be in one line
+    text[0] = text[0][start:]
+    return b"".join(text).decode(errors="replace")
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """The parts of ``a.b.c``; of ``a.b(...).c`` and ``a.b(...)`` those of ``a.b``."""
+    names: list[str] = []
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            names.insert(0, node.attr)
+            node = node.value
+        elif isinstance(node, ast.Call):
+            names, node = [], node.func
+        else:
+            return []
+    return [node.id, *names]
+
+
+def _full_name(names: list[str], frame: FrameType) -> str | None:
+    """A function's name with its module; nothing of the user's is run to find it."""
+    scopes = (frame.f_locals, frame.f_globals, vars(builtins))
+    found = next((scope[names[0]] for scope in scopes if names[0] in scope), None)
+    owner: Any = None
+    for name in names[1:]:
+        owner = found
+        found = vars(owner).get(name) if isinstance(owner, ModuleType) else getattr(type(owner), name, None)
+    if isinstance(owner, ModuleType):
+        return f"{owner.__name__}.{names[-1]}"
+    if owner is not None:
+        cls = owner if isinstance(owner, type) else type(owner)
+        return f"{cls.__module__}.{cls.__qualname__}.{names[-1]}"
+    module = getattr(found, "__module__", None) or type(found).__module__
+    return f"{module}.{getattr(found, '__qualname__', names[0])}"

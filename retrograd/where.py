@@ -1,0 +1,133 @@
+"""The user's line behind an operation, and the name of the variable that takes its result."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import warnings
+from collections.abc import Collection
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+OURS = ("retrograd", "numpy", "scipy")
+FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
+STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
+
+
+class Where(NamedTuple):
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def short(self) -> str:
+        """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
+        return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
+
+
+@lru_cache(maxsize=256)
+def _harmless(name: str) -> str:
+    return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name)
+
+
+class _Members(dict[str, bool]):
+    """For a module's name, whether its package is one of a set; each name is taken apart once."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        super().__init__()
+        self.packages = packages
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = name.partition(".")[0] in self.packages
+        return self[name]
+
+
+_ours, _foreign = _Members(OURS), _Members(FOREIGN)
+_sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
+_tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
+
+
+class View(dict[str, Any]):
+    """A dictionary that stands for the names of a module, ``base``, in traced code."""
+
+    base: dict[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.base
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What the module itself binds to a name that was not looked up yet."""
+        return super().get(name, self.base.get(name, default))
+
+
+def module_names(names: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary of the module behind the globals of a frame."""
+    return names.base if isinstance(names, View) else names
+
+
+_found = dict.get  # of the dictionary itself: a view of a module's names holds its ``__name__``
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs our code, NumPy's or SciPy's."""
+    return _ours[_found(frame.f_globals, "__name__", "")]
+
+
+def is_foreign(frame: FrameType) -> bool:
+    """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
+    return _foreign[_found(frame.f_globals, "__name__", "")]
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame that is neither ours, NumPy's nor the standard library's."""
+    while frame is not None and _foreign[_found(frame.f_globals, "__name__", "")]:
+        frame = frame.f_back
+    return frame
+
+
+def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
+    """The user's line that led here, and the variable that its result is stored in, if any."""
+    frame = user_frame(sys._getframe(depth))
+    if frame is None:
+        return None, None
+    key = (id(frame.f_code), frame.f_lasti)
+    site = _sites.get(key)
+    if site is None:
+        site = _sites[key] = _describe(frame)
+    return site
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning at the user's line."""
+    frame = user_frame(sys._getframe(1))
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
+
+
+def _describe(frame: FrameType) -> tuple[Where, str | None]:
+    code = frame.f_code
+    if id(code) not in _tables:  # the table keeps the code alive, so that its id stays its own
+        _tables[id(code)] = (code, _stores(code))
+    positions = list(code.co_positions())
+    line = positions[frame.f_lasti // 2][0] or frame.f_lineno
+    return Where(code.co_filename, line), _tables[id(code)][1].get(frame.f_lasti)
+
+
+def _stores(code: CodeType) -> dict[int, str]:
+    """For each instruction whose result is stored at once, the variable's name."""
+    found: dict[int, str] = {}
+    before: list[int] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in STORES:
+            found.update((offset, instruction.argval) for offset in before)
+        before = [instruction.offset]
+    return found

@@ -1,0 +1,119 @@
+"""Compiling pauses the collection of cyclic garbage, recording slows it; both leave the setting as it was."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.compiler.garbage import SELDOM, Pause, Unhurried
+
+
+@pytest.fixture(autouse=True)
+def _collecting() -> Iterator[None]:
+    before = gc.isenabled()
+    gc.enable()
+    yield
+    (gc.enable if before else gc.disable)()
+
+
+def test_pauses_nest() -> None:
+    pause = Pause()
+    with pause:
+        with pause:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_collection_that_was_off_stays_off() -> None:
+    gc.disable()
+    with Pause():
+        pass
+    assert not gc.isenabled()
+
+
+def test_an_exception_ends_the_pause() -> None:
+    with pytest.raises(ZeroDivisionError), Pause():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+
+
+def test_the_last_of_two_threads_ends_the_pause() -> None:
+    pause, entered, leave = Pause(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with pause:
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait()
+    with pause:
+        pass
+    assert not gc.isenabled()
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+def test_the_collector_runs_in_the_users_function_and_after_a_failed_compilation() -> None:
+    seen = []
+
+    def f(x: object) -> object:
+        seen.append((gc.isenabled(), gc.get_threshold()[0]))
+        return np.sin(x)  # type: ignore[call-overload]  # a tracer
+
+    before = gc.get_threshold()
+    rg.grad(f)(1.0)
+    with pytest.raises(rg.errors.NonScalarOutputError):
+        rg.grad(f)(np.ones(3))
+    assert seen == [(True, max(before[0], SELDOM))] * 2
+    assert gc.isenabled()
+    assert gc.get_threshold() == before
+
+
+def test_cyclic_garbage_of_the_users_function_goes_while_it_is_recorded() -> None:
+    class Node:
+        def __init__(self) -> None:
+            self.itself = self
+
+    alive = []
+
+    def f(x: object) -> object:
+        first = weakref.ref(Node())
+        for _ in range(2 * SELDOM):
+            Node()
+        alive.append(first())
+        return np.sin(x)  # type: ignore[call-overload]  # a tracer
+
+    rg.jit(f)(1.0)
+    assert alive == [None]
+
+
+@pytest.mark.parametrize("setting", [(0, 10, 10), (100_000, 5, 5)])
+def test_a_collector_that_is_slower_or_off_stays_so(setting: tuple[int, int, int]) -> None:
+    before = gc.get_threshold()
+    gc.set_threshold(*setting)
+    try:
+        with Unhurried():
+            assert gc.get_threshold() == setting
+        assert gc.get_threshold() == setting
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_what_the_user_sets_meanwhile_stays() -> None:
+    before = gc.get_threshold()
+    try:
+        with Unhurried():
+            gc.set_threshold(12_345)
+        assert gc.get_threshold()[0] == 12_345
+    finally:
+        gc.set_threshold(*before)
