@@ -41,15 +41,22 @@ happened, where in the user's program, and what to do instead.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+from .where import user_site
+
+HERE: Final = object()  # the user's line that led to the error
 
 
 class RetrogradError(Exception):
-    """The root: what happened, the user's line when it is known, and the remedy."""
+    """The root: what happened, where, and the remedy; without ``where``, at the user's line that led here."""
 
     code: ClassVar[str] = "RG0000"
+    ours: ClassVar[bool] = False  # a fault of retrograd, for which no line of the user's is to blame
 
-    def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
+    def __init__(self, what: str, *, where: object = HERE, remedy: str = "") -> None:
+        if where is HERE:
+            where = None if self.ours else user_site()[0]
         self.what, self.where, self.remedy = what, where, remedy
         lines = [f"[{self.code}] {what}"]
         if where is not None:
@@ -224,6 +231,7 @@ class InternalError(RetrogradError):
     """A fault of retrograd itself."""
 
     code = "RG0900"
+    ours = True
 
 
 class GraphError(InternalError):

@@ -15,7 +15,6 @@ from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import Spec, flatten, flatten_like, nondiff_leaves, unflatten
-from ..where import user_site
 from .at_a_point import jvp, vjp
 from .gradients import grad
 from .jacobians import jacfwd, jacrev
@@ -57,7 +56,6 @@ class CotangentSpace:
         if not self._spec.num_leaves:
             raise NonDifferentiableError(
                 f"{point!r:.80} holds no floating-point value: it has no cotangents",
-                where=user_site()[0],
                 remedy="pass floating-point numbers: 1.0 instead of 1, x.astype(float)",
             )
 
@@ -148,7 +146,7 @@ def jacobian(
     if function is None:
         return partial(jacobian, argnums=argnums, mode=mode, sparse=sparse)
     if mode not in ("auto", "fwd", "rev"):
-        raise OptionError(f"mode={mode!r}", where=user_site()[0], remedy="use 'auto', 'fwd' or 'rev'")
+        raise OptionError(f"mode={mode!r}", remedy="use 'auto', 'fwd' or 'rev'")
     if sparse:
         return SparseJacobian(function, argnums, mode, "jacobian")
     forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)

@@ -18,7 +18,6 @@ from ..passes.linearize import linearize as linearize_graph
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded, enclosing
 from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
-from ..where import user_site
 from .functions.blocks import aligned
 from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
@@ -42,7 +41,6 @@ def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     if not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
         raise OptionError(
             f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
-            where=user_site()[0],
             remedy="return output, aux",
         )
     head = children(recorded.out_spec)[0]
@@ -146,7 +144,6 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TreeError(
             "jvp takes a tuple of primals and a tuple of tangents",
-            where=user_site()[0],
             remedy="write jvp(f, (x,), (x_dot,))",
         )
     along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
@@ -169,14 +166,12 @@ def _jvp_along_functions(
     if len(primals) != len(tangents):
         raise TreeError(
             f"jvp is given {len(primals)} primals and {len(tangents)} tangents",
-            where=user_site()[0],
             remedy="give one tangent for each primal",
         )
     for is_f, t in zip(on, tangents, strict=True):
         if is_f and not callable(t):
             raise TreeError(
                 f"the tangent of a function value is a function, not a {type(t).__name__}",
-                where=user_site()[0],
                 remedy="pass a function g: the derivative is that of f + eps * g in eps",
             )
 

@@ -21,7 +21,6 @@ from ..passes.batch import batch_into
 from ..tracer.array import shadow_of
 from ..tracer.record import Recorded
 from ..tracer.tree import children, prefix_leaves
-from ..where import user_site
 
 
 class Batched(Compiled):
@@ -46,7 +45,6 @@ class Batched(Compiled):
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"in_axes gives axis {axis!r} for an argument with {ndim} axes",
-                    where=user_site()[0],
                     remedy="in_axes=None shares an argument among the lanes",
                 )
             found.append(None if axis is None else axis % ndim)
@@ -58,7 +56,7 @@ class Batched(Compiled):
         sizes = {shape[axis] for shape, axis in zip(shapes, self.axes(call), strict=True) if axis is not None}
         if len(sizes) != 1:
             what = f"have different lengths {sorted(sizes)}" if sizes else "are all shared"
-            raise ShapeError(f"the mapped axes {what}", where=user_site()[0], remedy="map equal lengths")
+            raise ShapeError(f"the mapped axes {what}", remedy="map equal lengths")
         return int(sizes.pop())
 
     def examples(self, call: Call) -> list[Any]:
@@ -98,14 +96,12 @@ class Batched(Compiled):
             if axis is None and flag:
                 raise ShapeError(
                     "out_axes=None for an output that differs between lanes",
-                    where=user_site()[0],
                     remedy="give the axis of the lanes in this output",
                 )
             ndim = out.ndim + (not flag)
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"out_axes gives axis {axis!r} for an output with {ndim} axes",
-                    where=user_site()[0],
                     remedy=f"give an axis from {-ndim} to {ndim - 1}",
                 )
             results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))

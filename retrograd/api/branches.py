@@ -28,7 +28,6 @@ from ..ops.structural.cond import cond as primitive
 from ..tracer.array import Tracer, shadow_of, symbol_in
 from ..tracer.record import enclosing
 from ..tracer.tree import flatten, map_leaves
-from ..where import user_site
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
@@ -57,12 +56,11 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     1.0
     """
     if not isinstance(branches, (list, tuple)) or not branches:
-        raise OptionError("switch wants a list of functions", where=user_site()[0], remedy="switch(i, [f, g], x)")
+        raise OptionError("switch wants a list of functions", remedy="switch(i, [f, g], x)")
     check_functions("switch", "switch(index, [f, g, ...], *operands)", *branches)
     if np.asarray(shadow_of(index)).dtype.kind not in "iu":
         raise OptionError(
             f"the index of a switch is {shadow_of(index)!r}, not an integer",
-            where=user_site()[0],
             remedy="give an integer: i.astype(int)",
         )
     return choose("switch", index, branches, operands)
@@ -81,7 +79,6 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     if not staying:
         raise UnsupportedError(
             f"every branch of a {label} calls a continuation",
-            where=user_site()[0],
             remedy="call it once, with what is chosen: k(rg.cond(p, f, g))",
         )
     avals = common(label, staying)

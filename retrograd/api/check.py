@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import GradientCheckError, OptionError, TreeError
 from ..tracer.tree import flatten, unflatten
-from ..where import user_site
 from .at_a_point import jvp, vjp
 
 TOLERANCE = {"f": {8: 1e-6, 4: 2e-2, 2: 1e-1}, "c": {16: 1e-6, 8: 2e-2}}
@@ -35,13 +34,12 @@ def check_grads(
     """
     modes = (modes,) if isinstance(modes, str) else modes
     if unknown := set(modes) - {"fwd", "rev"}:
-        raise OptionError(f"modes {sorted(unknown)} are unknown", where=user_site()[0], remedy="use 'fwd' and 'rev'")
+        raise OptionError(f"modes {sorted(unknown)} are unknown", remedy="use 'fwd' and 'rev'")
     if order not in range(1, 100):
-        raise OptionError(f"order={order!r}", where=user_site()[0], remedy="check derivatives of order 1, 2, ...")
+        raise OptionError(f"order={order!r}", remedy="check derivatives of order 1, 2, ...")
     if not isinstance(args, (tuple, list)):
         raise TreeError(
             f"check_grads takes a tuple of arguments, got {type(args).__name__}",
-            where=user_site()[0],
             remedy="write check_grads(f, (x,))",
         )
     leaves = flatten(tuple(args))[0]
@@ -133,6 +131,5 @@ def _compare(found: Any, expected: Any, atol: float, rtol: float, what: str) -> 
             worst = np.unravel_index(int(np.nanargmax(np.where(np.isnan(excess), np.inf, excess))), excess.shape)
             raise GradientCheckError(
                 f"{what}: entry {tuple(map(int, worst))} of result {k} is {a[worst]}, differences give {b[worst]}",
-                where=user_site()[0],
                 remedy="check the derivative rule, or whether the function is smooth at this point",
             )

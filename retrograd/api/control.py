@@ -32,7 +32,6 @@ from ..ops.structural.while_loop import while_loop as while_primitive
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.tree import children, flatten, unflatten
-from ..where import user_site
 from .memory import MemoryPlan, plan_of
 
 
@@ -73,13 +72,11 @@ def scan(
     if spec.type is not tuple or len(children(spec)) != 2:
         raise CarryError(
             f"the body returns {results_named(recorded)}, not a pair (carry, y)",
-            where=user_site()[0],
             remedy="return carry, y",
         )
     if recorded.statics:
         raise CarryError(
             f"the body returns {results_named(recorded)}, which no array can hold",
-            where=user_site()[0],
             remedy="return only arrays and numbers, and None where there is nothing",
         )
     check_carry(recorded, start, children(spec)[0])
@@ -110,16 +107,15 @@ def _length(items: Sequence[Any], length: int | None) -> int:
         if not np.ndim(shadow_of(x)):
             raise ShapeError(
                 "xs of a scan need a first axis of steps",
-                where=user_site()[0],
                 remedy="stack the steps of each leaf in one array: np.array(xs)",
             )
     lengths = {np.shape(shadow_of(x))[0] for x in items} | ({length} if length is not None else set())
     if len(lengths) != 1:
         what = f"lengths {sorted(lengths)} differ" if lengths else "neither xs nor length is given"
-        raise ShapeError(f"scan: {what}", where=user_site()[0], remedy="give xs of one length, or length=n")
+        raise ShapeError(f"scan: {what}", remedy="give xs of one length, or length=n")
     (n,) = lengths
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise OptionError(f"length={n!r} is no number of steps", where=user_site()[0], remedy="give length=n, n >= 0")
+        raise OptionError(f"length={n!r} is no number of steps", remedy="give length=n, n >= 0")
     return int(n)
 
 
@@ -187,7 +183,6 @@ def _count(n: Any) -> Any:
     if np.ndim(value) or np.asarray(value).dtype.kind not in "iu":
         raise OptionError(
             f"{type(value).__name__} {value!r} is no number of steps",
-            where=user_site()[0],
             remedy="give an integer: int(n) if it is known, n.astype(int) if it is traced",
         )
     return n if isinstance(n, Tracer) and not n.const else int(value)
@@ -255,7 +250,6 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
             raise CarryError(
                 f"f takes {spec} of {', '.join(_kind(x) for x in a)} and returns {after} of "
                 f"{', '.join(_kind(x) for x in found)}",
-                where=user_site()[0],
                 remedy="return what comes in",
             )
         return found

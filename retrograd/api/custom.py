@@ -66,7 +66,6 @@ def _only_arrays(captures: Sequence[Capture]) -> None:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
                 f"a function with a derivative of its own closes over the traced value {_named(c.payload)}",
-                where=user_site()[0],
                 remedy="pass it as an argument",
             )
 
@@ -115,7 +114,7 @@ class CustomJvp(Custom):
     def _inside(self, trace: Trace, call: Call) -> Any:
         rule = self._rule
         if rule is None:
-            raise OptionError("custom_jvp has no rule yet", where=user_site()[0], remedy="call f.defjvp(rule)")
+            raise OptionError("custom_jvp has no rule yet", remedy="call f.defjvp(rule)")
         body = self._record(call, self.function, "body")
         inexact = [aval_of(shadow_of(x)).inexact for x in call.values()]
         n = len(inexact)
@@ -125,7 +124,7 @@ class CustomJvp(Custom):
             dots = [next(rest) if on else None for on in inexact]
             result = rule(call.rebuild(leaves[:n])[0], call.rebuild(dots)[0])
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("a jvp rule returns the pair (out, tangent)", where=user_site()[0])
+                raise TreeError("a jvp rule returns the pair (out, tangent)")
             out, tangent = (flatten_like(body.out_spec, part, "the rule's result") for part in result)
             keep = [i for i, a in enumerate(body.graph.out_avals) if a.inexact]
             return [*out, *(tangent[i] for i in keep)]
@@ -199,7 +198,7 @@ class CustomVjp(Custom):
     def _inside(self, trace: Trace, call: Call) -> Any:
         fwd, bwd = self._fwd, self._bwd
         if fwd is None or bwd is None:
-            raise OptionError("custom_vjp has no rule yet", where=user_site()[0], remedy="call f.defvjp(fwd, bwd)")
+            raise OptionError("custom_vjp has no rule yet", remedy="call f.defvjp(fwd, bwd)")
         body = self._record(call, self.function, "body")
         n = len(call.values())
         specs: list[Spec] = []
@@ -207,7 +206,7 @@ class CustomVjp(Custom):
         def run_forward(*args: Any) -> Any:
             result = fwd(*args)
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("fwd returns the pair (out, residuals)", where=user_site()[0])
+                raise TreeError("fwd returns the pair (out, residuals)")
             residuals, spec = flatten(result[1])
             specs.append(spec)
             return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *residuals]
@@ -248,7 +247,7 @@ def _cotangents(call: Call, found: Any) -> list[Any]:
     """One cotangent for each floating-point leaf of the arguments; None stands for zero."""
     args = call.rebuild(call.values())[0]
     if not isinstance(found, tuple) or len(found) != len(args):
-        raise TreeError(f"bwd returns a tuple of {len(args)} cotangents, one per argument", where=user_site()[0])
+        raise TreeError(f"bwd returns a tuple of {len(args)} cotangents, one per argument")
     flat = []
     for ct, arg in zip(found, args, strict=True):
         leaves, spec = flatten(arg)

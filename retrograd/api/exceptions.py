@@ -66,7 +66,6 @@ def _emit(trace: Trace, pred: Any, payload: Any, tag: int) -> None:
     except TypeError as fault:
         raise UnsupportedError(
             f"a payload cannot hold an object of type {fault}",
-            where=user_site()[0],
             remedy="throw tuples, lists, dicts, arrays, numbers and strings",
         ) from None
     where = trace.builder.where = user_site()[0]
@@ -154,7 +153,6 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
         if not inside:
             raise LeakedTracerError(
                 "the continuation of a callcc is called after its body has ended",
-                where=user_site()[0],
                 remedy="call k within body",
             )
         if here is not None and here is not inside[0]:

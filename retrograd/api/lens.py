@@ -13,7 +13,6 @@ from ..errors import OptionError, RecordMismatchError, TreeError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, map_leaves, unflatten
-from ..where import user_site
 from .at_a_point import vjp
 from .lens_node import lens_node
 
@@ -61,7 +60,6 @@ class Point:
         if mine[1] != theirs[1] or not all(a is b for a, b in zip(mine[0], theirs[0], strict=True)):
             raise RecordMismatchError(
                 "the two points have different sources",
-                where=user_site()[0],
                 remedy="bind both to one unit: m = rg.lens.unit(a); m.bind(f).zip(m.bind(g))",
             )
 
@@ -140,7 +138,6 @@ class Lens:
             if len(pair) != 2:
                 raise TreeError(
                     f"{self!r} * {other!r} takes a pair, not {len(pair)} values",
-                    where=user_site()[0],
                     remedy="products nest to the left: (f * g) * h takes ((a, b), c)",
                 )
             return left(*_arguments(pair[0])), right(*_arguments(pair[1]))
@@ -174,7 +171,6 @@ def _lens(x: Any) -> Lens:
         return x
     raise OptionError(
         f"{x!r} is no lens",
-        where=user_site()[0],
         remedy="write rg.lens.of(f) for a plain function, and @rg.lens for one that returns (value, pullback)",
     )
 
@@ -205,7 +201,7 @@ class Lenses:
         if function is None:
             return functools.partial(self, host=host)
         if host not in (None, True, False):
-            raise OptionError(f"host={host!r}", where=user_site()[0], remedy="use True, False or None")
+            raise OptionError(f"host={host!r}", remedy="use True, False or None")
         name = getattr(function, "__name__", "lens")
         return functools.update_wrapper(Lens(lens_node(function, host), name), function, updated=())
 

@@ -46,7 +46,6 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
         if not isinstance(found, tuple) or len(found) != 2 or not callable(found[1]):
             raise TreeError(
                 f"a lens returns the pair (value, pullback), not {found!r:.60}",
-                where=user_site()[0],
                 remedy="return value, lambda ct: ...",
             )
         return found
@@ -107,7 +106,6 @@ def _flat(found: Any, args: Args) -> list[Any]:
     if not isinstance(cts, tuple) or len(cts) != len(args):
         raise TreeError(
             f"the pullback of a lens of {len(args)} arguments returns {found!r:.60}",
-            where=user_site()[0],
             remedy=f"return a tuple of {len(args)} cotangents, None for zero",
         )
     flat = []
@@ -124,7 +122,6 @@ def _fitting(ct: Any, leaf: Any) -> Any:
         raise ShapeError(
             f"the pullback of a lens returns a cotangent of shape {np.shape(shadow_of(ct))} for an argument of "
             f"shape {np.shape(leaf)}",
-            where=user_site()[0],
             remedy="return cotangents of the arguments' shapes",
         )
     return ct

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from ..compiler.memory.available import available_bytes
 from ..errors import OptionError, SnapshotError
-from ..where import user_site
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -54,9 +53,7 @@ class Log:
 
     def __post_init__(self) -> None:
         if self.reverse not in ("binomial", "ctz"):
-            raise OptionError(
-                f"Log(reverse={self.reverse!r})", where=user_site()[0], remedy="choose 'binomial' or 'ctz'"
-            )
+            raise OptionError(f"Log(reverse={self.reverse!r})", remedy="choose 'binomial' or 'ctz'")
 
 
 @dataclass(frozen=True)
@@ -106,13 +103,11 @@ class Tiered:
         if self.directory is not None and not Path(self.directory).is_dir():
             raise SnapshotError(
                 f"there is no directory {str(self.directory)!r}",
-                where=user_site()[0],
                 remedy="make it, or leave it out: states then go to the directory for temporary files",
             )
         if self.resume and self.directory is None:
             raise OptionError(
                 "Tiered(resume=True) without a directory",
-                where=user_site()[0],
                 remedy="name the directory in which an earlier run left its states",
             )
 
@@ -122,9 +117,7 @@ MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | str | None
 
 def _whole(name: str, field: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(
-            f"{name}({field}={value!r})", where=user_site()[0], remedy=f"give a number {field} of 1 or more"
-        )
+        raise OptionError(f"{name}({field}={value!r})", remedy=f"give a number {field} of 1 or more")
 
 
 def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
@@ -133,7 +126,6 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     if not known and (unplaced or memory == Periodic()):
         raise OptionError(
             f"memory={memory} needs to know the number of steps",
-            where=user_site()[0],
             remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes, which do not",
         )
     match memory:
@@ -166,7 +158,6 @@ def bytes_of(memory: object) -> int:
     if found is None or found[2].lower() not in UNITS:
         raise OptionError(
             f"memory={memory!r} is no plan and no number of bytes",
-            where=user_site()[0],
             remedy='give bytes, as 2**26, "64 MiB" or "available"; loops take plans, too, as rg.Snapshots(c)',
         )
     return math.floor(float(found[1]) * UNITS[found[2].lower()])

@@ -13,7 +13,6 @@ from ..ir.primitive import primitive as declare
 from ..ops.batching import elementwise
 from ..ops.elementwise import function
 from ..tracer.array import apply
-from ..where import user_site
 
 
 def primitive(
@@ -41,9 +40,7 @@ def primitive(
     0.08333333333333333
     """
     if name in REGISTRY or not harmless(name):
-        raise OptionError(
-            f"{name!r} cannot name a primitive", where=user_site()[0], remedy="choose a new identifier in ASCII"
-        )
+        raise OptionError(f"{name!r} cannot name a primitive", remedy="choose a new identifier in ASCII")
     prim = declare(name, shape, emit, diff=tuple(diff), batch=batch, ufunc=ufunc)
 
     def operation(*operands: Any, **attrs: Any) -> Any:

@@ -55,7 +55,7 @@ KINDS = ("all", "any", "everything", "except", "names", "nothing", "products")
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
-        raise OptionError(f"{name!r} is no name", where=user_site()[0], remedy='give strings, as in rg.name(x, "a")')
+        raise OptionError(f"{name!r} is no name", remedy='give strings, as in rg.name(x, "a")')
     return name
 
 
@@ -63,7 +63,6 @@ def _checked_policy(policy: Any) -> Policy:
     if not (isinstance(policy, tuple) and policy and policy[0] in KINDS):
         raise OptionError(
             f"{policy!r} is no policy",
-            where=user_site()[0],
             remedy="choose one of rg.policies, such as rg.policies.save_matmuls",
         )
     return policy

@@ -14,7 +14,6 @@ from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
 from ..passes.find_sparsity import find_sparsity
 from ..tracer.record import enclosing
-from ..where import user_site
 from .at_a_point import jvp, vjp
 from .batching import vmap
 from .restricted import restricted
@@ -61,7 +60,6 @@ class SparseJacobian(Compiled):
         if enclosing() is not None:
             raise UnsupportedError(
                 f"{self!r} inside a traced function: a sparse matrix is not traced",
-                where=user_site()[0],
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
             )
         path = self.path(args, kwargs)
@@ -70,7 +68,6 @@ class SparseJacobian(Compiled):
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(
                 f"{self!r} wants one array as its argument and one as its result",
-                where=user_site()[0],
                 remedy="name one argument in argnums, and join arrays by np.concatenate",
             )
         values = [*call.values(), *(c.payload for c in path.recorded.captures)]

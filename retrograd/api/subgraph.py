@@ -8,7 +8,6 @@ from typing import Any
 
 from ..compiler.compiled import INLINE, Compiled
 from ..errors import OptionError
-from ..where import user_site
 
 
 class Subgraph(Compiled):
@@ -36,9 +35,7 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
     1
     """
     if isinstance(inline, bool) or not isinstance(inline, int) or inline < 0:
-        raise OptionError(
-            f"inline={inline!r} is no number of nodes", where=user_site()[0], remedy="give an integer, 0 or more"
-        )
+        raise OptionError(f"inline={inline!r} is no number of nodes", remedy="give an integer, 0 or more")
     if function is None:
         return partial(subgraph, inline=inline)
     return Subgraph(function, inline)

@@ -26,7 +26,6 @@ from ..tracer.generators import GENERATORS, example_of, rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert, record
 from ..tracer.trace import CURRENT, Capture, Trace
 from ..tracer.tree import Spec, unflatten
-from ..where import user_site
 from .cache import Cache, CacheInfo
 from .compilation import Derived, Path
 from .example_values import examples
@@ -53,11 +52,10 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], label: str, *, nan_safe: bool = False) -> None:
         if not isinstance(nan_safe, bool):
-            raise OptionError(f"nan_safe={nan_safe!r}", where=user_site()[0], remedy="choose from False and True")
+            raise OptionError(f"nan_safe={nan_safe!r}", remedy="choose from False and True")
         if not callable(function):
             raise OptionError(
                 f"{label} wants a function, got {type(function).__name__}",
-                where=user_site()[0],
                 remedy=f"write {label}(f), and call the result with the arguments",
             )
         functools.update_wrapper(self, function, updated=())
@@ -247,7 +245,6 @@ class Compiled:
         if executable is None:
             raise ControlFlowError(
                 f"{self!r} catches an error that depends on the values of its arguments: such calls are interpreted",
-                where=user_site()[0],
                 remedy="decide with an if before the operation that fails",
             )
         return executable
@@ -259,7 +256,6 @@ class Compiled:
         if stage not in stages:
             raise OptionError(
                 f"there is no stage {stage!r} of {self!r}",
-                where=user_site()[0],
                 remedy=f"choose from {sorted(stages)}",
             )
         return stages[stage]()

@@ -22,7 +22,6 @@ from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import Recorded, enclosing, insert
 from ..tracer.trace import Capture, traceable
 from ..tracer.tree import Spec, flatten_like
-from ..where import user_site
 from .example_values import examples
 from .executable import Executable
 from .memory.loops import with_default
@@ -145,13 +144,11 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
     except TypeError:
         raise ShapeError(
             f"{what}: a {type(x).__name__} is no array of numbers",
-            where=user_site()[0],
             remedy=f"pass an array of shape {aval.shape}",
         ) from None
     if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):
         raise ShapeError(
             f"{what}: {found} is given, but the value it belongs to is {aval}",
-            where=user_site()[0],
             remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
         )
     if isinstance(x, Tracer):

@@ -80,9 +80,7 @@ def check_functions(label: str, remedy: str, *functions: Any) -> None:
     """OptionError unless all are functions."""
     for f in functions:
         if not callable(f):
-            raise OptionError(
-                f"{label} wants a function, got {type(f).__name__}", where=user_site()[0], remedy=f"write {remedy}"
-            )
+            raise OptionError(f"{label} wants a function, got {type(f).__name__}", remedy=f"write {remedy}")
 
 
 def recorded_body(
@@ -111,7 +109,6 @@ def recorded_body(
                 return LEFT
             raise UnsupportedError(
                 "a continuation is called in every step of a loop",
-                where=user_site()[0],
                 remedy="call it in a branch: rg.cond(p, lambda: k(value), lambda: ...)",
             ) from None
 
@@ -273,7 +270,6 @@ def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
     if len({a.shape for a in avals}) > 1 or len(firm) > 1:
         raise ShapeError(
             f"{label}: one function returns {avals[0]}, another {next(a for a in avals if a != avals[0])}",
-            where=user_site()[0],
             remedy="return equal shapes and dtypes: x.astype(...), np.broadcast_to(...)",
         )
     weak = [a.dtype.type(0).item() for a in avals if a.kind == "python"]
@@ -292,7 +288,6 @@ def check_single(label: str, number: str, x: Any, remedy: str) -> None:
     if np.ndim(shadow_of(x)):
         raise ShapeError(
             f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
-            where=user_site()[0],
             remedy=remedy,
         )
 
@@ -302,9 +297,7 @@ def one_bool(label: str, recorded: Recorded) -> None:
     avals = recorded.graph.out_avals
     if not recorded.out_spec.is_leaf() or recorded.statics or avals[0].shape:
         found = avals[0] if recorded.out_spec.is_leaf() and avals else recorded.out_spec
-        raise ShapeError(
-            f"{label} gives {found}, not one bool", where=user_site()[0], remedy="reduce it with np.all or np.any"
-        )
+        raise ShapeError(f"{label} gives {found}, not one bool", remedy="reduce it with np.all or np.any")
 
 
 def decision(graph: Graph) -> Graph:

@@ -13,7 +13,6 @@ from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..tracer.array import Tracer
 from ..tracer.trace import traceable
 from ..tracer.tree import Spec, children, flatten, leaf_paths, nondiff_leaves, unflatten
-from ..where import user_site
 
 Argnums = int | str | Sequence[int | str]
 TRACED = (np.ndarray, np.floating, np.complexfloating, np.integer, np.bool_, float, complex)
@@ -36,7 +35,7 @@ class Call:
             hash(parts[0])
             return tuple(parts)
         except TypeError as fault:
-            raise OptionError(f"a static argument cannot be hashed: {fault}", where=user_site()[0]) from None
+            raise OptionError(f"a static argument cannot be hashed: {fault}") from None
 
     def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments and keyword arguments with tracers in place of the traced leaves."""
@@ -73,7 +72,6 @@ def _leaf_key(x: Any, traced: bool) -> Hashable:
     except TypeError:
         raise OptionError(
             f"an argument of type {type(x).__name__} is neither a number, an array nor hashable",
-            where=user_site()[0],
             remedy="pass arrays, or containers of them; other arguments must be hashable",
         ) from None
     return key
@@ -131,9 +129,7 @@ def wanted(
     The numbers in a container of the class ``apart`` are left alone; with ``empty`` there may be nothing else.
     """
     if isinstance(argnums, (tuple, list)) and not argnums:
-        raise ArgnumsError(
-            "no argument is differentiated", where=user_site()[0], remedy="name one or more arguments in argnums"
-        )
+        raise ArgnumsError("no argument is differentiated", remedy="name one or more arguments in argnums")
     many = isinstance(argnums, (tuple, list))
     chosen: Sequence[int | str] = list(argnums) if many else [argnums]  # type: ignore[list-item, arg-type]  # by `many`
     spans = _spans(call, function, chosen)
@@ -168,7 +164,6 @@ def _not_differentiable(x: Any, chosen: Sequence[Any]) -> NonDifferentiableError
         what = f"an array of {x.dtype}" if hasattr(x, "dtype") else f"a value of type {type(x).__name__}"
     return NonDifferentiableError(
         f"argument {', '.join(map(repr, chosen))} is {what}, which has no derivative",
-        where=user_site()[0],
         remedy="pass floating-point numbers (1.0 instead of 1, x.astype(float)), or choose other argnums",
     )
 
@@ -196,13 +191,10 @@ def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]
             raise ArgnumsError(
                 f"argnums {arg!r} does not name an argument of this call, which has {len(positional)} positional "
                 f"ones and the keywords {sorted(keywords)}",
-                where=user_site()[0],
                 remedy="give positions from 0, or the names of parameters that the call passes",
             )
         k = int(k) % len(positional)
         spans[k] = (starts[k], positional[k])
     if len(spans) != len(chosen):
-        raise ArgnumsError(
-            f"argnums {tuple(chosen)} name an argument twice", where=user_site()[0], remedy="name each argument once"
-        )
+        raise ArgnumsError(f"argnums {tuple(chosen)} name an argument twice", remedy="name each argument once")
     return list(spans.values())

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import TracerConversionError, UnsupportedError
 from ..tracer.protocol import MUTATORS
-from ..where import user_site
 from .operations import ArrayLike
 
 BINARY: dict[str, Callable[..., Any]] = {
@@ -167,7 +166,6 @@ class Eager(ArrayLike):
         raise TracerConversionError(
             f"a {type(self).__name__} reached code that needs a plain array or number, where its derivative would be "
             "lost",
-            where=user_site()[0],
             remedy="use the NumPy function of the same purpose, or pass x.data",
         )
 
@@ -188,7 +186,6 @@ def _places(index: Any) -> Any:
 def _immutable() -> UnsupportedError:
     return UnsupportedError(
         "writing into an eager array, which others were computed from",
-        where=user_site()[0],
         remedy="compute a new one: np.where, np.concatenate, x = x + y",
     )
 

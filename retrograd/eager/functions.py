@@ -10,7 +10,6 @@ import numpy as np
 from ..api.stop_gradient import no_grad
 from ..errors import ShapeError, TreeError
 from ..tracer.trace import STOPPED
-from ..where import user_site
 from .nodes import Node, inexact, turned
 from .tensors import Tensor, computed, constant, node_of
 
@@ -102,7 +101,6 @@ class FunctionNode(Node):
         if len(cts) != len(self._needs):
             raise TreeError(
                 f"backward of {self.name} returns {len(cts)} cotangents for {len(self._needs)} arguments",
-                where=user_site()[0],
                 remedy="return one for each argument of forward, None for zero",
             )
         return [self._fitting(k, ct) if on else None for k, (ct, on) in enumerate(zip(cts, self._needs, strict=True))]
@@ -116,7 +114,6 @@ class FunctionNode(Node):
             raise ShapeError(
                 f"backward of {self.name} returns a cotangent of shape {array.shape} for argument {k} of shape "
                 f"{like[0]}",
-                where=user_site()[0],
                 remedy="return cotangents of the arguments' shapes",
             )
         return turned(array.astype(like[1])[()])

@@ -18,7 +18,6 @@ from ..tracer.array import Tracer
 from ..tracer.record import record
 from ..tracer.trace import traceable
 from ..tracer.tree import Spec, flatten, unflatten
-from ..where import user_site
 
 STATIC = frozenset([bool, int, str, NoneType, type, type(Ellipsis), type(np._NoValue)])
 DYNAMIC = frozenset([np.ndarray, float, complex, np.float64, np.float32])
@@ -111,7 +110,6 @@ def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
     if isinstance(x, (ArrayLike, Tracer)) and not isinstance(x, cls):
         raise RecordMismatchError(
             f"one operation mixes a {cls.__name__} and a {type(x).__name__}",
-            where=user_site()[0],
             remedy="use one kind of arrays in a computation; pass x.data for a constant",
         )
     if isinstance(x, (np.ndarray, np.generic)):
@@ -120,7 +118,6 @@ def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
     if hasattr(x, "__array__") and not isinstance(x, (type, ArrayLike)):
         raise UnsupportedError(
             f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose own past would be lost",
-            where=user_site()[0],
             remedy="pass np.asarray(x) for a constant",
         )
     return isinstance(x, (cls, float, complex))
@@ -134,7 +131,6 @@ def _static_key(x: Any) -> Hashable:
     except TypeError:
         raise OptionError(
             f"an argument of type {type(x).__name__} is neither an array nor hashable",
-            where=user_site()[0],
             remedy="pass arrays, numbers, or containers of them",
         ) from None
     return (type(x), x)
@@ -197,5 +193,5 @@ def _recorded(asked: Request, examples: Sequence[Any]) -> Operation:
     graph = Graph(name, found.graph.inputs, nodes, tuple(kept))
     plain = flatten(call(*examples))[0]
     if found.tainted or tuple(aval_of(plain[i]) for i in arrays) != graph.out_avals:
-        raise InternalError(f"{name} is recorded as {graph}, but does something else", where=user_site()[0])
+        raise InternalError(f"{name} is recorded as {graph}, but does something else")
     return Operation(graph, tuple(c.payload for c in found.captures), found.out_spec, tuple(arrays))

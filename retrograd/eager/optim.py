@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import OptionError
 from ..tracer.tree import flatten, prefix_leaves, unflatten
-from ..where import user_site
 
 State = dict[str, Any]
 
@@ -96,4 +95,4 @@ def adam(rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, epsilon: 
 
 def _check(name: str, value: float, fine: bool) -> None:
     if not fine:
-        raise OptionError(f"{name}={value!r}", where=user_site()[0], remedy="rates are positive, decays below 1")
+        raise OptionError(f"{name}={value!r}", remedy="rates are positive, decays below 1")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError, ShapeError
-from ..where import user_site
 
 
 class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
@@ -28,9 +27,7 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
 
     def __init__(self, rng: np.random.Generator | None = None, dtype: Any = np.float64) -> None:
         if rng is not None and not isinstance(rng, np.random.Generator):
-            raise OptionError(
-                f"parameters are drawn from {rng!r}", where=user_site()[0], remedy="pass np.random.default_rng(seed)"
-            )
+            raise OptionError(f"parameters are drawn from {rng!r}", remedy="pass np.random.default_rng(seed)")
         self._rng = rng
         self._dtype = np.dtype(dtype)
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
@@ -42,7 +39,6 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
             if self._rng is None:
                 raise OptionError(
                     f"the parameter {name!r} is missing, and there is no generator to draw it from",
-                    where=user_site()[0],
                     remedy="write rg.ParameterStore(np.random.default_rng(seed))",
                 )
             self[name] = (scale * self._rng.standard_normal(shape)).astype(self._dtype)
@@ -50,7 +46,6 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
         if found.shape != shape:
             raise ShapeError(
                 f"the parameter {name!r} has the shape {found.shape}, but the layer takes {shape}",
-                where=user_site()[0],
                 remedy="give layers of different sizes different names",
             )
         return found

@@ -43,9 +43,7 @@ class RecordTensor(Eager):
         return self.record.gradients(self)
 
     def __reduce__(self) -> Any:
-        raise OptionError(
-            "a tensor of a record is copied deeply or pickled", where=user_site()[0], remedy="use t.data, or np.copy(t)"
-        )
+        raise OptionError("a tensor of a record is copied deeply or pickled", remedy="use t.data, or np.copy(t)")
 
     def __repr__(self) -> str:
         return f"RecordTensor({self.data!r})"
@@ -68,7 +66,6 @@ class Gradients:
         if not isinstance(tensor, RecordTensor) or tensor.record is not self._record:
             raise RecordMismatchError(
                 f"the gradient by {tensor!r:.60} is wanted, which is no tensor of the record of the loss",
-                where=user_site()[0],
                 remedy="pass a tensor that rec.tensor or a computation on it gave",
             )
         k = tensor.position
@@ -76,9 +73,7 @@ class Gradients:
         if found is not None:
             return found
         if not aval_of(tensor.data).inexact:
-            raise NonDifferentiableError(
-                f"a tensor of {tensor.dtype} has no gradient", where=user_site()[0], remedy="make it of floats"
-            )
+            raise NonDifferentiableError(f"a tensor of {tensor.dtype} has no gradient", remedy="make it of floats")
         if k > self._loss:  # made later
             self._found[k] = np.zeros(tensor.shape, tensor.dtype)[()]
         else:
@@ -141,7 +136,6 @@ class Record:
         if isinstance(value, ArrayLike):
             raise RecordMismatchError(
                 f"{value!r:.60} is put into a record as a new value, which would cut its gradient off",
-                where=user_site()[0],
                 remedy="pass value.data, if that is meant",
             )
         return RecordTensor(self, *self._leaf(np.array(value)[()], variable=True))
@@ -156,7 +150,6 @@ class Record:
         elif name in self._names:
             raise OptionError(
                 f"two layers of one record are called {name!r}",
-                where=user_site()[0],
                 remedy="give each its own name; call one layer twice to share its parameters",
             )
         self._names.add(name)
@@ -182,7 +175,6 @@ class Record:
             if x.record is not self:
                 raise RecordMismatchError(
                     "one operation mixes tensors of two records",
-                    where=user_site()[0],
                     remedy="put x.data into the other record, or compute in one",
                 )
             return x.position
@@ -225,13 +217,11 @@ class Record:
         if np.size(loss.data) != 1:
             raise NonScalarOutputError(
                 f"the gradient of a tensor of shape {loss.shape} is wanted, which has {loss.size} elements",
-                where=user_site()[0],
                 remedy="reduce it to one number: np.sum(t).grad()",
             )
         if loss.dtype.kind != "f":
             raise NonDifferentiableError(
                 f"the gradient of a tensor of {loss.dtype} is wanted",
-                where=user_site()[0],
                 remedy="differentiate real numbers: np.real(t), np.abs(t), t.astype(float)",
             )
         return Gradients(self, loss.position, self._steps[loss.position])
@@ -240,6 +230,5 @@ class Record:
         if self._closed:
             raise LeakedTracerError(
                 "a record is used after it was closed",
-                where=user_site()[0],
                 remedy="compute inside its with statement; t.data stays readable",
             )

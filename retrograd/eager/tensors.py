@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import NonDifferentiableError, NonScalarOutputError, OptionError, RecordMismatchError, ShapeError
 from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
-from ..where import user_site
 from .arraylike import Eager
 from .nodes import Node, OperationNode, inexact, pullback, turned, walk_back
 from .operations import ArrayLike, Operation, operation, request
@@ -65,7 +64,6 @@ class Tensor(Eager):
         if isinstance(data, ArrayLike):
             raise RecordMismatchError(
                 "a tensor is made of a tensor, which would cut its gradient off",
-                where=user_site()[0],
                 remedy="pass t.data or t.detach(), if that is meant",
             )
         self._data = _frozen(np.array(data)[()])
@@ -86,7 +84,6 @@ class Tensor(Eager):
         if new.shape != self.shape:
             raise ShapeError(
                 f"data of shape {new.shape} is set on a tensor of shape {self.shape}",
-                where=user_site()[0],
                 remedy="make a new tensor",
             )
         self._data = _frozen(new[()])
@@ -109,13 +106,9 @@ class Tensor(Eager):
     @requires_grad.setter
     def requires_grad(self, on: bool) -> None:
         if not self.is_leaf:
-            raise OptionError(
-                "requires_grad is set on the result of an operation", where=user_site()[0], remedy="use t.detach()"
-            )
+            raise OptionError("requires_grad is set on the result of an operation", remedy="use t.detach()")
         if on and not inexact(self._data):
-            raise NonDifferentiableError(
-                f"a tensor of {self.dtype} has no gradient", where=user_site()[0], remedy="make it of floats"
-            )
+            raise NonDifferentiableError(f"a tensor of {self.dtype} has no gradient", remedy="make it of floats")
         self._requires = bool(on)
         self._node = AccumulateGrad(self) if on else None
 
@@ -136,20 +129,17 @@ class Tensor(Eager):
         if self._node is None:
             raise NonDifferentiableError(
                 "backward of a tensor that depends on no tensor with requires_grad",
-                where=user_site()[0],
                 remedy="make the parameters with requires_grad=True, and compute outside no_grad",
             )
         if ct is None and self.size != 1:
             raise NonScalarOutputError(
                 f"backward of a tensor of shape {self.shape}, which has {self.size} elements",
-                where=user_site()[0],
                 remedy="reduce it to one number, or pass a cotangent of its shape",
             )
         seed = np.ones(self.shape, self.dtype) if ct is None else np.array(ct.data if isinstance(ct, Tensor) else ct)
         if seed.shape != self.shape:
             raise ShapeError(
                 f"the cotangent of a tensor of shape {self.shape} has the shape {seed.shape}",
-                where=user_site()[0],
                 remedy="pass a cotangent of the tensor's shape",
             )
         walk_back(self._node, self._index, turned(seed.astype(self.dtype)[()]))
@@ -169,9 +159,7 @@ class Tensor(Eager):
 
     def __reduce__(self) -> Any:
         if not self.is_leaf:
-            raise OptionError(
-                "a tensor with a past is copied deeply or pickled", where=user_site()[0], remedy="use t.detach()"
-            )
+            raise OptionError("a tensor with a past is copied deeply or pickled", remedy="use t.detach()")
         return Tensor, (np.array(self._data), self._requires)
 
     def __repr__(self) -> str:

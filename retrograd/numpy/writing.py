@@ -14,7 +14,6 @@ from ..tracer.indexing import add_at, is_traced, put
 from ..tracer.table import axes_of, implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand, assign, astype
-from ..where import user_site
 from .shapes import reshape
 from .take import within
 
@@ -26,7 +25,6 @@ def _target(x: Any) -> Tracer:
     if not isinstance(x, Tracer):
         raise CapturedWriteError(
             "a traced value is written into an array made outside the traced function",
-            where=user_site()[0],
             remedy="make the array inside the traced function",
         )
     return x

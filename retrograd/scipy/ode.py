@@ -26,7 +26,6 @@ from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.tree import flatten
 from ..tracer.ufuncs import astype
-from ..where import user_site
 from .dispatch import Lazy, array, stands_for
 
 INTEGRATE, OPTIMIZE = Lazy("scipy.integrate"), Lazy("scipy.optimize")
@@ -51,7 +50,6 @@ def _solved(slope: Callable[..., Any], name: str, start: Any, times: Any, args: 
         if found.shape != start.shape:
             raise ShapeError(
                 f"the slope has the shape {found.shape}, and the state {start.shape}",
-                where=user_site()[0],
                 remedy="return one slope for each element of the state",
             )
         return found

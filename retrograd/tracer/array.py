@@ -131,7 +131,6 @@ class Tracer:
         if not self.home.concrete:
             raise ControlFlowError(
                 f"Python asks for the {kind} value of a traced value in a function that is compiled for all values",
-                where=user_site()[0],
                 remedy="choose with np.where or rg.cond, and repeat with rg.while_loop",
             )
         self.home.decide(read(self), kind, found, user_site()[0])
@@ -156,7 +155,6 @@ class Tracer:
             return format(self.shadow if self.const else repr(self), spec)
         raise TracerConversionError(
             f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
-            where=user_site()[0],
             remedy="print the value itself, which shows its example, or return it",
         )
 
@@ -291,7 +289,7 @@ def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:
     """The shape rule must say what NumPy did."""
     found = aval_of(shadow)
     if found != out.aval:
-        raise InternalError(f"{prim.name} is declared to give {out.aval}, but NumPy gave {found}", where=user_site()[0])
+        raise InternalError(f"{prim.name} is declared to give {out.aval}, but NumPy gave {found}")
 
 
 def _wrapped(

@@ -20,7 +20,6 @@ from ..ops.diagonals import diagonal, set_diagonal
 from ..ops.index import getitem, setitem, shifted, whole
 from ..ops.shape import inverse, permute, reshape, reshape_to
 from ..ops.structural.region import named
-from ..where import user_site
 from .trace import CURRENT, Trace, unsupported
 
 if TYPE_CHECKING:
@@ -108,12 +107,9 @@ def check_writable(t: Tracer, trace: Trace) -> None:
     """Named errors for writes that NumPy would refuse or that would leave the trace."""
     if not t.shadow.flags.writeable:
         if not any(c.symbol is t.storage.symbol for c in t.home.captures.values()):
-            raise ReadOnlyError(
-                "the array is read-only", where=user_site()[0], remedy="write into a copy: x = x.copy()"
-            )
+            raise ReadOnlyError("the array is read-only", remedy="write into a copy: x = x.copy()")
         raise CapturedWriteError(
             "the traced function writes into an array that it captures, which would change it for all",
-            where=user_site()[0],
             remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
         )
     current = CURRENT.get()
@@ -121,7 +117,6 @@ def check_writable(t: Tracer, trace: Trace) -> None:
     if t.home is not trace:
         raise CapturedWriteError(
             f"{trace} writes into an array of {t.home}",
-            where=user_site()[0],
             remedy="return the value, or make the array inside the function that writes into it",
         )
 

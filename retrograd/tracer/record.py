@@ -138,9 +138,7 @@ def _output(trace: Trace, leaf: Any) -> Symbol:
             )
         return symbol_in(trace, leaf)
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
-        raise UnsupportedError(
-            "the function returns an array of objects", where=user_site()[0], remedy="return numeric arrays"
-        )
+        raise UnsupportedError("the function returns an array of objects", remedy="return numeric arrays")
     return symbol_in(trace, leaf)
 
 

@@ -12,7 +12,6 @@ from numpy import generic, ndarray  # a name of the module is looked up by subst
 from ..errors import CapturedWriteError
 from ..ir.types import Aval
 from ..ops.elementwise import cast
-from ..where import user_site
 from .array import Tracer, apply, enter, shadow_of, tracers_in
 from .trace import owner, unsupported
 from .ufuncs import as_operand, assign
@@ -82,7 +81,6 @@ def into(out: Any, result: Any) -> Any:
     if not isinstance(out, Tracer):
         raise CapturedWriteError(
             "a traced value is written into an array made outside the traced function",
-            where=user_site()[0],
             remedy="make the array inside the traced function, or drop out=",
         )
     if out.shape != np.shape(shadow_of(result)):

@@ -283,7 +283,6 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
         if not t.home.active and not t.const:
             raise LeakedTracerError(
                 f"a value of {t.home} is used after that trace has ended; it was made at {t.where or 'its start'}",
-                where=user_site()[0],
                 remedy="return it from the traced function instead of keeping it in a variable outside",
             )
         if t.home.depth > deepest.depth:
@@ -292,20 +291,17 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
         if not deepest.descends_from(t.home) and not t.const:
             raise RecordMismatchError(
                 f"one operation mixes values of {deepest} and of {t.home}",
-                where=user_site()[0],
                 remedy="pass the value as an argument of the function that uses it",
             )
     current = CURRENT.get()
     if deepest.active and (current is None or not current.descends_from(deepest)):
         raise RecordMismatchError(
             f"a value of {deepest} is used in another thread",
-            where=user_site()[0],
             remedy="compute with traced values in the thread that traces",
         )
     if deepest.full:
         raise TraceLengthError(
             f"the recording of {deepest.name} has more than {deepest.max_nodes} operations",
-            where=user_site()[0],
             remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
         )
     return _gathering(deepest)
@@ -323,4 +319,4 @@ def _gathering(deepest: Trace) -> Trace:
 
 def unsupported(what: str, remedy: str) -> UnsupportedError:
     """The error for what is not traced, at the user's line."""
-    return UnsupportedError(what, where=user_site()[0], remedy=remedy)
+    return UnsupportedError(what, remedy=remedy)

@@ -10,7 +10,6 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
-from ..where import user_site
 
 NAMESPACE = "retrograd"
 _registering = threading.Lock()
@@ -87,7 +86,6 @@ def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
     except ValueError as fault:
         raise TreeError(
             f"{what} does not fit the structure {spec}: {fault}",
-            where=user_site()[0],
             remedy="pass the same containers",
         ) from None
     return parts
@@ -99,7 +97,6 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     if found != spec:
         raise TreeError(
             f"{what}: the structure is {found}, expected {spec}",
-            where=user_site()[0],
             remedy="pass the same containers",
         )
     return leaves
@@ -115,7 +112,6 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
     except ValueError as fault:
         raise TreeError(
             f"{what} does not fit the structure {spec}: {fault}",
-            where=user_site()[0],
             remedy="give one value for all, or a tree of values with this structure",
         ) from None
     return [None if x is shared else x for x in spread]

@@ -313,7 +313,6 @@ def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
             f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
-            where=user_site()[0],
             remedy="make the array inside the traced function, or drop out=",
         )
     return assign(target, result if mask is True else np.where(mask, result, target))

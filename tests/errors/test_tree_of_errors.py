@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 import re
+import sys
 
 import pytest
 
@@ -62,8 +63,11 @@ def test_a_class_has_a_sentence_and_is_on_the_face(cls):
 
 
 @each_class
-def test_an_error_without_a_place_says_only_what_happened(cls):
-    assert str(cls("it broke")) == f"[{cls.code}] it broke"
+def test_an_error_names_the_line_that_led_to_it_unless_it_is_told_another(cls):
+    fault, line = cls("it broke"), sys._getframe().f_lineno
+    here = "" if cls.ours else f"\n  at {__file__}:{line}"
+    assert str(fault) == f"[{cls.code}] it broke{here}"
+    assert str(cls("it broke", where=None)) == f"[{cls.code}] it broke"
     full = cls("it broke", where="f.py:3", remedy="mend it")
     assert str(full) == f"[{cls.code}] it broke\n  at f.py:3\n  remedy: mend it"
 

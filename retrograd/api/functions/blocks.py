@@ -135,7 +135,6 @@ def _fitting(ct: Any, y: Any) -> Any:
     if not flatten(ct)[1].is_leaf():
         raise TreeError(
             f"a cotangent {flatten(ct)[1]} is given for one result",
-            where=user_site()[0],
             remedy="give each pair a cotangent with the containers of the function's result",
         )
     value, given = shadow_of(y), np.asarray(shadow_of(ct))
@@ -143,7 +142,6 @@ def _fitting(ct: Any, y: Any) -> Any:
         raise ShapeError(
             f"a cotangent of shape {given.shape} and dtype {given.dtype} is given for a result of shape "
             f"{np.shape(value)} and dtype {np.asarray(value).dtype}",
-            where=user_site()[0],
             remedy="give each pair a cotangent of the function's result at its input",
         )
     return ct

@@ -10,7 +10,6 @@ from ...errors import CapturedTracerError, OptionError
 from ...ir.builder import Symbol
 from ...tracer.record import record
 from ...tracer.tree import flatten, unflatten
-from ...where import user_site
 from .closures import Fn, converted, is_inexact
 
 
@@ -69,7 +68,6 @@ def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Calla
         if len(args) < len(places):
             raise OptionError(
                 f"the converted function takes {len(places)} captures first, and {len(args)} arguments are given",
-                where=user_site()[0],
                 remedy="call pure(*captures, *args)",
             )
         filled = list(leaves)
@@ -92,7 +90,6 @@ def _check_closed(pure: Callable[..., Any], call: Call) -> None:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
                 f"the function uses a traced value ({c.payload.aval}) that is not found among its captures",
-                where=user_site()[0],
                 remedy="name it in a variable that the function reads, or pass it as an argument",
             )
 
@@ -101,6 +98,5 @@ def _check(function: Any, label: str) -> None:
     if not callable(function):
         raise OptionError(
             f"{label} wants a function, got {type(function).__name__}",
-            where=user_site()[0],
             remedy=f"write {label}(f, *examples)",
         )

@@ -11,7 +11,6 @@ import numpy as np
 from ...errors import ShapeError, TreeError
 from ...tracer.array import shadow_of
 from ...tracer.tree import flatten, map_leaves, register_container, unflatten
-from ...where import user_site
 from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
 from .domain import canonical
@@ -45,7 +44,6 @@ class FunctionCotangent(Blocks):
         if not isinstance(pairs, Iterable):
             raise TreeError(
                 f"{pairs!r} is no cotangent of a function",
-                where=user_site()[0],
                 remedy="give a FunctionCotangent or a list of pairs: [(x, ct), ...]",
             )
         entries = []
@@ -53,7 +51,6 @@ class FunctionCotangent(Blocks):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TreeError(
                     f"{pair!r} is no pair of an input and a cotangent",
-                    where=user_site()[0],
                     remedy="give a list of pairs: [(x, ct), ...]",
                 )
             entries.append((arguments(pair[0]), pair[1]))
@@ -136,9 +133,7 @@ class FunctionCotangent(Blocks):
     def stack(self) -> tuple[Any, Any]:
         """Inputs and cotangents as arrays, with a first axis over the pairs. ShapeError where they differ in shape."""
         if not self.pairs:
-            raise ShapeError(
-                "a cotangent without pairs has no shapes to stack", where=user_site()[0], remedy="look at pairs first"
-            )
+            raise ShapeError("a cotangent without pairs has no shapes to stack", remedy="look at pairs first")
         return _stacked([x for x, _ in self.pairs]), _stacked([ct for _, ct in self.pairs])
 
     def fold(self, function: Callable[[Any, Any], Any], zero: Any = 0.0) -> Any:
@@ -224,7 +219,6 @@ def _plus(x: Any, y: Any) -> Any:
     if spec != other:
         raise TreeError(
             f"cotangents {spec} and {other} of one point cannot be added",
-            where=user_site()[0],
             remedy="give all pairs cotangents of the function's result",
         )
     return unflatten(spec, [a + b for a, b in zip(mine, theirs, strict=True)])
@@ -257,7 +251,6 @@ def _stacked(trees: Sequence[Any]) -> Any:
     if any(other != spec for _, other in columns) or any(s != shapes[0] for s in shapes):
         raise ShapeError(
             "pairs of different structures or shapes do not stack",
-            where=user_site()[0],
             remedy="go through pairs, or fold them",
         )
     return unflatten(spec, [np.stack(column) for column in zip(*(leaves for leaves, _ in columns), strict=True)])

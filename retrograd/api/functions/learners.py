@@ -10,7 +10,6 @@ import numpy as np
 
 from ...errors import OptionError
 from ...tracer.tree import Spec, flatten, unflatten
-from ...where import user_site
 from ..jacobians import jacrev
 from .closures import Fn, converted, is_inexact
 from .cotangent import FunctionCotangent
@@ -60,16 +59,13 @@ def fit_pairs(
     (4.0, 3.1)
     """
     if learner not in LEARNERS:
-        raise OptionError(
-            f"there is no learner {learner!r}", where=user_site()[0], remedy=f"choose from {', '.join(LEARNERS)}"
-        )
+        raise OptionError(f"there is no learner {learner!r}", remedy=f"choose from {', '.join(LEARNERS)}")
     if type(steps) is not int or steps < 0:
-        raise OptionError(f"steps={steps!r} is no number of steps", where=user_site()[0], remedy="give an int >= 0")
+        raise OptionError(f"steps={steps!r} is no number of steps", remedy="give an int >= 0")
     value = converted(function)
     if learner != "table" and not value.captures:
         raise OptionError(
             f"{value!r} captures no numbers that a learner could change",
-            where=user_site()[0],
             remedy='use learner="table", or a function that closes over its parameters',
         )
     ct = FunctionCotangent(pairs).normalized().batched()

@@ -78,7 +78,6 @@ class Calls:
         if isinstance(made, Tracer):
             raise UnsupportedError(
                 "whether a function value is called in a branch is not known while an enclosing function is traced",
-                where=user_site()[0],
                 remedy='use fns="captures", or choose with np.where',
             )
         return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked, made)
@@ -212,9 +211,7 @@ def take_functions(
 def checked_form(fns: str) -> str:
     """The option ``fns``; OptionError unless it is ``"captures"`` or ``"pairs"``."""
     if fns not in ("captures", "pairs"):
-        raise OptionError(
-            f"fns={fns!r} names no form of cotangents", where=user_site()[0], remedy='use "captures" or "pairs"'
-        )
+        raise OptionError(f"fns={fns!r} names no form of cotangents", remedy='use "captures" or "pairs"')
     return fns
 
 
@@ -257,7 +254,6 @@ def observe(call: Call, graph: Graph) -> Observation:
             raise LeakedTracerError(
                 "a compiled function was recorded with a function value that it does not get as an argument, and is "
                 "called with another",
-                where=user_site()[0],
                 remedy="pass the function value to it as an argument",
             )
     return Observation(exposed.graph, sum(len(site.results) for site in exposed.sites), exposed.sites, calls)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError, ShapeError
-from ...where import user_site
 
 
 def linear(x: Any, W: Any, b: Any = None) -> Any:
@@ -53,7 +52,6 @@ def cross_entropy(scores: Any, labels: Any) -> Any:
     if len(scores.shape) != 2 or np.shape(labels) != scores.shape[:1]:
         raise ShapeError(
             f"cross_entropy of scores {scores.shape} and labels {np.shape(labels)}",
-            where=user_site()[0],
             remedy="pass scores of shape (rows, classes) and labels of shape (rows,)",
         )
     return -np.mean(log_softmax(scores)[np.arange(scores.shape[0]), labels])
@@ -74,13 +72,11 @@ def conv2d(x: Any, W: Any, b: Any = None, *, stride: int = 1, padding: int = 0) 
     if stride < 1 or padding < 0:
         raise OptionError(
             f"conv2d with stride={stride}, padding={padding}",
-            where=user_site()[0],
             remedy="use a stride from 1 and a padding from 0",
         )
     if len(x.shape) != 4 or len(W.shape) != 4 or x.shape[1] != W.shape[1]:
         raise ShapeError(
             f"conv2d of images {x.shape} and kernels {W.shape}",
-            where=user_site()[0],
             remedy="pass images (n, c_in, height, width) and kernels (c_out, c_in, k, l)",
         )
     if padding:
@@ -90,7 +86,6 @@ def conv2d(x: Any, W: Any, b: Any = None, *, stride: int = 1, padding: int = 0) 
     if rows < 1 or columns < 1:
         raise ShapeError(
             f"kernels of {k} by {m} are larger than images of {x.shape[2]} by {x.shape[3]}",
-            where=user_site()[0],
             remedy="pad the images, or take smaller kernels",
         )
     down, right = stride * (rows - 1) + 1, stride * (columns - 1) + 1
