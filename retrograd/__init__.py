@@ -26,6 +26,8 @@ from .api.regions import checkpoint, name, policies
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
 from .codegen.numpy import target as _target  # noqa: F401 - it declares the target
+from .compiler.counters import debug_counters
+from .compiler.debug_nans import debug_nans
 from .compiler.settings import config
 from .eager import nn, optim
 from .eager.functions import Function
@@ -35,9 +37,6 @@ from .eager.tensors import Tensor
 from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
 from .ir.primitive import pull, push
 from .tracer.tree import register_container
-
-debug_counters = config.counting
-debug_nans = config.debugging_nans
 
 __all__ = [
     "Everything",

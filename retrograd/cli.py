@@ -14,31 +14,13 @@ import numpy as np
 
 from .api.gradients import grad
 from .api.jit import jit
-from .codegen.numpy.absorb import absorb
+from .compiler.stages import PASSES
 from .errors import OptionError, RetrogradError
-from .ir.graph import Graph
 from .ir.parser import parse, parse_type
 from .ir.types import Aval
 from .ir.verify import verify
-from .passes.jvp import jvp
-from .passes.linearize import linearize
-from .passes.lower import lower
-from .passes.own_outputs import own_outputs
-from .passes.prune import prune
-from .passes.simplify import simplify
-from .passes.transpose import transpose
 from .reports.explain import explain, overview
 
-PASSES: dict[str, Callable[[Graph], Graph]] = {
-    "absorb": absorb,
-    "jvp": lambda g: jvp(g, [v.aval.inexact for v in g.inputs]),
-    "linearize": lambda g: linearize(g, [v.aval.inexact for v in g.inputs]).linear,
-    "lower": lower,
-    "own_outputs": own_outputs,
-    "prune": prune,
-    "simplify": simplify,
-    "transpose": lambda g: transpose(g, 0),
-}
 EMITS: dict[str, Callable[[Callable[..., Any], Sequence[Any]], str]] = {
     "ir": lambda f, args: str(jit(f).graph(*args)),
     "grad-ir": lambda f, args: str(_gradient(f, args).graph(*args)),
@@ -81,7 +63,7 @@ def load(target: str) -> Callable[..., Any]:
         found = getattr(module, attribute)
     except (ImportError, FileNotFoundError, AttributeError) as fault:
         raise OptionError(f"cannot load {target!r}: {fault}", remedy="check the module path and the name") from None
-    plain: Callable[..., Any] = getattr(found, "function", found)  # a compiled function wraps a plain one
+    plain: Callable[..., Any] = getattr(found, "__wrapped__", found)  # a compiled function wraps a plain one
     return plain
 
 

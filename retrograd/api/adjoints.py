@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
-from ..compiler.graph_function import as_member
+from ..compiler.members import as_member
 from ..compiler.signature import Argnums, is_traced, take_apart, wanted
+from ..compiler.transform import Transform
 from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
@@ -126,7 +127,7 @@ def hvp(function: Callable[..., Any]) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
 
     product.__name__ = f"{getattr(function, '__name__', 'function')}_hvp"
-    return Compiled(product, "hvp")
+    return Compiled(product, Transform("hvp"))
 
 
 def jacobian(
@@ -152,14 +153,14 @@ def jacobian(
     forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)
     if mode != "auto":
         return forward if mode == "fwd" else reverse
-    plain = Compiled(function, "jacobian")
+    plain = Transform("jacobian")
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
         call = take_apart(function, args, kwargs)
         chosen = wanted(call, function, argnums)
         columns = sum(np.size(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
-        rows = sum(aval.size for aval in plain.recorded(call).graph.out_avals)
+        rows = sum(aval.size for aval in plain.record(function, call)[0].graph.out_avals)
         return (forward if columns <= rows else reverse)(*args, **kwargs)
 
     matrix.__name__ = f"{getattr(function, '__name__', 'function')}_jacobian"
-    return Compiled(matrix, "jacobian")
+    return Compiled(matrix, Transform("jacobian"))

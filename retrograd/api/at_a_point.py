@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..compiler.compiled import Compiled, assembler, results_of
-from ..compiler.graph_function import GraphFunction, leaf_avals, linearized_at, members, with_own_arrays
+from ..compiler.compilation import Derived, Later, Run, on_operands
+from ..compiler.compiled import kept_with
+from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
+from ..compiler.inside import inserted
+from ..compiler.members import leaf_avals, members
+from ..compiler.memory.loops import with_default
+from ..compiler.recording import results_of
+from ..compiler.settings import config
 from ..compiler.signature import Call, Wanted, take_apart, wanted
+from ..compiler.stages import settled
+from ..compiler.transform import Composed, Transform
 from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
 from ..ir.graph import Graph
 from ..ir.types import Aval
+from ..passes.checkpoint.checkpoint import limited
+from ..passes.control.expose_calls import at_rest
+from ..passes.differentiate import pullback as pullback_graph
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded, enclosing
+from ..tracer.trace import Capture
 from ..tracer.tree import Spec, children, flatten, flatten_like, flatten_up_to, unflatten
 from .functions.blocks import aligned
 from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
 from .memory import MemoryPlan, plan_of
-
-
-def _recorded(function: Callable[..., Any], args: tuple[Any, ...], label: str) -> tuple[Recorded, Call, Wanted]:
-    """A function recorded at a point, all of whose arguments are differentiated."""
-    compiled = Compiled(function, label)
-    call = take_apart(function, args, {})
-    chosen = wanted(call, function, tuple(range(len(args))))
-    recorded, _ = compiled.record(call)
-    return recorded, call, chosen
 
 
 def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
@@ -81,27 +85,69 @@ def vjp(
     >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
     [(3.0, 18.0), (9.0, 1.0)]
     """
-    plan = plan_of(memory)
-    every = tuple(range(len(primals)))
-    call = take_functions(function, primals, {}, every, checked_form(fns))
-    chosen = wanted(call, function, every, Observed, empty=isinstance(call, FunctionCall))
-    recorded, _ = Compiled(function, "vjp").record(call)
-    head, n = _split_aux(recorded, has_aux)
-    if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
+    made = kept_with(function, Pullback("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory)))
+    try:
+        return made(*primals)
+    except FunctionResult:
         return _vjp_to_functions(function, primals, has_aux, fns, memory)
-    seen = observe(call, recorded.graph)
-    active = [*chosen.active, *(False for _ in recorded.captures)]
-    found, back = linearized_at(seen.graph, active, [*call.values(), *recorded.captures], seen.deltas, n, plan)
-    count = len(recorded.graph.outputs)
-    avals = leaf_avals(recorded, head)
-    tree = results_of(recorded)(found[:count])
 
-    def pullback(ct: Any) -> tuple[Any, ...]:
-        grads = back(members(head, ct, avals, "the cotangent"))
-        own = len(grads) - seen.deltas
-        return tuple(seen.cotangents(chosen.tree(grads[:own]), found[count:], grads[own:]))
 
-    return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
+class FunctionResult(Exception):  # noqa: N818 - a signal, not an error
+    """A function that is pulled back returns functions."""
+
+
+@dataclass(frozen=True)
+class Pullback(Transform):
+    """``vjp``."""
+
+    has_aux: bool = False
+    fns: str = "captures"
+    memory: tuple[Any, ...] | None = None
+
+    def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_functions(function, args, kwargs, tuple(range(len(args))), self.fns)
+
+    def check(self, function: Callable[..., Any], call: Call) -> None:
+        _all_wanted(function, call)
+
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+        chosen = _all_wanted(function, call)
+        head, n = _split_aux(recorded, self.has_aux)
+        if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
+            raise FunctionResult
+        seen = observe(call, recorded.graph)
+        budget = self.memory[1] if self.memory is not None and self.memory[0] == "bytes" else None
+        graph = seen.graph if budget is not None else with_default(seen.graph, self.memory)
+        active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
+        lin = linearize_graph(graph, active)
+        seeded = [aval.inexact and i < n for i, aval in enumerate(graph.out_avals)]
+        forward = at_rest(lin.forward, seen.deltas)
+        joined = budget is not None or limited(forward)
+        later = Later(pullback_graph(lin, seeded), len(graph.outputs), joined, budget)
+        count, avals, results, has_aux = (
+            len(recorded.graph.outputs),
+            leaf_avals(recorded, head),
+            results_of(recorded),
+            self.has_aux,
+        )
+
+        def assemble(found: Sequence[Any], run: Run) -> Any:
+            tree = results(found[:count])
+
+            def pullback(ct: Any) -> tuple[Any, ...]:
+                grads = run(members(head, ct, avals, "the cotangent"))
+                own = len(grads) - seen.deltas
+                return tuple(seen.cotangents(chosen.tree(grads[:own]), found[count:], grads[own:]))
+
+            return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
+
+        return Derived(forward, assemble, lin=lin, later=later)
+
+
+def _all_wanted(function: Callable[..., Any], call: Call) -> Wanted:
+    """Every argument is differentiated."""
+    count = len(children(children(call.spec)[0]))
+    return wanted(call, function, tuple(range(count)), Observed, empty=isinstance(call, FunctionCall))
 
 
 def _vjp_to_functions(
@@ -149,14 +195,47 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
     if any(along):
         return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
-    recorded, call, chosen = _recorded(function, tuple(primals), "jvp")
-    active = [*chosen.active, *(False for _ in recorded.captures)]
-    operands = [*call.values(), *recorded.captures]
-    dots = _tangents(chosen, call, recorded, tangents)
-    results = GraphFunction(jvp_graph(recorded.graph, active), recorded.graph)([*operands, *dots])
-    n = len(recorded.graph.outputs)
-    assemble = results_of(recorded)
-    return assemble(results[:n]), assembler(recorded.out_spec, recorded.statics)(results[n:])
+    if config.debug_nans and enclosing() is None:
+        return _pushed(function, tuple(primals), tuple(tangents), _inspected)
+    found: tuple[Any, Any] = kept_with(function, Composed("jvp", make=_pushing))(tuple(primals), tuple(tangents))
+    return found
+
+
+def _pushing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of primals and tangents that gives the value and its tangent, for a trace."""
+
+    def pushed(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        return _pushed(function, primals, tangents, _inserted)
+
+    return pushed
+
+
+def _pushed(
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    run: Callable[[Graph, Graph, list[Any], list[Any]], Sequence[Any]],
+) -> tuple[Any, Any]:
+    call = take_apart(function, primals, {})
+    chosen = _all_wanted(function, call)
+    recorded, _ = Transform("jvp").record(function, call)
+    graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)])
+    dots = _tangents(chosen, recorded, tangents)
+    results = run(recorded.graph, graph, [*call.values(), *recorded.captures], dots)
+    n, assemble = len(recorded.graph.outputs), results_of(recorded)
+    return assemble(results[:n]), assemble(results[n:])
+
+
+def _inserted(function: Graph, derivative: Graph, operands: list[Any], dots: list[Any]) -> Sequence[Any]:
+    trace = enclosing()
+    assert trace is not None
+    return inserted(trace, derivative, [*operands, *dots])
+
+
+def _inspected(function: Graph, derivative: Graph, operands: list[Any], dots: list[Any]) -> Sequence[Any]:
+    plain = [x.payload if isinstance(x, Capture) else x for x in operands]
+    inspect(function, plain, FUNCTION)
+    return inspect(settled(derivative), [*plain, *dots], DERIVATIVE)
 
 
 def _jvp_along_functions(
@@ -195,7 +274,7 @@ def _shifted(f: Callable[..., Any], g: Callable[..., Any], eps: Any) -> Callable
     return shifted
 
 
-def _tangents(chosen: Wanted, call: Call, recorded: Recorded, tangents: Sequence[Any]) -> list[Any]:
+def _tangents(chosen: Wanted, recorded: Recorded, tangents: Sequence[Any]) -> list[Any]:
     avals = [recorded.graph.inputs[k].aval for k, on in enumerate(chosen.active) if on]
     wanted_leaves = [avals[i] if i >= 0 else None for i in chosen.leaves]
     filled = flatten(tuple(tangents))
@@ -212,24 +291,30 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> float(linear(2.0))
     2.0
     """
-    recorded, call, chosen = _recorded(function, primals, "linearize")
-    active = [*chosen.active, *(False for _ in recorded.captures)]
-    lin = linearize_graph(recorded.graph, active)
-    operands = [*call.values(), *recorded.captures]
-    operands = with_own_arrays(lin, operands) if enclosing() is None else operands
-    results = GraphFunction(lin.forward, recorded.graph)(operands)
-    n = len(recorded.graph.outputs)
-    residuals = results[n:]
-    forward = GraphFunction(lin.linear)
-    assemble = results_of(recorded)
-    avals = recorded.graph.out_avals
+    found: tuple[Any, Callable[..., Any]] = kept_with(function, Linearization("linearize"))(*primals)
+    return found
 
-    def linear(*tangents: Any) -> Any:
-        dots = iter(forward([*residuals, *_tangents(chosen, call, recorded, tangents)]))
-        full = [next(dots) if on else _zero(a) for on, a in zip(lin.out_active, avals, strict=True)]
-        return assemble(full)
 
-    return assemble(results[:n]), linear
+@dataclass(frozen=True)
+class Linearization(Transform):
+    """``linearize``."""
+
+    def check(self, function: Callable[..., Any], call: Call) -> None:
+        _all_wanted(function, call)
+
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+        chosen = _all_wanted(function, call)
+        lin = linearize_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)])
+        results, avals = results_of(recorded), recorded.graph.out_avals
+
+        def assemble(found: Sequence[Any], run: Run) -> Any:
+            def linear(*tangents: Any) -> Any:
+                dots = iter(run(_tangents(chosen, recorded, tangents)))
+                return results([next(dots) if on else _zero(a) for on, a in zip(lin.out_active, avals, strict=True)])
+
+            return results(found), linear
+
+        return Derived(lin.forward, assemble, lin=lin, later=Later(lin.linear, len(avals)))
 
 
 def _zero(aval: Aval) -> Any:
@@ -246,13 +331,14 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     >>> rg.linear_transpose(lambda x: A @ x, np.zeros(2))(np.array([1.0, 0.0]))
     (array([1., 2.]),)
     """
-    recorded, call, chosen = _recorded(function, examples, "linear_transpose")
-    captures = recorded.captures
+    call = take_apart(function, examples, {})
+    chosen = _all_wanted(function, call)
+    recorded, _ = Transform("linear_transpose").record(function, call)
     n = len(call.traced)
     inputs = recorded.graph.inputs
     turned = Graph(recorded.graph.name, (*inputs[n:], *inputs[:n]), recorded.graph.nodes, recorded.graph.outputs)
     try:
-        backward = GraphFunction(transpose(turned, len(captures)))
+        backward = transpose(turned, len(recorded.captures))
     except InternalError as fault:
         raise NonDifferentiableError(
             f"the function is not linear: {fault.what}",
@@ -260,10 +346,10 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
             remedy="transpose its linearization: rg.linearize(f, x)[1]",
         ) from None
     avals: list[Aval | None] = list(recorded.graph.out_avals)
+    run = on_operands(backward, recorded.captures)
 
     def transposed(ct: Any) -> tuple[Any, ...]:
-        cts = members(recorded.out_spec, ct, avals, "the cotangent")
-        found: tuple[Any, ...] = chosen.tree(backward([*captures, *cts]))
+        found: tuple[Any, ...] = chosen.tree(run(members(recorded.out_spec, ct, avals, "the cotangent")))
         return found
 
     return transposed

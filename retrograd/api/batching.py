@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..compiler.compilation import Derived
-from ..compiler.compiled import Compiled, form_of, results_of
+from ..compiler.compiled import Compiled
+from ..compiler.recording import form_of, results_of
 from ..compiler.signature import Call
+from ..compiler.transform import Transform
 from ..errors import ShapeError, UnsupportedError
 from ..ir.builder import Builder
 from ..ops.batching import lanes
@@ -23,15 +26,13 @@ from ..tracer.record import Recorded
 from ..tracer.tree import children, prefix_leaves
 
 
-class Batched(Compiled):
+@dataclass(frozen=True, eq=False)
+class Batched(Transform):
     """``vmap``."""
 
-    concrete = False
-
-    def __init__(self, function: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
-        super().__init__(function, "vmap")
-        self.in_axes, self.out_axes = in_axes, out_axes
-        self.shares_draws = False
+    in_axes: Any = 0
+    out_axes: Any = 0
+    shares_draws: bool = False
 
     def axes(self, call: Call) -> list[int | None]:
         """The axis of lanes of each traced leaf, non-negative."""
@@ -66,11 +67,10 @@ class Batched(Compiled):
             for x, axis in zip(call.values(), self.axes(call), strict=True)
         ]
 
-    def record(self, call: Call) -> tuple[Recorded, Derived]:
-        with nullcontext() if self.size(call) else np.errstate(all="ignore"):  # without lanes, the example is made up
-            return super().record(call)
+    def recording(self, call: Call) -> AbstractContextManager[Any]:
+        return nullcontext() if self.size(call) else np.errstate(all="ignore")  # without lanes, the example is made up
 
-    def derive(self, recorded: Recorded, call: Call) -> Derived:
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
         drawn = next((node for node in recorded.graph.nodes if node.prim is draw), None)
         if drawn is not None and not self.shares_draws:
@@ -106,7 +106,7 @@ class Batched(Compiled):
                 )
             results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))
         graph = b.graph(f"{recorded.graph.name}_vmap", results)
-        return Derived(graph, results_of(recorded), {"traced": lambda: recorded.graph}, form_of(recorded))
+        return Derived(graph, results_of(recorded), form_of(recorded))
 
     def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
         spread = prefix_leaves(self.out_axes, recorded.out_spec, "out_axes")
@@ -115,9 +115,7 @@ class Batched(Compiled):
 
 def over_basis(function: Callable[..., Any]) -> Callable[..., Any]:
     """``vmap`` over tangents or cotangents of one evaluation, which draws once for all of them."""
-    mapped = Batched(function, 0, 0)
-    mapped.shares_draws = True
-    return mapped
+    return Compiled(function, Batched("vmap", shares_draws=True))
 
 
 def _is_axis(axis: Any) -> bool:
@@ -142,4 +140,4 @@ def vmap(function: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes:
     """
     if function is None:
         return partial(vmap, in_axes=in_axes, out_axes=out_axes)
-    return Batched(function, in_axes, out_axes)
+    return Compiled(function, Batched("vmap", in_axes=in_axes, out_axes=out_axes))

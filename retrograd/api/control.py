@@ -23,6 +23,7 @@ from ..compiler.record_body import (
     start_of,
     typed,
 )
+from ..compiler.transform import Transform
 from ..errors import CarryError, OptionError, ShapeError
 from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
@@ -33,6 +34,8 @@ from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.tree import children, flatten, unflatten
 from .memory import MemoryPlan, plan_of
+
+LOOP = Transform("loop")  # one that is called outside of compiled functions
 
 
 def scan(
@@ -60,7 +63,7 @@ def scan(
     check_functions("scan", "scan(body, init, xs) with body(carry, x) -> (carry, y)", body)
     trace = enclosing()
     if trace is None:
-        run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse, memory=memory), "scan")
+        run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse, memory=memory), Transform("scan"))
         result: tuple[Any, Any] = run(as_arrays(init), as_arrays(xs))
         return result
     items, xs_spec = flatten(xs)
@@ -148,7 +151,7 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     n = _count(n)
     trace = enclosing()
     if trace is None:
-        return Compiled(lambda init: fori_loop(n, body, init, memory=memory), "fori_loop")(as_arrays(init))
+        return Compiled(lambda init: fori_loop(n, body, init, memory=memory), LOOP)(as_arrays(init))
     start = start_of(init)
     steps = int(shadow_of(n))
     number = flatten(0)[1]
@@ -205,7 +208,9 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_functions("while_loop", "while_loop(cond, body, init)", cond, body)
     trace = enclosing()
     if trace is None:
-        return Compiled(lambda init: while_loop(cond, body, init, memory=memory), "while_loop")(as_arrays(init))
+        return Compiled(lambda init: while_loop(cond, body, init, memory=memory), Transform("while_loop"))(
+            as_arrays(init)
+        )
     start = start_of(init)
     decide = recorded_body(cond, "cond", [(start.shadows, start.spec)])
     one_bool("the condition of a while loop", decide)
@@ -240,7 +245,7 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
     """
     check_functions("associative_scan", "associative_scan(f, xs) with f(a, b)", f)
     if enclosing() is None:
-        return Compiled(lambda xs: associative_scan(f, xs), "associative_scan")(as_arrays(xs))
+        return Compiled(lambda xs: associative_scan(f, xs), Transform("associative_scan"))(as_arrays(xs))
     items, spec = flatten(xs)
     n = _length(items, None)
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compiled import Compiled, results_of
+from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
+from ..compiler.recording import results_of
 from ..compiler.signature import Call, take_apart
+from ..compiler.transform import Transform
 from ..errors import CapturedTracerError, OptionError, TreeError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate
@@ -33,7 +35,7 @@ class Custom:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self._compiled = Compiled(self, type(self).__name__)
+        self._compiled = Compiled(self, Transform(type(self).__name__))
         self._ruling: ContextVar[bool] = ContextVar("ruling", default=False)
 
     def _inside(self, trace: Trace, call: Call) -> Any:

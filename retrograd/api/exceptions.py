@@ -12,6 +12,7 @@ from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
 from ..compiler.record_body import Escape, check_functions, check_single, results
 from ..compiler.signature import is_traced
+from ..compiler.transform import Transform
 from ..errors import LeakedTracerError, Thrown, UnsupportedError
 from ..ir.evaluate import evaluate
 from ..ops.elementwise import BOOL, ne
@@ -144,7 +145,7 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
     check_functions("callcc", "callcc(body) with body(k)", body)
     trace = enclosing()
     if trace is None:
-        return Compiled(lambda: callcc(body), "callcc")()
+        return Compiled(lambda: callcc(body), Transform("callcc"))()
     tag = next(_number)
     inside: list[Any] = []  # the trace of the body, while it runs
 

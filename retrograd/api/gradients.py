@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..compiler.compilation import Derived
-from ..compiler.compiled import Compiled, assembler, form_of
+from ..compiler.compiled import Compiled
+from ..compiler.recording import assembler, form_of
 from ..compiler.signature import Argnums, Call, Wanted, wanted
+from ..compiler.transform import Transform
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
-from ..ir.graph import Graph
 from ..passes.control.expose_calls import at_rest
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.linearize import linearize
@@ -23,48 +25,39 @@ from .functions.observed import FunctionCall, Observation, Observed, checked_for
 from .memory import bytes_of
 
 
-class Gradient(Compiled):
+@dataclass(frozen=True)
+class Gradient(Transform):
     """``grad`` and ``value_and_grad``."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        argnums: Argnums,
-        has_aux: bool,
-        fns: str,
-        value: bool,
-        nan_safe: bool,
-        memory: int | str | None,
-    ) -> None:
-        super().__init__(function, "value_and_grad" if value else "grad", nan_safe=nan_safe)
-        self.argnums, self.has_aux, self.fns, self.value = argnums, has_aux, checked_form(fns), value
-        self.memory = None if memory is None else bytes_of(memory)
+    argnums: Argnums = 0
+    has_aux: bool = False
+    fns: str = "captures"
+    value: bool = False
+    memory: int | None = None
 
-    def take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_functions(self.function, args, kwargs, self.argnums, self.fns)
+    def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return take_functions(function, args, kwargs, self.argnums, self.fns)
 
-    def prepare(self, call: Call) -> Call:
-        self._wanted(call)
-        return call
+    def check(self, function: Callable[..., Any], call: Call) -> None:
+        self._wanted(function, call)
 
-    def _wanted(self, call: Call) -> Wanted:
-        return wanted(call, self.function, self.argnums, Observed, empty=isinstance(call, FunctionCall))
+    def _wanted(self, function: Callable[..., Any], call: Call) -> Wanted:
+        return wanted(call, function, self.argnums, Observed, empty=isinstance(call, FunctionCall))
 
-    def derive(self, recorded: Recorded, call: Call) -> Derived:
-        chosen, seen = self._wanted(call), observe(call, recorded.graph)
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+        chosen, seen = self._wanted(function, call), observe(call, recorded.graph)
         self._check_output(recorded)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         simple = simplify(seen.graph)
         lin = linearize(simple, active)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
-            what = f"the output of {self!r} does not depend on argument {self.argnums!r}: the gradient is zero"
-            warn(what, IndependentOutputWarning)
+            output = f"the output of {self.describe(function)}"
+            warn(
+                f"{output} does not depend on argument {self.argnums!r}: the gradient is zero", IndependentOutputWarning
+            )
         returned = self.value or self.has_aux
         keep = returned or bool(seen.sites)
-
-        def within(budget: int | None) -> Graph:
-            return at_rest(value_and_grad_graph(simple, active, lin, keep, budget), seen.deltas)
-
+        graph = at_rest(value_and_grad_graph(simple, active, lin, keep, {"budget": self.memory}), seen.deltas)
         n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
         results = assembler(recorded.out_spec, recorded.statics)
         with_value, plain = self.value, not isinstance(call, FunctionCall)
@@ -79,12 +72,11 @@ class Gradient(Compiled):
                 return value, grads
             return grads, value[1]
 
-        stages = {
-            "traced": lambda: recorded.graph,
+        graphs = {
             "linearized": lambda: lin.linear,
             "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
         }
-        return Derived(within(self.memory), assemble, stages, form_of(recorded) if plain else None, lin, within)
+        return Derived(graph, assemble, form_of(recorded) if plain else None, graphs, lin)
 
     def _check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]
@@ -159,7 +151,7 @@ def grad(
     """
     if function is None:
         return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
-    return Gradient(function, argnums, has_aux, fns, value=False, nan_safe=nan_safe, memory=memory)
+    return Compiled(function, _gradient(argnums, has_aux, fns, False, nan_safe, memory))
 
 
 def value_and_grad(
@@ -180,4 +172,12 @@ def value_and_grad(
     """
     if function is None:
         return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
-    return Gradient(function, argnums, has_aux, fns, value=True, nan_safe=nan_safe, memory=memory)
+    return Compiled(function, _gradient(argnums, has_aux, fns, True, nan_safe, memory))
+
+
+def _gradient(
+    argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool, memory: int | str | None
+) -> Gradient:
+    label, budget = "value_and_grad" if value else "grad", None if memory is None else bytes_of(memory)
+    chosen = tuple(argnums) if isinstance(argnums, list) else argnums
+    return Gradient(label, nan_safe, chosen, has_aux, checked_form(fns), value, budget)

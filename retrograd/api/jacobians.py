@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compiled import Composed
+from ..compiler.compiled import Compiled
 from ..compiler.signature import Argnums
+from ..compiler.transform import Composed
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
@@ -44,7 +45,7 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacfwd, argnums=argnums)
-    return Composed(partial(_columns, argnums), function, "jacfwd")
+    return Compiled(function, Composed("jacfwd", make=partial(_columns, argnums)))
 
 
 def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +75,7 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacrev, argnums=argnums)
-    return Composed(partial(_rows, argnums), function, "jacrev")
+    return Compiled(function, Composed("jacrev", make=partial(_rows, argnums)))
 
 
 def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,7 +112,7 @@ def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *,
         return partial(hessian, argnums=argnums, sparse=sparse)
     if sparse:
         return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian")
-    return Composed(partial(_second, argnums), function, "hessian")
+    return Compiled(function, Composed("hessian", make=partial(_second, argnums)))
 
 
 def _second(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:

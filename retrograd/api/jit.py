@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..compiler.compiled import Compiled
+from ..compiler.transform import Transform
 from ..ir.graph import Graph
 
 
@@ -27,7 +28,7 @@ def jit(function: Callable[..., Any] | None = None, *, nan_safe: bool = False) -
     """
     if function is None:
         return partial(jit, nan_safe=nan_safe)
-    return Compiled(function, "jit", nan_safe=nan_safe)
+    return Compiled(function, Transform("jit", nan_safe))
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -39,6 +40,6 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
     """
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
-        return Compiled(function, "trace").graph(*args, stage="traced", **kwargs)
+        return Compiled(function, Transform("trace")).graph(*args, stage="traced", **kwargs)
 
     return traced

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compiler.compiled import Compiled
 from ..compiler.signature import is_traced
+from ..compiler.transform import Transform
 from ..errors import OptionError, RecordMismatchError, TreeError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
@@ -88,7 +89,7 @@ class Lens:
     def __init__(self, operation: Callable[..., Any], name: str) -> None:
         self.__name__ = name
         self.operation = operation
-        self._run = Compiled(_named(operation, name), "lens")
+        self._run = Compiled(_named(operation, name), Transform("lens"))
 
     def __repr__(self) -> str:
         return f"<lens {self.__name__}>"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.graph_function import GraphFunction
+from ..compiler.inside import inserted
 from ..compiler.signature import is_traced
 from ..errors import ControlFlowError, ShapeError, TracerConversionError, TreeError, UnsupportedError
 from ..ir.builder import Symbol
@@ -90,14 +90,19 @@ def _closed(pair: Callable[..., Any], args: Args) -> tuple[Any, Closed]:
 
     seeds = [np.ones_like(shadow_of(x))[()] for x, f in zip(leaves, on, strict=True) if f]
     recorded = record(run, "pullback", seeds, ["ct" for _ in seeds], concrete=False)
-    graph = GraphFunction(recorded.graph)
     trace = enclosing()
     assert trace is not None
     residuals = [
         wrap(trace, c.payload, c.shadow, None) if isinstance(c.payload, Symbol) else c.payload
         for c in recorded.captures
     ]
-    return value, Closed(lambda cts, known: _tree(graph([*cts, *known]), args), residuals)
+
+    def pull(cts: Sequence[Any], known: Sequence[Any]) -> Args:
+        within = enclosing()
+        assert within is not None
+        return _tree(inserted(within, recorded.graph, [*cts, *known]), args)
+
+    return value, Closed(pull, residuals)
 
 
 def _flat(found: Any, args: Args) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..codegen.names import harmless
 from ..compiler.compiled import Compiled
+from ..compiler.transform import Transform
 from ..errors import OptionError
 from ..ir.primitive import REGISTRY, Pull, Push
 from ..ir.primitive import primitive as declare
@@ -47,4 +48,4 @@ def primitive(
         return apply(prim, operands, **attrs)
 
     operation.__name__ = operation.__qualname__ = name
-    return Compiled(operation, "primitive")
+    return Compiled(operation, Transform("primitive"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..compiler.compiled import Compiled
+from ..compiler.transform import Transform
 from ..errors import OptionError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
@@ -68,12 +70,11 @@ def _checked_policy(policy: Any) -> Policy:
     return policy
 
 
-class Region(Compiled):
+@dataclass(frozen=True)
+class Region(Transform):
     """See ``checkpoint``."""
 
-    def __init__(self, function: Callable[..., Any], policy: Policy) -> None:
-        super().__init__(function, "checkpoint")
-        self.policy = policy
+    policy: Policy = Policies.save_nothing
 
     def place(self, graph: Graph) -> Place:
         return partial(_place, self.policy)
@@ -108,7 +109,7 @@ def checkpoint(
     >>> slope = rg.grad(lambda w, x: np.sum(layer(w, layer(w, x))))(np.eye(2), np.ones(2))
     >>> slope.shape
     (2, 2)
-    >>> roomy = rg.checkpoint(layer.function, memory="1 kB")
+    >>> roomy = rg.checkpoint(layer.__wrapped__, memory="1 kB")
     >>> bool(np.all(rg.grad(lambda w, x: np.sum(roomy(w, roomy(w, x))))(np.eye(2), np.ones(2)) == slope))
     True
     """
@@ -118,7 +119,8 @@ def checkpoint(
         chosen = policy or Policies.save_nothing
     else:
         chosen = ("within", bytes_of(memory), policy or Policies.save_all)
-    return partial(Region, policy=chosen) if function is None else Region(function, chosen)
+    transform = Region("checkpoint", policy=chosen)
+    return partial(Compiled, transform=transform) if function is None else Compiled(function, transform)
 
 
 def name(x: Any, name: str) -> Any:

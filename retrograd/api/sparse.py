@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.signature import Argnums, wanted
+from ..compiler.transform import Transform
 from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
 from ..passes.find_sparsity import find_sparsity
@@ -26,20 +27,20 @@ class SparseJacobian(Compiled):
     """The Jacobian of a function of one array as a ``scipy.sparse.csr_array``, of flat results by flat arguments."""
 
     def __init__(self, function: Callable[..., Any], argnums: Argnums, mode: str, label: str) -> None:
-        super().__init__(function, label)
-        self.argnums, self.mode = argnums, mode
-        self.pushed = Compiled(self._pushed, label)
-        self.pulled = Compiled(self._pulled, label)
+        super().__init__(function, Transform(label))
+        self._argnums, self._mode = argnums, mode
+        self._push = Compiled(self._pushed, Transform(label))
+        self._pull = Compiled(self._pulled, Transform(label))
         self._found: dict[int, Compression] = {}
 
     def _pushed(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
         """The Jacobian times each of the seeds."""
-        f, (x,), _ = restricted(self.function, self.argnums, args, kwargs)
+        f, (x,), _ = restricted(self._function, self._argnums, args, kwargs)
         return vmap(lambda v: jvp(f, (x,), (v,))[1])(seeds)
 
     def _pulled(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
         """Each of the seeds times the Jacobian."""
-        f, leaves, _ = restricted(self.function, self.argnums, args, kwargs)
+        f, leaves, _ = restricted(self._function, self._argnums, args, kwargs)
         pullback = vjp(f, *leaves)[1]
         return vmap(lambda ct: pullback(ct)[0])(seeds)
 
@@ -48,10 +49,10 @@ class SparseJacobian(Compiled):
 
         pattern, x, out = self._pattern(args, kwargs)
         if id(pattern) not in self._found:
-            self._found[id(pattern)] = compress(pattern, self.mode)
+            self._found[id(pattern)] = compress(pattern, self._mode)
         c = self._found[id(pattern)]
         like = x if c.columns else out
-        products = (self.pushed if c.columns else self.pulled)(c.seeds(like), *args, **kwargs)
+        products = (self._push if c.columns else self._pull)(c.seeds(like), *args, **kwargs)
         data = products.reshape(c.count, -1)[c.at]
         return csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
@@ -62,9 +63,9 @@ class SparseJacobian(Compiled):
                 f"{self!r} inside a traced function: a sparse matrix is not traced",
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
             )
-        path = self.path(args, kwargs)
-        call = self.take(args, kwargs)
-        active = wanted(call, self.function, self.argnums).active
+        path = self.at(*args, **kwargs)
+        call = self._take(args, kwargs)
+        active = wanted(call, self._function, self._argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(
                 f"{self!r} wants one array as its argument and one as its result",

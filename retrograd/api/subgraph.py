@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..compiler.compiled import INLINE, Compiled
+from ..compiler.compiled import Compiled
+from ..compiler.transform import INLINE, Transform
 from ..errors import OptionError
 
 
-class Subgraph(Compiled):
-    """See ``subgraph``."""
+@dataclass(frozen=True)
+class Subgraph(Transform):
+    """The function as it is, copied into a caller up to so many nodes."""
 
-    def __init__(self, function: Callable[..., Any], inline: int) -> None:
-        super().__init__(function, "subgraph")
-        self.inline = inline
+    nodes: int = INLINE
+
+    @property
+    def inline(self) -> int:  # type: ignore[override]  # for other transforms it is a constant
+        return self.nodes
 
 
 def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE) -> Any:
@@ -38,4 +43,4 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
         raise OptionError(f"inline={inline!r} is no number of nodes", remedy="give an integer, 0 or more")
     if function is None:
         return partial(subgraph, inline=inline)
-    return Subgraph(function, inline)
+    return Compiled(function, Subgraph("subgraph", nodes=inline))

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from .settings import config
+
 
 @dataclass
 class Counters:
@@ -38,11 +40,20 @@ def count(name: str, change: int) -> None:
 
 
 @contextmanager
-def counting() -> Iterator[Counters]:
-    """Counters for a block, in this thread or task alone."""
+def debug_counters() -> Iterator[Counters]:
+    """Counters for a block, in this thread or task alone; what is compiled there counts.
+
+    >>> import numpy as np, retrograd as rg
+    >>> loop = lambda x: rg.fori_loop(0, 8, lambda i, x: np.sin(x), x, memory=rg.Snapshots(2))
+    >>> with rg.debug_counters() as counters:
+    ...     slope = rg.grad(loop)(0.5)
+    >>> counters.snapshots_peak
+    2
+    """
     counters = Counters()
     token = COUNTERS.set(counters)
     try:
-        yield counters
+        with config(counters=True):
+            yield counters
     finally:
         COUNTERS.reset(token)

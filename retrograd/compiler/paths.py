@@ -15,11 +15,10 @@ from ..ops.structural.guard import Miss, guard
 from ..passes.control.merge_paths import merge_paths
 from ..tracer.generators import repeatable
 from ..where import warn
-from .compilation import Derived, Path
+from .compilation import Compilation, Derived
 from .executable import Executable
 from .garbage import paused
-from .nans import inspect_path
-from .settings import config
+from .settings import Settings, config
 from .signature import Call
 
 if TYPE_CHECKING:
@@ -28,41 +27,56 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Paths:
-    """All paths of one signature. ``call(compiled, leaves)`` runs them; an unknown one is recorded there."""
+    """All ways of one signature. ``call(compiled, leaves)`` runs them; an unknown one is recorded there.
+
+    Their code is made at the first call that needs it.
+    """
 
     template: Call
-    known: dict[Any, Path] = field(default_factory=dict)
+    settings: Settings
+    known: dict[Any, Compilation] = field(default_factory=dict)
     executable: Executable | None = None
 
     def __post_init__(self) -> None:
         self.template = self.template.with_values([None] * len(self.template.traced))  # the user's arrays are not kept
         self.lock = threading.RLock()
-        self.call: Callable[[Compiled, Sequence[Any]], Any] = self.elsewhere
+        self.call: Callable[[Compiled, Sequence[Any]], Any] = self.first
 
-    def add(self, path: Path) -> None:
-        """Compile a further path beside the others."""
-        self.known[answers(path.recorded.graph)] = path
-        paths = list(self.known.values())
-        found = {id(c.payload): c for p in paths for c in p.recorded.captures}
+    @property
+    def code(self) -> Executable:
+        """The code of all known ways; ControlFlowError where there is none, as calls are interpreted."""
+        with self.lock:
+            if self.executable is None and self.known:
+                self._compile()
+        if self.executable is None:
+            raise ControlFlowError(
+                "the function catches an error that depends on the values of its arguments: such calls are interpreted",
+                remedy="decide with an if before the operation that fails",
+            )
+        return self.executable
+
+    def _compile(self) -> None:
+        """Compile all known ways as one piece of code."""
+        ways = list(self.known.values())
+        found = {id(c.payload): c for way in ways for c in way.recorded.captures}
         ordered = sorted(found.values(), key=lambda c: c.made)  # what the user holds first
         captures = {id(c.payload): c.payload for c in ordered}
-        forms: list[Path] = []
+        forms: list[Compilation] = []
         graphs = []
-        for p in paths:
-            alike = [k for k, first in enumerate(forms) if _alike(first.derived, p.derived)]
+        for way in ways:
+            alike = [k for k, first in enumerate(forms) if _alike(first.derived, way.derived)]
             if not alike:
-                forms.append(p)
-            graphs.append((_over(p, captures), alike[0] if alike else len(forms) - 1))
+                forms.append(way)
+            graphs.append((_over(way, captures), alike[0] if alike else len(forms) - 1))
         several = len(forms) > 1
         with paused:
             merged = merge_paths([_marked(g, k) if several else g for g, k in graphs])
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
-            executable = Executable(merged, made)
-        self.executable = executable
-        self.call = self._follower(executable, tuple(captures.values()), [p.derived.assemble for p in forms])
-        if config.debug_nans:
-            self.call = lambda compiled, leaves: inspect_path(self.path(compiled, leaves), leaves)
+            self.executable = Executable(merged, made)
+        self.call = self._follower(self.executable, tuple(captures.values()), [way.assemble for way in forms])
+        if self.settings.debug_nans:
+            self.call = lambda compiled, leaves: self.way(compiled, leaves).inspect(leaves)
 
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]
@@ -86,6 +100,13 @@ class Paths:
 
         return follow
 
+    def first(self, compiled: Compiled, leaves: Sequence[Any]) -> Any:
+        """Compile what was recorded, and run it."""
+        with self.lock:
+            if self.executable is None and self.known:
+                self._compile()
+        return self.elsewhere(compiled, leaves) if self.executable is None else self.call(compiled, leaves)
+
     def elsewhere(self, compiled: Compiled, leaves: Sequence[Any], fault: Exception | None = None) -> Any:
         """Record the way that these arguments go, which is not compiled or failed there, and give its result.
 
@@ -93,13 +114,13 @@ class Paths:
         only the last bits of a decision differed.
         """
         with self.lock:
-            path, new = self.recorded(compiled, leaves)
+            way, new = self.recorded(compiled, leaves)
         if new:
             return self.call(compiled, leaves)
-        if fault is not None and not isinstance(fault, Miss) and not path.recorded.tainted:
+        if fault is not None and not isinstance(fault, Miss) and not way.recorded.tainted:
             raise fault
         try:
-            return path.run(leaves)
+            return way.interpret(leaves)
         except Miss as miss:
             raise ControlFlowError(
                 "lanes of a vmap answer a Python decision differently",
@@ -107,16 +128,16 @@ class Paths:
                 remedy="choose with np.where or rg.cond, which each lane may do in its own way",
             ) from None
 
-    def recorded(self, compiled: Compiled, leaves: Sequence[Any]) -> tuple[Path, bool]:
-        """The path of these arguments, and whether it was compiled just now."""
+    def recorded(self, compiled: Compiled, leaves: Sequence[Any]) -> tuple[Compilation, bool]:
+        """The way of these arguments, and whether it is a further one to compile."""
         call = self.template.with_values(leaves)
-        recorded, derived = compiled.record(call)
+        recorded, derived = compiled._record(call)
         key = answers(recorded.graph)
         if key in self.known and not recorded.tainted:
             return self.known[key], False
-        path = Path(recorded, derived)
+        way = Compilation(repr(compiled), self.template, recorded, derived, self.settings, self)
         if recorded.tainted:
-            return path, False
+            return way, False
         if len(self.known) >= config.max_traces:
             last = recorded.graph.nodes[max(i for i, n in enumerate(recorded.graph.nodes) if n.prim is guard)]
             warn(
@@ -125,19 +146,20 @@ class Paths:
                 "raise rg.config.max_traces",
                 ManyPathsWarning,
             )
-            return path, False
-        self.add(path)
-        return path, True
+            return way, False
+        self.known[key] = way
+        self.executable, self.call = None, self.first
+        return way, True
 
-    def path(self, compiled: Compiled, leaves: Sequence[Any]) -> Path:
-        """The path that these arguments go."""
-        for path in self.known.values():
+    def way(self, compiled: Compiled, leaves: Sequence[Any]) -> Compilation:
+        """The way that these arguments go."""
+        for way in self.known.values():
             try:
-                if len(self.known) > 1 or answers(path.recorded.graph):
-                    path.results(leaves)
+                if len(self.known) > 1 or answers(way.recorded.graph):
+                    way.results(leaves)
             except Miss:
                 continue
-            return path
+            return way
         with self.lock:
             return self.recorded(compiled, leaves)[0]
 
@@ -154,7 +176,7 @@ def _alike(a: Derived, b: Derived) -> bool:
         return False
 
 
-def _over(path: Path, captures: dict[int, Any]) -> Graph:
+def _over(path: Compilation, captures: dict[int, Any]) -> Graph:
     """The path's graph with the captures of all paths as its trailing inputs."""
     graph = path.graph
     n = len(graph.inputs) - len(path.recorded.captures)

@@ -19,16 +19,17 @@ from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.scan import scan
 from ..ops.structural.while_loop import while_loop
 from ..passes.inline import inline_into
-from ..passes.pipeline import pipeline
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, record
 from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
 from ..where import user_site
-from .compiled import results_of
 from .example_values import examples
 from .executable import Executable
+from .recording import results_of
+from .settings import EXACT
 from .signature import is_traced, parameter_names
+from .stages import run as run_stages
 
 
 class Escape(Exception):  # noqa: N818 - a signal, not an error
@@ -207,7 +208,7 @@ def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
         return run_node(node, values)
     given = dict(zip(node.inputs, values, strict=True))
     graph = Graph(node.prim.name, tuple(given), (node,), node.outputs)
-    found: tuple[Any, ...] = Executable(pipeline(graph))(*given.values())
+    found: tuple[Any, ...] = Executable(run_stages(graph, settings=EXACT))(*given.values())
     return found
 
 

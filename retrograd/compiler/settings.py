@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..errors import InternalError, OptionError, UnusedPlanWarning
-from ..ir.graph import Graph
-from ..ir.parser import parse
+from ..errors import OptionError
 from ..ir.primitive import TRANSFORMS
-from ..ir.printer import to_text
-from ..ir.verify import verify
-from ..passes.checkpoint.across import across
-from ..passes.checkpoint.checkpoint import checkpoint as checkpoint_pass
-from ..passes.checkpoint.checkpoint import keeping_all, run_again
-from ..passes.inline import open_calls
-from ..passes.lower import lower
-from ..passes.own_outputs import own_outputs
-from ..passes.patterns import Rule
-from ..passes.pipeline import pipeline
-from ..passes.prune import prune
-from ..passes.remat.search import turns, without_turn
-from ..passes.remat.split import apart, in_turn, together
-from ..passes.rules import FAST, REASSOCIATE
-from ..passes.simplify import simplify as simplify_pass
-from ..where import warn
-from .counters import Counters, counting
-from .memory.budgets import Choosing, within_budget
-from .memory.loops import within_budgets
-from .memory.shared import budgets_for_loops
 
 
 class Settings(NamedTuple):
@@ -47,6 +24,8 @@ class Settings(NamedTuple):
     debug_nans: bool = False
     check_captures: bool = False
 
+
+EXACT = Settings(exact=True)
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
 
@@ -106,124 +85,6 @@ class Config:
             yield self
         finally:
             OVERRIDES.reset(token)
-
-    def rules(self) -> list[Rule]:
-        """The tables of rewrites that are on beside the exact one."""
-        return [*([] if self.exact else REASSOCIATE), *(FAST if self.fast else [])]
-
-    def optimised(self, graph: Graph) -> Graph:
-        """The graph after the passes that these settings choose."""
-        return without_turn(self.divided(graph))
-
-    def divided(self, graph: Graph) -> Graph:
-        """The same, but that the turn of a gradient with a budget is still in it."""
-        rules = self.rules()
-
-        def simplify(graph: Graph) -> Graph:
-            return simplify_pass(graph, rules)
-
-        planning = (self.opened, self.loops, self.budget, self.checkpoint, self.crossing)
-        passes = (prune, lower, simplify, *planning, own_outputs)
-        return _warned(pipeline(graph, passes, self.watch if self.verify >= 2 else None, check=self.verify >= 1))
-
-    def optimised_apart(self, head: Graph, outs: int, tail: Graph) -> tuple[Graph, Graph]:
-        """The same for two graphs, of which the second begins with the results of the first from ``outs`` on.
-
-        Loops whose residuals go from one to the other follow their plans. The second may run any number of times.
-        """
-        head, tail = self.settled(head), self.settled(tail)
-        head, tail = across(head, outs, tail, 0, lambda graph: self.checkpoint(self.budget(graph)))
-        return _warned(verify(own_outputs(head))), verify(own_outputs(run_again(tail)))
-
-    def optimised_within(self, forward: Graph, outs: int, back: Graph) -> tuple[Graph, Graph]:
-        """The same for x… → y…, r… and r…, ȳ… → x̄…, which become x… → y…, kept… and x…, kept…, ȳ… → x̄….
-
-        What is kept is what the budget allows that is written at the turn with which the second begins: a call of the
-        first and one of the second together stay within it.
-        """
-        inputs = len(forward.inputs)
-        joint = self.opened(together(self.settled(forward), outs, self.settled(back)))
-
-        def divided(graph: Graph) -> tuple[Graph, Graph]:
-            head, tail = apart(graph, inputs, outs)
-            return own_outputs(head), own_outputs(run_again(tail))
-
-        def finish(graph: Graph) -> Graph:
-            head, tail = divided(graph)
-            return in_turn(head, outs, tail)
-
-        def within(graph: Graph) -> Graph:
-            return within_budgets(graph, lambda graph: finish(self.checkpoint(graph)))
-
-        def planned(graph: Graph) -> Graph:
-            return self.checkpoint(within(graph))
-
-        def offer(graph: Graph) -> Choosing:
-            return Choosing(planned(graph), finish)
-
-        joint = planned(budgets_for_loops(joint, within, offer))
-        head, tail = divided(within_budget(joint, finish))
-        return _warned(verify(head)), verify(tail)
-
-    def settled(self, graph: Graph) -> Graph:
-        """The graph as it is before loops follow their plans."""
-        return self.opened(simplify_pass(lower(prune(graph)), self.rules()))
-
-    def opened(self, graph: Graph) -> Graph:
-        """In a gradient with a budget of its own, what functions called by it compute may be computed again, too."""
-        return open_calls(graph) if turns(graph) else graph
-
-    def finished(self, graph: Graph) -> Graph:
-        """What the rest of the pipeline makes of that."""
-        return own_outputs(self.checkpoint(self.budget(graph)))
-
-    def checkpoint(self, graph: Graph) -> Graph:
-        """The pass, with statements that count where that is asked for."""
-        return checkpoint_pass(graph, self.counters)
-
-    def loops(self, graph: Graph) -> Graph:
-        """In a gradient with a budget of its own, plans for its loops, if they need them."""
-        return budgets_for_loops(graph, self.budget, self.offer)
-
-    def offer(self, graph: Graph) -> Choosing:
-        """What a gradient may keep outside of its loops, which follow their plans."""
-        return Choosing(self.checkpoint(self.budget(graph)), own_outputs)
-
-    def crossing(self, graph: Graph) -> Graph:
-        """In a gradient with a budget of its own, what fits is kept, and the rest computed again."""
-        return within_budget(graph, own_outputs)
-
-    def budget(self, graph: Graph) -> Graph:
-        """Plans in place of budgets, for what follows in the pipeline."""
-        return within_budgets(graph, lambda planned: own_outputs(self.checkpoint(planned)))
-
-    @contextmanager
-    def counting(self) -> Iterator[Counters]:
-        """What ``rg.debug_counters`` is."""
-        with self(counters=True), counting() as counters:
-            yield counters
-
-    def debugging_nans(self) -> AbstractContextManager[Config]:
-        """What ``rg.debug_nans`` is."""
-        return self(debug_nans=True)
-
-    def watch(self, name: str, graph: Graph, seconds: float) -> None:
-        """What the pipeline's hook does at ``verify`` 2 and 3."""
-        text = to_text(graph)
-        if to_text(parse(text)) != text:
-            raise InternalError(f"the text of {graph.name} after {name} does not round trip")
-        if self.verify >= 3:
-            sys.stderr.write(f"--- {name}: {len(graph.nodes)} nodes, {1e3 * seconds:.2f} ms\n{text}")
-
-
-def _warned(graph: Graph) -> Graph:
-    for where in dict.fromkeys(node.where for node in keeping_all(graph)):
-        warn(
-            f"the plan of memory for the loop at {where} is not followed: all its residuals are kept, since something "
-            "else than a loop reads them; put it on a loop around rg.cond, or use rg.vjp instead of rg.linearize",
-            UnusedPlanWarning,
-        )
-    return graph
 
 
 def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:

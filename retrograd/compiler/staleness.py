@@ -1,4 +1,4 @@
-"""check_captures: whether a compiled function holds what it would see if it were recorded now.
+"""stale: whether a compiled function differs from what it would be if it were recorded now.
 
 Arrays that it names enter by reference, and names are followed. What is computed from arrays reached in other ways is
 baked into the recording. With ``rg.config.check_captures`` each call records the function once more and compares.
@@ -15,6 +15,7 @@ from ..ir.builder import attrs_key
 from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from ..where import Where, warn
+from .settings import config
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -22,17 +23,18 @@ if TYPE_CHECKING:
 REMEDY = "pass it as an argument, or let the function name it as a global, a closure or a default argument"
 
 
-def check_captures(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the recording for a call is what it would be now; StaleCaptureWarning, once for each difference."""
-    known = compiled.known_path(args, kwargs)
-    if known is None:
-        return True
-    now = compiled.record(compiled.take(args, kwargs))[0]
-    difference = _difference(known.recorded, now)
+def stale(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the recording for a call differs from what it would be now; StaleCaptureWarning, once for each."""
+    call = compiled._take(args, kwargs)
+    paths = compiled._cache.entries.get((config.now(), call.key()))
+    if paths is None:
+        return False
+    known = paths.way(compiled, call.values())
+    difference = _difference(known.recorded, compiled._record(call)[0])
     if difference is not None:
         what = f"{compiled!r} was compiled with something that has changed since: {difference}"
         warn(f"{what}. {REMEDY}", StaleCaptureWarning)
-    return difference is None
+    return difference is not None
 
 
 def _difference(then: Recorded, now: Recorded) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 from ..compiler.cache import CacheInfo
 from ..compiler.executable import Executable
 from ..compiler.settings import Settings, config
+from ..compiler.stages import run
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval
@@ -97,7 +98,7 @@ class Step:
         found = recall(graph, [v in moves for v in graph.inputs], ["one", *[None] * (positions - 1)])
         reads = tuple(origins[k] for k in found.reads)
         assert None not in [r for r in reads if not isinstance(r, np.ndarray)]
-        return Adjoint(tuple(sorted(targets)), reads, Executable(config.optimised(found.graph)))
+        return Adjoint(tuple(sorted(targets)), reads, Executable(run(found.graph)))
 
     def _unfolded(self, loss: int, targets: Sequence[int]) -> tuple[Graph, list[Origin], set[Any]]:
         """All steps as one graph, what its inputs and results are, and the inputs that are moves.

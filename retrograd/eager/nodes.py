@@ -12,6 +12,7 @@ import numpy as np
 
 from ..compiler.executable import Executable
 from ..compiler.settings import config
+from ..compiler.stages import run
 from ..ir.types import aval_of
 from ..passes.pullback_at_results import recall
 from .operations import Operation
@@ -81,7 +82,7 @@ def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
     graph = operation.graph
     flags = [*active, *(False for _ in operation.captures)]
     made = recall(graph, flags, ["given" if a.inexact else None for a in graph.out_avals])
-    return Pullback(active, made.reads, Executable(config.optimised(made.graph)))
+    return Pullback(active, made.reads, Executable(run(made.graph)))
 
 
 class OperationNode(Node):

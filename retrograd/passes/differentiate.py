@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
@@ -15,18 +16,18 @@ from .transpose import transpose_into
 
 
 def value_and_grad(
-    graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True, budget: int | None = None
+    graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True, turned: Mapping[str, Any] | None = None
 ) -> Graph:
     """f(x...) → y, aux... becomes x... → y, aux..., x̄...: one cotangent per active input, of ȳ = 1.
 
-    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar. A
-    ``budget`` of bytes goes with a node that tells ``rematerialise`` where the adjoint begins.
+    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar. With
+    ``turned``, a node with these attributes tells where the adjoint begins.
     """
     b = Builder()
     args = b.share_inputs(lin.forward)
     results = inline_into(b, lin.forward, args)
-    if budget is not None:
-        b.emit(turn, (), {"budget": budget})
+    if turned is not None:
+        b.emit(turn, (), turned)
     outs, residuals = results[: len(graph.outputs)], results[len(graph.outputs) :]
     b.where = None
     seeds = [
@@ -41,15 +42,13 @@ def value_and_grad(
     return b.graph(f"{graph.name}_grad", [*outs, *grads] if keep else grads)
 
 
-def pullback(lin: Linearized, seeded: Sequence[bool], budget: int | None = None) -> Graph:
-    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``. A ``budget`` as above."""
+def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
+    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``."""
     b = Builder()
     residuals = b.inputs_like(lin.linear.inputs[: len(lin.residuals)])
     outputs = lin.forward.outputs[: len(lin.out_active)]
     cts = [b.input(v.aval, "ct") if on else None for v, on in zip(outputs, seeded, strict=True)]
     tangents = lin.linear.inputs[len(residuals) :]
-    if budget is not None:
-        b.emit(turn, (), {"budget": budget})
     seeds = [ct for ct, on in zip(cts, lin.out_active, strict=True) if on]
     found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], seeds)
     b.where = None

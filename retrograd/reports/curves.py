@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..codegen.numpy.footprint.meter import Undecided
-from ..compiler.compilation import Derived
-from ..compiler.memory.budgets import budget_of
+from ..compiler.compilation import Compilation
+from ..compiler.garbage import paused
+from ..compiler.memory.budgets import budget_of, with_budget
 from ..compiler.memory.loops import with_plan
-from ..compiler.memory.shared import COARSE, grid
-from ..compiler.settings import config
+from ..compiler.memory.shared import COARSE, choosing, grid
+from ..compiler.stages import PIPELINE, Rest
 from ..ir.graph import Graph
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
@@ -98,20 +99,23 @@ def _kept(plan: str) -> str:
     return {EVERYTHING: "keeps everything"}.get(plan, plan)
 
 
-def tradeoff(derived: Derived) -> Tradeoff:
-    """The curve of what a transform derived.
+def tradeoff(compilation: Compilation) -> Tradeoff:
+    """The curve of a compilation, whose code is not made for it.
 
     A gradient keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow ever thriftier
     plans, all the same one, whatever plans of their own they have.
     """
-    graph = derived.graph if derived.within is None else derived.within(1)
-    budget = budget_of(derived.graph) if turns(derived.graph) else None
-    settled = config.settled(graph)
-    forward = steps_of(halves(settled)[0])
-    try:
-        points = list(_points(settled, forward.work)) if forward is not None else []
-    except Undecided:
-        points = []
+    graph = compilation.derived.graph
+    budget = budget_of(graph)
+    pipeline = Rest(PIPELINE, compilation.settings)
+    rest = pipeline.after("share_budget")
+    with paused:
+        ready = pipeline(with_budget(graph, 1), until="share_budget")
+        forward = steps_of(halves(ready)[0])
+        try:
+            points = list(_points(ready, rest, forward.work)) if forward is not None else []
+        except Undecided:
+            points = []
     return Tradeoff(graph.name, tuple(points), forward.work if forward is not None else 0, budget)
 
 
@@ -123,9 +127,9 @@ class _Candidate(NamedTuple):
     steps: Steps
 
 
-def _points(settled: Graph, forward: int) -> Iterator[Point]:
+def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[Point]:
     """Everything, and then each with less memory and more work than the one before."""
-    every = list(_candidates(settled))
+    every = list(_candidates(graph, rest))
     best = every[:1]
     for other in sorted(every, key=lambda c: (c.steps.work, c.peak)):
         last = best[-1]
@@ -147,23 +151,24 @@ def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
             last = point
 
 
-def _candidates(settled: Graph) -> Iterator[_Candidate]:
+def _candidates(graph: Graph, rest: Rest) -> Iterator[_Candidate]:
     """Each plan for all loops, with everything else kept, and with the best choices of what else is."""
-    longest = max(_lengths(with_plan(settled, ("snapshots", 1))), default=0)
+    longest = max(_lengths(with_plan(graph, ("snapshots", 1))), default=0)
     coarse = grid(longest, COARSE)
     for slots in sorted({*grid(longest, FINE), *coarse}, key=lambda slots: -slots if slots else -longest):
         plan = f"Snapshots({slots})" if slots else EVERYTHING
-        choosing = config.offer(with_plan(settled, ("snapshots", slots) if slots else ("everything",)))
-        steps = steps_of(choosing.graph.nodes)
+        planned = with_plan(graph, ("snapshots", slots) if slots else ("everything",))
+        offered = choosing(planned, rest)
+        steps = steps_of(offered.graph.nodes)
         if steps is None:  # the data decide how many there are
             return
-        yield _Candidate(plan, choosing.most, steps)
-        if slots in coarse and turns(settled) and choosing.may_fit(choosing.most - choosing.most // MANY):
-            for choice in choosing.curve():
-                count = len(repeated(choosing.made(choice)))
-                rest = f"{count:,} values again" if count else "some values later"
+        yield _Candidate(plan, offered.most, steps)
+        if slots in coarse and turns(graph) and offered.may_fit(offered.most - offered.most // MANY):
+            for choice in offered.curve():
+                count = len(repeated(offered.made(choice)))
+                others = f"{count:,} values again" if count else "some values later"
                 more = steps.plus(Steps(0, 0, choice.score.again))
-                yield _Candidate(f"{plan}, {rest}" if longest else rest, choosing.peak(choice), more)
+                yield _Candidate(f"{plan}, {others}" if longest else others, offered.peak(choice), more)
 
 
 def _lengths(graph: Graph) -> Iterator[int]:

@@ -9,14 +9,14 @@ from typing import TypeVar
 from ..codegen.numpy.absorb import absorb
 from ..codegen.numpy.footprint.footprint import Course, course_of
 from ..codegen.numpy.footprint.meter import Undecided
-from ..compiler.compilation import Path
+from ..compiler.compilation import Compilation
 from ..compiler.memory.budgets import budget_of
 from ..ir.graph import Graph, Node, Value
 from ..ops.structural.call import call
 from ..passes.checkpoint.tally import steps_of
 from ..passes.linearize import Linearized
 from ..passes.place_buffers import place_buffers
-from ..passes.remat.search import turns, work
+from ..passes.remat.search import work
 from ..where import Where
 from .crossings import crossing, deferred, halves, price, repeated, sides
 from .pictures import Drawn, Note, Picture, byte_unit
@@ -177,26 +177,27 @@ def _by_budget(costs: str) -> str:
     return f"kept by the budget: computing it again costs {costs} operations"
 
 
-def report(graph: Graph, path: Path) -> MemoryReport:
-    """The report of a finished graph, which follows a path among others."""
+def report(compilation: Compilation) -> MemoryReport:
+    """The report of the code that a compilation is part of."""
+    graph = compilation.executable.graph
     try:
         course = course_of(place_buffers(absorb(graph)))
     except Undecided:
         course = None
-    steps, divided = steps_of(graph.nodes), path.divided
-    budgeted = turns(divided)
+    steps, divided = steps_of(graph.nodes), compilation.planned
+    budgeted = budget_of(divided) is not None
     nodes = repeated(divided) if budgeted else []
     cost = sum(map(work, nodes))
     forward = steps_of(halves(divided)[0])
     return MemoryReport(
         graph.name,
         None if course is None else course.peak,
-        (*_saved(graph), *(_crossing(divided) if budgeted else _residuals(path.derived.lin))),
+        (*_saved(graph), *(_crossing(divided) if budgeted else _residuals(compilation.derived.lin))),
         steps and steps.advances,
         steps and steps.again,
         None if course is None else _sampled(course.over_time),
         () if course is None else tuple(_living(course)),
-        budget_of(divided) if budgeted else None,
+        budget_of(divided),
         tuple(map(_repeated, nodes)),
         tuple(map(_repeated, deferred(divided) if budgeted else ())),
         cost,

@@ -17,9 +17,9 @@ from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.types import Kind
 from retrograd.ops.functions import sin
-from retrograd.passes.pipeline import pipeline
 from tests.support import values
 from tests.support.graphs import built
+from tests.support.stages import pipeline
 
 F64 = np.dtype(np.float64)
 F3 = Aval((3,), F64)

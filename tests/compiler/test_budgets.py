@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.stages import settled
 from retrograd.ir import Graph
 from retrograd.passes.remat.search import Crossing
 from tests.support.memory import measured
@@ -113,7 +114,7 @@ def test_more_memory_never_means_more_work(loss: Callable[..., Any], args: tuple
 def turned(loss: Callable[..., Any], args: tuple[Any, ...]) -> Graph:
     """The graph of a gradient with its turn."""
     compiled = rg.value_and_grad(loss, (0, 1), memory=10**15)
-    return rg.config.settled(compiled.path(args, {}).derived.graph)
+    return settled(compiled.at(*args).derived.graph)
 
 
 def test_a_budget_that_cannot_be_kept_is_an_error_before_anything_runs() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,15 +11,16 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler import compilation
 from retrograd.compiler.executable import Executable
-from retrograd.compiler.memory.budgets import Choosing, peak_of, within_budget
-from retrograd.compiler.settings import Config
+from retrograd.compiler.memory import budgets
+from retrograd.compiler.memory.budgets import Choosing, peak_of
 from retrograd.ir import Aval, Graph
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.structural.host import Host, host
 from retrograd.passes.remat.search import Crossing, work
-from retrograd.passes.remat.split import in_turn
+from retrograd.passes.remat.split import divide, halves
 from tests.programs.mixed import arguments, mixed
 
 R = np.random.default_rng(8)
@@ -53,19 +53,25 @@ def least(f: Callable[..., Any], *primals: Any) -> int:
 
 
 class Parts:
-    """The forward graph and the pullback's that a vjp with a budget compiles, and their predicted peak."""
+    """The divided graph that a vjp with a budget compiles, and its predicted peak."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        optimised = Config.optimised_within
+        def spy(planned: Graph) -> Graph:
+            self.whole = divide(planned)
+            return self.whole
 
-        def spy(config: Config, forward: Graph, outs: int, back: Graph) -> tuple[Graph, Graph]:
-            self.outs, (self.head, self.tail) = outs, optimised(config, forward, outs, back)
-            return self.head, self.tail
-
-        monkeypatch.setattr(Config, "optimised_within", spy)
+        monkeypatch.setattr(compilation, "divide", spy)
 
     def peak(self) -> int:
-        return peak_of(in_turn(self.head, self.outs, self.tail))
+        return peak_of(self.whole)
+
+    @property
+    def head(self) -> Graph:
+        return halves(self.whole)[0]
+
+    @property
+    def tail(self) -> Graph:
+        return halves(self.whole)[1]
 
     def work(self) -> int:
         return sum(map(work, self.tail.nodes))
@@ -156,7 +162,7 @@ def test_the_prediction_is_what_is_measured(parts: Parts) -> None:
         tracemalloc.start()
         own = [x.copy(), y.copy()]
         results = head(*own)
-        grads = tail(*own, *results[parts.outs :], x)
+        grads = tail(*own, *results[1:], x)
         measured = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(grads) == 2
@@ -195,14 +201,14 @@ def test_results_may_be_changed_and_views_are_no_trap() -> None:
 def test_estimates_count_what_stays_for_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the copies of arguments, they are the peaks of the code."""
     x = R.normal(size=20_000)
-    settings = importlib.import_module("retrograd.compiler.settings")
     found: list[Choosing] = []
 
-    def spy(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-        found.append(Choosing(graph, finish))
-        return within_budget(graph, finish)
+    class Spied(Choosing):
+        def __init__(self, graph: Graph, rest: Callable[[Graph], Graph]) -> None:
+            super().__init__(graph, rest)
+            found.append(self)
 
-    monkeypatch.setattr(settings, "within_budget", spy)
+    monkeypatch.setattr(budgets, "Choosing", Spied)
     least(waves, x)
     choices = found[0].choices
     assert len(choices) > 5

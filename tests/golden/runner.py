@@ -19,24 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.codegen.numpy.absorb import absorb
 from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler.executable import Executable
+from retrograd.compiler.stages import PASSES
 from retrograd.errors import GraphError, ParseError
 from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.dot import to_dot
 from retrograd.passes.batch import batch
-from retrograd.passes.checkpoint.checkpoint import checkpoint
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
-from retrograd.passes.lower import lower
-from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.patterns import Rule
-from retrograd.passes.prune import prune
 from retrograd.passes.pullback_at_results import Recalled, recall
+from retrograd.passes.remat.split import splits
 from retrograd.passes.simplify import FAST, REASSOCIATE, simplify
 from retrograd.passes.transpose import transpose
 from tests.golden import dotlexer
@@ -157,18 +154,14 @@ def _refused(graph: Graph, _: Step) -> str:
 
 
 GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
+    **{name: lambda g, _, run=run: run(g) for name, run in PASSES.items()},  # these take no arguments
     "jvp": lambda g, step: jvp(g, step.flags(g)),
     "transpose": lambda g, step: transpose(g, step.known(g)),
     "value_and_grad": _value_and_grad,
     "recall": lambda g, step: _recalled(g, step).graph,
     "batch": lambda g, step: batch(g, step.size, step.flags(g)),
-    "prune": lambda g, _: prune(g),
     "inline": _inlined,
-    "lower": lambda g, _: lower(g),
     "simplify": lambda g, step: simplify(g, step.rules),
-    "checkpoint": lambda g, _: checkpoint(g),
-    "own_outputs": lambda g, _: own_outputs(g),
-    "absorb": lambda g, _: absorb(g),
 }
 PRINTERS: dict[str, Callable[[Graph, Step], str]] = {
     "linearize": _linearized,
@@ -311,6 +304,16 @@ def _simplifies(before: Graph, after: str, step: Step) -> None:
 def _keeps_unverified(before: Graph, after: str, _: Step) -> None:
     graph = parse(after)
     same_bits(before, lambda *args: evaluate(graph, args))
+
+
+def _divides(before: Graph, after: str, _: Step) -> None:
+    """A divided graph also returns what the first half hands on to the second."""
+    whole, outs = parse(after), (splits(before) or (0, len(before.outputs)))[1]
+    for seed in range(DRAWS):
+        args = arguments(before, seed)
+        found = evaluate(whole, args)
+        last = len(found) - (len(before.outputs) - outs)
+        values.assert_same_bits([*found[:outs], *found[last:]], list(evaluate(before, args)))
 
 
 def _owns(before: Graph, after: str, step: Step) -> None:
@@ -465,6 +468,8 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "simplify": _simplifies,
     "checkpoint": _keeps,
     "own_outputs": _owns,
+    "open_calls": _keeps,
+    "divide": _divides,
     "absorb": _keeps_unverified,
     "source": _runs,
     "module": _runs,

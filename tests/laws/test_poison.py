@@ -22,12 +22,12 @@ from retrograd.passes import place_buffers as placing
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.linearize import linearize
-from retrograd.passes.pipeline import pipeline
 from tests.passes.test_random_storage import ARGUMENTS, loop_program, program
 from tests.support import graphs, laws, values
 from tests.support.graphs import op
 from tests.support.random_graphs import Example, random_graphs
 from tests.support.samples import SAMPLES
+from tests.support.stages import pipeline
 
 seeds = st.integers(0, 2**32)
 POISON = {"f": np.nan, "c": complex(np.nan, np.nan), "i": 77, "u": 77, "b": True}

@@ -11,10 +11,10 @@ import pytest
 import retrograd as rg
 from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, evaluate
-from retrograd.passes.pipeline import pipeline
 from retrograd.passes.place_buffers import POOL, REUSE
 from tests.support import graphs, laws, values
 from tests.support.graphs import built, op
+from tests.support.stages import pipeline
 
 SIZES = (100, 2047, 2048, 2049, 8191, 8192, 8193, 20000)
 Function = Callable[..., Any]

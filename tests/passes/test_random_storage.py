@@ -17,11 +17,11 @@ from retrograd.ir.primitive import REGISTRY, Arg
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.linearize import linearize
 from retrograd.passes.own_outputs import own_outputs
-from retrograd.passes.pipeline import pipeline
 from retrograd.passes.place_buffers import POOL, place_buffers
 from retrograd.passes.prune import prune
 from tests.support import values
 from tests.support.graphs import op
+from tests.support.stages import pipeline
 
 F64, I64 = np.dtype(np.float64), np.dtype(np.int64)
 ROWS, COLUMNS = 64, 128

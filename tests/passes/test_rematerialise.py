@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.compiler.memory.budgets import Choosing, peak_of, within_budget
+from retrograd.compiler.memory.budgets import Choosing, keep_within_budget, peak_of, with_budget
+from retrograd.compiler.stages import settled
 from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
-from retrograd.ops.structural.region import turn
 from retrograd.passes.own_outputs import own_outputs
 from retrograd.passes.place_buffers import FREED, POOL, REUSE
 from retrograd.passes.remat import search as rematerialise
@@ -57,7 +56,7 @@ def random_turn(seed: int, n: int, scale: int = 1) -> Graph:
 def turned(loss: Callable[..., Any], *args: Any) -> Graph:
     """The graph of a value and gradient with its turn."""
     compiled = rg.value_and_grad(loss, memory=10**15)
-    return rg.config.settled(compiled.path(args, {}).derived.graph)
+    return settled(compiled.at(*args).derived.graph)
 
 
 def perceptron() -> Graph:
@@ -106,11 +105,6 @@ def u_net() -> Graph:
 
 NETS = {"perceptron": perceptron, "transformer": transformer, "u-net": u_net}
 every_net = pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
-
-
-def with_budget(graph: Graph, budget: int) -> Graph:
-    nodes = tuple(replace(n, attrs={**n.attrs, "budget": budget}) if n.prim is turn else n for n in graph.nodes)
-    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
 
 
 def peak(graph: Graph) -> int:
@@ -216,12 +210,12 @@ def test_the_least_that_an_error_names_is_enough_and_a_byte_less_is_not(scale: i
     for seed in range(12):
         graph = random_turn(seed, 8, scale)
         with pytest.raises(rg.MemoryBudgetError) as caught:
-            within_budget(with_budget(graph, 1), own_outputs)
+            keep_within_budget(with_budget(graph, 1), own_outputs)
         least = caught.value.minimum
         assert least is not None
-        assert peak(within_budget(with_budget(graph, least), own_outputs)) == least
+        assert peak(keep_within_budget(with_budget(graph, least), own_outputs)) == least
         with pytest.raises(rg.MemoryBudgetError):
-            within_budget(with_budget(graph, least - 1), own_outputs)
+            keep_within_budget(with_budget(graph, least - 1), own_outputs)
         tight += least < peak(graph)
     assert tight >= 6
 
@@ -246,4 +240,4 @@ def test_fifty_budgets(net: Callable[[], Graph], monkeypatch: pytest.MonkeyPatch
         assert more_work >= less_work
     assert found[-1] == (most, 0)
     for k in (0, 20):
-        assert peak(within_budget(with_budget(graph, budgets[k]), own_outputs)) == found[k][0]
+        assert peak(keep_within_budget(with_budget(graph, budgets[k]), own_outputs)) == found[k][0]

@@ -13,8 +13,8 @@ from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import Pull
 from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
-from retrograd.passes.pipeline import pipeline
 from retrograd.passes.transpose import transpose, transpose_into
+from tests.support.stages import pipeline
 
 from . import graphs, values
 from .samples import Sample

@@ -323,13 +323,10 @@ def _method(method: types.MethodType, within: tuple[int, ...]) -> Fn:
 
 
 def _compiled(function: Compiled, within: tuple[int, ...]) -> Fn:
-    inner = _converted(function.function, within)
+    inner = _converted(function.__wrapped__, within)
 
     def rebuild(captures: Mapping[str, Any], made: Made) -> Callable[..., Any]:
-        new = copy.copy(function)
-        new.function = inner.template.rebuild(captures, made)
-        new._renew()
-        return new
+        return function.of(inner.template.rebuild(captures, made))
 
     key = (type(function), inner.template.key, Same(function))
     return Fn(Template(key, rebuild), inner.captures, function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ...compiler.compilation import Derived
 from ...compiler.compiled import Compiled
 from ...compiler.signature import Call
+from ...compiler.transform import Transform
 from ...passes.differentiate import value_and_grad
 from ...passes.linearize import linearize
 from ...passes.simplify import simplify
@@ -23,16 +25,16 @@ if TYPE_CHECKING:
 KEPT = 64  # functions of which the compiled code is kept
 
 
-class Pull(Compiled):
+class Pull(Transform):
     """The gradient of the sum of ⟨ct, f(x)⟩ with respect to what f captures, as a list of leaves."""
 
-    def derive(self, recorded: Recorded, call: Call) -> Derived:
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         captures = children(children(call.spec)[0])[0].num_leaves
         active = [i < captures and aval.inexact for i, aval in zip(call.traced, recorded.graph.in_avals, strict=False)]
         active += [False] * len(recorded.captures)
         simple = simplify(recorded.graph)
         graph = value_and_grad(simple, active, linearize(simple, active), keep=False)
-        return Derived(graph, list, {"traced": lambda: recorded.graph}, form=())
+        return Derived(graph, list, form=())
 
 
 def _paired(value: Fn, ct: FunctionCotangent) -> Any:
@@ -46,10 +48,10 @@ def _called(value: Fn, ct: FunctionCotangent) -> list[Any]:
 @functools.lru_cache(KEPT)
 def pull(_: Template) -> Compiled:
     """``pull(f.template)(f, ct)``: a cotangent for each inexact capture of ``f``."""
-    return Pull(_paired, "pull_into")
+    return Compiled(_paired, Pull("pull_into"))
 
 
 @functools.lru_cache(KEPT)
 def calls(_: Template) -> Compiled:
     """``calls(f.template)(f, ct)``: the results of ``f`` at the points of a cotangent, leaf by leaf."""
-    return Compiled(_called, "calls")
+    return Compiled(_called, Transform("calls"))

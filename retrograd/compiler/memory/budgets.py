@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from math import inf
@@ -14,7 +15,7 @@ from ...errors import MemoryBudgetError, OptionError
 from ...ir.graph import Graph, Value
 from ...ops.structural.region import turn
 from ...passes.place_buffers import place_buffers
-from ...passes.remat.search import Choice, Crossing, turns
+from ...passes.remat.search import Choice, Crossing
 from ...where import Where
 
 FEW = 4  # of the thriftiest choices, of which one may turn out better than estimated
@@ -43,20 +44,25 @@ def undecided(where: Where | None) -> OptionError:
     )
 
 
-def budget_of(graph: Graph) -> int:
-    """The budget of a gradient."""
-    found: int = next(node.attrs["budget"] for node in graph.nodes if node.prim is turn)
-    return found
+def budget_of(graph: Graph) -> int | None:
+    """The budget of a derivative, if it has one."""
+    return next((node.attrs["budget"] for node in graph.nodes if node.prim is turn), None)
+
+
+def with_budget(graph: Graph, budget: int) -> Graph:
+    """The graph of a derivative with another budget."""
+    nodes = (replace(n, attrs={**n.attrs, "budget": budget}) if n.prim is turn else n for n in graph.nodes)
+    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
 
 
 class Choosing:
     """What the adjoint of a graph with a turn may find kept, each choice with the exact peak of its code.
 
-    ``finish`` is what follows in the pipeline; the turn is still at its place.
+    ``rest`` is what follows in the pipeline; the turn is still at its place.
     """
 
-    def __init__(self, graph: Graph, finish: Callable[[Graph], Graph]) -> None:
-        self.graph, self.finish = graph, finish
+    def __init__(self, graph: Graph, rest: Callable[[Graph], Graph]) -> None:
+        self.graph, self.rest = graph, rest
         self._peaks: dict[frozenset[Value], int] = {}
 
     @cached_property
@@ -84,7 +90,7 @@ class Choosing:
     def peak(self, choice: Choice) -> int:
         """The peak of the code that keeps this."""
         if choice.kept not in self._peaks:
-            self._peaks[choice.kept] = peak_of(self.finish(self.made(choice)))
+            self._peaks[choice.kept] = peak_of(self.rest(self.made(choice)))
         return self._peaks[choice.kept]
 
     @cached_property
@@ -95,11 +101,11 @@ class Choosing:
     @cached_property
     def most(self) -> int:
         """The peak if everything is kept."""
-        return peak_of(self.finish(self.graph))
+        return peak_of(self.rest(self.graph))
 
     def fits(self, budget: int) -> bool:
         """Whether everything can be kept."""
-        return fits(self.finish(self.graph), budget)
+        return fits(self.rest(self.graph), budget)
 
     def may_fit(self, budget: int) -> bool:
         """Whether the peak would be within a budget if what is dropped took no memory at all."""
@@ -130,11 +136,15 @@ class Choosing:
                 budget -= 1
 
 
-def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-    """A gradient's graph that keeps as much for its adjoint as its budget allows, and its turn; MemoryBudgetError."""
-    if not turns(graph):
+def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
+    """keep_within_budget: a derivative's graph that keeps as much for its adjoint as its budget allows.
+
+    Raises MemoryBudgetError.
+    """
+    budget = budget_of(graph)
+    if budget is None:
         return graph
-    budget, choosing = budget_of(graph), Choosing(graph, finish)
+    choosing = Choosing(graph, rest)
     where = next((node.where for node in graph.nodes if node.where is not None), None)
     try:
         choice = choosing.best(budget)

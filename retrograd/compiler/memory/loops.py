@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
@@ -12,17 +12,21 @@ from ...ir.graph import Graph, Node
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 
+if TYPE_CHECKING:
+    from ..stages import Rest
+
 Plan = tuple[Any, ...]
 EVERYTHING = ("everything",)
 MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
 
 
-def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
-    """The graph with a plan in place of each budget.
+def plan_loops(graph: Graph, rest: Rest) -> Graph:
+    """plan_loops: the graph with a plan in place of the budget of each loop.
 
-    ``finish`` is what follows in the pipeline: the peak that counts is that of the code which is run. Raises
+    The peak that counts is that of the code which is run, if a derivative around the loops keeps everything. Raises
     MemoryBudgetError where no plan is thrifty enough, OptionError where data decide how much memory is taken.
     """
+    finish = rest.without("keep_within_budget")
     loops = list(_budgeted(graph)) if limited(graph) else []
     if not loops:
         return graph

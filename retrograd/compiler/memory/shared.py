@@ -5,54 +5,67 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
 from ...passes.checkpoint.tally import steps_of
-from ...passes.remat.search import turns
 from .budgets import Choosing, budget_of
 from .loops import EVERYTHING, Plan
 
+if TYPE_CHECKING:
+    from ..stages import Rest
+
 COARSE = 0.5  # from one plan to the next, the ratio of slots
-Pass = Callable[[Graph], Graph]
 Offer = Callable[[Graph], Choosing]
 Found = tuple[int, Graph]  # operations of a call, and the graph with plans that needs them
 
 
-def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
-    """A gradient's graph with plans for the loops that have none, unless all fits as it is; MemoryBudgetError.
+def share_budget(graph: Graph, rest: Rest) -> Graph:
+    """share_budget: a derivative's graph with plans for the loops that have none, unless all fits as it is.
 
     Either the loops get all that the rest leaves, or they all follow one plan and some of the rest is computed again:
     whichever is less work. As none of these is more work with a larger budget, the best of them is not, either.
-    ``within`` puts plans in place of budgets; ``offer`` tells what may be kept outside of loops that follow plans.
+    Raises MemoryBudgetError.
     """
-    free = [node for node in graph.nodes if _is_free(node)] if turns(graph) else []
-    if not free or offer(graph).fits(budget_of(graph)):
+    budget = budget_of(graph)
+    free = [node for node in graph.nodes if _is_free(node)] if budget is not None else []
+    if budget is None or not free:
         return graph
-    by_bytes = _planned(graph, ("bytes", budget_of(graph)))
+
+    offer = partial(choosing, rest=rest)
+    if offer(graph).fits(budget):
+        return graph
+    by_bytes = _planned(graph, ("bytes", budget))
     lengths = [node.attrs.get("length", -1) for node in free]
     if min(lengths) < 0:
         return by_bytes
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
     graphs = [_planned(graph, plan) for plan in plans]
     try:
-        found = _alone(by_bytes, within, offer)
+        found = _alone(by_bytes, rest, offer)
         with suppress(Undecided):  # where the data decide how much work a plan is
-            found = _least_work(graphs, offer, budget_of(graph), found)
+            found = _least_work(graphs, offer, budget, found)
         if found is not None:
             return found[1]
         thriftiest = min(graphs, key=lambda planned: offer(planned).least)
     except Undecided:
         return by_bytes  # of which the loops' own pass says what is wrong
     least = offer(thriftiest).least
-    if least > budget_of(graph):
+    if least > budget:
         raise MemoryBudgetError(
-            f"no plan for this loop stays within {budget_of(graph):,} bytes",
+            f"no plan for this loop stays within {budget:,} bytes",
             where=free[0].where,
             remedy=f"allow at least {least:,} bytes",
         )
     return thriftiest  # of small states, a schedule may take more than all residuals
+
+
+def choosing(graph: Graph, rest: Rest) -> Choosing:
+    """What may be kept outside of the loops of a graph, which follow their plans."""
+    return Choosing(rest(graph, until="keep_within_budget"), rest.after("keep_within_budget"))
 
 
 def grid(longest: int, ratio: float) -> list[int]:
@@ -64,10 +77,10 @@ def grid(longest: int, ratio: float) -> list[int]:
     return found
 
 
-def _alone(graph: Graph, within: Pass, offer: Offer) -> Found | None:
+def _alone(graph: Graph, rest: Rest, offer: Offer) -> Found | None:
     """The loops with all that the rest leaves, if that is enough for them."""
     try:
-        planned = within(graph)
+        planned = rest(graph, until="checkpoint")
     except MemoryBudgetError:
         return None
     return _work(offer(planned)), planned
@@ -77,18 +90,18 @@ def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found 
     """Of graphs with ever less work and more memory, and the best so far, the one with the least work in a budget."""
     start = 0 if best is None else bisect_right(graphs, -best[0], key=lambda graph: -_work(offer(graph)))
     for graph in graphs[start:]:
-        choosing = offer(graph)
-        if not choosing.may_fit(budget):
+        offered = offer(graph)
+        if not offered.may_fit(budget):
             break
-        choice = choosing.best(budget)
-        if choice is not None and (best is None or _work(choosing) + choice.score.again < best[0]):
-            best = _work(choosing) + choice.score.again, graph
+        choice = offered.best(budget)
+        if choice is not None and (best is None or _work(offered) + choice.score.again < best[0]):
+            best = _work(offered) + choice.score.again, graph
     return best
 
 
-def _work(choosing: Choosing) -> int:
+def _work(offered: Choosing) -> int:
     """The operations of a call if everything else is kept."""
-    steps = steps_of(choosing.graph.nodes)
+    steps = steps_of(offered.graph.nodes)
     if steps is None:
         raise Undecided
     return steps.work

@@ -180,11 +180,11 @@ region: Primitive = primitive(
     "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
 )
 
-# where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it; with ``again``
-# the adjoint runs any number of times, so that what it reads of the forward part stays
+# Where a derivative turns from forward to adjoint, with its budget in bytes, if any. With ``split`` it is divided here:
+# the first part has so many inputs and results, and the second runs any number of times, so that what it reads stays.
 turn: Primitive = primitive(
     "turn",
-    lambda *, budget, again=False: (),
+    lambda *, budget, split=None: (),
     multi=True,
     effect=True,
     final=True,

@@ -35,7 +35,7 @@ class Recomputation:
         self.graph = graph
         at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
         self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
-        self.stays = bool(graph.nodes[at].attrs.get("again"))  # what is kept, for the second part may run again
+        self.stays = graph.nodes[at].attrs.get("split") is not None  # what is kept, for the second part may run again
         self.whole = Graph(graph.name, graph.inputs, (*self.first, *self.second), graph.outputs)
         self.made = {v: node for node in self.first for v in node.outputs}
         self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]

@@ -1,29 +1,80 @@
-"""apart: a function and its pullback as one graph with a turn, so that what is kept between them can be chosen."""
+"""divide: a function and its pullback, planned as one graph with a turn, become two graphs that are called in turn."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph
 from ...ops.shape import copy
-from ...ops.structural.call import make_call
+from ...ops.structural.call import call, make_call
 from ...ops.structural.region import turn
+from ..checkpoint.checkpoint import run_again
 from ..inline import inline_into
+from ..own_outputs import own_outputs
 from ..prune import prune
+from .order import without_turn
 
 
-def together(forward: Graph, outs: int, back: Graph) -> Graph:
-    """forward(x…) → y…, r… and back(r…, ȳ…) → x̄… become joint(x…, ȳ…) → y…, x̄…; ``back`` begins with a turn."""
+def together(forward: Graph, outs: int, back: Graph, budget: int | None) -> Graph:
+    """forward(x…) → y…, r… and back(r…, ȳ…) → x̄… as one graph joint(x…, ȳ…) → y…, x̄…, with a turn between them."""
     b = Builder()
-    found = inline_into(b, forward, b.inputs_like(forward.inputs))
+    xs = b.inputs_like(forward.inputs)
+    found = inline_into(b, forward, xs)
     cts = b.inputs_like(back.inputs[len(forward.outputs) - outs :])
-    nodes = (replace(n, attrs={**n.attrs, "again": True}) if n.prim is turn else n for n in back.nodes)
-    back = Graph(back.name, back.inputs, tuple(nodes), back.outputs)
+    b.emit(turn, (), {"budget": budget, "split": (len(xs), outs)})
     return b.graph(forward.name, [*found[:outs], *inline_into(b, back, [*found[outs:], *cts])])
 
 
-def apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
+def divide(graph: Graph) -> Graph:
+    """Without a turn that splits it, the graph in one part; else a graph that calls a function and its pullback once.
+
+    Its memory is then that of a call of both. The function is x… → y…, x…, kept…, and the pullback is
+    x…, kept…, ȳ… → x̄…. The function copies its arguments, for the caller may change them before the pullback runs.
+    """
+    split = splits(graph)
+    if split is None:
+        return without_turn(graph)
+    inputs, outs = split
+    head, tail = _apart(graph, inputs, outs)
+    head, tail = own_outputs(_with_own_inputs(head, outs)), own_outputs(run_again(tail))
+    b = Builder()
+    found = make_call(b, head, b.inputs_like(head.inputs))
+    cts = b.inputs_like(tail.inputs[len(found) - outs :])
+    return b.graph(graph.name, [*found, *make_call(b, tail, [*found[outs:], *cts])])
+
+
+def without_idle_turn(graph: Graph) -> Graph:
+    """The graph without a turn that has no budget, for a trace in which it would tell nothing."""
+    if not any(node.prim is turn and node.attrs["budget"] is None for node in graph.nodes):
+        return graph
+    return graph.once("without turn", lambda: without_turn(graph))
+
+
+def splits(graph: Graph) -> tuple[int, int] | None:
+    """How many inputs and results are those of the function, if the turn of a graph says that it is divided."""
+    return next((node.attrs.get("split") for node in graph.nodes if node.prim is turn), None)
+
+
+def halves(divided: Graph) -> tuple[Graph, Graph]:
+    """The two graphs that a divided one calls."""
+    head, tail = (node.attrs["body"] for node in divided.nodes if node.prim is call)
+    return head, tail
+
+
+def with_own_inputs(graph: Graph) -> Graph:
+    """The graph on copies of its arguments, which the caller cannot change."""
+    b = Builder()
+    return b.graph(graph.name, inline_into(b, graph, [_owned(b, x) for x in b.inputs_like(graph.inputs)]))
+
+
+def _with_own_inputs(head: Graph, outs: int) -> Graph:
+    """The same, with the copies among the results."""
+    b = Builder()
+    xs = [_owned(b, x) for x in b.inputs_like(head.inputs)]
+    found = inline_into(b, head, xs)
+    return b.graph(head.name, [*found[:outs], *xs, *found[outs:]])
+
+
+def _apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
     """What joint(x…, ȳ…) → y…, x̄… does before its turn as x… → y…, kept…, and after it as x…, kept…, ȳ… → x̄…."""
     at = next(i for i, node in enumerate(joint.nodes) if node.prim is turn)
     ours, theirs = joint.nodes[:at], joint.nodes[at + 1 :]
@@ -36,18 +87,6 @@ def apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
         prune(Graph(joint.name, xs, ours, (*joint.outputs[:outs], *kept))),
         prune(Graph(f"{joint.name}_pullback", (*xs, *kept, *cts), (*constants, *theirs), joint.outputs[outs:])),
     )
-
-
-def in_turn(forward: Graph, outs: int, back: Graph) -> Graph:
-    """A graph that calls both of what ``apart`` gives: its memory is that of a function and one call of its pullback.
-
-    Arguments are copied, for the caller may change them before the pullback runs; what it reads lives on after it.
-    """
-    b = Builder()
-    xs = [_owned(b, x) for x in b.inputs_like(forward.inputs)]
-    found = make_call(b, forward, xs)
-    cts = b.inputs_like(back.inputs[len(xs) + len(found) - outs :])
-    return b.graph(forward.name, [*xs, *found, *make_call(b, back, [*xs, *found[outs:], *cts])])
 
 
 def _owned(b: Builder, x: Symbol) -> Symbol:

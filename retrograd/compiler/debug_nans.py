@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import NanError
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph, Node
-from .settings import config
-
-if TYPE_CHECKING:
-    from .compilation import Path
+from .settings import Config, config
 
 FUNCTION, DERIVATIVE = "the function", "the derivative"
 
 
-def inspect_path(path: Path, leaves: Sequence[Any]) -> Any:
-    """The user's result; NanError at the first operation that makes a nan or an infinity, of the function first."""
-    args = [*leaves, *(c.payload for c in path.recorded.captures)]
-    inspect(path.recorded.graph, args, FUNCTION)
-    return path.derived.assemble(inspect(config.settled(path.derived.graph), args, DERIVATIVE))
+def debug_nans() -> AbstractContextManager[Config]:
+    """In this context, calls run node by node, and the first nan or infinity out of finite numbers is a NanError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> with rg.debug_nans():
+    ...     rg.grad(np.sqrt)(0.0)
+    Traceback (most recent call last):
+    retrograd.errors.NanError: [RG0113] div made inf in the derivative...
+    """
+    return config(debug_nans=True)
 
 
 def inspect(graph: Graph, args: Sequence[Any], stage: str) -> tuple[Any, ...]:
-    """The results of a graph, by plain interpretation; NanError as above."""
+    """The results of a graph, by plain interpretation; NanError at the first operation that makes nan or infinity."""
     return evaluate(graph, args, watch=partial(_look, stage))
 
 

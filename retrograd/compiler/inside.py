@@ -1,0 +1,96 @@
+"""Compiled functions inside a trace: their graphs go into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..ir.builder import Symbol
+from ..ir.evaluate import evaluate
+from ..ir.graph import Graph
+from ..ops.structural.guard import Miss
+from ..passes.inline import inline_into
+from ..passes.remat.split import without_idle_turn
+from ..tracer.array import shadow_of
+from ..tracer.generators import GENERATORS, example_of, rewinding
+from ..tracer.record import Place, Recorded, enclosing, insert
+from ..tracer.trace import Capture, Trace
+from .example_values import examples
+from .settings import config
+from .signature import Call
+
+if TYPE_CHECKING:
+    from .compilation import Derived, Run
+    from .compiled import Compiled
+
+
+def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a compiled function while another one is traced: its graph goes into that trace."""
+    trace = enclosing()
+    assert trace is not None
+    call = compiled._take(args, kwargs)
+    recorded, derived = _recorded_once(compiled, trace, call)
+    rewind = rewinding(trace)
+    graph, operands = without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
+    try:
+        results = example_results(trace, graph, operands)
+    except Miss:  # its decisions were those for other values
+        rewind()
+        recorded, derived = compiled._record(call)
+        graph, operands = without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
+        results = example_results(trace, graph, operands)
+    trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
+    place = inline_into if derived.later is not None else compiled._transform.place(graph)
+    return derived.assembled(insert(trace, graph, operands, results, place), continued_in(derived, evaluate))
+
+
+def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Recorded, Derived]:
+    """The recording for a call inside a trace, kept unless it closes over traced values.
+
+    Where Python may decide, it holds for these decisions only, and so is no recording for other places.
+    """
+    key = (call.key(), trace.concrete, config.nan_safe)
+    if key not in compiled._inner or not all(b.holds() for b in compiled._inner[key][0].bindings):
+        made = compiled._record(call)
+        if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):
+            return made
+        compiled._inner[key] = made
+    found: tuple[Recorded, Derived] = compiled._inner[key]
+    return found
+
+
+def continued_in(
+    derived: Derived, evaluated: Callable[[Graph, Sequence[Any]], Sequence[Any]]
+) -> Callable[[Sequence[Any]], Run]:
+    """How a second half runs on residuals: as part of a trace if one is recording, else as ``evaluated`` says."""
+
+    def at(residuals: Sequence[Any]) -> Run:
+        def continued(more: Sequence[Any]) -> Sequence[Any]:
+            assert derived.later is not None
+            trace, graph = enclosing(), derived.later.graph
+            if trace is None:
+                return evaluated(graph, [*residuals, *more])
+            return inserted(trace, graph, [*residuals, *more])
+
+        return continued
+
+    return at
+
+
+def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place = inline_into) -> list[Any]:
+    """Put a graph into a trace, applied to values and captures; its results as traced values."""
+    return insert(trace, graph, operands, example_results(trace, graph, operands), place)
+
+
+def example_results(trace: Trace, graph: Graph, operands: Sequence[Any]) -> Sequence[Any]:
+    """What a graph gives for the example values of its operands."""
+    values = [_example(trace, x) for x in operands]
+    return examples(trace, lambda: evaluate(graph, values), graph.out_avals)
+
+
+def _example(trace: Trace, x: Any) -> Any:
+    """A recording may be used again in another trace, which has examples of generators of its own."""
+    payload = x.payload if isinstance(x, Capture) else x
+    if isinstance(payload, GENERATORS):
+        return example_of(trace, payload)
+    return x.shadow if isinstance(x, Capture) else shadow_of(x)

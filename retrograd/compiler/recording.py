@@ -1,0 +1,78 @@
+"""A call of the user's function, recorded: once for each signature and each way that Python goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..ir.builder import Builder, Symbol
+from ..passes.reroll.reroll import reroll
+from ..passes.simplify import simplify
+from ..tracer.captures import following_captures
+from ..tracer.record import Recorded, record
+from ..tracer.trace import CURRENT, Capture
+from ..tracer.tree import Spec, unflatten
+from .garbage import paused, unhurried
+from .settings import config
+from .signature import Call
+
+LONG = 512  # nodes from which a recording is searched for loops
+
+
+def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
+    """Run a function on traced values that stand for the arguments of a call."""
+
+    def run(tracers: Sequence[Any]) -> Any:
+        args, kwargs = call.rebuild(tracers)
+        with following_captures(function) as followed:
+            return followed(*args, **kwargs)
+
+    with unhurried:
+        recorded = record(
+            run,
+            getattr(function, "__name__", "function"),
+            examples,
+            call.hints,
+            max_nodes=config.max_nodes,
+            gathers=CURRENT.get() is not None,  # what happens in the function stays there
+        )
+    return _rolled(recorded)
+
+
+def _rolled(recorded: Recorded) -> Recorded:
+    """The recording with Python's loops as loops of the graph, where they are long."""
+    if len(recorded.graph.nodes) < LONG:
+        return recorded
+    with paused:
+        graph, arrays = reroll(simplify(recorded.graph))
+    inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
+    more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
+    return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
+
+
+def form_of(recorded: Recorded) -> Any:
+    """What ``results_of`` depends on."""
+    return recorded.out_spec, recorded.statics
+
+
+def results_of(recorded: Recorded) -> Callable[[Sequence[Any]], Any]:
+    """Results in the structure that the function returned, static ones included."""
+    return assembler(recorded.out_spec, recorded.statics)
+
+
+def assembler(spec: Spec, statics: dict[int, Any]) -> Callable[[Sequence[Any]], Any]:
+    """From a flat list of results to the tree ``spec`` with ``statics`` at their places."""
+    if spec.is_leaf() and not statics:
+        return _only
+    n = spec.num_leaves
+
+    def assemble(results: Sequence[Any]) -> Any:
+        rest = iter(results)
+        return unflatten(spec, [statics[i] if i in statics else next(rest) for i in range(n)])
+
+    return assemble
+
+
+def _only(results: Sequence[Any]) -> Any:
+    return results[0]

@@ -1,0 +1,86 @@
+"""Transform: what is done with a function. Grad, vmap and the others say here what they make of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..ir.graph import Graph
+from ..ops.structural.call import make_call
+from ..passes.inline import inline_into
+from ..tracer.record import Place, Recorded
+from .compilation import Derived
+from .garbage import paused
+from .recording import form_of, record_call, results_of
+from .settings import config
+from .signature import Call, take_apart
+
+INLINE = 16  # nodes up to which a compiled function that is called in a trace is copied into it
+
+
+@dataclass(frozen=True)
+class Transform:
+    """The function as it is, compiled: what ``rg.jit`` does. Other transforms override a few methods.
+
+    Equal transforms of one function make the same, so that they may share its compilations.
+    """
+
+    label: str
+    nan_safe: bool = False
+    inline: ClassVar[int] = INLINE
+
+    def describe(self, function: Callable[..., Any]) -> str:
+        """What messages call the function under this transform."""
+        return f"<{self.label} of {getattr(function, '__qualname__', function)!s}>"
+
+    def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that is recorded, in place of the user's."""
+        return function
+
+    def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """A call, taken apart."""
+        return take_apart(function, args, kwargs)
+
+    def check(self, function: Callable[..., Any], call: Call) -> None:
+        """Check the arguments before anything is recorded."""
+
+    def examples(self, call: Call) -> Sequence[Any]:
+        """The values to record with."""
+        return call.values()
+
+    def recording(self, call: Call) -> AbstractContextManager[Any]:
+        """The context in which a call is recorded."""
+        return nullcontext()
+
+    def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
+        """A call recorded, and what the transform makes of it."""
+        if self.nan_safe and not config.nan_safe:
+            with config(nan_safe=True):
+                return self.record(function, call)
+        self.check(function, call)
+        with self.recording(call):
+            recorded = record_call(function, call, self.examples(call))
+        with paused:
+            return recorded, self.derive(function, recorded, call)
+
+    def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+        """The transform itself, on graphs."""
+        return Derived(recorded.graph, results_of(recorded), form_of(recorded))
+
+    def place(self, graph: Graph) -> Place:
+        """How the graph goes into another trace: copied into it if it is small or has effects, else as a call."""
+        return inline_into if len(graph.nodes) <= self.inline or graph.effect else make_call
+
+
+@dataclass(frozen=True)
+class Composed(Transform):
+    """A transform whose ``make(f)`` is a function that calls ``f`` and other transforms of it."""
+
+    make: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+
+    def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        built = self.make(function)
+        built.__name__ = f"{getattr(function, '__name__', 'function')}_{self.label}"
+        return built
