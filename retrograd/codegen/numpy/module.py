@@ -13,7 +13,7 @@ import numpy as np
 from ...ir.graph import Graph
 from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
-from ...ir.primitive import literal
+from ...ir.texts import literal
 from ...ops.structural.host import called
 from ...where import Where
 from .emitter import Function, Line, Scope

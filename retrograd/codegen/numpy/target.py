@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ir.graph import Graph
+from . import structural  # noqa: F401 - it registers the emitters of structural primitives
 from .absorb import absorb
 
 

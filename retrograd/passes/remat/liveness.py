@@ -99,8 +99,8 @@ class Liveness:
         if prim.writes is not None:
             base = self.number[node.inputs[prim.writes]]
             return Operation(reads, makes, [k for k, v in enumerate(reads) if v == base], -1, scratch)
-        large = not prim.multi and self.sizes[makes[0]] >= REUSE and bool(prim.ufunc or prim.takes_out)
-        inside = large and prim.ufunc and prim.name != "matmul"
+        large = not prim.multi and self.sizes[makes[0]] >= REUSE and prim.into
+        inside = large and prim.over
         alike = {self.number[v] for v in node.inputs if v.aval == node.outputs[0].aval} if inside else ()
         fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
         return Operation(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)

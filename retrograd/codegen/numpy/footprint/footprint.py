@@ -23,7 +23,7 @@ from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
-from ..emitter import Emitter, Function, Scope
+from ..emitter import EMITTERS, Emitter, Function, Scope
 from ..module import return_statement
 from .meter import Above, Arrays, Block, History, Meter, States, Undecided
 from .thinned import STEADY, thinned
@@ -57,7 +57,7 @@ class _Sizes(Emitter):
         if prim is step_numbers or prim is absent:
             self.line(f"{self.assign(node.out)} = __nothing")
             return
-        if prim is host or (prim.multi and prim.emit is None):
+        if prim is host or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
@@ -98,7 +98,7 @@ class _Sizes(Emitter):
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
         if out.aval.steps is not None:
-            return prim.render(node, operands)
+            return prim.numpy.render(node, operands)
         if (storage := self.storage(out)) is not None:
             return storage
         view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
