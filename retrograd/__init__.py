@@ -25,7 +25,6 @@ from .api.primitive import primitive
 from .api.regions import checkpoint, name, policies
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
-from .codegen.numpy import target as _target  # noqa: F401 - it declares the target
 from .compiler.settings import config
 from .eager import nn, optim
 from .eager.functions import Function

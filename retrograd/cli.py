@@ -14,10 +14,10 @@ import numpy as np
 
 from .api.gradients import grad
 from .api.jit import jit
-from .codegen.numpy.absorb import absorb
 from .errors import OptionError, RetrogradError
 from .ir.graph import Graph
 from .ir.parser import parse, parse_type
+from .ir.target import TARGETS
 from .ir.types import Aval
 from .ir.verify import verify
 from .passes.jvp import jvp
@@ -30,7 +30,7 @@ from .passes.transpose import transpose
 from .reports.explain import explain, overview
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
-    "absorb": absorb,
+    "absorb": TARGETS["numpy"].legalise,
     "jvp": lambda g: jvp(g, [v.aval.inexact for v in g.inputs]),
     "linearize": lambda g: linearize(g, [v.aval.inexact for v in g.inputs]).linear,
     "lower": lower,

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..codegen.numpy.footprint.meter import Undecided
 from ..compiler.compilation import Derived
 from ..compiler.memory.budgets import budget_of
 from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, grid
 from ..compiler.settings import config
 from ..ir.graph import Graph
+from ..ir.target import Undecided
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.target import Undecided
 from ...passes.checkpoint.tally import steps_of
 from ...passes.remat.search import turns
 from .budgets import Choosing, budget_of
