@@ -25,6 +25,7 @@ from .api.primitive import primitive
 from .api.regions import checkpoint, name, policies
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
+from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler.settings import config
 from .eager import nn, optim
 from .eager.functions import Function

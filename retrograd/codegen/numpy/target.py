@@ -10,26 +10,24 @@ import numpy as np
 from ...ir.graph import Graph
 from ...ir.modules import load
 from ...ir.plan import Plan
-from ...ir.target import Module
-from ...ops.structural.disk import cleaning
-from . import structural  # noqa: F401 - it registers the emitters of structural primitives
+from ...ir.target import Footprint, Module
 from .absorb import absorb
 from .check import BUILTINS, check_source
-from .footprint.footprint import Simulation
 from .module import emit_module
 
 
 class NumPy:
     """Modules of NumPy statements.
 
-    ``place`` lays a graph out. It is a pass, which this room must not import, so that whoever makes the target hands
-    it over: that is one argument in one place, while a registry would have to be filled before it is asked.
+    ``place`` lays a graph out, and ``measure`` finds the memory that a plan takes. The one is a pass, which this room
+    must not import, the other is for budgets alone; so whoever makes the target hands them over: two arguments in one
+    place, while a registry would have to be filled before it is asked.
     """
 
     name = "numpy"
 
-    def __init__(self, place: Callable[[Graph], Plan]) -> None:
-        self._place = place
+    def __init__(self, place: Callable[[Graph], Plan], measure: Callable[[Plan], Footprint]) -> None:
+        self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
         """Broadcasts and casts vanish where NumPy does them by itself."""
@@ -43,9 +41,9 @@ class NumPy:
         """The module of a plan."""
         return emit_module(plan, constants)
 
-    def footprint(self, plan: Plan) -> Simulation:
-        """The memory of a plan, by running its statements on blocks that only have a size."""
-        return Simulation(plan)
+    def footprint(self, plan: Plan) -> Footprint:
+        """The memory of a plan."""
+        return self._measure(plan)
 
     def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
         """The function of a module, whose source is checked and then run."""
@@ -58,4 +56,6 @@ class NumPy:
         exec(compile(module.source, filename, "exec"), scope)  # noqa: S102 - the source is ours and was checked
         scope.update(names)  # of which some stand in the module, as functions that only say what they are for
         function: Callable[..., Any] = scope[module.function]
-        return cleaning(function) if "retrograd" in scope else function
+        if "retrograd" in scope:  # imported by a module that keeps states on disk
+            function = scope["retrograd"].ops.structural.disk.cleaning(function)
+        return function
