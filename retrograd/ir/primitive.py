@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import InternalError
@@ -103,6 +103,9 @@ def _only(shape: Rule, *in_avals: Aval) -> tuple[Aval, ...]:
     return (shape(*in_avals),)
 
 
+_NOTHING = NumPyText()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Primitive:
     """One operation of the IR, declared once.
@@ -142,12 +145,10 @@ class Primitive:
 
     # texts
     texts: dict[str, Any] = field(default_factory=dict)  # by target
+    numpy: NumPyText = field(init=False)  # the one among them that the interpreter evaluates, too
 
-    @cached_property
-    def numpy(self) -> NumPyText:
-        """What NumPy is told."""
-        text: NumPyText = self.texts.get("numpy", _NOTHING)
-        return text
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numpy", self.texts.get("numpy", _NOTHING))
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
         for operand in operands:
@@ -168,9 +169,6 @@ class Primitive:
             return _only(self.shape, *in_avals)
         out = self.shape(*in_avals, **attrs)
         return out if self.multi else (out,)
-
-
-_NOTHING = NumPyText()
 
 
 class Registry(dict[str, Primitive]):
