@@ -25,7 +25,7 @@ from .api.primitive import primitive
 from .api.regions import checkpoint, name, policies
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
-from .codegen.numpy import target as _target  # noqa: F401 - it declares the target
+from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config

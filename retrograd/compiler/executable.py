@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.numpy.check import BUILTINS, check_source
-from ..codegen.numpy.module import Module, emit_module
 from ..errors import Thrown
 from ..ir.graph import Graph, Value
-from ..ir.modules import load
 from ..ir.plan import Plan
-from ..ir.target import TARGETS
-from ..ops.structural.disk import cleaning
+from ..ir.target import TARGETS, Module, Target
 from ..ops.structural.guard import Miss
 from ..ops.structural.host import called
 from ..ops.structural.throw import tree_of
-from ..passes.place_buffers import place_buffers
 from .counters import count
 
 _number = itertools.count(1)
@@ -43,38 +38,25 @@ class Executable:
     """A compiled graph.
 
     ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a
-    tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source.
+    tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source, ``target``
+    what made these.
     """
 
-    def __init__(self, graph: Graph, constants: Mapping[Value, np.ndarray[Any, Any]] | None = None) -> None:
-        self.graph, self.constants = graph, constants or {}
-        self.plan: Plan = place_buffers(TARGETS["numpy"].legalise(graph))
-        self.module: Module = emit_module(self.plan)
+    def __init__(
+        self,
+        graph: Graph,
+        constants: Mapping[Value, np.ndarray[Any, Any]] | None = None,
+        target: Target | None = None,
+    ) -> None:
+        self.graph, self.constants, self.target = graph, constants or {}, target or TARGETS.chosen
+        self.plan: Plan = self.target.plan(self.target.legalise(graph))
+        self.module: Module = self.target.emit(self.plan)
         self.filename = f"<generated {self.module.function} {next(_number)}>"
-        self.function: Callable[..., Any] = self._compiled()
-        self.single = len(graph.outputs) == 1
-
-    def _compiled(self) -> Callable[..., Any]:
-        source = self.module.source
-        check_source(source)
-        code = compile(source, self.filename, "exec")
-        scope: dict[str, Any] = {
-            "__name__": "retrograd.generated",
-            "np": np,
-            **called(self.graph),
-            "__builtins__": {**BUILTINS, "__import__": load},
-        }
-        exec(code, scope)  # noqa: S102 - the source is ours and was checked against the allowlist
-        _show(self.filename, source)
+        names: dict[str, Callable[..., Any]] = {**called(graph), "miss": _miss, "throw": _throw, "count": count}
+        self.function: Callable[..., Any] = self.target.load(self.module, self.filename, names)
+        _show(self.filename, self.module.source)
         weakref.finalize(self, _gone.append, self.filename)
-        if "miss" in scope:
-            scope["miss"] = _miss
-        if "throw" in scope:
-            scope["throw"] = _throw
-        if "count" in scope:
-            scope["count"] = count
-        function: Callable[..., Any] = scope[self.module.function]
-        return cleaning(function) if "retrograd" in scope else function
+        self.single = len(graph.outputs) == 1
 
     def __call__(self, *args: Any) -> Any:
         """All results, as a tuple; an exception gets a note with the user's line."""
@@ -88,7 +70,7 @@ class Executable:
     def source(self) -> str:
         """The module with the contents of the inputs that are ``constants``, so that it runs alone."""
         at = {k: self.constants[v] for k, v in enumerate(self.graph.inputs) if v in self.constants}
-        return emit_module(self.plan, at).source if at else self.module.source
+        return self.target.emit(self.plan, at).source if at else self.module.source
 
     def annotate(self, fault: BaseException) -> None:
         """Tell which line of the user's program the failing line of generated code stands for."""

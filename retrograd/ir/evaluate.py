@@ -46,7 +46,7 @@ def evaluate(graph: Graph, args: Sequence[Any], watch: Watch | None = None) -> t
 
 def _operands(graph: Graph, node: Node, env: dict[Value, Any]) -> list[Any]:
     operands = [env[v] for v in node.inputs]
-    for i in node.prim.numbers:
+    for i in node.prim.numpy.numbers:
         source = graph.producer.get(node.inputs[i])
         if source is not None and source.prim.name == "const" and not isinstance(source.attrs["value"], tuple):
             operands[i] = source.attrs["value"]
@@ -67,16 +67,16 @@ def run_node(
 
 def _runner(node: Node, arity: int) -> Callable[..., Any]:
     """The code of a node as a function of its operands."""
-    prim = node.prim
-    template = prim.statement or prim.code
+    prim, code = node.prim, node.prim.numpy
+    template = code.statement or code.code
     operands = () if isinstance(template, str) else tuple([v.aval for v in node.inputs])
-    key = (template, prim.helper, arity, attrs_key(node.attrs), operands)
+    key = (template, code.helper, arity, attrs_key(node.attrs), operands)
     found = _RUNNERS.get(key)
     if found is None:
         if len(_RUNNERS) >= REMEMBERED:
             _RUNNERS.clear()
-        text = prim.render(node, [f"_{i}" for i in range(arity)], template)
-        found = _RUNNERS[key] = _compiled(text, arity, prim.writes if prim.statement else None, prim.helper)
+        text = code.render(node, [f"_{i}" for i in range(arity)], template)
+        found = _RUNNERS[key] = _compiled(text, arity, prim.writes if code.statement else None, code.helper)
     return found
 
 

@@ -41,7 +41,7 @@ class Layouts:
         prim = node.prim
         if prim.alias is not None:
             return self._view(node)
-        if prim.statement or (prim.order == "C" and not prim.multi):
+        if prim.numpy.statement or (prim.order == "C" and not prim.multi):
             return _packed(out.aval)
         if prim.multi:
             fresh = prim.order and prim.fresh is not None and any(node.outputs[k] is out for k in prim.fresh(node))

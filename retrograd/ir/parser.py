@@ -11,7 +11,8 @@ from typing import Any
 from ..errors import ParseError
 from ..where import Where
 from .graph import Graph, Node, Value
-from .primitive import REGISTRY, Arg
+from .primitive import REGISTRY
+from .texts import Arg
 from .types import DTYPES, GENERATOR, PYTHON_DTYPES, Aval
 
 HEADER = re.compile(r"graph (?P<name>\S+?)\((?P<inputs>.*)\) \{$")

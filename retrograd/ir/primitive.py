@@ -1,18 +1,15 @@
-"""A primitive is one declaration: shape, code, derivative of each operand, batching, aliasing, effects."""
+"""A primitive is one declaration: its maths, the storage of its results, and what each target writes for it."""
 
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..errors import InternalError
-from .graph import Graph, Node
+from .embedded import embed
+from .texts import TEXTS, NumPyText, Template
 from .types import Aval
 
 Rule = Callable[..., Any]
@@ -106,47 +103,52 @@ def _only(shape: Rule, *in_avals: Aval) -> tuple[Aval, ...]:
     return (shape(*in_avals),)
 
 
+_NOTHING = NumPyText()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Primitive:
     """One operation of the IR, declared once.
 
-    ``shape(*avals, **attrs)`` gives the aval of the result (a tuple of them if ``multi``). ``code`` is a
-    format string of Python source over operands ``{0}, {1}, ...`` (``{args}`` is all of them) and attributes
-    by name, or makes such a string from the node; the interpreter evaluates it and the emitter prints it. A
-    primitive that writes has a ``statement`` instead, a structural one ``run`` and ``emit``. ``diff`` has a Pull,
-    a Push, an Unknown or None (zero) per operand, the last standing for all further ones.
+    ``shape(*avals, **attrs)`` gives the aval of the result (a tuple of them if ``multi``). ``diff`` has a Pull, a Push,
+    an Unknown or None (zero) per operand, the last standing for all further ones. ``texts`` holds a record for each
+    target that has something to write for it; a structural primitive has emitters in the targets instead, and ``run``
+    for the interpreter.
     """
 
     name: str
+
+    # maths
     shape: Rule
-    code: str | Callable[[Node], str] = ""
-    statement: str | Callable[[Node], str] = ""  # instead of code: it changes {0}, a fresh copy of operand `writes`
-    helper: str = ""  # source of a function that the code calls; it stands once in a module
-    op: str = ""  # operator form of the code, where it rounds as the code does
-    ufunc: str = ""  # the NumPy ufunc: it broadcasts, casts and takes out=
-    takes_out: bool = False  # code with ", out=X" appended inside the last parenthesis is legal
     diff: tuple[Derivative, ...] = ()
     joint: bool = False  # linear in all its Pull operands together
-    numbers: tuple[int, ...] = ()  # operands whose constants NumPy must get as numbers: it rounds otherwise with arrays
-    loose: tuple[int, ...] = ()  # operands that NumPy broadcasts and casts by itself; a ufunc does so for all
-    batch: Rule | None = None
-    alias: int | None = None  # the result may share storage with this operand
-    writes: int | None = None  # the result may overwrite this operand where nothing else needs it
-    fresh: Rule | None = None  # with several results: node -> positions of those that share no storage
-    order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
-    scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that NumPy allocates inside
-    effect: bool = False  # never merged, dropped or reordered
-    multi: bool = False
-    final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
-    cheap: bool = False  # may be recomputed rather than kept
-    typed: bool = False  # the result's aval is the attribute `aval`, printed as the node's type
-    weak: bool = False  # operands that are all Python numbers give a Python number
     jvp: Rule | None = None
     transpose: Rule | None = None
+    batch: Rule | None = None
     dce: Rule | None = None
     lower: Rule | None = None  # (b, node, args) -> results: what it becomes once all differentiation is done
-    run: Rule | None = None
-    emit: Rule | None = None
+    run: Rule | None = None  # (evaluate, node, *args) -> results, where there is no code to evaluate
+    final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
+
+    # results and their storage
+    multi: bool = False
+    typed: bool = False  # the result's aval is the attribute `aval`, printed as the node's type
+    effect: bool = False  # never merged, dropped or reordered
+    cheap: bool = False  # may be recomputed rather than kept
+    alias: int | None = None  # the result may share storage with this operand
+    writes: int | None = None  # the result may overwrite this operand where nothing else needs it
+    into: bool = False  # the result can be computed into given storage
+    over: bool = False  # ... also into that of an operand that is read for it
+    fresh: Rule | None = None  # with several results: node -> positions of those that share no storage
+    order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
+    scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that is allocated inside
+
+    # texts
+    texts: dict[str, Any] = field(default_factory=dict)  # by target
+    numpy: NumPyText = field(init=False)  # the one among them that the interpreter evaluates, too
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numpy", self.texts.get("numpy", _NOTHING))
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
         for operand in operands:
@@ -168,69 +170,6 @@ class Primitive:
         out = self.shape(*in_avals, **attrs)
         return out if self.multi else (out,)
 
-    def render(self, node: Node, operands: Sequence[str], template: str | Callable[[Node], str] = "") -> str:
-        """The code with operand names and attribute literals filled in."""
-        attrs = node.attrs
-        fields = {name: literal(value) for name, value in attrs.items() if not isinstance(value, (Graph, Aval))}
-        if "aval" in attrs:
-            aval: Aval = attrs["aval"]
-            fields |= {"shape": literal(aval.shape), "dtype": literal(aval.dtype), "size": str(aval.size)}
-        if "index" in attrs:
-            fields["index"] = subscript(attrs["index"], operands)
-        template = template or self.code
-        text = template if isinstance(template, str) else template(node)
-        return text.format(*operands, args=", ".join(operands), **fields)
-
-
-def literal(value: Any) -> str:
-    """Python source of an attribute; ``np`` is in scope there."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
-    if isinstance(value, complex):
-        return _complex_literal(value)
-    if isinstance(value, tuple):
-        items = ", ".join(map(literal, value))
-        return f"({items},)" if len(value) == 1 else f"({items})"
-    if isinstance(value, slice):
-        return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
-    if isinstance(value, np.dtype):
-        return f"np.{'bool' if value == np.bool_ else value.name}"
-    if value is Ellipsis:
-        return "..."
-    return repr(value)
-
-
-def _complex_literal(value: complex) -> str:
-    """Source that gives back the very bits: ``1-2j`` adds to zeros, and ``-1j`` has the real part -0.0."""
-    negative_zero = [part == 0 and math.copysign(1, part) < 0 for part in (value.real, value.imag)]
-    if cmath.isfinite(value):
-        if not any(negative_zero) and (value.real or value.imag >= 0):
-            return repr(value)
-        if negative_zero[0] and value.imag < 0:
-            return f"-{-value!r}"
-    return f"complex({literal(value.real)}, {literal(value.imag)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Arg:
-    """In an index: the operand at this position, an array of integers."""
-
-    position: int
-
-
-def subscript(index: tuple[Any, ...], operands: Sequence[str] = ()) -> str:
-    """An index as it stands between square brackets: ``1:, 0, ::2``; operands as ``arg1`` or by name."""
-    parts = []
-    for item in index:
-        if isinstance(item, Arg):
-            parts.append(operands[item.position] if operands else f"arg{item.position}")
-        elif isinstance(item, slice):
-            start, stop = ("" if x is None else str(x) for x in (item.start, item.stop))
-            parts.append(f"{start}:{stop}" + ("" if item.step is None else f":{item.step}"))
-        else:
-            parts.append(literal(item))
-    return ", ".join(parts) or "()"
-
 
 class Registry(dict[str, Primitive]):
     """All primitives by name; the only global state, filled at import."""
@@ -238,11 +177,21 @@ class Registry(dict[str, Primitive]):
     def add(self, prim: Primitive) -> Primitive:
         if prim.name in self:
             raise InternalError(f"two primitives are called {prim.name}")
-        own = not isinstance(prim.code, str) or prim.code == prim.op or prim.code.startswith(f"{prim.ufunc}({{0}}")
-        if prim.ufunc and not own:  # out= is appended to a call of the ufunc, not to the code
-            raise InternalError(f"the code of {prim.name} is no call of {prim.ufunc}: leave the ufunc empty")
+        text = prim.numpy
+        own = not isinstance(text.code, str) or text.code == text.op or text.code.startswith(f"{text.ufunc}({{0}}")
+        if text.ufunc and not own:  # out= is appended to a call of the ufunc, not to the code
+            raise InternalError(f"the code of {prim.name} is no call of {text.ufunc}: leave the ufunc empty")
+        embed(text.helper)
         self[prim.name] = prim
         return prim
+
+    def describe(self, target: str, texts: Mapping[str, Any]) -> None:
+        """Tell what a target writes for primitives, given by name, that are declared elsewhere."""
+        for name, text in texts.items():
+            if name not in self:
+                raise InternalError(f"the target {target} describes {name}, which is no primitive")
+            if self[name].texts.setdefault(target, text) is not text:
+                raise InternalError(f"the target {target} describes {name} twice")
 
 
 REGISTRY = Registry()
@@ -275,7 +224,16 @@ class Transforms:
 TRANSFORMS = Transforms()
 
 
-def primitive(name: str, shape: Rule, code: str | Callable[[Node], str] = "", **fields: Any) -> Primitive:
-    """Declare and register a primitive."""
-    fields.setdefault("order", "K" if fields.get("ufunc") else "A" if fields.get("takes_out") else "")
-    return REGISTRY.add(Primitive(name=name, shape=shape, code=code, **fields))
+def primitive(name: str, shape: Rule, code: Template = "", **fields: Any) -> Primitive:
+    """Declare and register a primitive; keywords are its fields, and those of the records of texts."""
+    fields["code"] = code
+    texts = {}
+    for target, record in TEXTS.items():
+        own = {key: fields.pop(key) for key in record.__dataclass_fields__ if key in fields}
+        if any(own.values()):
+            texts[target] = record(**own)
+    text: NumPyText = texts.get("numpy", _NOTHING)
+    fields.setdefault("into", bool(text.ufunc or text.takes_out))
+    fields.setdefault("over", text.broadcasts)
+    fields.setdefault("order", "K" if text.ufunc else "A" if text.takes_out else "")
+    return REGISTRY.add(Primitive(name=name, shape=shape, texts=texts, **fields))

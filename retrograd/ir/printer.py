@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Graph, Node, Value
-from .primitive import Arg, literal, subscript
+from .texts import Arg, literal, subscript
 from .types import DTYPE_NAMES, Aval
 
 UNNAMABLE = re.compile(r"[^\w.<>-]")

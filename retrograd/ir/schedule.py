@@ -1,19 +1,15 @@
-"""Checkpoint schedules as plain data, the placers that make them, and the model machine that validates them."""
+"""Checkpoint schedules as plain data, and the model machine that validates them."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from ..errors import InternalError
 
 Verb = Literal["advance", "save", "load", "drop", "back", "tape", "reverse", "store", "fetch", "discard"]
 Step = tuple[Verb, int, int]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Action(NamedTuple):
@@ -32,58 +28,6 @@ class Action(NamedTuple):
 
 
 Schedule = Sequence[Step]
-
-
-@dataclass(frozen=True)
-class Placer:
-    """A function that makes schedules, or parts of them: it runs here and, as ``source``, in generated modules."""
-
-    function: Callable[..., Any]
-    needs: tuple[str, ...]
-
-    @property
-    def source(self) -> str:
-        """The function as plain Python, without annotations and docstring."""
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
-        assert isinstance(definition, ast.FunctionDef)
-        definition.decorator_list = []
-        definition.body = definition.body[1:]
-        return ast.unparse(_Bare().visit(definition))
-
-    @property
-    def sources(self) -> list[str]:
-        """The sources of the functions that it calls, and its own."""
-        called = [text for name in self.needs for text in PLACERS[name].sources]
-        return list(dict.fromkeys([*called, self.source]))
-
-
-class _Bare(ast.NodeTransformer):
-    """Takes annotations away."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        assert node.value is not None
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
-
-
-PLACERS: dict[str, Placer] = {}
-
-
-def placer(*needs: Callable[..., Any]) -> Callable[[F], F]:
-    """Register a function under its name, with the registered functions that it calls."""
-
-    def add(function: F) -> F:
-        PLACERS[function.__name__] = Placer(function, tuple(f.__name__ for f in needs))
-        return function
-
-    return add
 
 
 @dataclass

@@ -1,17 +1,103 @@
-"""The door for targets: what a backend says of a graph, so that planning and budgets need not know which it is."""
+"""The door for targets: what a backend makes of a graph, so that planning and budgets need not know which it is."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple, Protocol
 
-from .graph import Graph
+import numpy as np
+
+from ..errors import InternalError
+from ..where import Where
+from .graph import Graph, Node, Value
+from .plan import Plan
+
+
+class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
+    """The course of the program, and so its memory, depends on data."""
+
+
+class Course(NamedTuple):
+    """The memory of one call: the most bytes at once, bytes after each allocation, and what lived at the peak."""
+
+    peak: int
+    over_time: list[int]
+    at_peak: list[tuple[int, Value | None, Node | None]]
+
+
+class Footprint(Protocol):
+    """The memory that the code of a plan takes, inputs not counted."""
+
+    def peak(self, limit: float = inf) -> int:
+        """The most bytes at once; some greater number than ``limit`` where it is beyond. Raises ``Undecided``."""
+
+    def course(self) -> Course:
+        """The course of a call. Raises ``Undecided``."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """Generated source, the name of its function, and the user's line behind each line of it."""
+
+    source: str
+    function: str
+    lines: dict[int, Where]
 
 
 class Target(Protocol):
-    """What turns graphs into code."""
+    """What turns graphs into code that runs.
+
+    A graph is legalised, planned, emitted and loaded, in this order; ``footprint`` needs no more than a plan, so that
+    memory is known before anything is emitted.
+    """
+
+    @property
+    def name(self) -> str:
+        """The key of its texts in primitives."""
 
     def legalise(self, graph: Graph) -> Graph:
-        """The graph in the form that is planned and emitted: what the target does by itself has no node."""
+        """The graph in the form that is planned and emitted: what the target does by itself has no node.
+
+        No pass follows. Raises UnsupportedError for what the target cannot do.
+        """
+
+    def plan(self, graph: Graph) -> Plan:
+        """The order and the storage of a legalised graph."""
+
+    def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
+        """The source of a plan; ``constants`` are contents of inputs, by position, that are written into it."""
+
+    def footprint(self, plan: Plan) -> Footprint:
+        """The memory of the code that ``emit`` makes of a plan."""
+
+    def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """The function of a module: of flat positional arguments, with one result bare or a tuple of several.
+
+        Tracebacks name ``filename``. ``names`` are the functions of this process that the module may call.
+        """
 
 
-TARGETS: dict[str, Target] = {}
+METHODS = ("legalise", "plan", "emit", "footprint", "load")
+
+
+class Targets(dict[str, Target]):
+    """All targets by name."""
+
+    def add(self, target: Target) -> None:
+        """Register a target; InternalError if it lacks a method, or if its name is taken."""
+        name = type(target).__name__
+        for method in METHODS:
+            if not callable(getattr(target, method, None)):
+                raise InternalError(f"the target {name} has no method {method}: a target has {', '.join(METHODS)}")
+        if self.setdefault(target.name, target) is not target:
+            raise InternalError(f"two targets are called {target.name}")
+
+    @property
+    def chosen(self) -> Target:
+        """The target that graphs are compiled for."""
+        return self["numpy"]
+
+
+TARGETS = Targets()

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.graph import Node
-from ..ir.primitive import Primitive, literal, primitive, push
+from ..ir.primitive import Primitive, primitive, push
+from ..ir.texts import literal
 from ..ir.types import Aval
 from .batching import elementwise
 from .complex import abs_

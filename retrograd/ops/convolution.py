@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.builder import Symbol
-from ..ir.primitive import Arg, Primitive, primitive, pull
+from ..ir.primitive import Primitive, primitive, pull
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, lanes
 from .index import INT, gather, getitem, setitem

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.graph import Node
-from ..ir.primitive import Arg, Primitive, primitive, pull
+from ..ir.primitive import Primitive, primitive, pull
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags
 from .index import INT, Index, scatter, scatter_add

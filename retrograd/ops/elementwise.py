@@ -8,7 +8,8 @@ import numpy as np
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Node
-from ..ir.primitive import Primitive, Pull, Push, literal, primitive, pull, push
+from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
+from ..ir.texts import literal
 from ..ir.types import Aval
 from .batching import elementwise
 

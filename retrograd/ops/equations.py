@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Node
-from ..ir.primitive import REGISTRY, Arg, Primitive, primitive, pull, push
+from ..ir.primitive import REGISTRY, Primitive, primitive, pull, push
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, looped
 from .index import additem, gather, getitem, setitem

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.graph import Node
-from ..ir.primitive import Arg, Primitive, primitive, pull
+from ..ir.primitive import Primitive, primitive, pull
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, lanes
 from .elementwise import cast, eq, where

@@ -58,13 +58,6 @@ def _run(evaluate: Any, node: Node, start: Any, times: Any, *parameters: Any) ->
     return scope["solve_ode"](slope, start, times, parameters, method, rtol, atol)
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    start, times, *parameters = ins
-    given = f"({', '.join(parameters)}{',' if len(parameters) == 1 else ''})"
-    options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
-    emitter.line(f"{outs[0]} = solve_ode({emitter.function(node.attrs['body'])}, {start}, {times}, {given}, {options})")
-
-
 def _slopes(b: Builder, body: Graph, times: Symbol, states: Symbol, parameters: Sequence[Symbol]) -> Symbol:
     """The slopes at all times."""
     flags = [True, True, *(False for _ in parameters)]
@@ -92,7 +85,7 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
     return [states], [tangent]
 
 
-ode: Primitive = primitive("ode", _shape, helper=SOLVE, run=_run, emit=_emit, jvp=_jvp, batch=looped)
+ode: Primitive = primitive("ode", _shape, helper=SOLVE, run=_run, jvp=_jvp, batch=looped)
 
 
 def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Callable[..., Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Symbol
-from ..ir.primitive import Arg, Primitive, Pull, Push, primitive, pull, push
+from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, lanes
 from .elementwise import cast, eq

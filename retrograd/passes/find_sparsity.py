@@ -130,7 +130,7 @@ class _Analysis:
             return self.reduced
         if name in RUNNING:
             return self.running
-        return self.elementwise if node.prim.ufunc or name in ELEMENTWISE else None
+        return self.elementwise if node.prim.numpy.ufunc or name in ELEMENTWISE else None
 
     def empty(self, size: int) -> Matrix:
         from scipy.sparse import csr_array  # scipy is an extra

@@ -134,9 +134,9 @@ class _Placer:
 
     def _reusable(self, i: int, node: Node) -> Value | None:
         aval, prim, order = node.out.aval, node.prim, self.layouts.order(node.out)
-        if aval.kind != "array" or not (prim.ufunc or prim.takes_out) or aval.nbytes < REUSE or order is None:
+        if aval.kind != "array" or not prim.into or aval.nbytes < REUSE or order is None:
             return None
-        if prim.ufunc and prim.name != "matmul":
+        if prim.over:
             for value in node.inputs:
                 root = self.root(value)
                 same = value.aval == aval and root in self.owned and self.last[value] <= i

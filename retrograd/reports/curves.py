@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..codegen.numpy.footprint.meter import Undecided
 from ..compiler.compilation import Compilation
 from ..compiler.garbage import paused
 from ..compiler.memory.budgets import budget_of, with_budget
@@ -14,6 +13,7 @@ from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, choosing, grid
 from ..compiler.stages import PIPELINE, Rest
 from ..ir.graph import Graph
+from ..ir.target import Undecided
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns

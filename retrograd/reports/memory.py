@@ -6,16 +6,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..codegen.numpy.absorb import absorb
-from ..codegen.numpy.footprint.footprint import Course, course_of
-from ..codegen.numpy.footprint.meter import Undecided
 from ..compiler.compilation import Compilation
 from ..compiler.memory.budgets import budget_of
 from ..ir.graph import Graph, Node, Value
+from ..ir.target import TARGETS, Course, Undecided
 from ..ops.structural.call import call
 from ..passes.checkpoint.tally import steps_of
 from ..passes.linearize import Linearized
-from ..passes.place_buffers import place_buffers
 from ..passes.remat.search import work
 from ..where import Where
 from .crossings import crossing, deferred, halves, price, repeated, sides
@@ -180,8 +177,9 @@ def _by_budget(costs: str) -> str:
 def report(compilation: Compilation) -> MemoryReport:
     """The report of the code that a compilation is part of."""
     graph = compilation.executable.graph
+    target = TARGETS.chosen
     try:
-        course = course_of(place_buffers(absorb(graph)))
+        course = target.footprint(target.plan(target.legalise(graph))).course()
     except Undecided:
         course = None
     steps, divided = steps_of(graph.nodes), compilation.planned

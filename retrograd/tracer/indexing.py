@@ -8,7 +8,7 @@ import numpy as np
 from numpy import ndarray  # a name of the module is looked up by substitution in a trace
 
 from ..ir.builder import attr_key
-from ..ir.primitive import Arg
+from ..ir.texts import Arg
 from ..ir.types import Aval, aval_of
 from ..ops import index as ops
 from ..ops.elementwise import where

@@ -31,8 +31,8 @@ def primitives() -> dict[Ufunc, Primitive]:
     same = {"degrees": "rad2deg", "radians": "deg2rad", "fabs": "abs"}
     found: dict[Ufunc, Primitive] = {getattr(np, ufunc): REGISTRY[name] for ufunc, name in same.items()}
     for prim in REGISTRY.values():
-        if prim.ufunc.startswith("np.") and prim.name != "matmul":
-            found[getattr(np, prim.ufunc.removeprefix("np."))] = prim
+        if prim.numpy.ufunc.startswith("np.") and prim.name != "matmul":
+            found[getattr(np, prim.numpy.ufunc.removeprefix("np."))] = prim
     return found
 
 
@@ -42,7 +42,7 @@ UFUNCS = primitives()
 @lru_cache(maxsize=1)
 def scipy_primitives() -> dict[Ufunc, Primitive]:
     """The primitive of each ufunc of ``scipy.special`` that has one; whoever asks has imported SciPy."""
-    return {resolve(p.ufunc): p for p in REGISTRY.values() if p.ufunc.startswith("scipy.special.")}
+    return {resolve(p.numpy.ufunc): p for p in REGISTRY.values() if p.numpy.ufunc.startswith("scipy.special.")}
 
 
 def primitive_of(ufunc: Ufunc) -> Primitive | None:
@@ -153,8 +153,8 @@ def _recorded(
     trace = owner(tracers_in(operands))
     b = trace.builder
     b.where, hint = user_site(3)
-    if prim.numbers:
-        operands = [_written_out(trace, x) if k in prim.numbers else x for k, x in enumerate(operands)]
+    if prim.numpy.numbers:
+        operands = [_written_out(trace, x) if k in prim.numpy.numbers else x for k, x in enumerate(operands)]
     values = [cast_to(x, aval, trace).value for x, aval in zip(operands, targets, strict=True)]
     first = values[0].aval.kind
     if first == "python" != targets[0].kind and prim.avals([v.aval for v in values], attrs)[0].kind == "python":

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.numpy.absorb import absorb
-from retrograd.codegen.numpy.footprint.footprint import course_of
 from retrograd.compiler.memory.budgets import peak_of
+from retrograd.ir.target import TARGETS
 from retrograd.passes.checkpoint.binomial import binomial_advances
-from retrograd.passes.place_buffers import place_buffers
 from tests.support.memory import measured
 
 U = np.random.default_rng(4).normal(size=(400, 400))  # 1.28 MB
@@ -181,9 +179,11 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("program", [scanned, counted, shifted], ids=lambda p: p.__name__)
 def test_what_a_prediction_leaves_out_takes_no_more_memory(program: Function, plan: Any) -> None:
+    target = TARGETS["numpy"]
     for n, side in ((7, 100), (40, 100), (200, 20)):
         graph = slopes(program(plan, n)).graph(U[:side, :side], K)
-        assert peak_of(graph) == course_of(place_buffers(absorb(graph))).peak
+        footprint = target.footprint(target.plan(target.legalise(graph)))
+        assert footprint.peak() == footprint.course().peak
 
 
 def test_ten_thousand_steps_are_predicted_like_all_their_steps() -> None:

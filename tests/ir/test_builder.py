@@ -10,7 +10,8 @@ import pytest
 from retrograd.errors import InternalError
 from retrograd.ir import Aval, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder, attr_key, attrs_key
-from retrograd.ir.primitive import REGISTRY, Arg
+from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.texts import Arg
 from retrograd.where import Where
 
 F64 = np.dtype(np.float64)

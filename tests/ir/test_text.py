@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from retrograd.errors import ParseError
 from retrograd.ir import Aval, Graph, Node, Value, evaluate, parse, to_text, verify
 from retrograd.ir.builder import attrs_key
-from retrograd.ir.primitive import REGISTRY, Arg
+from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.printer import value_names
+from retrograd.ir.texts import Arg
 from retrograd.ir.types import DTYPES
 from retrograd.where import Where
 

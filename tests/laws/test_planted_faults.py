@@ -40,14 +40,16 @@ LAWS: dict[str, Callable[[Sample], None]] = {
 def planted(name: str, **fields: Any) -> Iterator[None]:
     """Other fields for a primitive, for a while."""
     prim = REGISTRY[name]
-    kept = {field: getattr(prim, field) for field in fields}
+    kept = []
     for field, value in fields.items():
-        object.__setattr__(prim, field, value)
+        holder = prim if hasattr(prim, field) else prim.numpy
+        kept.append((holder, field, getattr(holder, field)))
+        object.__setattr__(holder, field, value)
     try:
         yield
     finally:
-        for field, value in kept.items():
-            object.__setattr__(prim, field, value)
+        for holder, field, value in kept:
+            object.__setattr__(holder, field, value)
 
 
 def breaks(name: str, law: str) -> bool:

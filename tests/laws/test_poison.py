@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from retrograd.codegen.numpy import emitter
 from retrograd.codegen.numpy.absorb import absorb
-from retrograd.codegen.numpy.module import Module, emit_module
+from retrograd.codegen.numpy.module import emit_module
 from retrograd.ir import Aval, Graph, Value, evaluate
 from retrograd.ir.builder import Builder
 from retrograd.ir.modules import scope_for
 from retrograd.ir.plan import Plan
 from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.target import Module
 from retrograd.passes import place_buffers as placing
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into

@@ -23,7 +23,7 @@ def test_nothing_is_written_into_a_broadcast() -> None:
     def f(x: Any) -> Any:
         wide = op("broadcast", op("sin", x), aval=Aval((2, 3), F64))
         at = x.builder.constant(np.array([0, 0]))
-        return op("scatter_add", wide, x.builder.constant(1, Aval((2, 3), F64)), at, index=(rg.ir.primitive.Arg(2),))
+        return op("scatter_add", wide, x.builder.constant(1, Aval((2, 3), F64)), at, index=(rg.ir.texts.Arg(2),))
 
     laws.emission(built(f, Aval((3,), F64)), [np.arange(3.0)])
 

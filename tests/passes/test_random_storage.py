@@ -13,7 +13,8 @@ from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.ir.graph import Node, Value
-from retrograd.ir.primitive import REGISTRY, Arg
+from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.texts import Arg
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.linearize import linearize
 from retrograd.passes.own_outputs import own_outputs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retrograd.ir import Aval, Graph, verify
 from retrograd.ir.builder import Builder, Symbol
-from retrograd.ir.primitive import Arg
+from retrograd.ir.texts import Arg
 
 from .graphs import op
 from .values import random_of

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.ir import Aval, Graph
-from retrograd.ir.primitive import REGISTRY, Arg, Primitive
+from retrograd.ir.primitive import REGISTRY, Primitive
+from retrograd.ir.texts import Arg
 
 from .graphs import built, one_node
 from .values import of_aval

@@ -34,7 +34,7 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
     made = graph.producer
     nodes = []
     for node in graph.nodes:
-        loose = range(len(node.inputs)) if node.prim.ufunc and node.prim.name != "matmul" else node.prim.loose
+        loose = range(len(node.inputs)) if node.prim.numpy.broadcasts else node.prim.numpy.loose
         inputs, prim = list(node.inputs), node.prim
         if prim is additem and (negated := _negated(inputs[1], graph, made)) is not None:
             inputs[1], prim = negated, subitem
@@ -85,7 +85,7 @@ def _without_broadcast(node: Node, inputs: list[Value], i: int, made: dict[Value
 
 def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:
     source = made.get(inputs[i])
-    if source is None or source.prim.name != "cast" or not node.prim.ufunc:
+    if source is None or source.prim.name != "cast" or not node.prim.numpy.ufunc:
         return inputs[i]
     before = source.inputs[0]
     weak = before.aval.kind == "python"
@@ -104,6 +104,6 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
 @lru_cache(maxsize=4096)
 def _loop(prim: Primitive, dtypes: tuple[Any, ...]) -> Any:
     try:
-        return resolve(prim.ufunc).resolve_dtypes((*dtypes, None))
+        return resolve(prim.numpy.ufunc).resolve_dtypes((*dtypes, None))
     except TypeError:
         return None

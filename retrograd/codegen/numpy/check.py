@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from ...errors import InternalError
+from ...ir.embedded import EMBEDDED
 from ...ir.modules import SCIPY
 from ...ir.primitive import REGISTRY
-from ...ir.schedule import PLACERS
 from ...ops.structural.draw import DRAWS
 
 NODES = frozenset(
@@ -137,18 +137,10 @@ BUILTINS = {
 
 @lru_cache(maxsize=8)
 def _numpy_names(primitives: int) -> frozenset[str]:
-    texts = " ".join(
-        f"{p.code if isinstance(p.code, str) else ''} {p.op} {p.ufunc} {p.statement}" for p in REGISTRY.values()
-    )
-    in_helpers = re.findall(r"\.(\w+)", " ".join(p.helper for p in REGISTRY.values()))
+    known = [p.numpy for p in REGISTRY.values()]
+    texts = " ".join(f"{t.code if isinstance(t.code, str) else ''} {t.op} {t.ufunc} {t.statement}" for t in known)
     used = {part for path in re.findall(r"(?:np|scipy)\.([\w.]+)", texts) for part in path.split(".")}
-    return (
-        frozenset(used)
-        | frozenset(in_helpers)
-        | FUNCTIONS
-        | {dtype.__name__ for dtype in np.sctypeDict.values()}
-        | {"bool"}
-    )
+    return frozenset(used) | FUNCTIONS | {dtype.__name__ for dtype in np.sctypeDict.values()} | {"bool"}
 
 
 # Names, except keywords= and called( ones, and numbers and texts.
@@ -159,10 +151,14 @@ REFUSED = frozenset(dir(builtins)) - frozenset(BUILTINS)
 KEPT = frozenset(keyword.kwlist) | frozenset(BUILTINS) | {"np"}
 
 
-@lru_cache(maxsize=8)
-def _schedules(placers: int) -> tuple[str, ...]:
-    """The sources of placers: they are the package's own, word for word, and need no check."""
-    return tuple(placer.source for placer in PLACERS.values())
+def _without_embedded(source: str) -> str:
+    """The source without the functions that are the package's own, word for word, and need no check."""
+    source = f"\n{source}"
+    for part in source.split("\ndef ")[1:]:
+        embedded = EMBEDDED.get(part.partition("(")[0])
+        if embedded is not None:
+            source = source.replace(f"\n{embedded.source}\n", "\n")
+    return source[1:]
 
 
 def check_source(source: str) -> None:
@@ -170,8 +166,7 @@ def check_source(source: str) -> None:
 
     Statements stand on one line each, and most differ in names and numbers only: each shape is parsed once.
     """
-    for text in _schedules(len(PLACERS)) if "yield" in source else ():
-        source = f"\n{source}".replace(f"\n{text}\n", "\n")[1:]
+    source = _without_embedded(source)
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
     for line in source[docstring_end:].splitlines():
         code = line.partition("  # ")[0].strip()

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.embedded import EMBEDDED
 from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
-from ...ir.primitive import REGISTRY, literal
-from ...ir.schedule import PLACERS
+from ...ir.primitive import Primitive
+from ...ir.texts import literal
 from ...where import Where
 from ..names import Names
 from .workspaces import LARGE, workspaces
 
-HELPER = re.compile(r"^def (\w+)", re.MULTILINE)
 DEEPEST = 18
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 
@@ -41,12 +40,26 @@ class Function:
     results: list[str]
 
 
+Emit = Callable[["Emitter", Node, list[str], list[str]], None]
+EMITTERS: dict[Primitive, Emit] = {}  # of structural primitives, which take more than an expression
+
+
+def emits(*prims: Primitive) -> Callable[[Emit], Emit]:
+    """Register what writes the statements of primitives, given the node and the names of operands and results."""
+
+    def add(emit: Emit) -> Emit:
+        EMITTERS.update(dict.fromkeys(prims, emit))
+        return emit
+
+    return add
+
+
 class Scope:
     """A module under construction: its functions, called ones first, and the names at its top."""
 
     def __init__(self, emitter: type[Emitter] | None = None) -> None:
         self.emitter = emitter or Emitter
-        self.names = Names([*HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())), *PLACERS, "count"])
+        self.names = Names(EMBEDDED)
         self.functions: list[Function] = []
         self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
@@ -75,9 +88,10 @@ class Scope:
 
 
 class Emitter:
-    """Writes one function. Structural primitives call ``line``, ``block``, ``fresh``, ``inline`` and ``function``.
+    """Writes one function.
 
-    Names are local: other functions of the module may use them again, except for names of functions.
+    Emitters of structural primitives call ``line``, ``block``, ``fresh``, ``inline`` and ``function``. Names are
+    local: other functions of the module may use them again, except for names of functions.
     """
 
     def __init__(self, plan: Plan, scope: Scope) -> None:
@@ -100,6 +114,11 @@ class Emitter:
     def line(self, text: str) -> None:
         """Add a statement."""
         self.lines.append(Line(self.depth, text, self.where))
+
+    def embed(self, name: str) -> None:
+        """Let the module contain an embedded function, and those that it calls."""
+        for source in EMBEDDED[name].sources:
+            self.scope.helpers[source] = None
 
     def fresh(self, hint: str | None = None) -> str:
         """A name that is used nowhere else."""
@@ -239,21 +258,21 @@ class Emitter:
         return [self._ref(v, made) for v in graph.outputs]
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
-        prim = node.prim
-        if prim.helper:
-            self.scope.helpers[prim.helper] = None
+        prim, text = node.prim, node.prim.numpy
+        if text.helper:
+            self.scope.helpers[text.helper] = None
         operands = [self._operand(node, i, made) for i in range(len(node.inputs))]
-        if prim.emit is not None:
-            outs = [self.assign(v) for v in node.outputs]
-            prim.emit(self, node, operands, outs)
-        elif prim.statement:
+        emit = EMITTERS.get(prim)
+        if emit is not None:
+            emit(self, node, operands, [self.assign(v) for v in node.outputs])
+        elif text.statement:
             self._write(node, operands, made)
         elif prim.multi:
             names = [self.assign(v) for v in node.outputs]
-            self.line(f"{', '.join(names)} = {prim.render(node, operands)}")
+            self.line(f"{', '.join(names)} = {text.render(node, operands)}")
         else:
-            text = self._expression(node, operands)
-            self.line(f"{self.assign(node.out)} = {text}")
+            result = self._expression(node, operands)
+            self.line(f"{self.assign(node.out)} = {result}")
 
     def storage(self, out: Value) -> str | None:
         """The name of the storage that a value is computed into, if there is some for it."""
@@ -261,15 +280,15 @@ class Emitter:
         return self.name[holder] if holder is not None else self.work.get(out)
 
     def _expression(self, node: Node, operands: list[str]) -> str:
-        prim, out = node.prim, node.out
+        text, out = node.prim.numpy, node.out
         storage = self.storage(out)
         if storage is not None:
-            call = f"{prim.ufunc}({', '.join(operands)})" if prim.ufunc else prim.render(node, operands)
+            call = f"{text.ufunc}({', '.join(operands)})" if text.ufunc else text.render(node, operands)
             return f"{call[:-1]}, out={storage})"
-        if prim.name == "pow" and operands[0].startswith("-"):
+        if node.prim.name == "pow" and operands[0].startswith("-"):
             operands = [f"({operands[0]})", *operands[1:]]
-        text = prim.render(node, operands, prim.op)
-        return f"{text}.copy()" if out in self.plan.copies else text
+        code = text.render(node, operands, text.op)
+        return f"{code}.copy()" if out in self.plan.copies else code
 
     def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
         prim, out = node.prim, node.out
@@ -279,10 +298,10 @@ class Emitter:
         else:
             source = made.get(base)
             fresh = source is not None and source.prim.name == "const"
-            text = source.prim.render(source, []) if source is not None and fresh else f"{operands[0]}.copy()"
+            text = source.prim.numpy.render(source, []) if source is not None and fresh else f"{operands[0]}.copy()"
             self.line(f"{self.assign(out)} = {text}")
         operands[prim.writes or 0] = self.name[out]
-        self.line(prim.render(node, operands, prim.statement))
+        self.line(prim.numpy.render(node, operands, prim.numpy.statement))
 
     def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
         """Whether a constant array is needed as an array somewhere, and not only as a number."""
@@ -302,35 +321,37 @@ class Emitter:
         if value in self.name:
             return self.name[value]
         node = made[value]
-        return node.prim.render(node, [])
+        return node.prim.numpy.render(node, [])
 
     def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
         value = node.inputs[i]
         source = made.get(value)
         if source is None or source.prim.name != "const":
             return self.name[value]
-        if i == node.prim.writes and node.prim.statement:
+        if i == node.prim.writes and node.prim.numpy.statement:
             return ""
         if not self._literal_here(node, i, made):
             return self._ref(value, made)
         text = literal(source.attrs["value"])
         dtype = value.aval.dtype
         strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not _is_const(v, made)]
-        weak = value.aval.kind == "python" or strong or not node.prim.op  # beside Python numbers alone, it decides
-        follows = not node.prim.ufunc.startswith("scipy.")  # some of SciPy's ufuncs take a number to be a double
+        weak = (
+            value.aval.kind == "python" or strong or not node.prim.numpy.op
+        )  # beside Python numbers alone, it decides
+        follows = not node.prim.numpy.ufunc.startswith("scipy.")  # some of SciPy's ufuncs take a number to be a double
         if (dtype in strong and follows) or (dtype in NATIVE and weak):
             return text
         return f"{literal(dtype)}({text})"
 
     def _literal_here(self, node: Node, i: int, made: dict[Value, Node]) -> bool:
         """Whether a constant operand can be written as a plain number, NumPy broadcasting it."""
-        prim, value = node.prim, node.inputs[i]
+        prim, text, value = node.prim, node.prim.numpy, node.inputs[i]
         source = made[value]
         if isinstance(source.attrs["value"], tuple):
             return False
-        if prim.statement:
-            return i == prim.writes or i in prim.loose
-        if not (prim.ufunc and prim.name != "matmul") and i not in prim.loose:
+        if text.statement:
+            return i == prim.writes or i in text.loose
+        if not text.broadcasts and i not in text.loose:
             return False
         if value.aval.kind != "array":
             return True

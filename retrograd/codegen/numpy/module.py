@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,22 +12,13 @@ import numpy as np
 from ...ir.graph import Graph
 from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
-from ...ir.primitive import literal
+from ...ir.target import Module
+from ...ir.texts import literal
 from ...ops.structural.host import called
-from ...where import Where
 from .emitter import Function, Line, Scope
 
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
-
-
-@dataclass(frozen=True)
-class Module:
-    """Generated source, the name of its function, and the user's line behind each line of it."""
-
-    source: str
-    function: str
-    lines: dict[int, Where]
 
 
 @lru_cache(maxsize=1)

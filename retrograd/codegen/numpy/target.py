@@ -2,13 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
 from ...ir.graph import Graph
+from ...ir.modules import load
+from ...ir.plan import Plan
+from ...ir.target import Footprint, Module
 from .absorb import absorb
+from .check import BUILTINS, check_source
+from .module import emit_module
 
 
 class NumPy:
-    """Source of NumPy statements."""
+    """Modules of NumPy statements.
+
+    ``place`` lays a graph out, and ``measure`` finds the memory that a plan takes. The one is a pass, which this room
+    must not import, the other is for budgets alone; so whoever makes the target hands them over: two arguments in one
+    place, while a registry would have to be filled before it is asked.
+    """
+
+    name = "numpy"
+
+    def __init__(self, place: Callable[[Graph], Plan], measure: Callable[[Plan], Footprint]) -> None:
+        self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
         """Broadcasts and casts vanish where NumPy does them by itself."""
         return absorb(graph)
+
+    def plan(self, graph: Graph) -> Plan:
+        """The storage of a graph."""
+        return self._place(graph)
+
+    def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
+        """The module of a plan."""
+        return emit_module(plan, constants)
+
+    def footprint(self, plan: Plan) -> Footprint:
+        """The memory of a plan."""
+        return self._measure(plan)
+
+    def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """The function of a module, whose source is checked and then run."""
+        check_source(module.source)
+        scope: dict[str, Any] = {
+            "__name__": "retrograd.generated",
+            "np": np,
+            "__builtins__": {**BUILTINS, "__import__": load},
+        }
+        exec(compile(module.source, filename, "exec"), scope)  # noqa: S102 - the source is ours and was checked
+        scope.update(names)  # of which some stand in the module, as functions that only say what they are for
+        function: Callable[..., Any] = scope[module.function]
+        if "retrograd" in scope:  # imported by a module that keeps states on disk
+            function = scope["retrograd"].ops.structural.disk.cleaning(function)
+        return function

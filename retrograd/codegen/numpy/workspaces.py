@@ -28,7 +28,7 @@ def workspaces(plan: Plan) -> dict[Value, list[Value]]:
                 continue
             seen.add(number)
             large = out.aval.kind == "array" and out.aval.steps is None and out.aval.nbytes >= LARGE
-            makes = not node.prim.multi and bool(node.prim.ufunc or node.prim.takes_out) and out not in plan.copies
+            makes = not node.prim.multi and node.prim.into and out not in plan.copies
             makes = makes and out in plan.ordered
             if large and makes and kept.isdisjoint(members[number]):
                 found[out] = members[number]

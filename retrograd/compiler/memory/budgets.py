@@ -8,13 +8,10 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 
-from ...codegen.numpy.absorb import absorb
-from ...codegen.numpy.footprint.footprint import peak_bytes
-from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.graph import Graph, Value
+from ...ir.target import TARGETS, Undecided
 from ...ops.structural.region import turn
-from ...passes.place_buffers import place_buffers
 from ...passes.remat.search import Choice, Crossing
 from ...where import Where
 
@@ -24,7 +21,8 @@ NEAR = 1.05  # times a budget: estimates beyond are taken at their word
 
 def peak_of(graph: Graph, limit: float = inf) -> int:
     """The predicted peak of the code for a finished graph; some greater number than ``limit`` where it is beyond."""
-    return peak_bytes(place_buffers(absorb(graph)), limit)
+    target = TARGETS.chosen
+    return target.footprint(target.plan(target.legalise(graph))).peak(limit)
 
 
 def fits(graph: Graph, budget: int) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.target import Undecided
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 

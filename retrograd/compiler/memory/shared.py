@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.target import Undecided
 from ...passes.checkpoint.tally import steps_of
 from .budgets import Choosing, budget_of
 from .loops import EVERYTHING, Plan

@@ -26,12 +26,6 @@ def run_call(evaluate: Any, node: Node, *args: Any) -> Any:
     return evaluate(node.attrs["body"], args)
 
 
-def emit_call(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Write a call of the body's function, which may have no results, but draw random numbers."""
-    results = f"{', '.join(outs)} = " if outs else ""
-    emitter.line(f"{results}{emitter.function(node.attrs['body'])}({', '.join(ins)})")
-
-
 def make_call(b: Builder, body: Graph, operands: Sequence[Symbol], *, closed: bool = False) -> list[Symbol]:
     """Emit a call; its results. Operands take the avals of the body's inputs."""
     values = [b.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]
@@ -149,7 +143,6 @@ call: Primitive = primitive(
     _shape,
     multi=True,
     run=run_call,
-    emit=emit_call,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

@@ -44,24 +44,6 @@ def _run(evaluate: Any, node: Node, index: Any, *args: Any) -> Any:
     return evaluate(branches[min(max(int(index), 0), len(branches) - 1)], args)
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    index, *operands = ins
-    branches = branches_of(dict(node.attrs))
-    if len(branches) == 2:
-        tests = [(f"if {index}:", branches[1]), ("else:", branches[0])]
-    else:
-        last = len(branches) - 1
-        tests = [
-            (f"{'if' if k == 0 else 'elif'} {index} {'<=' if k == 0 else '=='} {k}:", g)
-            for k, g in enumerate(branches[:last])
-        ]
-        tests.append(("else:", branches[last]))
-    for header, branch in tests:
-        with emitter.block(header):
-            results = emitter.inline(branch, operands, bound=len(operands))
-            emitter.moved(outs, results, branch)
-
-
 def make_cond(b: Builder, index: Symbol, branches: Sequence[Graph], operands: Sequence[Symbol]) -> list[Symbol]:
     """Emit a choice; its results."""
     attrs = {f"branch{k}": branch for k, branch in enumerate(branches)}
@@ -266,7 +248,6 @@ cond: Primitive = primitive(
     _shape,
     multi=True,
     run=_run,
-    emit=_emit,
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

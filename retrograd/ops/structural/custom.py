@@ -25,10 +25,6 @@ def _run(evaluate: Any, node: Node, *args: Any) -> Any:
     return evaluate(node.attrs["body"], args)
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    emitter.line(f"{', '.join(outs)} = {emitter.function(node.attrs['body'])}({', '.join(ins)})")
-
-
 def _batched(graph: Graph, size: int, flags: Sequence[bool], full: bool) -> tuple[Graph, list[bool]]:
     """A graph over lanes; with ``full`` every result carries them."""
     inner = Builder()
@@ -64,7 +60,7 @@ def _custom_jvp_batch(prim: Primitive, size: int, args: list[Symbol], flags: lis
 
 
 custom_jvp: Primitive = primitive(
-    "custom_jvp", _body_shape, multi=True, run=_run, emit=_emit, jvp=_custom_jvp_rule, batch=_custom_jvp_batch
+    "custom_jvp", _body_shape, multi=True, run=_run, jvp=_custom_jvp_rule, batch=_custom_jvp_batch
 )
 
 # custom_vjp: attributes body(x...) → y..., forward(x...) → y..., r..., backward(r..., ȳ...) → x̄...
@@ -105,7 +101,7 @@ def _summed(graph: Graph, shared: Sequence[bool]) -> Graph:
 
 
 custom_vjp: Primitive = primitive(
-    "custom_vjp", _body_shape, multi=True, run=_run, emit=_emit, jvp=_custom_vjp_rule, batch=_custom_vjp_batch
+    "custom_vjp", _body_shape, multi=True, run=_run, jvp=_custom_vjp_rule, batch=_custom_vjp_batch
 )
 
 # custom_linear: (r..., ẋ...) → ẏ..., the transpose of backward; its own transpose is backward itself.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.graph import Node
-from ...ir.primitive import Primitive, literal, primitive
+from ...ir.primitive import Primitive, primitive
+from ...ir.texts import literal
 from ...ir.types import Aval
 
 # Methods of np.random.Generator and np.random.RandomState that return numbers, and change nothing but the stream.

@@ -12,26 +12,11 @@ from typing import Any
 from ...errors import ControlFlowError, InternalError
 from ...ir.evaluate import Left
 from ...ir.graph import Graph, Node
-from ...ir.primitive import Primitive, literal, primitive
+from ...ir.primitive import Primitive, primitive
 from ...ir.types import Aval
 
-# How each kind of question is put: whether the answer is, and whether any of it is not, the expected one.
-ASKED = {
-    "bool": ("{v}", "not {v}"),
-    "int": ("int({v}) == {expected}", "int({v}) != {expected}"),
-    "number": ("{v} == {expected}", "{v} != {expected}"),
-    "size": ("len({v}) == {expected}", "len({v}) != {expected}"),
-}
-LANES = {
-    "bool": ("{v}.all()", "not {v}.all()"),
-    "int": ("({v} == {expected}).all()", "({v} != {expected}).any()"),
-    "number": ("({v} == {expected}).all()", "({v} != {expected}).any()"),
-}
-
-HELPER = """
-def miss(value):
-    raise LookupError("no recorded path goes on with this value", value)
-"""
+KINDS = ("bool", "int", "number", "size")  # of questions
+OF_LANES = ("bool", "int", "number")  # those that lanes may answer
 
 
 class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller records the path that is missing
@@ -40,14 +25,6 @@ class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller record
     def __init__(self, value: Any, where: object = None) -> None:
         super().__init__(value)
         self.value, self.where = value, where
-
-
-def _test(value: str, kind: str, expected: Any, lanes: bool) -> tuple[str, str]:
-    """Source that is true where the answer is the expected one, and source that is true where it is not."""
-    yes, no = (LANES if lanes else ASKED)[kind]
-    if kind == "bool" and not expected:
-        yes, no = ("not {v}.any()", "{v}.any()") if lanes else (no, yes)
-    return yes.format(v=value, expected=literal(expected)), no.format(v=value, expected=literal(expected))
 
 
 def answer(value: Any, kind: str) -> Any:
@@ -60,7 +37,7 @@ def answer(value: Any, kind: str) -> Any:
 
 
 def _guard_shape(value: Aval, *, kind: str, expected: Any, lanes: bool) -> tuple[Aval, ...]:
-    if kind not in ASKED or (lanes and (kind not in LANES or not value.shape)):
+    if kind not in KINDS or (lanes and (kind not in OF_LANES or not value.shape)):
         raise ValueError(f"no guard asks a {value} for {kind!r}")
     return ()
 
@@ -73,16 +50,11 @@ def _guard_run(_: Any, node: Node, value: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _guard_emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
-    with emitter.block(f"if {_test(ins[0], **node.attrs)[1]}:"):
-        emitter.line(f"return miss({ins[0]})")
-
-
 def _guard_batch(
     prim: Primitive, _: int, args: list[Any], __: list[bool], kind: str, expected: Any, lanes: bool
 ) -> tuple[list[Any], list[bool]]:
     b = args[0].builder
-    if lanes or kind not in LANES:
+    if lanes or kind not in OF_LANES:
         what = "a decision under two nested maps" if lanes else "a shape that depends on data, under vmap"
         raise ControlFlowError(what, where=b.where, remedy="choose with np.where or rg.cond, which lanes may do apart")
     b.emit(prim, (args[0].value,), {"kind": kind, "expected": expected, "lanes": True})
@@ -104,15 +76,5 @@ def _exit_run(evaluate: Any, node: Node, value: Any, *operands: Any) -> tuple[An
     return ()
 
 
-def _exit_emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
-    attrs = {name: value for name, value in node.attrs.items() if name != "body"}
-    with emitter.block(f"if {_test(ins[0], **attrs)[0]}:"):
-        results = emitter.inline(node.attrs["body"], ins[1:], len(ins) - 1)
-        emitter.where = None
-        emitter.line(f"return {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}")
-
-
-guard: Primitive = primitive(
-    "guard", _guard_shape, run=_guard_run, emit=_guard_emit, batch=_guard_batch, helper=HELPER, multi=True, effect=True
-)
-exit_if: Primitive = primitive("exit_if", _exit_shape, run=_exit_run, emit=_exit_emit, multi=True, effect=True)
+guard: Primitive = primitive("guard", _guard_shape, run=_guard_run, batch=_guard_batch, multi=True, effect=True)
+exit_if: Primitive = primitive("exit_if", _exit_shape, run=_exit_run, multi=True, effect=True)

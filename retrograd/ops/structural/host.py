@@ -78,10 +78,6 @@ def _run(_: Any, node: Node, *args: Any) -> tuple[Any, ...]:
     return HOSTS[node.attrs["name"]](*args)
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    emitter.line(f"{''.join(f'{out}, ' for out in outs).rstrip()} = {node.attrs['name']}({', '.join(ins)})")
-
-
 def _jvp(b: Builder, node: Node, *_: Any) -> Any:
     raise NonDifferentiableError(
         "the derivative of a host function is not known",
@@ -107,7 +103,6 @@ host: Primitive = primitive(
     _shape,
     multi=True,
     run=_run,
-    emit=_emit,
     jvp=_jvp,
     batch=_batch,
     scratch=lambda *avals, name: sum(a.nbytes for a in avals if a.kind == "array"),  # the copies that it gets

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import REGISTRY, TRANSFORMS, Arg
+from ...ir.primitive import REGISTRY, TRANSFORMS
+from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import where
 from ..index import getitem

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
 from ...ir.types import Aval
 from .loops import step_of
-from .sweeps import Parts, Writer, schedule_of
+from .sweeps import Parts, schedule_of
 
 
 def operands(node: Node) -> Parts:
@@ -67,47 +65,4 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     return [*carry, *lists, *states]
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    a = node.attrs
-    count, consts, carry, xs = operands(node).of(ins)
-    count = [emitter.number(node, name) for name in count]
-    k_out, lists, kept = results(node).of(outs)
-    writer = Writer(emitter, node, xs, count[0] if count else "")
-    writer.start(k_out, carry)
-    writer.stores((), (), lists)
-    for name in kept:
-        emitter.line(f"{name} = dict()")
-    room, old, i = (emitter.fresh(name) for name in ("room", "old", "i"))
-    emitter.line(f"{room} = {writer.schedule(a['room'])}")
-    with _steps(emitter, node, [*consts, *k_out], i, count):
-        emitter.line(f"{old} = next({room})")
-        with emitter.block(f"if {old} >= 0:"):
-            emitter.line(f"del {', '.join(f'{state}[{old}]' for state in kept)}")
-            writer.count("snapshots", -1)
-        with emitter.block(f"if {old} > -2:"):
-            writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
-            writer.count("snapshots", 1)
-        writer.count("advances", 1)
-        t = writer.row(i)
-        found = writer.step(a["step"], [*consts, *k_out], t)
-        writer.collect((), (), lists, Parts((a["carry"],)).of(found)[1], t)
-        writer.emitter.moved(k_out, found, a["step"])
-        if not count:
-            emitter.line(f"{i} += 1")
-    if a["reverse"]:
-        for name in lists:
-            emitter.line(f"{name}.reverse()")
-
-
-@contextmanager
-def _steps(emitter: Any, node: Node, names: list[str], i: str, count: list[str]) -> Iterator[None]:
-    if count:
-        with emitter.block(f"for {i} in range({count[0]}):"):
-            yield
-    else:
-        emitter.line(f"{i} = 0")
-        with emitter.loop(node, names):
-            yield
-
-
-open_sweep = primitive("open_sweep", _shape, multi=True, final=True, run=_run, emit=_emit, fresh=lambda _: ())
+open_sweep = primitive("open_sweep", _shape, multi=True, final=True, run=_run, fresh=lambda _: ())

@@ -13,7 +13,7 @@ from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
 from ...ir.types import Aval
 from ...where import Where
 from ..batching import elementwise
-from .call import batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
+from .call import batched_call, call, fused_call, make_call, narrowed_call, run_call
 from .flags import spread
 from .host import repeats
 
@@ -176,9 +176,7 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
     return {**attrs, "policy": node.attrs["policy"]}, ins, outs
 
 
-region: Primitive = primitive(
-    "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
-)
+region: Primitive = primitive("region", _shape, multi=True, run=run_call, jvp=_jvp, batch=_batch, dce=_dce)
 
 # Where a derivative turns from forward to adjoint, with its budget in bytes, if any. With ``split`` it is divided here:
 # the first part has so many inputs and results, and the second runs any number of times, so that what it reads stays.
@@ -189,5 +187,4 @@ turn: Primitive = primitive(
     effect=True,
     final=True,
     run=lambda evaluate, node: (),
-    emit=lambda emitter, node, ins, outs: None,
 )

@@ -34,7 +34,7 @@ from .loops import (
     step_of,
     transposed_by_splitting,
 )
-from .stack import step_numbers, zero_of
+from .stack import zero_of
 
 INT = np.dtype(np.int64)
 
@@ -92,40 +92,6 @@ def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
         for store, value in zip(stores, (*y_t, *s_t), strict=True):
             store[t] = value
     return [*carry, *arrays, *lists]
-
-
-def _scan_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    parts, (count, rest), reverse = layout(node), counted(node, ins), node.attrs["reverse"]
-    length = node.attrs["length"]
-    n = length if count is None else emitter.number(node, count)
-    last = length - 1 if count is None else f"{n} - 1"
-    consts, carry, xs = parts.operands(rest)
-    k_out, arrays, stacks = parts.results(outs)
-    _, ys, _ = parts.results(node.outputs)
-    for out, init in zip(k_out, carry, strict=True):
-        if out != init:
-            emitter.line(f"{out} = {init}")
-    for name, y in zip(arrays, ys, strict=True):
-        emitter.line(f"{name} = np.empty({y.aval.shape}, {emitter.dtype(y.aval.dtype)})")
-    for name in stacks:
-        emitter.line(f"{name} = []")
-    made = emitter.plan.order.producer
-    counts = [v in made and made[v].prim is step_numbers for v in parts.operands(counted(node, node.inputs)[1])[2]]
-    hints = picked([v.hint for v in parts.operands(node.attrs["body"].inputs)[2]], counts)
-    t = emitter.fresh(next(iter(hints), None) or "t")
-    steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
-    with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
-        names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
-        results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
-        _, y_t, s_t = parts.results(results)
-        for store, value in zip(arrays, y_t, strict=True):
-            emitter.line(f"{store}[{t}] = {value}")
-        for store, value in zip(stacks, s_t, strict=True):
-            emitter.line(f"{store}.append({value})")
-        emitter.moved(k_out, results, node.attrs["body"])
-    if reverse:
-        for name in stacks:
-            emitter.line(f"{name}.reverse()")
 
 
 def _scan_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
@@ -334,7 +300,6 @@ scan = primitive(
     _scan_shape,
     multi=True,
     run=_scan_run,
-    emit=_scan_emit,
     jvp=_scan_jvp,
     transpose=_scan_transpose,
     batch=_scan_batch,

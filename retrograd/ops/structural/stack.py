@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.graph import Node, Value
-from ...ir.primitive import REGISTRY, Primitive, literal, primitive, pull
+from ...ir.graph import Node
+from ...ir.primitive import REGISTRY, Primitive, primitive, pull
+from ...ir.texts import literal
 from ...ir.types import Aval
 from ..batching import Flags, lanes
 from ..reduce import max_
@@ -78,30 +79,8 @@ def _steps_shape(*count: Aval, aval: Aval) -> tuple[Aval]:
     return (aval,)
 
 
-def _steps_code(node: Node) -> str:
-    return f"list(range({'{0}' if node.inputs else node.attrs['aval'].steps[0]}))"
-
-
 def _steps_run(evaluate: Any, node: Node, *count: Any) -> list[Any]:
     return [list(range(int(count[0]) if count else node.attrs["aval"].steps[0]))]
-
-
-def _steps_emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Nothing, if only loops read them: those count by themselves."""
-    (value,) = node.outputs
-    graph = emitter.plan.order
-    if value in graph.outputs or not all(goes_over(user, value) for user in graph.uses.get(value, ())):
-        emitter.line(f"{outs[0]} = {node.prim.render(node, ins)}")
-    else:
-        emitter.unmade.add(value)
-
-
-def goes_over(loop: Node, value: Value) -> bool:
-    """Whether a node is a scan that reads the value step by step, and not otherwise."""
-    if loop.prim.name != "scan":
-        return False
-    ahead = (loop.attrs["length"] < 0) + loop.attrs["consts"] + loop.attrs["carry"]
-    return value not in loop.inputs[:ahead]
 
 
 def _steps_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, aval: Aval) -> Any:
@@ -109,16 +88,6 @@ def _steps_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
         max_(args[0], axis=(0,), keepdims=False) if size else args[0].builder.zeros(Aval((), args[0].dtype, "scalar"))
     )
     return prim(most, aval=aval), [False]
-
-
-def _absent_code(node: Node) -> str:
-    aval = node.out.aval
-    text = f"{literal(aval.dtype)}(0)"
-    if aval.kind == "array":
-        text = f"np.broadcast_to({text}, {aval.shape})"
-    for n in reversed(aval.steps or ()):
-        text = "[]" if n < 0 else f"[{text}] * {n}"
-    return text
 
 
 def zero_of(aval: Aval) -> Any:
@@ -142,12 +111,10 @@ stack_length: Primitive = primitive(
 step_numbers: Primitive = primitive(
     "step_numbers",
     _steps_shape,
-    _steps_code,
     multi=True,
     typed=True,
     cheap=True,
     run=_steps_run,
-    emit=_steps_emit,
     batch=_steps_batch,
 )
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
@@ -155,7 +122,6 @@ zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
 absent: Primitive = primitive(
     "absent",
     lambda aval: (aval,),
-    _absent_code,
     typed=True,
     multi=True,
     run=lambda evaluate, node: [zero_of(node.out.aval)],

@@ -17,7 +17,7 @@ from ...ir.primitive import primitive
 from ...ir.types import Aval
 from .disk import open_disk
 from .loops import step_of
-from .sweeps import IMPORT, OPAQUE, OPEN, Parts, Writer, schedule_of
+from .sweeps import OPAQUE, Parts, schedule_of
 
 
 def operands(node: Node) -> Parts:
@@ -93,7 +93,7 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
             for state, k in zip(states, a["kept"], strict=True):
                 state[i] = carry[k]
         elif verb == "store" and disk is not None:
-            disk.write(i, *_stored(a, carry, arrays))
+            disk.write(i, *stored(a, carry, arrays))
         elif verb == "fetch" and disk is not None:
             found = disk.read(i, len(carry) + len(arrays))
             found = list(found) if len(carry) + len(arrays) > 1 else [found]
@@ -114,81 +114,11 @@ def _order(attrs: Any) -> list[int]:
     return [*attrs["kept"], *(k for k in range(attrs["carry"]) if k not in attrs["kept"])]
 
 
-def _stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+def stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     """What goes to disk of a state: all from which a later run can go on, if one may."""
     if attrs["disk"][1]:
         return [*(carry[k] for k in _order(attrs)), *arrays]
     return [carry[k] for k in attrs["kept"]]
-
-
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    a, n = node.attrs, node.attrs["length"]
-    consts, carry, xs = operands(node).of(ins)
-    k_out, arrays, lists, kept, on_disk, tapes, residuals = results(node).of(outs)
-    writer = Writer(emitter, node, xs, str(n))
-    writer.start(k_out, carry)
-    writer.stores(arrays, results(node).of(node.outputs)[1], lists)
-    for name in (*kept, *tapes):
-        emitter.line(f"{name} = dict()")
-
-    def step(graph: Graph, t: str, i: str = "") -> None:
-        found = writer.step(graph, [*consts, *k_out], t)
-        _, y_t, s_t, rest = Parts((a["carry"], a["arrays"], a["lists"])).of(found)
-        writer.collect(arrays, y_t, lists, s_t, t)
-        if i:
-            emitter.line(f"{tapes[0]}[{i}] = ({', '.join([*rest, ''])})")
-        else:
-            writer.start(residuals[: len(rest)], rest)
-        writer.emitter.moved(k_out, found, graph)
-
-    for disk in on_disk:
-        emitter.scope.helpers[IMPORT] = None
-        emitter.line(f"{disk} = {emitter.opened(node, f'{OPEN}({_place(a, ins)})')}")
-    if n > 1:
-        action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
-        steps = f"range({i}, {j})" if lists else emitter.steps(i, j)
-        bodies = [a["step"], a["tape"]] if tapes else [a["step"]]
-        with emitter.working(*bodies), emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
-            with emitter.block(f'if {action} == "save":'):
-                writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
-                writer.count("snapshots", 1)
-            for disk in on_disk:
-                _to_disk(writer, disk, action, i, _stored(a, k_out, arrays))
-            for _ in tapes:
-                with emitter.block(f'elif {action} == "tape":'):
-                    writer.count("taped", 1)
-                    writer.count("snapshots", 1)
-                    step(a["tape"], writer.row(i), i)
-            with emitter.block("else:"), emitter.block(f"for {s} in {steps}:"):
-                writer.count("advances", 1)
-                step(a["step"], writer.row(s))
-    writer.count("taped", 1)
-    step(a["tape"], "0" if a["reverse"] else writer.last())
-    if a["reverse"]:
-        for name in lists:
-            emitter.line(f"{name}.reverse()")
-
-
-def _place(attrs: Any, ins: Sequence[str]) -> str:
-    """Arguments that open a disk: a directory, and what a run has to have in common with one that it takes up."""
-    directory, key = attrs["disk"]
-    return f"{directory!r}, {key!r}, ({', '.join([*ins, ''])})" if key else repr(directory)
-
-
-def _schedule(writer: Writer, disks: Sequence[str]) -> str:
-    text = writer.schedule(writer.node.attrs["forth"])
-    return f"{disks[0]}.resumed({text})" if disks and writer.node.attrs["disk"][1] else text
-
-
-def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[str]) -> None:
-    """The actions on states on disk."""
-    emitter = writer.emitter
-    with emitter.block(f'elif {action} == "store":'):
-        emitter.line(f"{disk}.write({i}, {', '.join(stored)})")
-        writer.count("snapshots", 1)
-    if writer.node.attrs["disk"][1]:
-        with emitter.block(f'elif {action} == "fetch":'):
-            emitter.line(f"{', '.join(stored)} = {disk}.read({i}, {len(stored)})")
 
 
 sweep = primitive(
@@ -197,6 +127,5 @@ sweep = primitive(
     multi=True,
     final=True,
     run=_run,
-    emit=_emit,
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )

@@ -14,16 +14,13 @@ import numpy as np
 from ...errors import Thrown
 from ...ir.builder import Symbol
 from ...ir.graph import Node
-from ...ir.primitive import Arg, Primitive, primitive
+from ...ir.primitive import Primitive, primitive
+from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import BOOL
 from ..index import getitem
 from ..reduce import any_, argmax
 
-HELPER = """
-def throw(form, *leaves):
-    raise RuntimeError(form, leaves)
-"""
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;!?-")
 
 
@@ -87,12 +84,6 @@ def _run(_: Any, node: Node, pred: Any, *payload: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
-    with emitter.block(f"if {ins[0]}:"):
-        form = '"' + node.attrs["form"].replace("\\", "\\\\") + '"'
-        emitter.line(f"throw({', '.join([form, *ins[1:]])})")
-
-
 def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
     """It throws if a lane does, with the payload of the first such lane."""
     (pred, *payload), b = args, args[0].builder
@@ -104,6 +95,4 @@ def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **
     return [], []
 
 
-throw_if: Primitive = primitive(
-    "throw_if", _shape, multi=True, effect=True, run=_run, emit=_emit, batch=_batch, helper=HELPER
-)
+throw_if: Primitive = primitive("throw_if", _shape, multi=True, effect=True, run=_run, batch=_batch)

@@ -70,23 +70,6 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     return [*carry, *lists]
 
 
-def _emit(emitter: Any, node: Node, ins: list[str], outs: list[str]) -> None:
-    parts = layout(node)
-    consts, inits, _ = parts.operands(ins)
-    carry, _, stacks = parts.results(outs)
-    for out, init in zip(carry, inits, strict=True):
-        if out != init:
-            emitter.line(f"{out} = {init}")
-    for name in stacks:
-        emitter.line(f"{name} = []")
-    names, bound = [*consts, *carry], parts.consts + parts.carry
-    with emitter.working(node.attrs["body"]), emitter.loop(node, names):
-        results = emitter.inline(node.attrs["body"], names, bound=bound)
-        for store, value in zip(stacks, parts.results(results)[2], strict=True):
-            emitter.line(f"{store}.append({value})")
-        emitter.moved(carry, results, node.attrs["body"])
-
-
 def make_while(
     b: Builder,
     cond: Graph,
@@ -252,7 +235,6 @@ while_loop: Primitive = primitive(
     _shape,
     multi=True,
     run=_run,
-    emit=_emit,
     jvp=_jvp,
     transpose=transposed_by_splitting,
     batch=_batch,

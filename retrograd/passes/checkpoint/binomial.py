@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import comb
 
-from ...ir.schedule import Step, placer
+from ...ir.embedded import embedded
+from ...ir.schedule import Step
 
 
 def repetitions(n: int, slots: int) -> int:
@@ -35,7 +36,7 @@ def binomial_advances(n: int, slots: int) -> int:
     return r * n - comb(slots + r, slots + 1)
 
 
-@placer()
+@embedded()
 def split(n: int, slots: int) -> int:
     """How far to advance before the next state is kept: n ≥ 2 steps, slots that include the first state's."""
     if slots == 1:
@@ -48,7 +49,7 @@ def split(n: int, slots: int) -> int:
     return min(before, n - before * slots // (slots + r - 1))
 
 
-@placer(split)
+@embedded(split)
 def binomial_states(n: int, slots: int) -> Iterator[int]:
     """The states that the first sweep over n steps keeps, from 0 on; state n − 1 is the working one."""
     i = 0
@@ -58,7 +59,7 @@ def binomial_states(n: int, slots: int) -> Iterator[int]:
         slots -= 1
 
 
-@placer()
+@embedded()
 def keeping(states: Iterable[int], end: int) -> Iterator[Step]:
     """A first sweep that keeps the given increasing states, from 0 on, and stops at state ``end``."""
     at = 0
@@ -71,7 +72,7 @@ def keeping(states: Iterable[int], end: int) -> Iterator[Step]:
         yield ("advance", at, end)
 
 
-@placer(split)
+@embedded(split)
 def binomial(states: Iterable[int], end: int, slots: int) -> Iterator[Step]:
     """Reverse the steps before ``end`` from increasing kept states, whatever first sweep chose them."""
     kept = list(states)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...ir.schedule import Step, placer
+from ...ir.embedded import embedded
+from ...ir.schedule import Step
 from .binomial import binomial
 
 
-@placer()
+@embedded()
 def ctz_room(first: int) -> Iterator[int]:
     """For each new state from ``first`` on: the kept state to drop before it is kept, or -1 for none."""
     kept: list[int] = []
@@ -32,7 +33,7 @@ def ctz_room(first: int) -> Iterator[int]:
         new += 1
 
 
-@placer(ctz_room)
+@embedded(ctz_room)
 def ctz(states: Iterable[int], end: int) -> Iterator[Step]:
     """Reverse the steps before ``end``; what has to run again keeps states by a ruler sequence of its own."""
     kept = list(states)
@@ -55,7 +56,7 @@ def ctz(states: Iterable[int], end: int) -> Iterator[Step]:
         end = i
 
 
-@placer(binomial)
+@embedded(binomial)
 def shrinking(states: Iterable[int], end: int) -> Iterator[Step]:
     """Reverse the steps before ``end``, of which the last state is kept, binomially in the slots that they have."""
     kept = list(states)

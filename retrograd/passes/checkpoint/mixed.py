@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError, OptionError
-from ...ir.schedule import Step, placer
+from ...ir.embedded import embedded
+from ...ir.schedule import Step
 
 LARGEST = 1_000_000_000  # elementary operations of the dynamic program: some seconds
 Table = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def mixed(n: int, slots: int, tape: int = 1) -> Iterator[Step]:
             todo += [(("load", at, at), 0, 0, False), (at + far, k - far, s - 1, False)]
 
 
-@placer()
+@embedded()
 def scheduled(text: str) -> Iterator[Step]:
     """The actions that a text lists: ``"save 0 0, advance 0 3"``."""
     for item in text.split(", ") if text else ():

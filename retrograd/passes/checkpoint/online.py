@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.schedule import placer
+from ...ir.embedded import embedded
 
 
-@placer()
+@embedded()
 def online_room(slots: int) -> Iterator[int]:
     """For each state 0, 1, … in turn: the kept state to drop before it is kept, -1 for none, -2 to keep it not."""
     kept: list[int] = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import isqrt
 
-from ...ir.schedule import Step, placer
+from ...ir.embedded import embedded
+from ...ir.schedule import Step
 from .binomial import binomial
 
 
@@ -29,7 +30,7 @@ def periodic_slots(n: int, every: int) -> int:
     return max(kept + max(last - 2, 0), earlier, 0)
 
 
-@placer()
+@embedded()
 def periodic_taping(states: Iterable[int], end: int) -> Iterator[Step]:
     """A first sweep that keeps increasing states from 0 on, and residuals after the last of them in its place."""
     at, kept = 0, list(states)
@@ -43,7 +44,7 @@ def periodic_taping(states: Iterable[int], end: int) -> Iterator[Step]:
         yield ("tape", i, i + 1)
 
 
-@placer()
+@embedded()
 def periodic_replay(states: Iterable[int], last: int, end: int) -> Iterator[Step]:
     """Reverse the steps before ``end``: of those from ``last`` on there are residuals, before it increasing states."""
     for i in range(end - 1, last - 1, -1):
@@ -60,7 +61,7 @@ def periodic_replay(states: Iterable[int], last: int, end: int) -> Iterator[Step
         end = state
 
 
-@placer()
+@embedded()
 def periodic_room(every: int) -> Iterator[int]:
     """For each state 0, 1, … in turn: -1 to keep it, -2 to keep it not."""
     while True:
@@ -69,7 +70,7 @@ def periodic_room(every: int) -> Iterator[int]:
             yield -2
 
 
-@placer(binomial)
+@embedded(binomial)
 def periodic(states: Iterable[int], end: int, every: int) -> Iterator[Step]:
     """Reverse the steps before ``end``, keeping all states of one period meanwhile."""
     kept = list(states)

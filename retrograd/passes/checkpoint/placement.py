@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...errors import InternalError
-from ...ir.schedule import Step, placer
+from ...ir.embedded import embedded
+from ...ir.schedule import Step
 from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping
 from .ctz import ctz, ctz_room, ctz_states, shrinking
@@ -81,7 +82,7 @@ def place_open(memory: tuple[Any, ...]) -> tuple[Any, Any]:
     raise InternalError(f"{memory} is no plan for an unknown number of steps")
 
 
-@placer()
+@embedded()
 def tiering(steps: Iterable[Step], states: Iterable[int], disk: int) -> Iterator[Step]:
     """The steps, with the first ``disk`` of the kept states on disk; ``states`` are kept at the start.
 

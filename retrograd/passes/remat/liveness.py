@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...ir.graph import Graph, Node, Value
 from ...ir.layouts import copies
 from ...ir.target import TARGETS
-from ..place_buffers import FREED, POOL, REUSE, STRIDED, place_buffers
+from ..place_buffers import FREED, POOL, REUSE, STRIDED
 
 
 class Operation(NamedTuple):
@@ -59,8 +59,8 @@ class Liveness:
         self.operations = [*once, *(op and op._replace(makes=[v + self.n for v in op.makes]) for op in once)]
 
     def _views(self, graph: Graph) -> list[int]:
-        """What the result of each node is a view of, or -1; what `absorb` does away with counts as one."""
-        solid = TARGETS["numpy"].legalise(graph).producer
+        """What the result of each node is a view of, or -1; what the target does by itself counts as one."""
+        solid = TARGETS.chosen.legalise(graph).producer
         return [
             self.number[node.inputs[node.prim.alias or 0]]
             if node.prim.alias is not None or (node.prim.name in {"cast", "neg"} and node.out not in solid)
@@ -93,14 +93,14 @@ class Liveness:
             return Operation([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
         reads = [v for v in dict.fromkeys(self.number[v] for v in node.inputs) if self.sizes[self.root[v]]]
         scratch = prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if prim.scratch else 0
-        scratch += max((place_buffers(body).peak for _, body in node.graphs), default=0)
+        scratch += max((TARGETS.chosen.plan(body).peak for _, body in node.graphs), default=0)
         if not reads and not scratch and not any(self.sizes[v] for v in makes):
             return None
         if prim.writes is not None:
             base = self.number[node.inputs[prim.writes]]
             return Operation(reads, makes, [k for k, v in enumerate(reads) if v == base], -1, scratch)
-        large = not prim.multi and self.sizes[makes[0]] >= REUSE and bool(prim.ufunc or prim.takes_out)
-        inside = large and prim.ufunc and prim.name != "matmul"
+        large = not prim.multi and self.sizes[makes[0]] >= REUSE and prim.into
+        inside = large and prim.over
         alike = {self.number[v] for v in node.inputs if v.aval == node.outputs[0].aval} if inside else ()
         fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
         return Operation(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)

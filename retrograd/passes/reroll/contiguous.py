@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import Arg
+from ...ir.texts import Arg
 from ...ops.index import getitem
 from ...ops.shape import broadcast, reshape
 
@@ -73,7 +73,7 @@ def _result(node: Node, found: set[Value], in_order: set[Value]) -> tuple[bool, 
         return fits, fits
     if prim.alias is not None or prim.multi:
         return False, False
-    like = bool(prim.ufunc) or prim.name in LIKE_OPERANDS
+    like = bool(prim.numpy.ufunc) or prim.name in LIKE_OPERANDS
     fits = node.out.aval.ndim == 1 or (like and in_order.issuperset(node.inputs))
     return fits, fits
 

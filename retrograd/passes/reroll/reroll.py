@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import Arg
+from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.index import INT, gather, getitem, once
 from ...ops.shape import broadcast_to, iota, move_axis, reshape_to

@@ -9,23 +9,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ....errors import InternalError
 from ....ir.graph import Node, Value
 from ....ir.layouts import copies
 from ....ir.plan import Plan
+from ....ir.target import Course, Undecided
 from ....ops.structural.cond import branches_of, cond
 from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
-from ..emitter import Emitter, Function, Scope
+from ..emitter import EMITTERS, Emitter, Function, Scope
 from ..module import return_statement
-from .meter import Above, Arrays, Block, History, Meter, States, Undecided
+from .meter import Above, Arrays, Block, History, Meter, States
 from .thinned import STEADY, thinned
 
 
@@ -57,7 +59,7 @@ class _Sizes(Emitter):
         if prim is step_numbers or prim is absent:
             self.line(f"{self.assign(node.out)} = __nothing")
             return
-        if prim is host or (prim.multi and prim.emit is None):
+        if prim is host or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
@@ -98,7 +100,7 @@ class _Sizes(Emitter):
     def _expression(self, node: Node, operands: list[str]) -> str:
         prim, out = node.prim, node.out
         if out.aval.steps is not None:
-            return prim.render(node, operands)
+            return prim.numpy.render(node, operands)
         if (storage := self.storage(out)) is not None:
             return storage
         view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
@@ -159,30 +161,27 @@ def _scratch(node: Node) -> int:
     return found
 
 
-def peak_bytes(plan: Plan, limit: float = float("inf")) -> int:
-    """The most bytes of arrays that a call of the generated module holds at once, inputs not counted.
+@dataclass(frozen=True)
+class Simulation:
+    """The memory of the generated module for a plan, inputs not counted.
 
-    Where the data choose between ways, it is the largest of the peaks for some courses of such choices; beyond
-    ``limit`` it is not followed. Raises ``Undecided`` where the data decide how much is kept.
+    Where the data choose between ways, it is the largest for some courses of such choices. ``Undecided`` is raised
+    where the data decide how much is kept.
     """
-    return _largest(_Script(plan, _Sizes), partial(Meter, limit=limit)).peak
 
+    plan: Plan
 
-class Course(NamedTuple):
-    """The memory of one call: the most bytes at once, bytes after each allocation, and what lived at the peak."""
+    def peak(self, limit: float = inf) -> int:
+        """The most bytes of arrays that a call holds at once; beyond ``limit`` it is not followed."""
+        return _largest(_Script(self.plan, _Sizes), partial(Meter, limit=limit)).peak
 
-    peak: int
-    over_time: list[int]
-    at_peak: list[tuple[int, Value | None, Node | None]]
-
-
-def course_of(plan: Plan) -> Course:
-    """The course of memory through all steps, the largest one as for ``peak_bytes``. Raises ``Undecided``."""
-    script = _Script(plan, _InFull)
-    history, labels = _largest(script, History), script.scope.labels
-    known: list[tuple[int, Value | None, Node | None]]
-    known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
-    return Course(history.peak, history.course, known)
+    def course(self) -> Course:
+        """The course of memory through all steps."""
+        script = _Script(self.plan, _InFull)
+        history, labels = _largest(script, History), script.scope.labels
+        known: list[tuple[int, Value | None, Node | None]]
+        known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
+        return Course(history.peak, history.course, known)
 
 
 M = TypeVar("M", bound=Meter)

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-
-class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
-    """The course of the program, and so its memory, depends on data."""
+from ....ir.target import Undecided
 
 
 class Above(Exception):  # noqa: N818 - not an error: more need not be known

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ....ir.schedule import Step
-
+Step = tuple[str, int, int]  # what is done, and the numbers of states
 STEADY = 8  # steps of a loop after which the next ones take no other memory
 
 

@@ -1,0 +1,97 @@
+"""Statements of loops, and of the lists of steps that they leave."""
+
+from __future__ import annotations
+
+from ....ir.graph import Node, Value
+from ....ir.texts import literal
+from ....ops.structural import scan as scans
+from ....ops.structural import while_loop as while_loops
+from ....ops.structural.flags import picked
+from ....ops.structural.scan import scan
+from ....ops.structural.stack import absent, step_numbers
+from ....ops.structural.while_loop import while_loop
+from ..emitter import Emitter, emits
+
+
+@emits(scan)
+def _scan(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    parts, (count, rest), reverse = scans.layout(node), scans.counted(node, ins), node.attrs["reverse"]
+    length = node.attrs["length"]
+    n = length if count is None else emitter.number(node, count)
+    last = length - 1 if count is None else f"{n} - 1"
+    consts, carry, xs = parts.operands(rest)
+    k_out, arrays, stacks = parts.results(outs)
+    _, ys, _ = parts.results(node.outputs)
+    for out, init in zip(k_out, carry, strict=True):
+        if out != init:
+            emitter.line(f"{out} = {init}")
+    for name, y in zip(arrays, ys, strict=True):
+        emitter.line(f"{name} = np.empty({y.aval.shape}, {emitter.dtype(y.aval.dtype)})")
+    for name in stacks:
+        emitter.line(f"{name} = []")
+    made = emitter.plan.order.producer
+    counts = [
+        v in made and made[v].prim is step_numbers for v in parts.operands(scans.counted(node, node.inputs)[1])[2]
+    ]
+    hints = picked([v.hint for v in parts.operands(node.attrs["body"].inputs)[2]], counts)
+    t = emitter.fresh(next(iter(hints), None) or "t")
+    steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
+    with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
+        names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
+        results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
+        _, y_t, s_t = parts.results(results)
+        for store, value in zip(arrays, y_t, strict=True):
+            emitter.line(f"{store}[{t}] = {value}")
+        for store, value in zip(stacks, s_t, strict=True):
+            emitter.line(f"{store}.append({value})")
+        emitter.moved(k_out, results, node.attrs["body"])
+    if reverse:
+        for name in stacks:
+            emitter.line(f"{name}.reverse()")
+
+
+@emits(while_loop)
+def _while_loop(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    parts = while_loops.layout(node)
+    consts, inits, _ = parts.operands(ins)
+    carry, _, stacks = parts.results(outs)
+    for out, init in zip(carry, inits, strict=True):
+        if out != init:
+            emitter.line(f"{out} = {init}")
+    for name in stacks:
+        emitter.line(f"{name} = []")
+    names, bound = [*consts, *carry], parts.consts + parts.carry
+    with emitter.working(node.attrs["body"]), emitter.loop(node, names):
+        results = emitter.inline(node.attrs["body"], names, bound=bound)
+        for store, value in zip(stacks, parts.results(results)[2], strict=True):
+            emitter.line(f"{store}.append({value})")
+        emitter.moved(carry, results, node.attrs["body"])
+
+
+@emits(step_numbers)
+def _step_numbers(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    """Nothing, if only loops read them: those count by themselves."""
+    value, graph = node.out, emitter.plan.order
+    if value in graph.outputs or not all(_goes_over(user, value) for user in graph.uses.get(value, ())):
+        emitter.line(f"{outs[0]} = list(range({ins[0] if ins else node.attrs['aval'].steps[0]}))")
+    else:
+        emitter.unmade.add(value)
+
+
+def _goes_over(loop: Node, value: Value) -> bool:
+    """Whether a node is a scan that reads the value step by step, and not otherwise."""
+    if loop.prim.name != "scan":
+        return False
+    ahead = (loop.attrs["length"] < 0) + loop.attrs["consts"] + loop.attrs["carry"]
+    return value not in loop.inputs[:ahead]
+
+
+@emits(absent)
+def _absent(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    aval = node.out.aval
+    text = f"{literal(aval.dtype)}(0)"
+    if aval.kind == "array":
+        text = f"np.broadcast_to({text}, {aval.shape})"
+    for n in reversed(aval.steps or ()):
+        text = "[]" if n < 0 else f"[{text}] * {n}"
+    emitter.line(f"{outs[0]} = {text}")
