@@ -12,7 +12,7 @@ from ..ir.graph import Graph
 from ..ir.plan import Plan
 from ..passes.control.merge_paths import without_guards
 from ..passes.linearize import Linearized
-from ..passes.remat.split import divide, halves, together, with_own_inputs
+from ..passes.remat.split import divide, halves, together, turned, with_own_inputs
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
 from .debug_nans import DERIVATIVE, FUNCTION, inspect
@@ -153,7 +153,7 @@ class Compilation:
             residuals = kept
             if later.joined:  # both halves become part of that trace, where the plans hold again
                 residuals = inserted(trace, forward, kept[: len(forward.inputs)])[later.outs :]
-            return inserted(trace, later.graph, [*residuals, *more])
+            return inserted(trace, turned(later.graph, later.budget), [*residuals, *more])
 
         return continued
 

@@ -10,7 +10,7 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
-from ..passes.remat.split import without_idle_turn
+from ..passes.remat.split import turned, without_idle_turn
 from ..tracer.array import shadow_of
 from ..tracer.generators import GENERATORS, example_of, rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert
@@ -66,11 +66,11 @@ def continued_in(
 
     def at(residuals: Sequence[Any]) -> Run:
         def continued(more: Sequence[Any]) -> Sequence[Any]:
-            assert derived.later is not None
-            trace, graph = enclosing(), derived.later.graph
+            later, trace = derived.later, enclosing()
+            assert later is not None
             if trace is None:
-                return evaluated(graph, [*residuals, *more])
-            return inserted(trace, graph, [*residuals, *more])
+                return evaluated(later.graph, [*residuals, *more])
+            return inserted(trace, turned(later.graph, later.budget), [*residuals, *more])
 
         return continued
 

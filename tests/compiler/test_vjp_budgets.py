@@ -160,9 +160,8 @@ def test_the_prediction_is_what_is_measured(parts: Parts) -> None:
         predicted = parts.peak()
         head, tail = Executable(parts.head), Executable(parts.tail)
         tracemalloc.start()
-        own = [x.copy(), y.copy()]
-        results = head(*own)
-        grads = tail(*own, *results[1:], x)
+        results = head(x, y)
+        grads = tail(*results[1:], x)
         measured = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(grads) == 2

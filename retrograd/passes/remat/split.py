@@ -42,6 +42,16 @@ def divide(graph: Graph) -> Graph:
     return b.graph(graph.name, [*found, *make_call(b, tail, [*found[outs:], *cts])])
 
 
+def turned(back: Graph, budget: int | None) -> Graph:
+    """A second half for a trace in which its budget, if it has one, is to hold: it begins with a turn."""
+    if budget is None:
+        return back
+    b = Builder()
+    inputs = b.inputs_like(back.inputs)
+    b.emit(turn, (), {"budget": budget})
+    return b.graph(back.name, inline_into(b, back, inputs))
+
+
 def without_idle_turn(graph: Graph) -> Graph:
     """The graph without a turn that has no budget, for a trace in which it would tell nothing."""
     if not any(node.prim is turn and node.attrs["budget"] is None for node in graph.nodes):
