@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InternalError
 from .graph import Graph, Node
+from .structure import Structure
 from .types import Aval
 
 Rule = Callable[..., Any]
@@ -145,6 +146,7 @@ class Primitive:
     transpose: Rule | None = None
     dce: Rule | None = None
     lower: Rule | None = None  # (b, node, args) -> results: what it becomes once all differentiation is done
+    structure: Structure | None = None  # of a primitive with graphs among its attributes
     run: Rule | None = None
     emit: Rule | None = None
 

@@ -13,6 +13,7 @@ from ...errors import ControlFlowError, InternalError
 from ...ir.evaluate import Left
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, literal, primitive
+from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
 
 # How each kind of question is put: whether the answer is, and whether any of it is not, the expected one.
@@ -115,4 +116,16 @@ def _exit_emit(emitter: Any, node: Node, ins: list[str], _: list[str]) -> None:
 guard: Primitive = primitive(
     "guard", _guard_shape, run=_guard_run, emit=_guard_emit, batch=_guard_batch, helper=HELPER, multi=True, effect=True
 )
-exit_if: Primitive = primitive("exit_if", _exit_shape, run=_exit_run, emit=_exit_emit, multi=True, effect=True)
+exit_if: Primitive = primitive(
+    "exit_if",
+    _exit_shape,
+    run=_exit_run,
+    emit=_exit_emit,
+    multi=True,
+    effect=True,
+    structure=Structure(
+        bodies=(Body("body", Runs.AT_MOST_ONCE, ("consts",), ("left",)),),  # whose outputs are the results of the graph
+        operands=(Group("choice", 1), Group("consts")),
+        results=(),
+    ),
+)

@@ -10,10 +10,11 @@ from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
+from ...ir.structure import Structure
 from ...ir.types import Aval
 from ...where import Where
 from ..batching import elementwise
-from .call import batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
+from .call import ONCE, batched_call, call, emit_call, fused_call, make_call, narrowed_call, run_call
 from .flags import spread
 from .host import repeats
 
@@ -177,7 +178,15 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
 
 
 region: Primitive = primitive(
-    "region", _shape, multi=True, run=run_call, emit=emit_call, jvp=_jvp, batch=_batch, dce=_dce
+    "region",
+    _shape,
+    multi=True,
+    run=run_call,
+    emit=emit_call,
+    jvp=_jvp,
+    batch=_batch,
+    dce=_dce,
+    structure=Structure(bodies=(ONCE,)),
 )
 
 # where a gradient turns from forward to adjoint, with a budget in bytes: `rematerialise` looks for it; with ``again``

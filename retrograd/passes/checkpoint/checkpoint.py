@@ -15,9 +15,10 @@ from hashlib import blake2b
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.printer import to_text
+from ...ir.structure import Layout
 from ...ops.structural.call import call
 from ...ops.structural.flags import picked
-from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.loops import make_scan
 from ...ops.structural.open_sweep import open_sweep
 from ...ops.structural.scan import scan
 from ...ops.structural.sweep import sweep

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.structure import Layout
 from ...ops.structural.flags import picked
 from ...ops.structural.host import repeats
-from ...ops.structural.loops import Layout, step_of
+from ...ops.structural.loops import step_of
 from ...ops.structural.scan import layout as scan_layout
 from ...ops.structural.scan import scan
 from ...ops.structural.while_loop import layout as while_layout

@@ -9,10 +9,11 @@ from typing import Any
 from ...errors import ShapeError, TreeError, UnsupportedError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.structure import Layout
 from ...ir.types import Aval
 from ...ops.elementwise import BOOL
 from ...ops.structural.cond import branches_of, make_cond
-from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.loops import make_scan
 from ...ops.structural.throw import throw_if
 from ...ops.structural.while_loop import make_while
 from ..inline import inline_into

@@ -15,10 +15,11 @@ import numpy as np
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import Arg
+from ...ir.structure import Layout
 from ...ir.types import Aval
 from ...ops.index import INT, gather, getitem, once
 from ...ops.shape import broadcast_to, iota, move_axis, reshape_to
-from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.loops import make_scan
 from ..prune import prune
 from .find_repeats import NODES, width
 from .join_rows import join_rows
