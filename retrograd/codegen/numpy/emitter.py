@@ -14,6 +14,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.primitive import REGISTRY, literal
 from ...ir.schedule import PLACERS
+from ...ir.structure import condition_of
 from ...where import Where
 from ..names import Names
 from .workspaces import LARGE, workspaces
@@ -164,7 +165,7 @@ class Emitter:
         """Statements inside repeat while the condition of the node holds; it is the header if it is one expression."""
         at = len(self.lines)
         with self.block("while True:"):
-            (go,) = self.inline(node.attrs["cond"], arguments, bound=len(arguments))
+            (go,) = self.inline(condition_of(node), arguments, bound=len(arguments))
             own = self.lines[at + 1 :]
             if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
                 test = own[0].text.removeprefix(f"{go} = ") if own else go

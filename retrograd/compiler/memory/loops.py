@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.loop_node import LoopNode, loop_of
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 
 Plan = tuple[Any, ...]
 EVERYTHING = ("everything",)
+LATE = ("snapshots", "log", "everything")  # plans for a number of steps that is found at run time, too
 MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
 
 
@@ -26,19 +29,19 @@ def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     loops = list(_budgeted(graph)) if limited(graph) else []
     if not loops:
         return graph
-    chosen: dict[int, Plan] = {node.attrs["memory"][1]: ("snapshots", 1) for node in loops}
+    chosen: dict[int, Plan] = {budget: ("snapshots", 1) for _, budget in loops}
     try:
         for budget in sorted(chosen):
             chosen[budget] = _best(graph, finish, budget, chosen)
     except Undecided:
-        raise undecided(loops[0].where) from None
+        raise undecided(loops[0][0].node.where) from None
     return _planned(graph, chosen)
 
 
 def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
     """The plan that repeats least within the budget, other loops being as they are."""
-    loops = [node for node in _budgeted(graph) if node.attrs["memory"][1] == budget]
-    lengths = [node.attrs.get("length", -1) for node in loops if any(v.aval.steps is not None for v in node.outputs)]
+    loops = [loop for loop, its in _budgeted(graph) if its == budget]
+    lengths = [loop.length for loop in loops if any(v.aval.steps is not None for v in loop.node.outputs)]
 
     def peak(plan: Plan, limit: float = inf) -> int:
         return peak_of(finish(_planned(graph, {**others, budget: plan})), limit)
@@ -51,7 +54,7 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
         least = min(least, peak(EVERYTHING)) if bounded else least
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
-            where=loops[0].where,
+            where=loops[0].node.where,
             remedy=f"allow at least {least:,} bytes",
         )
     most = max(lengths) if bounded else MOST_SLOTS + 1
@@ -81,49 +84,57 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
     return low
 
 
+def replan(graph: Graph, plan: Callable[[LoopNode, bool], Plan | None], *, inside: bool = False) -> Graph:
+    """The graph in which loops, those in bodies too, have the plans that ``plan(loop, inside)`` gives them.
+
+    ``inside`` says whether a loop stands in a body. Where there is None, a loop stays as it is; so do graphs without
+    new plans, which may be shared.
+    """
+
+    def planned(node: Node) -> Node:
+        changed: dict[str, Any] = {
+            name: new for name, body in node.graphs if (new := replan(body, plan, inside=True)) is not body
+        }
+        loop = loop_of(node)
+        if loop is not None and (found := plan(loop, inside)) is not None:
+            changed["memory"] = found
+        return replace(node, attrs={**node.attrs, **changed}) if changed else node
+
+    nodes = tuple(map(planned, graph.nodes))
+    same = all(a is b for a, b in zip(nodes, graph.nodes, strict=True))
+    return graph if same else Graph(graph.name, graph.inputs, nodes, graph.outputs)
+
+
 def with_default(graph: Graph, plan: Plan | None) -> Graph:
     """The graph with a plan for the loops that have none, where their number of steps allows it."""
     if plan is None:
         return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
-        known = node.prim.name == "scan" and node.attrs["length"] >= 0
-        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
-        if (known or late) and attrs.get("memory") is None:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    late = plan[0] in LATE
+    return replan(graph, lambda loop, _: plan if loop.plan is None and (late or loop.length >= 0) else None)
 
 
 def with_plan(graph: Graph, plan: Plan) -> Graph:
-    """The graph with one plan for all loops that save residuals, whatever theirs are."""
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
-        if node.prim.name == "scan" and node.attrs["length"] > 0:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    """The graph with one plan for all loops of known length, whatever theirs are."""
+    return replan(graph, lambda loop, _: plan if loop.length > 0 else None)
 
 
-def _budgeted(graph: Graph) -> Iterator[Node]:
+def _budgeted(graph: Graph) -> Iterator[tuple[LoopNode, int]]:
+    """The loops that have a budget in bytes as their plan, and that budget."""
     for node in graph.nodes:
-        if (node.attrs.get("memory") or ("",))[0] == "bytes":
-            yield node
+        loop = loop_of(node)
+        if loop is not None and loop.plan is not None and loop.plan[0] == "bytes":
+            yield loop, loop.plan[1]
         for _, body in node.graphs:
             yield from _budgeted(body)
 
 
 def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
     """The graph with these plans instead of budgets."""
-    if not any(_budgeted(graph)):
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: _planned(body, plans) for name, body in node.graphs}}
-        match attrs.get("memory"):
+
+    def plan(loop: LoopNode, _: bool) -> Plan | None:
+        match loop.plan:
             case ("bytes", int(budget)):
-                attrs["memory"] = plans[budget]
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+                return plans[budget]
+        return None
+
+    return replan(graph, plan) if any(_budgeted(graph)) else graph

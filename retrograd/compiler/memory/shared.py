@@ -9,10 +9,11 @@ from contextlib import suppress
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.loop_node import LoopNode, loop_of
 from ...passes.checkpoint.tally import steps_of
 from ...passes.remat.search import turns
 from .budgets import Choosing, budget_of
-from .loops import EVERYTHING, Plan
+from .loops import EVERYTHING, Plan, replan
 
 COARSE = 0.5  # from one plan to the next, the ratio of slots
 Pass = Callable[[Graph], Graph]
@@ -27,11 +28,11 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     whichever is less work. As none of these is more work with a larger budget, the best of them is not, either.
     ``within`` puts plans in place of budgets; ``offer`` tells what may be kept outside of loops that follow plans.
     """
-    free = [node for node in graph.nodes if _is_free(node)] if turns(graph) else []
+    free = [loop for node in graph.nodes if (loop := _free(node))] if turns(graph) else []
     if not free or offer(graph).fits(budget_of(graph)):
         return graph
     by_bytes = _planned(graph, ("bytes", budget_of(graph)))
-    lengths = [node.attrs.get("length", -1) for node in free]
+    lengths = [loop.length for loop in free]
     if min(lengths) < 0:
         return by_bytes
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
@@ -49,7 +50,7 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     if least > budget_of(graph):
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget_of(graph):,} bytes",
-            where=free[0].where,
+            where=free[0].node.where,
             remedy=f"allow at least {least:,} bytes",
         )
     return thriftiest  # of small states, a schedule may take more than all residuals
@@ -94,18 +95,15 @@ def _work(choosing: Choosing) -> int:
     return steps.work
 
 
-def _is_free(node: Node) -> bool:
-    """Whether a node is a loop without a plan."""
-    loop = node.prim.name in ("scan", "while_loop") and "memory" not in node.attrs
-    return loop and node.attrs.get("length", -1) != 0
+def _free(node: Node) -> LoopNode | None:
+    """The node as a loop, if it is one without a plan."""
+    loop = loop_of(node)
+    return loop if loop is not None and loop.plan is None and loop.length else None
 
 
-def _planned(graph: Graph, plan: Plan, *, inside: bool = False) -> Graph:
+def _planned(graph: Graph, plan: Plan) -> Graph:
     """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
-    nodes = []
-    for node in graph.nodes:
-        attrs = {**node.attrs, **{name: _planned(body, plan, inside=True) for name, body in node.graphs}}
-        if _is_free(node) and not (inside and plan[0] == "bytes" and node.attrs.get("length", -1) > 0):
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    whole = plan[0] == "bytes"
+    return replan(
+        graph, lambda loop, inside: plan if _free(loop.node) and not (inside and whole and loop.length > 0) else None
+    )

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 from ....errors import InternalError
 from ....ir.graph import Node, Value
 from ....ir.layouts import copies
+from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
-from ....ops.structural.cond import branches_of, cond
+from ....ir.structure import condition_of
 from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
@@ -50,8 +51,9 @@ class _Sizes(Emitter):
         prim = node.prim
         if prim is guard or prim is throw_if:  # where the call goes on
             return
-        if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
-            node = replace(node, attrs={**node.attrs, "length": STEADY})
+        loop = loop_of(node)
+        if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
+            node = loop.shortened(STEADY)
         if prim is exit_if:
             node = replace(node, attrs={**node.attrs, "kind": "bool", "expected": True, "lanes": False})
         if prim is step_numbers or prim is absent:
@@ -65,9 +67,10 @@ class _Sizes(Emitter):
 
     def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
         """An operand's name; in place of what chooses, the way that is assumed, the same wherever that chooses."""
-        if i == 0 and (node.prim is cond or node.prim is exit_if):
-            choice = self.choices.setdefault(node.inputs[0], len(self.choices))
-            return f"__way({choice}, {len(branches_of(dict(node.attrs))) if node.prim is cond else 2})"
+        ways = node.prim.structure.chooses(node, i) if node.prim.structure is not None else 0
+        if ways:
+            choice = self.choices.setdefault(node.inputs[i], len(self.choices))
+            return f"__way({choice}, {ways})"
         return super()._operand(node, i, made)
 
     def steps(self, start: str, stop: str) -> str:
@@ -92,7 +95,7 @@ class _Sizes(Emitter):
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
         """The same number of steps, whatever the condition says."""
         with self.block(f"for {self.fresh('step')} in range({_enough(node)}):"):
-            self.inline(node.attrs["cond"], arguments, bound=len(arguments))
+            self.inline(condition_of(node), arguments, bound=len(arguments))
             yield
 
     def _expression(self, node: Node, operands: list[str]) -> str:
