@@ -12,21 +12,21 @@ Env = dict[Value, Symbol]  # what values of the old graph are in the new one
 Rule = Callable[[Builder, Node, Env], Sequence[Symbol] | None]
 
 
-def walk(graph: Graph) -> Iterator[Node]:
-    """Every node of a graph and of the graphs inside it, those right after the node that holds them.
+def walk(root: Graph | Node) -> Iterator[Node]:
+    """Every node of a graph, or a node, and of the graphs inside it, those right after the node that holds them.
 
     A body that several nodes hold is walked once.
     """
-    return _walk(graph, {graph})
+    return _walk(root.nodes if isinstance(root, Graph) else (root,), set())
 
 
-def _walk(graph: Graph, seen: set[Graph]) -> Iterator[Node]:
-    for node in graph.nodes:
+def _walk(nodes: Iterable[Node], seen: set[Graph]) -> Iterator[Node]:
+    for node in nodes:
         yield node
         for _, body in node.graphs:
             if body not in seen:
                 seen.add(body)
-                yield from _walk(body, seen)
+                yield from _walk(body.nodes, seen)
 
 
 def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
@@ -36,7 +36,7 @@ def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
 
 
 def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
-    """The graph with other nodes that define the same values; the graph itself where they are its own."""
+    """The graph with other nodes, which define what its outputs are; the graph itself where they are its own."""
     nodes = tuple(nodes)
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # nodes are equal if they are the same
 

@@ -13,6 +13,7 @@ from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, grid
 from ..compiler.settings import config
 from ..ir.graph import Graph
+from ..ir.rewrite import walk
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns
@@ -168,8 +169,6 @@ def _candidates(settled: Graph) -> Iterator[_Candidate]:
 
 def _lengths(graph: Graph) -> Iterator[int]:
     if limited(graph):
-        for node in graph.nodes:
+        for node in walk(graph):
             if node.attrs.get("memory") is not None and node.prim.name == "scan":
                 yield node.attrs["length"]
-            for _, body in node.graphs:
-                yield from _lengths(body)

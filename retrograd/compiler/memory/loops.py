@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.rewrite import mapped, walk, with_nodes
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 
@@ -23,7 +25,7 @@ def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     ``finish`` is what follows in the pipeline: the peak that counts is that of the code which is run. Raises
     MemoryBudgetError where no plan is thrifty enough, OptionError where data decide how much memory is taken.
     """
-    loops = list(_budgeted(graph)) if limited(graph) else []
+    loops = [node for node in walk(graph) if _budget(node) is not None] if limited(graph) else []
     if not loops:
         return graph
     chosen: dict[int, Plan] = {node.attrs["memory"][1]: ("snapshots", 1) for node in loops}
@@ -37,7 +39,7 @@ def within_budgets(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
 
 def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
     """The plan that repeats least within the budget, other loops being as they are."""
-    loops = [node for node in _budgeted(graph) if node.attrs["memory"][1] == budget]
+    loops = [node for node in walk(graph) if _budget(node) == budget]
     lengths = [node.attrs.get("length", -1) for node in loops if any(v.aval.steps is not None for v in node.outputs)]
 
     def peak(plan: Plan, limit: float = inf) -> int:
@@ -81,49 +83,40 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
     return low
 
 
+def replan(graph: Graph, plan_of: Callable[[Node], Plan | None]) -> Graph:
+    """The graph with the plans that ``plan_of`` gives for its loops, also inside bodies; None leaves one as it is."""
+
+    def planned(node: Node) -> Node:
+        plan = plan_of(node)
+        return node if plan is None else replace(node, attrs={**node.attrs, "memory": plan})
+
+    return mapped(graph, lambda graph: with_nodes(graph, map(planned, graph.nodes)))
+
+
 def with_default(graph: Graph, plan: Plan | None) -> Graph:
     """The graph with a plan for the loops that have none, where their number of steps allows it."""
-    if plan is None:
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
+
+    def default(node: Node) -> Plan | None:
         known = node.prim.name == "scan" and node.attrs["length"] >= 0
-        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
-        if (known or late) and attrs.get("memory") is None:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+        late = node.prim.name in ("scan", "while_loop") and plan and plan[0] in ("snapshots", "log", "everything")
+        return plan if (known or late) and node.attrs.get("memory") is None else None
+
+    return graph if plan is None else replan(graph, default)
 
 
 def with_plan(graph: Graph, plan: Plan) -> Graph:
     """The graph with one plan for all loops that save residuals, whatever theirs are."""
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
-        if node.prim.name == "scan" and node.attrs["length"] > 0:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    return replan(graph, lambda node: plan if node.prim.name == "scan" and node.attrs["length"] > 0 else None)
 
 
-def _budgeted(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        if (node.attrs.get("memory") or ("",))[0] == "bytes":
-            yield node
-        for _, body in node.graphs:
-            yield from _budgeted(body)
+def _budget(node: Node) -> int | None:
+    """The budget in bytes of a loop, if that is its plan."""
+    match node.attrs.get("memory"):
+        case ("bytes", int(budget)):
+            return budget
+    return None
 
 
 def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
     """The graph with these plans instead of budgets."""
-    if not any(_budgeted(graph)):
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: _planned(body, plans) for name, body in node.graphs}}
-        match attrs.get("memory"):
-            case ("bytes", int(budget)):
-                attrs["memory"] = plans[budget]
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    return replan(graph, lambda node: None if (budget := _budget(node)) is None else plans[budget])

@@ -12,7 +12,7 @@ from ...ir.graph import Graph, Node
 from ...passes.checkpoint.tally import steps_of
 from ...passes.remat.search import turns
 from .budgets import Choosing, budget_of
-from .loops import EVERYTHING, Plan
+from .loops import EVERYTHING, Plan, replan
 
 COARSE = 0.5  # from one plan to the next, the ratio of slots
 Pass = Callable[[Graph], Graph]
@@ -100,12 +100,12 @@ def _is_free(node: Node) -> bool:
     return loop and node.attrs.get("length", -1) != 0
 
 
-def _planned(graph: Graph, plan: Plan, *, inside: bool = False) -> Graph:
+def _planned(graph: Graph, plan: Plan) -> Graph:
     """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
-    nodes = []
-    for node in graph.nodes:
-        attrs = {**node.attrs, **{name: _planned(body, plan, inside=True) for name, body in node.graphs}}
-        if _is_free(node) and not (inside and plan[0] == "bytes" and node.attrs.get("length", -1) > 0):
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+    def own(node: Node) -> Plan | None:
+        inside = graph.producer.keys().isdisjoint(node.outputs)
+        known = plan[0] == "bytes" and node.attrs.get("length", -1) > 0
+        return plan if _is_free(node) and not (inside and known) else None
+
+    return replan(graph, own)

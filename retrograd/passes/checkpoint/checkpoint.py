@@ -15,6 +15,7 @@ from hashlib import blake2b
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.printer import to_text
+from ...ir.rewrite import Env, rebuild, walk, with_bodies, with_nodes
 from ...ops.structural.call import call
 from ...ops.structural.flags import picked
 from ...ops.structural.loops import Layout, make_scan
@@ -47,24 +48,20 @@ def run_again(graph: Graph) -> Graph:
     def leaving(node: Node) -> Node:
         if not any(v in given for v in node.inputs if v.aval.steps is not None):
             return node
-        bodies = {name: run_again(body) for name, body in node.graphs}
-        return replace(node, attrs={**node.attrs, **bodies, **({"again": True} if node.prim is unsweep else {})})
+        node = with_bodies(node, run_again)
+        return replace(node, attrs={**node.attrs, "again": True}) if node.prim is unsweep else node
 
-    return Graph(graph.name, graph.inputs, tuple(map(leaving, graph.nodes)), graph.outputs)
+    return with_nodes(graph, map(leaving, graph.nodes))
 
 
 def limited(graph: Graph) -> bool:
     """Whether any loop in the graph has a memory plan and saves residuals."""
-    return any(_limited(node) or any(limited(body) for _, body in node.graphs) for node in graph.nodes)
+    return any(map(_limited, walk(graph)))
 
 
 def keeping_all(graph: Graph) -> Iterator[Node]:
     """The loops of a treated graph that keep all residuals in spite of their plans."""
-    for node in graph.nodes:
-        if _limited(node):
-            yield node
-        for _, body in node.graphs:
-            yield from keeping_all(body)
+    return filter(_limited, walk(graph))
 
 
 def _limited(node: Node) -> bool:
@@ -79,18 +76,15 @@ def _stacks(node: Node) -> list[Value]:
 def _opened(graph: Graph) -> Graph:
     """The graph with calls that residuals pass through copied in."""
     while any(map(_passes_stacks, graph.nodes)):
-        b = Builder()
-        env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
-        for node in graph.nodes:
-            ins = [env[v] for v in node.inputs]
-            if _passes_stacks(node):
-                body: Graph = node.attrs["body"]
-                outs = inline_into(b, of_tail(body) if node.replica < 0 else body, ins)
-            else:
-                outs = b.copy_node(node, [s.value for s in ins])
-            env.update(zip(node.outputs, outs, strict=True))
-        graph = b.graph(graph.name, [env[v] for v in graph.outputs])
+        graph = rebuild(graph, _copied_in)
     return graph
+
+
+def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+    if not _passes_stacks(node):
+        return None
+    body: Graph = node.attrs["body"]
+    return inline_into(b, of_tail(body) if node.replica < 0 else body, [env[v] for v in node.inputs])
 
 
 def _passes_stacks(node: Node) -> bool:
@@ -142,7 +136,7 @@ def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
 
 
 def _heads(
-    node: Node, reader: Node, treat: Callable[[Graph], Graph], b: Builder, env: dict[Value, Symbol]
+    node: Node, reader: Node, treat: Callable[[Graph], Graph], b: Builder, env: Env
 ) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
     """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
     body, there = node.attrs["body"], reader.attrs["body"]
@@ -163,7 +157,7 @@ def _heads(
     return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
 
 
-def _same_loop(b: Builder, node: Node, body: Graph, given: Sequence[Symbol], env: dict[Value, Symbol]) -> list[Symbol]:
+def _same_loop(b: Builder, node: Node, body: Graph, given: Sequence[Symbol], env: Env) -> list[Symbol]:
     """A loop like ``node`` with another body, and without a plan; its results."""
     if node.prim is while_loop:
         found = make_while(b, node.attrs["cond"], body, layout(node), given)
@@ -200,8 +194,7 @@ class _Rewriter:
             elif node in self.read:
                 self._reader(self.read[node], node)
             else:
-                bodies = {name: self.treat(body) for name, body in node.graphs}
-                outs = self.b.copy_node(node, [self.env[v].value for v in node.inputs], **bodies)
+                outs = self.b.copy_node(with_bodies(node, self.treat), [self.env[v].value for v in node.inputs])
                 self.env.update(zip(node.outputs, outs, strict=True))
         return prune(self.b.graph(self.graph.name, [self.env[v] for v in self.graph.outputs]))
 
