@@ -143,7 +143,7 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     if choice is None:
         raise MemoryBudgetError(
             f"no choice of kept values stays within {budget:,} bytes",
+            minimum=choosing.least,
             where=where,
-            remedy=f"allow at least {choosing.least:,} bytes",
         )
     return choosing.made(choice)

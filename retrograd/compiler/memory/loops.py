@@ -53,8 +53,8 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
         least = min(least, peak(EVERYTHING)) if bounded else least
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
+            minimum=least,
             where=loops[0].where,
-            remedy=f"allow at least {least:,} bytes",
         )
     most = max(lengths) if bounded else MOST_SLOTS + 1
     return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))

@@ -49,8 +49,8 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     if least > budget_of(graph):
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget_of(graph):,} bytes",
+            minimum=least,
             where=free[0].where,
-            remedy=f"allow at least {least:,} bytes",
         )
     return thriftiest  # of small states, a schedule may take more than all residuals
 

@@ -114,8 +114,8 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
         )
     raise MemoryBudgetError(
         f"what this region must not compute again takes more than {budget:,} bytes",
+        minimum=int(least),
         where=where,
-        remedy=f"allow at least {least:,} bytes",
     )
 
 
