@@ -14,6 +14,7 @@ from ..compiler.memory.shared import COARSE, grid
 from ..compiler.settings import config
 from ..ir.graph import Graph
 from ..ir.loop_node import loop_of
+from ..ir.rewrite import walk
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns
@@ -169,9 +170,7 @@ def _candidates(settled: Graph) -> Iterator[_Candidate]:
 
 def _lengths(graph: Graph) -> Iterator[int]:
     if limited(graph):
-        for node in graph.nodes:
+        for node in walk(graph):
             loop = loop_of(node)
             if loop is not None and loop.plan is not None and loop.condition is None:
                 yield loop.length
-            for _, body in node.graphs:
-                yield from _lengths(body)

@@ -12,6 +12,7 @@ from ...codegen.numpy.footprint.footprint import peak_bytes
 from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.graph import Graph, Value
+from ...ir.rewrite import with_nodes
 from ...ops.structural.region import turn
 from ...passes.place_buffers import place_buffers
 from ...passes.remat.search import Choice, Crossing, turns
@@ -78,8 +79,7 @@ class Choosing:
     def made(self, choice: Choice) -> Graph:
         """The graph that keeps this, with the turn at its place."""
         made, at = self.crossing.again(choice.kept), len(self.crossing.first)
-        nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
-        return Graph(made.name, made.inputs, nodes, made.outputs)
+        return with_nodes(made, (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:]))
 
     def peak(self, choice: Choice) -> int:
         """The peak of the code that keeps this."""
@@ -143,7 +143,7 @@ def within_budget(graph: Graph, finish: Callable[[Graph], Graph]) -> Graph:
     if choice is None:
         raise MemoryBudgetError(
             f"no choice of kept values stays within {budget:,} bytes",
+            minimum=choosing.least,
             where=where,
-            remedy=f"allow at least {choosing.least:,} bytes",
         )
     return choosing.made(choice)

@@ -11,6 +11,7 @@ from ...codegen.numpy.footprint.meter import Undecided
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
 from ...ir.loop_node import LoopNode, loop_of
+from ...ir.rewrite import mapped, walk, with_nodes
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 
@@ -54,8 +55,8 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
         least = min(least, peak(EVERYTHING)) if bounded else least
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
+            minimum=least,
             where=loops[0].node.where,
-            remedy=f"allow at least {least:,} bytes",
         )
     most = max(lengths) if bounded else MOST_SLOTS + 1
     return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))
@@ -84,25 +85,15 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
     return low
 
 
-def replan(graph: Graph, plan: Callable[[LoopNode, bool], Plan | None], *, inside: bool = False) -> Graph:
-    """The graph in which loops, those in bodies too, have the plans that ``plan(loop, inside)`` gives them.
-
-    ``inside`` says whether a loop stands in a body. Where there is None, a loop stays as it is; so do graphs without
-    new plans, which may be shared.
-    """
+def replan(graph: Graph, plan_of: Callable[[LoopNode], Plan | None]) -> Graph:
+    """The graph with the plans that ``plan_of`` gives for its loops, also inside bodies; None leaves one as it is."""
 
     def planned(node: Node) -> Node:
-        changed: dict[str, Any] = {
-            name: new for name, body in node.graphs if (new := replan(body, plan, inside=True)) is not body
-        }
         loop = loop_of(node)
-        if loop is not None and (found := plan(loop, inside)) is not None:
-            changed["memory"] = found
-        return replace(node, attrs={**node.attrs, **changed}) if changed else node
+        plan = None if loop is None else plan_of(loop)
+        return node if plan is None else replace(node, attrs={**node.attrs, "memory": plan})
 
-    nodes = tuple(map(planned, graph.nodes))
-    same = all(a is b for a, b in zip(nodes, graph.nodes, strict=True))
-    return graph if same else Graph(graph.name, graph.inputs, nodes, graph.outputs)
+    return mapped(graph, lambda graph: with_nodes(graph, map(planned, graph.nodes)))
 
 
 def with_default(graph: Graph, plan: Plan | None) -> Graph:
@@ -110,31 +101,30 @@ def with_default(graph: Graph, plan: Plan | None) -> Graph:
     if plan is None:
         return graph
     late = plan[0] in LATE
-    return replan(graph, lambda loop, _: plan if loop.plan is None and (late or loop.length >= 0) else None)
+    return replan(graph, lambda loop: plan if loop.plan is None and (late or loop.length >= 0) else None)
 
 
 def with_plan(graph: Graph, plan: Plan) -> Graph:
     """The graph with one plan for all loops of known length, whatever theirs are."""
-    return replan(graph, lambda loop, _: plan if loop.length > 0 else None)
+    return replan(graph, lambda loop: plan if loop.length > 0 else None)
 
 
 def _budgeted(graph: Graph) -> Iterator[tuple[LoopNode, int]]:
-    """The loops that have a budget in bytes as their plan, and that budget."""
-    for node in graph.nodes:
+    """The loops whose plan is a budget in bytes, with it."""
+    for node in walk(graph):
         loop = loop_of(node)
-        if loop is not None and loop.plan is not None and loop.plan[0] == "bytes":
-            yield loop, loop.plan[1]
-        for _, body in node.graphs:
-            yield from _budgeted(body)
+        if loop is not None and (budget := _budget(loop)) is not None:
+            yield loop, budget
+
+
+def _budget(loop: LoopNode) -> int | None:
+    """The budget in bytes of a loop, if that is its plan."""
+    match loop.plan:
+        case ("bytes", int(budget)):
+            return budget
+    return None
 
 
 def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
     """The graph with these plans instead of budgets."""
-
-    def plan(loop: LoopNode, _: bool) -> Plan | None:
-        match loop.plan:
-            case ("bytes", int(budget)):
-                return plans[budget]
-        return None
-
-    return replan(graph, plan) if any(_budgeted(graph)) else graph
+    return replan(graph, lambda loop: None if (budget := _budget(loop)) is None else plans[budget])

@@ -50,8 +50,8 @@ def budgets_for_loops(graph: Graph, within: Pass, offer: Offer) -> Graph:
     if least > budget_of(graph):
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget_of(graph):,} bytes",
+            minimum=least,
             where=free[0].node.where,
-            remedy=f"allow at least {least:,} bytes",
         )
     return thriftiest  # of small states, a schedule may take more than all residuals
 
@@ -103,7 +103,10 @@ def _free(node: Node) -> LoopNode | None:
 
 def _planned(graph: Graph, plan: Plan) -> Graph:
     """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
-    whole = plan[0] == "bytes"
-    return replan(
-        graph, lambda loop, inside: plan if _free(loop.node) and not (inside and whole and loop.length > 0) else None
-    )
+
+    def own(loop: LoopNode) -> Plan | None:
+        inside = graph.producer.keys().isdisjoint(loop.node.outputs)
+        known = plan[0] == "bytes" and loop.length > 0
+        return plan if _free(loop.node) and not (inside and known) else None
+
+    return replan(graph, own)

@@ -10,6 +10,7 @@ from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
+from ...ir.rewrite import copy_nodes
 from ...ir.structure import Structure
 from ...ir.types import Aval
 from ...where import Where
@@ -114,8 +115,8 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
         )
     raise MemoryBudgetError(
         f"what this region must not compute again takes more than {budget:,} bytes",
+        minimum=int(least),
         where=where,
-        remedy=f"allow at least {least:,} bytes",
     )
 
 
@@ -155,9 +156,8 @@ def _divided(
     b = Builder()
     available = [*lin.forward.inputs, *kept]
     inputs = b.inputs_like(available)
-    env: dict[Value, Symbol] = dict(zip(available, inputs, strict=True))
-    for node in nodes:
-        env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
+    env = dict(zip(available, inputs, strict=True))
+    copy_nodes(b, nodes, env)
     tangents = b.inputs_like(lin.linear.inputs[len(lin.residuals) :])
     outs = TRANSFORMS.inline(b, lin.linear, [*(env[v] for v in lin.residuals), *tangents])
     graph = TRANSFORMS.prune(b.graph(f"{body.name}_linear", outs))

@@ -8,13 +8,13 @@ from dataclasses import replace
 from ...errors import InternalError
 from ...ir.builder import Builder
 from ...ir.graph import Graph, Value
+from ...ir.rewrite import with_nodes
 from ..inline import inline_into
 
 
 def of_tail(graph: Graph) -> Graph:
     """The graph with nodes that say they belong to a tail; or, of such nodes, the graph as it was."""
-    nodes = tuple(replace(node, replica=-1 - node.replica) for node in graph.nodes)
-    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
+    return with_nodes(graph, (replace(node, replica=-1 - node.replica) for node in graph.nodes))
 
 
 def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph], Graph]) -> tuple[Graph, Graph]:

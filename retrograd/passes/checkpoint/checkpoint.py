@@ -17,6 +17,7 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from ...ir.printer import to_text
+from ...ir.rewrite import Env, rebuild, walk, with_bodies, with_nodes
 from ...ir.structure import Layout
 from ...ops.structural.flags import picked
 from ...ops.structural.open_sweep import open_sweep
@@ -46,24 +47,20 @@ def run_again(graph: Graph) -> Graph:
     def leaving(node: Node) -> Node:
         if not any(v in given for v in node.inputs if v.aval.steps is not None):
             return node
-        bodies = {name: run_again(body) for name, body in node.graphs}
-        return replace(node, attrs={**node.attrs, **bodies, **({"again": True} if node.prim is unsweep else {})})
+        node = with_bodies(node, run_again)
+        return replace(node, attrs={**node.attrs, "again": True}) if node.prim is unsweep else node
 
-    return Graph(graph.name, graph.inputs, tuple(map(leaving, graph.nodes)), graph.outputs)
+    return with_nodes(graph, map(leaving, graph.nodes))
 
 
 def limited(graph: Graph) -> bool:
     """Whether any loop in the graph has a memory plan and saves residuals."""
-    return any(_limited(node) or any(limited(body) for _, body in node.graphs) for node in graph.nodes)
+    return any(map(_limited, walk(graph)))
 
 
 def keeping_all(graph: Graph) -> Iterator[Node]:
     """The loops of a treated graph that keep all residuals in spite of their plans."""
-    for node in graph.nodes:
-        if _limited(node):
-            yield node
-        for _, body in node.graphs:
-            yield from keeping_all(body)
+    return filter(_limited, walk(graph))
 
 
 def _limited(node: Node) -> bool:
@@ -74,17 +71,15 @@ def _limited(node: Node) -> bool:
 def _opened(graph: Graph) -> Graph:
     """The graph with calls that residuals pass through copied in."""
     while any(map(_passing_stacks, graph.nodes)):
-        b = Builder()
-        env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
-        for node in graph.nodes:
-            ins = [env[v] for v in node.inputs]
-            if (body := _passing_stacks(node)) is not None:
-                outs = inline_into(b, of_tail(body) if node.replica < 0 else body, ins)
-            else:
-                outs = b.copy_node(node, [s.value for s in ins])
-            env.update(zip(node.outputs, outs, strict=True))
-        graph = b.graph(graph.name, [env[v] for v in graph.outputs])
+        graph = rebuild(graph, _copied_in)
     return graph
+
+
+def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+    body = _passing_stacks(node)
+    if body is None:
+        return None
+    return inline_into(b, of_tail(body) if node.replica < 0 else body, [env[v] for v in node.inputs])
 
 
 def _passing_stacks(node: Node) -> Graph | None:
@@ -144,7 +139,7 @@ def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
 
 
 def _heads(
-    loop: LoopNode, reader: LoopNode, treat: Callable[[Graph], Graph], b: Builder, env: dict[Value, Symbol]
+    loop: LoopNode, reader: LoopNode, treat: Callable[[Graph], Graph], b: Builder, env: Env
 ) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
     """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
     body, there = loop.body, reader.body
@@ -164,9 +159,7 @@ def _heads(
     return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
 
 
-def _same_loop(
-    b: Builder, loop: LoopNode, body: Graph, given: Sequence[Symbol], env: dict[Value, Symbol]
-) -> list[Symbol]:
+def _same_loop(b: Builder, loop: LoopNode, body: Graph, given: Sequence[Symbol], env: Env) -> list[Symbol]:
     """The loop with another body, and without a plan; its results."""
     found = loop.remade(b, body, given, None if loop.count is None else env[loop.count])
     return [x for group in found for x in group]
@@ -200,8 +193,7 @@ class _Rewriter:
             elif node in self.read:
                 self._reader(*self.read[node])
             else:
-                bodies = {name: self.treat(body) for name, body in node.graphs}
-                outs = self.b.copy_node(node, [self.env[v].value for v in node.inputs], **bodies)
+                outs = self.b.copy_node(with_bodies(node, self.treat), [self.env[v].value for v in node.inputs])
                 self.env.update(zip(node.outputs, outs, strict=True))
         return prune(self.b.graph(self.graph.name, [self.env[v] for v in self.graph.outputs]))
 

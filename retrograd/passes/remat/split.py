@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph
+from ...ir.rewrite import with_nodes
 from ...ops.shape import copy
 from ...ops.structural.call import make_call
 from ...ops.structural.region import turn
@@ -18,8 +19,7 @@ def together(forward: Graph, outs: int, back: Graph) -> Graph:
     b = Builder()
     found = inline_into(b, forward, b.inputs_like(forward.inputs))
     cts = b.inputs_like(back.inputs[len(forward.outputs) - outs :])
-    nodes = (replace(n, attrs={**n.attrs, "again": True}) if n.prim is turn else n for n in back.nodes)
-    back = Graph(back.name, back.inputs, tuple(nodes), back.outputs)
+    back = with_nodes(back, (replace(n, attrs={**n.attrs, "again": True}) if n.prim is turn else n for n in back.nodes))
     return b.graph(forward.name, [*found[:outs], *inline_into(b, back, [*found[outs:], *cts])])
 
 
