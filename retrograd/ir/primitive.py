@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InternalError
 from .graph import Graph, Node
+from .rules import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
 from .structure import Structure
 from .types import Aval
 
@@ -130,24 +131,24 @@ class Primitive:
     joint: bool = False  # linear in all its Pull operands together
     numbers: tuple[int, ...] = ()  # operands whose constants NumPy must get as numbers: it rounds otherwise with arrays
     loose: tuple[int, ...] = ()  # operands that NumPy broadcasts and casts by itself; a ufunc does so for all
-    batch: Rule | None = None
+    batch: BatchRule | None = None
     alias: int | None = None  # the result may share storage with this operand
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
-    fresh: Rule | None = None  # with several results: node -> positions of those that share no storage
+    fresh: FreshRule | None = None  # with several results: node -> positions of those that share no storage
     order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
-    scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that NumPy allocates inside
+    scratch: ScratchRule | None = None  # (*avals, **attrs) -> bytes of workspace that NumPy allocates inside
     effect: bool = False  # never merged, dropped or reordered
     multi: bool = False
     final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
     cheap: bool = False  # may be recomputed rather than kept
     typed: bool = False  # the result's aval is the attribute `aval`, printed as the node's type
     weak: bool = False  # operands that are all Python numbers give a Python number
-    jvp: Rule | None = None
-    transpose: Rule | None = None
-    dce: Rule | None = None
-    lower: Rule | None = None  # (b, node, args) -> results: what it becomes once all differentiation is done
+    jvp: JvpRule | None = None
+    transpose: TransposeRule | None = None
+    dce: DceRule | None = None
+    lower: LowerRule | None = None  # what it becomes once all differentiation is done
     structure: Structure | None = None  # of a primitive with graphs among its attributes
-    run: Rule | None = None
+    run: RunRule | None = None
     emit: Rule | None = None
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
