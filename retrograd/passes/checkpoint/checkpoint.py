@@ -26,7 +26,7 @@ from ...ops.structural.unsweep import unsweep
 from ...ops.structural.while_loop import make_while, while_loop
 from ..inline import inline_into
 from ..prune import prune
-from .across import across, of_tail
+from .across import across, in_tail, of_tail
 from .loop_parts import Again, Taped, is_loop, layout, length, operands, taken_apart
 from .placement import Placement, place, place_open
 
@@ -84,7 +84,7 @@ def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
     if not _passes_stacks(node):
         return None
     body: Graph = node.attrs["body"]
-    return inline_into(b, of_tail(body) if node.replica < 0 else body, [env[v] for v in node.inputs])
+    return inline_into(b, of_tail(body) if in_tail(node) else body, [env[v] for v in node.inputs])
 
 
 def _passes_stacks(node: Node) -> bool:
