@@ -175,12 +175,3 @@ class Machine:
     def _discard(self, i: int, _: int) -> None:
         self._expect(i in self.stored, f"discard {i}, which is not stored")
         self.stored.remove(i)
-
-
-def keep_everything(n: int) -> Schedule:
-    """The schedule without recomputation: every state is kept. Needs n slots."""
-    forward = [a for i in range(n) for a in (Action("save", i, i), Action("advance", i, i + 1))]
-    backward = [
-        a for i in reversed(range(n)) for a in (Action("load", i, i), Action("drop", i, i), Action("back", i, i + 1))
-    ]
-    return (*forward[:-1], *backward)

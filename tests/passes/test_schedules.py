@@ -15,7 +15,7 @@ from retrograd.ir.schedule import PLACERS, Machine, Step
 from retrograd.passes.checkpoint.binomial import binomial, binomial_advances, binomial_states, keeping
 from retrograd.passes.checkpoint.ctz import ctz, ctz_room, ctz_states
 from retrograd.passes.checkpoint.mixed import mixed, mixed_steps
-from retrograd.passes.checkpoint.online import online_room, online_states
+from retrograd.passes.checkpoint.online import online_room
 from retrograd.passes.checkpoint.periodic import period, periodic_slots
 
 KNOWN = {
@@ -47,6 +47,17 @@ KNOWN = {
     (10000, 100): 24747,
     (13465, 116): 33374,
 }
+
+
+def online_states(n: int, slots: int) -> tuple[int, ...]:
+    """The states that are kept when n steps have run."""
+    kept: list[int] = []
+    for i, old in zip(range(n), online_room(slots), strict=False):
+        if old >= 0:
+            kept.remove(old)
+        if old >= -1:
+            kept.append(i)
+    return tuple(kept)
 
 
 def swept(n: int, states: Any, reverse: Any, *args: int) -> Iterator[Step]:
@@ -152,6 +163,10 @@ def test_early_online_schedules_are_optimal_up_to_one_step(slots: int) -> None:
     for n in range(1, (slots + 1) * (slots + 2) // 2):
         machine = Machine(n, slots).run(swept(n, online_states(n, slots), binomial, slots))
         assert machine.advances <= binomial_advances(n, slots) + 1
+
+
+def test_the_states_kept_of_an_unknown_number_of_steps() -> None:
+    assert online_states(10, 3) == (0, 4, 7)
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
