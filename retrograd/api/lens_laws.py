@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import GradientCheckError, LensLawError
 from ..tracer.tree import flatten, map_leaves, unflatten
-from .check import TOLERANCE, check_grads, random_like
+from .check_grads import TOLERANCE, check_grads, random_like
 from .lens import Lens, lens
 
 FACTOR = 2.5

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import InternalError
+from .callbacks import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
 from .graph import Graph, Node
-from .rules import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
 from .structure import Structure
 from .types import Aval
 

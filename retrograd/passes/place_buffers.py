@@ -22,10 +22,10 @@ Index = tuple[Any, ...]
 
 def place_buffers(graph: Graph) -> Plan:
     """Lay a graph out in memory; of its order, only views of what is written into may change."""
-    return _Placer(early_views(graph)).plan()
+    return _BufferPlacer(early_views(graph)).plan()
 
 
-class _Placer:
+class _BufferPlacer:
     """``owned`` are roots of storage that this graph made and that nothing outside can see."""
 
     def __init__(self, graph: Graph) -> None:

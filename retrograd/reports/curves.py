@@ -28,7 +28,7 @@ EVERYTHING = "Everything()"
 
 
 @dataclass(frozen=True)
-class Point:
+class TradeoffPoint:
     """What is kept at one point of a curve, what that takes, and what it costs.
 
     ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
@@ -55,7 +55,7 @@ class Tradeoff(Drawn):
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[TradeoffPoint, ...]
     forward: int
     budget: int | None = None
 
@@ -125,7 +125,7 @@ class _Candidate(NamedTuple):
     steps: Steps
 
 
-def _points(settled: Graph, forward: int) -> Iterator[Point]:
+def _points(settled: Graph, forward: int) -> Iterator[TradeoffPoint]:
     """Everything, and then each with less memory and more work than the one before."""
     every = list(_candidates(settled))
     best = every[:1]
@@ -135,7 +135,7 @@ def _points(settled: Graph, forward: int) -> Iterator[Point]:
             best.append(other)
     for plan, peak, steps in best if len(best) <= MANY else _apart(best):
         work = steps.work - every[0].steps.work
-        yield Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
+        yield TradeoffPoint(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
 
 
 def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:

@@ -26,7 +26,7 @@ FORBIDDEN_IMPORTS = [
     ("api", "from ..reports import curves", "layers"),
     ("api", "from ..eager import records", "layers"),
     ("api", "import retrograd as rg", "face"),
-    ("eager", "from retrograd.ops.functions import exp", "eager"),
+    ("eager", "from retrograd.ops.elementary import exp", "eager"),
     ("eager", "from ..ir.primitive import pull", "eager"),
     ("eager/nn", "from ...ops import linear", "eager"),
     ("passes", "import optree", "optree"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEPT = 64  # functions of which the compiled code is kept
 
 
-class Pull(Compiled):
+class PullIntoCaptures(Compiled):
     """The gradient of the sum of ⟨ct, f(x)⟩ with respect to what f captures, as a list of leaves."""
 
     def derive(self, recorded: Recorded, call: Call) -> Derived:
@@ -46,7 +46,7 @@ def _called(value: Fn, ct: FunctionCotangent) -> list[Any]:
 @functools.lru_cache(KEPT)
 def pull(_: Template) -> Compiled:
     """``pull(f.template)(f, ct)``: a cotangent for each inexact capture of ``f``."""
-    return Pull(_paired, "pull_into")
+    return PullIntoCaptures(_paired, "pull_into")
 
 
 @functools.lru_cache(KEPT)

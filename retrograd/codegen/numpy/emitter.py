@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Function:
+class Definition:
     """One function of a generated module."""
 
     name: str
@@ -48,12 +48,12 @@ class Scope:
     def __init__(self, emitter: type[Emitter] | None = None) -> None:
         self.emitter = emitter or Emitter
         self.names = Names([*HELPER.findall(" ".join(prim.helper for prim in REGISTRY.values())), *PLACERS, "count"])
-        self.functions: list[Function] = []
+        self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
         self._open: list[Names] = []  # of the functions under construction
 
-    def add(self, plan: Plan, hint: str) -> Function:
+    def add(self, plan: Plan, hint: str) -> Definition:
         """Emit the function of a plan, after those that it calls."""
         name = self.names.fresh(hint, "function")
         while any(name in names.used for names in self._open):  # a variable there would hide the function
@@ -65,7 +65,7 @@ class Scope:
         parameters = [emitter.assign(v) for v in plan.order.inputs]
         results = emitter.graph(plan)
         self._open.pop()
-        self.functions.append(Function(name, parameters, emitter.lines, results))
+        self.functions.append(Definition(name, parameters, emitter.lines, results))
         return self.functions[-1]
 
     def function_of(self, body: Graph, plan: Plan) -> str:

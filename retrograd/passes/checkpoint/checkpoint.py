@@ -25,7 +25,7 @@ from ...ops.structural.sweep import sweep
 from ...ops.structural.unsweep import unsweep
 from ..inline import body_in_place, inline_into
 from ..prune import prune
-from .across import across, of_tail
+from .across import across, in_tail, of_tail
 from .loop_parts import Again, Taped, taken_apart
 from .placement import Placement, place, place_open
 
@@ -79,7 +79,7 @@ def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
     body = _passing_stacks(node)
     if body is None:
         return None
-    return inline_into(b, of_tail(body) if node.replica < 0 else body, [env[v] for v in node.inputs])
+    return inline_into(b, of_tail(body) if in_tail(node) else body, [env[v] for v in node.inputs])
 
 
 def _passing_stacks(node: Node) -> Graph | None:

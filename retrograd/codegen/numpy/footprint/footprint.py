@@ -24,9 +24,9 @@ from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
-from ..emitter import Emitter, Function, Scope
+from ..emitter import Definition, Emitter, Scope
 from ..module import return_statement
-from .meter import Above, Arrays, Block, History, Meter, States, Undecided
+from .meter import Above, Allocation, Arrays, CourseMeter, Meter, States, Undecided
 from .thinned import STEADY, thinned
 
 
@@ -182,7 +182,7 @@ class Course(NamedTuple):
 def course_of(plan: Plan) -> Course:
     """The course of memory through all steps, the largest one as for ``peak_bytes``. Raises ``Undecided``."""
     script = _Script(plan, _InFull)
-    history, labels = _largest(script, History), script.scope.labels
+    history, labels = _largest(script, CourseMeter), script.scope.labels
     known: list[tuple[int, Value | None, Node | None]]
     known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
     return Course(history.peak, history.course, known)
@@ -234,7 +234,7 @@ class _Script:
         names: dict[str, Any] = {
             "np": Arrays(meter),
             "__block": meter.new,
-            "__nothing": Block(meter, 0, -1),
+            "__nothing": Allocation(meter, 0, -1),
             "__way": meter.way,
             "__thinned": partial(thinned, live=lambda: meter.live),
             "__states": partial(States, meter),
@@ -248,7 +248,7 @@ class _Script:
         return meter
 
 
-def _source(function: Function) -> str:
+def _source(function: Definition) -> str:
     header = f"def {function.name}({', '.join(function.parameters)}):"
     lines = ["    " * line.depth + line.text for line in function.lines]
     return "\n".join([header, *lines, "    " + return_statement(function.results)])
