@@ -7,7 +7,7 @@ from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.at_a_point import jvp, linear_transpose, linearize, vjp
 from .api.batching import vmap
 from .api.branches import cond, switch
-from .api.check import check_grads
+from .api.check_grads import check_grads
 from .api.control import associative_scan, fori_loop, map, scan, while_loop
 from .api.custom import custom_jvp, custom_vjp
 from .api.exceptions import callcc, require, throw_if, try_catch
@@ -30,7 +30,7 @@ from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config
 from .eager import nn, optim
-from .eager.functions import Function
+from .eager.custom import Function
 from .eager.parameters import ParameterStore
 from .eager.records import Record
 from .eager.tensors import Tensor

@@ -66,7 +66,7 @@ class RetrogradError(Exception):
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.what, self.where, self.remedy)
+        return _again, (type(self), self.what, self.where, self.remedy), vars(self)
 
 
 def _again(cls: type[RetrogradError], what: str, where: object, remedy: str) -> RetrogradError:
@@ -158,14 +158,16 @@ class NanError(UserError, FloatingPointError):
 
 
 class LensLawError(UserError, AssertionError):
-    """``check_lens`` found a pullback that breaks a law; the message begins with its name, which is ``law``."""
+    """``check_lens`` found a pullback that breaks a law.
+
+    ``law`` is its name: "repetition", "additivity", "homogeneity" or "derivative".
+    """
 
     code = "RG0120"
 
-    @property
-    def law(self) -> str:
-        """The name of the law: "repetition", "additivity", "homogeneity" or "derivative"."""
-        return self.what.partition(":")[0]
+    def __init__(self, what: str, *, law: str = "", where: object = HERE, remedy: str = "") -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.law = law
 
 
 class HigherOrderCotangentError(UserError, TypeError):
@@ -179,10 +181,9 @@ class MemoryBudgetError(UserError, ValueError):
 
     code = "RG0140"
 
-    @property
-    def minimum(self) -> int:
-        """The bytes that the thriftiest plan takes."""
-        return int(self.remedy.split()[-2].replace(",", ""))
+    def __init__(self, what: str, *, minimum: int = 0, where: object = HERE, remedy: str = "") -> None:
+        super().__init__(what, where=where, remedy=remedy or (f"allow at least {minimum:,} bytes" if minimum else ""))
+        self.minimum = minimum
 
 
 class TracerError(RetrogradError):

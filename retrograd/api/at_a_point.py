@@ -85,7 +85,7 @@ def vjp(
     >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
     [(3.0, 18.0), (9.0, 1.0)]
     """
-    made = kept_with(function, Pullback("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory)))
+    made = kept_with(function, Vjp("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory)))
     try:
         return made(*primals)
     except FunctionResult:
@@ -97,7 +97,7 @@ class FunctionResult(Exception):  # noqa: N818 - a signal, not an error
 
 
 @dataclass(frozen=True)
-class Pullback(Transform):
+class Vjp(Transform):
     """``vjp``."""
 
     has_aux: bool = False

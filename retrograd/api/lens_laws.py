@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import GradientCheckError, LensLawError
 from ..tracer.tree import flatten, map_leaves, unflatten
-from .check import TOLERANCE, check_grads, random_like
+from .check_grads import TOLERANCE, check_grads, random_like
 from .lens import Lens, lens
 
 FACTOR = 2.5
@@ -43,6 +43,7 @@ def check_lens(function: Callable[..., Any], *args: Any) -> None:
     except GradientCheckError as fault:
         raise LensLawError(
             f"derivative: {fault.what}",
+            law="derivative",
             remedy="let the pullback be the transpose of the value's derivative",
         ) from None
 
@@ -66,5 +67,6 @@ def _require(law: str, found: Any, expected: Any, exactly: bool = False) -> None
         if not np.all(np.abs(a - b) <= tolerance * scale):
             raise LensLawError(
                 f"{law}: entry {k} of the cotangents is {a!r:.80}, where the law gives {b!r:.80}",
+                law=law,
                 remedy="let the pullback be linear in the cotangent, and depend on nothing that changes",
             )

@@ -12,12 +12,11 @@ from ..errors import CarryError, OptionError, ShapeError, TreeError, Unsupported
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node
+from ..ir.loop_node import loop_of
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
 from ..ops.structural.loops import MOST_STEPS
-from ..ops.structural.scan import scan
-from ..ops.structural.while_loop import while_loop
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, record
@@ -214,7 +213,8 @@ def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
 
 def _work(node: Node) -> int:
     """About how many nodes are run; a loop of unknown length counts as a long one."""
-    steps = node.attrs.get("length", -1) if node.prim in (scan, while_loop) else 1
+    loop = loop_of(node)
+    steps = 1 if loop is None else loop.length
     return (LONG if steps < 0 else steps) * (1 + sum(_work(inner) for _, body in node.graphs for inner in body.nodes))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TracerConversionError, UnsupportedError
+from ..tracer.operators import COMPARISONS
 from ..tracer.protocol import MUTATORS
 from .operations import ArrayLike
 
@@ -24,14 +25,6 @@ BINARY: dict[str, Callable[..., Any]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "pow": operator.pow,
-}
-COMPARISONS: dict[str, Callable[..., Any]] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
 }
 UNARY: dict[str, Callable[..., Any]] = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}
 METHODS: tuple[Callable[..., Any], ...] = (

@@ -14,6 +14,7 @@ from ..compiler.settings import Settings, config
 from ..compiler.stages import run
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
+from ..ir.rewrite import with_nodes
 from ..ir.types import Aval
 from ..passes.inline import inline_into
 from ..passes.pullback_at_results import recall
@@ -138,8 +139,7 @@ class Step:
 
 def _applied(b: Builder, graph: Graph, args: Sequence[Symbol], where: Where | None) -> list[Symbol]:
     """The results of an operation's graph, whose nodes get the line of the step."""
-    nodes = tuple(replace(node, where=where) for node in graph.nodes)
-    return inline_into(b, Graph(graph.name, graph.inputs, nodes, graph.outputs), args)
+    return inline_into(b, with_nodes(graph, (replace(node, where=where) for node in graph.nodes)), args)
 
 
 class History:

@@ -20,7 +20,7 @@ from .operations import Operation
 _number = itertools.count(1)
 
 
-class Node:
+class PastNode:
     """One operation of the past. ``next_functions`` are the nodes of its operands, and which result of them it took.
 
     ``name`` tells the operation. A node has a greater ``number`` than the nodes of its operands.
@@ -28,7 +28,7 @@ class Node:
 
     __slots__ = ("name", "next_functions", "number")
 
-    def __init__(self, name: str, next_functions: tuple[tuple[Node | None, int], ...]) -> None:
+    def __init__(self, name: str, next_functions: tuple[tuple[PastNode | None, int], ...]) -> None:
         self.name, self.next_functions = name, next_functions
         self.number = next(_number)
 
@@ -40,13 +40,13 @@ class Node:
         raise NotImplementedError
 
 
-def walk_back(start: Node, index: int, ct: Any) -> None:
+def walk_back(start: PastNode, index: int, ct: Any) -> None:
     """Send a cotangent of the result ``index`` of a node back to everything that it was computed from.
 
     The youngest node comes first, so that all cotangents of a node have arrived when its turn comes.
     """
     waiting = [(-start.number, start)]
-    arrived: dict[Node, dict[int, Any]] = {start: {index: ct}}
+    arrived: dict[PastNode, dict[int, Any]] = {start: {index: ct}}
     while waiting:
         node = heapq.heappop(waiting)[1]
         own = arrived.pop(node)
@@ -85,7 +85,7 @@ def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
     return Pullback(active, made.reads, Executable(run(made.graph)))
 
 
-class OperationNode(Node):
+class OperationNode(PastNode):
     """A NumPy operation: its adjoint and the values that this reads."""
 
     __slots__ = ("_avals", "_kept", "_pullback")
@@ -93,7 +93,7 @@ class OperationNode(Node):
     def __init__(
         self,
         operation: Operation,
-        operands: tuple[tuple[Node | None, int], ...],
+        operands: tuple[tuple[PastNode | None, int], ...],
         found: Pullback,
         values: Sequence[Any],
     ) -> None:

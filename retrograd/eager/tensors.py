@@ -12,11 +12,11 @@ from ..errors import NonDifferentiableError, NonScalarOutputError, OptionError, 
 from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
 from .arraylike import Eager
-from .nodes import Node, OperationNode, inexact, pullback, turned, walk_back
+from .nodes import OperationNode, PastNode, inexact, pullback, turned, walk_back
 from .operations import ArrayLike, Operation, operation, request
 
 
-class AccumulateGrad(Node):
+class AccumulateGrad(PastNode):
     """The end of the walk: it adds to the gradient of its tensor."""
 
     __slots__ = ("_variable",)
@@ -69,7 +69,7 @@ class Tensor(Eager):
         self._data = _frozen(np.array(data)[()])
         traceable(self._data)
         self.grad: Tensor | None = None
-        self._node: Node | None = None
+        self._node: PastNode | None = None
         self._index = 0
         self._requires = False
         self.requires_grad = requires_grad
@@ -94,7 +94,7 @@ class Tensor(Eager):
         return self.grad_fn is None
 
     @property
-    def grad_fn(self) -> Node | None:
+    def grad_fn(self) -> PastNode | None:
         """The operation that made it, or None."""
         return None if isinstance(self._node, AccumulateGrad) else self._node
 
@@ -179,7 +179,7 @@ def constant(data: Any) -> Tensor:
     return computed(data, None, 0)
 
 
-def computed(data: Any, node: Node | None, index: int) -> Tensor:
+def computed(data: Any, node: PastNode | None, index: int) -> Tensor:
     """A tensor of this very array, made by a node as its result ``index``."""
     made = Tensor.__new__(Tensor)
     made._data, made._node, made._index = _frozen(data), node, index
@@ -187,7 +187,7 @@ def computed(data: Any, node: Node | None, index: int) -> Tensor:
     return made
 
 
-def node_of(x: Any) -> tuple[Node | None, int]:
+def node_of(x: Any) -> tuple[PastNode | None, int]:
     """Where cotangents of an operand go."""
     return (x._node, x._index) if type(x) is Tensor else (None, 0)
 

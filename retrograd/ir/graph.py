@@ -34,7 +34,10 @@ class Value:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One operation. ``replica`` keeps a recomputation apart from its original, which a negative one stands for."""
+    """One operation.
+
+    ``replica`` keeps a recomputation apart from its original; it is negative where the original does not run.
+    """
 
     prim: Primitive
     inputs: tuple[Value, ...]

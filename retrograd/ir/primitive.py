@@ -8,7 +8,9 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import InternalError
+from .callbacks import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
 from .embedded import embed
+from .structure import Structure
 from .texts import TEXTS, NumPyText, Template
 from .types import Aval
 
@@ -122,12 +124,13 @@ class Primitive:
     shape: Rule
     diff: tuple[Derivative, ...] = ()
     joint: bool = False  # linear in all its Pull operands together
-    jvp: Rule | None = None
-    transpose: Rule | None = None
-    batch: Rule | None = None
-    dce: Rule | None = None
-    lower: Rule | None = None  # (b, node, args) -> results: what it becomes once all differentiation is done
-    run: Rule | None = None  # (evaluate, node, *args) -> results, where there is no code to evaluate
+    jvp: JvpRule | None = None
+    transpose: TransposeRule | None = None
+    batch: BatchRule | None = None
+    dce: DceRule | None = None
+    lower: LowerRule | None = None  # what it becomes once all differentiation is done
+    run: RunRule | None = None  # where there is no code to evaluate
+    structure: Structure | None = None  # of a primitive with graphs among its attributes
     final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
 
     # results and their storage
@@ -139,9 +142,9 @@ class Primitive:
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
     into: bool = False  # the result can be computed into given storage
     over: bool = False  # ... also into that of an operand that is read for it
-    fresh: Rule | None = None  # with several results: node -> positions of those that share no storage
+    fresh: FreshRule | None = None  # with several results: node -> positions of those that share no storage
     order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
-    scratch: Rule | None = None  # (*avals, **attrs) -> bytes of workspace that is allocated inside
+    scratch: ScratchRule | None = None  # (*avals, **attrs) -> bytes of workspace that is allocated inside
 
     # texts
     texts: dict[str, Any] = field(default_factory=dict)  # by target

@@ -34,17 +34,14 @@ Schedule = Sequence[Step]
 class Machine:
     """Replays a schedule for ``n`` steps with at most ``slots`` kept states, and counts.
 
-    Kept tapes and states weigh 1 each, or ``tapes`` and ``states[i]``; ``disk`` is the number of slots there, and
-    ``costs[i]`` what advancing over step i costs. Raises ``InternalError`` at the first action that a real run could
-    not carry out.
+    A kept state takes one slot, a kept tape ``tapes`` of them; ``disk`` is the number of slots there. Raises
+    ``InternalError`` at the first action that a real run could not carry out.
     """
 
     n: int
     slots: int
     disk: int = 0
     tapes: int = 1
-    states: Sequence[int] = ()
-    costs: Sequence[int] = ()
     working: int | None = 0
     kept: set[int] = field(default_factory=set)
     taped: set[int] = field(default_factory=set)
@@ -52,9 +49,6 @@ class Machine:
     adjoint: int = -1  # the state whose cotangent is known; -1 stands for n, before the first back
     advances: int = 0
     tape_steps: int = 0
-    cost: int = 0
-    writes: int = 0
-    reads: int = 0
     peak: int = 0
 
     def run(self, schedule: Iterable[Step]) -> Machine:
@@ -77,7 +71,6 @@ class Machine:
         self._expect(self.working == i and i < j <= self.n, f"advance {i} {j} from state {self.working}")
         self.working = j
         self.advances += j - i
-        self.cost += sum(self.costs[i:j])
 
     def _save(self, i: int, _: int) -> None:
         self._expect(self.working == i and i not in self.kept, f"save {i} at state {self.working}")
@@ -85,8 +78,7 @@ class Machine:
         self._weigh()
 
     def _weigh(self) -> None:
-        weight = sum(self.states[i] for i in self.kept) if self.states else len(self.kept)
-        weight += len(self.taped) * self.tapes
+        weight = len(self.kept) + len(self.taped) * self.tapes
         self.peak = max(self.peak, weight)
         self._expect(weight <= self.slots, f"{weight} states in {self.slots} slots")
 
@@ -118,23 +110,12 @@ class Machine:
     def _store(self, i: int, _: int) -> None:
         self._expect(self.working == i and i not in self.stored, f"store {i} at state {self.working}")
         self.stored.add(i)
-        self.writes += 1
         self._expect(len(self.stored) <= self.disk, f"{len(self.stored)} states in {self.disk} slots on disk")
 
     def _fetch(self, i: int, _: int) -> None:
         self._expect(i in self.stored, f"fetch {i}, which is not stored")
         self.working = i
-        self.reads += 1
 
     def _discard(self, i: int, _: int) -> None:
         self._expect(i in self.stored, f"discard {i}, which is not stored")
         self.stored.remove(i)
-
-
-def keep_everything(n: int) -> Schedule:
-    """The schedule without recomputation: every state is kept. Needs n slots."""
-    forward = [a for i in range(n) for a in (Action("save", i, i), Action("advance", i, i + 1))]
-    backward = [
-        a for i in reversed(range(n)) for a in (Action("load", i, i), Action("drop", i, i), Action("back", i, i + 1))
-    ]
-    return (*forward[:-1], *backward)

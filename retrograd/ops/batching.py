@@ -32,12 +32,6 @@ def shifted_axis(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
     return elementwise(prim, size, args, flags, axis=axis, **attrs)
 
 
-def shifted_index(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
-    """Like ``elementwise``, with a full slice put before the basic ``index``."""
-    index = (slice(None), *attrs.pop("index"))
-    return elementwise(prim, size, args, flags, index=index, **attrs)
-
-
 def looped(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
     """One lane after the other, where NumPy has no form with a leading axis: for primitives of one result."""
     inner = Builder()

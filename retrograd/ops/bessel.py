@@ -12,8 +12,8 @@ from ..ir.texts import literal
 from ..ir.types import Aval
 from .batching import elementwise
 from .complex import abs_
+from .elementary import cos, off_zero
 from .elementwise import arithmetic, function, lt, square, where
-from .functions import cos, off_zero
 
 SERIES = 0.25  # |x| below which (cos πx - sinc x)/x cancels, and this series of it, divided by x, is exact to rounding
 TERMS = [(-1) ** k * 2 * k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(9, 0, -1)]

@@ -12,8 +12,8 @@ from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.types import Aval
 from .batching import Flags, elementwise, lanes
+from .elementary import off_zero
 from .elementwise import arithmetic, to_dtype, unary
-from .functions import off_zero
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -16,6 +16,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node
 from ..ir.modules import load
 from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
+from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
 from .batching import lanes, looped
 from .index import getitem
@@ -85,10 +86,22 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
     return [states], [tangent]
 
 
-ode: Primitive = primitive("ode", _shape, helper=SOLVE, run=_run, jvp=_jvp, batch=looped)
+ode: Primitive = primitive(
+    "ode",
+    _shape,
+    helper=SOLVE,
+    run=_run,
+    jvp=_jvp,
+    batch=looped,
+    structure=Structure(
+        bodies=(Body("body", Runs.STEPS, ("time", "state", "consts"), ("slope",), times=lambda _: -1),),
+        operands=(Group("start", 1), Group("times", 1), Group("consts")),
+        inner=(Group("time", 1), Group("state", 1), Group("slope", 1)),
+    ),
+)
 
 
-def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Callable[..., Any]]:
+def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Any]:
     """The fields of a primitive that does what a graph, made from the node, does."""
 
     def run(evaluate: Any, node: Node, *args: Any) -> Any:
@@ -100,7 +113,7 @@ def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Callable[..., Any
     def jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
         return TRANSFORMS.jvp(b, graph(node), args, tans, split)
 
-    return {"run": run, "lower": lower, "jvp": jvp}
+    return {"run": run, "lower": lower, "jvp": jvp, "structure": Structure(bodies=(Body("body", Runs.NEVER),))}
 
 
 # ode_tangent: (start, times, states, p..., start-dot, p-dot of active ones...) → states-dot, linear in the latter

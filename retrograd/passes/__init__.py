@@ -2,5 +2,3 @@
 
 from . import batch, inline, jvp, linearize, prune, transpose
 from .remat import min_cut, regions
-
-__all__ = ["batch", "inline", "jvp", "linearize", "min_cut", "prune", "regions", "transpose"]

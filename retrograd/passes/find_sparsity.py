@@ -12,6 +12,7 @@ from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import REGISTRY
 from ..ops.index import shifted
+from .inline import body_in_place
 
 Matrix = Any  # a scipy.sparse.csr_array; scipy is an extra
 Pattern = Matrix | None  # None: it depends on nothing
@@ -110,8 +111,8 @@ class _Analysis:
             patterns = [None if prim.derivative(i) is None else p for i, p in enumerate(patterns)]
         if all(p is None for p in patterns) or not any(v.aval.inexact for v in node.outputs):
             return [None] * len(node.outputs)
-        if name == "call":
-            return self.run(node.attrs["body"], patterns, known)
+        if (body := body_in_place(node)) is not None:
+            return self.run(body, patterns, known)
         rule = self.rule(node)
         indices = [x for v, x in zip(node.inputs, known, strict=True) if not v.aval.inexact]
         if rule is None or (name in PLACING | set(ADDING) and any(x is None for x in indices)):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import Graph, Value
+from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS
-from ..ops.structural.call import call
 
 
 @TRANSFORMS.register("inline")
@@ -18,16 +17,22 @@ def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool 
         ins = [env[v] for v in node.inputs]
         if node.graphs:  # operands may have another kind than the inputs; elementwise operations mix kinds
             ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
-        opened = opening and node.prim is call and not node.attrs.get("closed", False)
-        outs = inline_into(b, node.attrs["body"], list(map(b.symbol, ins)), True) if opened else b.copy_node(node, ins)
+        body = body_in_place(node) if opening and not node.attrs.get("closed", False) else None
+        outs = b.copy_node(node, ins) if body is None else inline_into(b, body, list(map(b.symbol, ins)), True)
         for value, out in zip(node.outputs, outs, strict=True):
             env[value] = out.value
     return [Symbol(b, env[v]) for v in graph.outputs]
 
 
+def body_in_place(node: Node) -> Graph | None:
+    """The graph that a node stands for, and that may stand in its place, as the body of a call."""
+    structure = node.prim.structure
+    return structure.body(node) if structure is not None and structure.transparent else None
+
+
 def open_calls(graph: Graph) -> Graph:
     """The graph with the nodes of what it calls in place of its calls, but for closed ones."""
-    if not any(node.prim is call for node in graph.nodes):
+    if not any(body_in_place(node) for node in graph.nodes):
         return graph
     b = Builder()
     return b.graph(graph.name, inline_into(b, graph, b.share_inputs(graph), opening=True))

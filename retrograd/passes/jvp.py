@@ -25,7 +25,8 @@ def jvp_into(
     start = len(b.nodes)
     primal: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
     tangent: dict[Value, Tangent] = dict(zip(graph.inputs, tans, strict=True))
-    douts: list[Tangent]
+    outs: Sequence[Symbol]
+    douts: Sequence[Tangent]
     for node in graph.nodes:
         ins = [primal[v] for v in node.inputs]
         dots = [tangent.get(v) for v in node.inputs]

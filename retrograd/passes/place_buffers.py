@@ -8,6 +8,7 @@ from typing import Any
 from ..ir.graph import Graph, Node, Value
 from ..ir.layouts import Layouts
 from ..ir.plan import Plan
+from ..ir.rewrite import with_nodes
 from ..ops.index import getitem
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
@@ -21,10 +22,10 @@ Index = tuple[Any, ...]
 
 def place_buffers(graph: Graph) -> Plan:
     """Lay a graph out in memory; of its order, only views of what is written into may change."""
-    return _Placer(early_views(graph)).plan()
+    return _BufferPlacer(early_views(graph)).plan()
 
 
-class _Placer:
+class _BufferPlacer:
     """``owned`` are roots of storage that this graph made and that nothing outside can see."""
 
     def __init__(self, graph: Graph) -> None:
@@ -231,7 +232,7 @@ def early_views(graph: Graph) -> Graph:
         return graph
     late = {node for nodes in moved.values() for node in nodes}
     nodes = [n for i, node in enumerate(graph.nodes) if node not in late for n in (*moved.get(i, ()), node)]
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    return with_nodes(graph, nodes)
 
 
 def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:

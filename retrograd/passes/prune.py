@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS
+from ..ir.rewrite import with_nodes
 
 
 @TRANSFORMS.register("prune")
@@ -18,9 +19,7 @@ def prune(graph: Graph) -> Graph:
         if any(used) or node.effect:
             kept.append(node if all(used) or node.prim.dce is None else _narrowed(node, used))
             live.update(kept[-1].inputs)
-    if len(kept) == len(graph.nodes) and all(a is b for a, b in zip(reversed(kept), graph.nodes, strict=True)):
-        return graph
-    return Graph(graph.name, graph.inputs, tuple(reversed(kept)), graph.outputs)
+    return with_nodes(graph, reversed(kept))
 
 
 def _narrowed(node: Node, used: list[bool]) -> Node:

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..ir.builder import Symbol
 from ..ir.types import Aval
+from ..ops.elementary import exp, log
 from ..ops.elementwise import cast, div, literal_value, mul, neg, where
-from ..ops.functions import exp, log
 from ..ops.index import Index, additem, gather, getitem, scatter, scatter_add, setitem, shifted
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, permute, reshape

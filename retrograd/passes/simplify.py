@@ -12,6 +12,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Primitive
+from ..ir.rewrite import with_bodies
 from ..ir.types import Aval
 from ..ops.elementwise import add, cast, const, div, eq, ge, gt, le, lt, mul, ne, neg, sub
 from ..ops.shape import broadcast, permute, reshape
@@ -56,8 +57,7 @@ class Simplifier(Builder):
         return super().keep(node) if rewritten is None else (rewritten.value,)
 
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
-        bodies = {name: body for name, graph in node.graphs if (body := self._body(graph)) is not graph}
-        return super().copy_node(node, inputs, **bodies)
+        return super().copy_node(with_bodies(node, self._body), inputs)
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         """What a rule or folding makes of a node; None where nothing applies."""

@@ -14,7 +14,7 @@ from ..ir.primitive import REGISTRY, TRANSFORMS, Pull
 from ..ir.types import Aval
 
 
-class Linear:
+class LinearOperand:
     """Stands for an operand in which a node is linear: its value is not known, its aval is."""
 
     __slots__ = ("aval",)
@@ -62,7 +62,7 @@ def transpose_into(
         if any(ct is not None for ct in out_cts):
             if node.prim.writes is not None:  # into the cotangent, too, which of a 0-d array may be a number
                 out_cts = [ct and b.coerce(ct, _plain(ct.aval)) for ct in out_cts]
-            operands: list[Any] = [Linear(v.aval) if v in linear else known[v] for v in node.inputs]
+            operands: list[Any] = [LinearOperand(v.aval) if v in linear else known[v] for v in node.inputs]
             b.where, b.replica = node.where, node.replica
             _transpose_node(b, node, operands, out_cts, ct_of)
             b.replica = 0
@@ -75,15 +75,15 @@ def _transpose_node(
     prim = node.prim
     if prim.transpose is not None:
         for value, operand, ct in zip(node.inputs, operands, prim.transpose(b, node, operands, cts), strict=True):
-            if isinstance(operand, Linear) and ct is not None:
+            if isinstance(operand, LinearOperand) and ct is not None:
                 _accumulate(ct_of, value, ct)
         return
     together = prim.joint or prim.jvp is not None
-    if not together and sum(isinstance(x, Linear) for x in operands) > 1:
+    if not together and sum(isinstance(x, LinearOperand) for x in operands) > 1:
         raise InternalError(f"{prim.name} is not linear in its operands together", where=node.where)
     (ct,) = cts
     for i in reversed(range(len(operands))):  # the last first: a write is read before it is erased
-        if not isinstance(operands[i], Linear):
+        if not isinstance(operands[i], LinearOperand):
             continue
         rule, value = prim.derivative(i), node.inputs[i]
         if not isinstance(rule, Pull):

@@ -13,6 +13,8 @@ from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, choosing, grid
 from ..compiler.stages import PIPELINE, Rest
 from ..ir.graph import Graph
+from ..ir.loop_node import loop_of
+from ..ir.rewrite import walk
 from ..ir.target import Undecided
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
@@ -27,7 +29,7 @@ EVERYTHING = "Everything()"
 
 
 @dataclass(frozen=True)
-class Point:
+class TradeoffPoint:
     """What is kept at one point of a curve, what that takes, and what it costs.
 
     ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
@@ -54,7 +56,7 @@ class Tradeoff(Drawn):
     """
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[TradeoffPoint, ...]
     forward: int
     budget: int | None = None
 
@@ -127,7 +129,7 @@ class _Candidate(NamedTuple):
     steps: Steps
 
 
-def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[Point]:
+def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[TradeoffPoint]:
     """Everything, and then each with less memory and more work than the one before."""
     every = list(_candidates(graph, rest))
     best = every[:1]
@@ -137,7 +139,7 @@ def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[Point]:
             best.append(other)
     for plan, peak, steps in best if len(best) <= MANY else _apart(best):
         work = steps.work - every[0].steps.work
-        yield Point(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
+        yield TradeoffPoint(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
 
 
 def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
@@ -173,8 +175,7 @@ def _candidates(graph: Graph, rest: Rest) -> Iterator[_Candidate]:
 
 def _lengths(graph: Graph) -> Iterator[int]:
     if limited(graph):
-        for node in graph.nodes:
-            if node.attrs.get("memory") is not None and node.prim.name == "scan":
-                yield node.attrs["length"]
-            for _, body in node.graphs:
-                yield from _lengths(body)
+        for node in walk(graph):
+            loop = loop_of(node)
+            if loop is not None and loop.plan is not None and loop.condition is None:
+                yield loop.length

@@ -9,9 +9,10 @@ from typing import TypeVar
 from ..compiler.compilation import Compilation
 from ..compiler.memory.budgets import budget_of
 from ..ir.graph import Graph, Node, Value
+from ..ir.loop_node import loop_of
 from ..ir.target import TARGETS, Course, Undecided
-from ..ops.structural.call import call
 from ..passes.checkpoint.tally import steps_of
+from ..passes.inline import body_in_place
 from ..passes.linearize import Linearized
 from ..passes.remat.search import work
 from ..where import Where
@@ -267,8 +268,7 @@ def _residuals(lin: Linearized | None) -> Iterator[Saved]:
 
 def _kept(value: Value, producer: Node, reader: Node | None, reason: str, cost: int | None = None) -> Saved:
     """A value that is kept, told by what makes it: of calls, as for regions, by the operation inside."""
-    while producer.prim is call:
-        body: Graph = producer.attrs["body"]
+    while (body := body_in_place(producer)) is not None:
         inner = body.outputs[producer.outputs.index(value)]
         if inner not in body.producer:
             break
@@ -291,21 +291,22 @@ def _saved(graph: Graph) -> Iterator[Saved]:
             yield from _saved(body)
 
 
+# Why results of loops that follow plans are kept, by their group.
+KEPT = {
+    "lists": "results that must not be computed again",
+    "disk": "states on disk",
+    "tapes": "residuals of single steps, in the same slots",
+    "last": "residual of the last step",
+}
+
+
 def _reason(node: Node, k: int) -> str:
     """Why the k-th result of a node is kept; nothing for one that is no residual."""
-    a, prim = node.attrs, node.prim.name
-    aval = node.outputs[k].aval
-    if prim in ("sweep", "open_sweep"):
-        first = a["carry"] + a.get("arrays", 0)
-        if first <= k < first + a["lists"]:
-            return "results that must not be computed again"
-        if first + a["lists"] <= k < first + a["lists"] + len(a["kept"]):
-            slots = aval.steps[0] if aval.steps else 0
-            return f"states in {slots} slots" if slots > 0 else "states, as many as the plan keeps"
-        special = first + a["lists"] + len(a["kept"])
-        if special <= k < special + ("disk" in a) + a.get("mixed", False):
-            return "states on disk" if "disk" in a else "residuals of single steps, in the same slots"
-        return "residual of the last step" if k >= first + a["lists"] else ""
-    if prim in ("scan", "while_loop") and aval.steps is not None:
+    structure, aval = node.prim.structure, node.outputs[k].aval
+    group = "" if structure is None else structure.group(node, k)
+    if group == "kept":
+        slots = aval.steps[0] if aval.steps else 0
+        return f"states in {slots} slots" if slots > 0 else "states, as many as the plan keeps"
+    if group == "stacks" and loop_of(node) is not None:
         return "residual of each step: the loop has no plan"
-    return ""
+    return KEPT.get(group, "")

@@ -18,18 +18,3 @@ from . import (
     special,
     stats,
 )
-
-__all__ = [
-    "decompositions",
-    "fft",
-    "integrate",
-    "interpolate",
-    "linalg",
-    "multivariate",
-    "ndimage",
-    "ode",
-    "signal",
-    "sparse",
-    "special",
-    "stats",
-]

@@ -167,6 +167,19 @@ def test_python_catches_what_a_compiled_function_raises_by_its_own_decision() ->
             assert f(x) == values_[x]
 
 
+def test_a_while_loop_that_may_throw_keeps_its_plan() -> None:
+    def f(x: Any, memory: Any) -> Any:
+        def step(c: Any) -> Any:
+            rg.throw_if(c > 50.0, c)
+            return c * np.exp(0.1 * c)
+
+        return rg.try_catch(lambda: rg.while_loop(lambda c: c < 20.0, step, x, memory=memory), lambda p: -p)
+
+    planned = rg.grad(lambda x: f(x, rg.Log()))
+    assert planned(1.5) == rg.grad(lambda x: f(x, None))(1.5)
+    assert "open_sweep" in {node.prim.name for node in planned.graph(1.5).nodes}
+
+
 def test_what_a_handler_does_not_receive_contributes_exactly_zero() -> None:
     def f(x: Any, y: Any) -> Any:
         def body() -> Any:

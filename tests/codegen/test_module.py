@@ -16,7 +16,7 @@ from retrograd.ir import Aval, Graph, evaluate, parse
 from retrograd.ir.builder import Builder
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.types import Kind
-from retrograd.ops.functions import sin
+from retrograd.ops.elementary import sin
 from tests.support import values
 from tests.support.graphs import built
 from tests.support.stages import pipeline

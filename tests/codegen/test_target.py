@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from retrograd.ops.functions import cos
 
 import retrograd as rg
 from retrograd.codegen.names import Names
@@ -21,7 +22,6 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.target import METHODS, TARGETS, Course, Module, Target, Targets
 from retrograd.ir.texts import TEXTS
 from retrograd.ops.elementwise import unary
-from retrograd.ops.functions import cos
 from retrograd.where import Where
 
 

@@ -103,3 +103,22 @@ def test_errors_survive_copying_and_pickling(cls):
         assert type(other) is cls
         assert str(other) == str(fault)
         assert (other.what, str(other.where), other.remedy) == ("it broke", "f.py:3", "mend it")
+
+
+@pytest.mark.parametrize(
+    ("fault", "field"),
+    [
+        (errors.MemoryBudgetError("it broke", minimum=1_234, where="f.py:3"), "minimum"),
+        (errors.LensLawError("it broke", law="additivity", where="f.py:3"), "law"),
+    ],
+    ids=["minimum", "law"],
+)
+def test_what_an_error_knows_survives_too(fault, field):
+    fault.add_note("seen")
+    for other in (copy.copy(fault), pickle.loads(pickle.dumps(fault))):
+        assert (getattr(other, field), str(other), other.__notes__) == (getattr(fault, field), str(fault), ["seen"])
+
+
+def test_the_remedy_for_a_budget_is_the_least_that_a_plan_needs():
+    assert errors.MemoryBudgetError("it broke", minimum=1_234).remedy == "allow at least 1,234 bytes"
+    assert errors.MemoryBudgetError("it broke", minimum=1_234, remedy="mend it").remedy == "mend it"

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = {
     "": "errors where",
-    "ir/": "types graph primitive builder printer verify evaluate modules layouts plan target",
-    "ops/": "batching elementwise functions shape reduce index linear",
+    "ir/": "types graph texts embedded callbacks structure primitive builder printer verify evaluate modules layouts plan target",
+    "ops/": "batching elementwise elementary shape reduce index linear",
     "tracer/": (
         "tree trace array mutation ufuncs operators indexing table protocol bindings captures interception "
         "python_numbers record"

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from retrograd.errors import InternalError
-from retrograd.ir.schedule import Action, Machine, Schedule, keep_everything
+from retrograd.ir.schedule import Action, Machine, Schedule
+
+
+def keep_everything(n: int) -> Schedule:
+    """The schedule without recomputation: every state is kept. Needs n slots."""
+    forward = [a for i in range(n) for a in (Action("save", i, i), Action("advance", i, i + 1))]
+    backward = [
+        a for i in reversed(range(n)) for a in (Action("load", i, i), Action("drop", i, i), Action("back", i, i + 1))
+    ]
+    return (*forward[:-1], *backward)
 
 
 def schedule(text: str) -> Schedule:

@@ -50,7 +50,7 @@ def poison(x: Any) -> None:
 
 def poisoned(graph: Graph) -> Plan:
     """The plan of a graph in which what dies after a node is all storage that nothing holds any longer."""
-    placer = placing._Placer(graph)
+    placer = placing._BufferPlacer(graph)
     plan = placer.plan()
     born: dict[Value, list[Value]] = {}
     dies: list[tuple[Value, ...]] = []
@@ -146,12 +146,12 @@ def test_a_plan_that_forgets_a_reader_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert source.count("poison(") >= 1
     args = [np.linspace(0.0, 1.0, 8)]
     assert_unharmed(graph, args)
-    before = placing._Placer.__init__
+    before = placing._BufferPlacer.__init__
 
     def forgetful(self: Any, graph: Graph) -> None:
         before(self, graph)
         self.last[graph.nodes[0].out] = 1
 
-    monkeypatch.setattr(placing._Placer, "__init__", forgetful)
+    monkeypatch.setattr(placing._BufferPlacer, "__init__", forgetful)
     with pytest.raises(AssertionError):
         assert_unharmed(graph, args)

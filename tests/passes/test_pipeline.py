@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from retrograd.passes.pipeline import DEFAULT, pipeline
 
 from retrograd.errors import GraphError
 from retrograd.ir import Aval, Graph, Value, parse
 from retrograd.passes.own_outputs import own_outputs
-from retrograd.passes.pipeline import DEFAULT, pipeline
 from retrograd.passes.prune import prune
 from retrograd.passes.simplify import simplify
 

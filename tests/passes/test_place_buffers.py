@@ -15,8 +15,8 @@ from retrograd.ir import Aval, Graph, Value, evaluate, parse
 from retrograd.ir.builder import Symbol
 from retrograd.ir.plan import Plan
 from retrograd.ir.primitive import REGISTRY
+from retrograd.ops.elementary import cos, exp, sin
 from retrograd.ops.elementwise import add, mul
-from retrograd.ops.functions import cos, exp, sin
 from retrograd.ops.reduce import sum_
 from retrograd.passes.place_buffers import FREED, POOL, READ_ONLY, REUSE, STRIDED, place_buffers
 from tests.support import values

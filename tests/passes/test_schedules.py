@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -12,16 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from retrograd.errors import InternalError, OptionError
 from retrograd.ir.embedded import EMBEDDED
 from retrograd.ir.schedule import Machine, Step
 from retrograd.passes.checkpoint.binomial import binomial, binomial_advances, binomial_states, keeping
 from retrograd.passes.checkpoint.ctz import ctz, ctz_room, ctz_states
-from retrograd.passes.checkpoint.heterogeneous import Chain
 from retrograd.passes.checkpoint.mixed import mixed, mixed_steps
-from retrograd.passes.checkpoint.online import online_room, online_states
+from retrograd.passes.checkpoint.online import online_room
 from retrograd.passes.checkpoint.periodic import period, periodic_slots
-from retrograd.passes.checkpoint.tiered import tiered, tiered_cost
 
 KNOWN = {
     (5, 1): 10,
@@ -52,6 +48,17 @@ KNOWN = {
     (10000, 100): 24747,
     (13465, 116): 33374,
 }
+
+
+def online_states(n: int, slots: int) -> tuple[int, ...]:
+    """The states that are kept when n steps have run."""
+    kept: list[int] = []
+    for i, old in zip(range(n), online_room(slots), strict=False):
+        if old >= 0:
+            kept.remove(old)
+        if old >= -1:
+            kept.append(i)
+    return tuple(kept)
 
 
 def swept(n: int, states: Any, reverse: Any, *args: int) -> Iterator[Step]:
@@ -159,6 +166,10 @@ def test_early_online_schedules_are_optimal_up_to_one_step(slots: int) -> None:
         assert machine.advances <= binomial_advances(n, slots) + 1
 
 
+def test_the_states_kept_of_an_unknown_number_of_steps() -> None:
+    assert online_states(10, 3) == (0, 4, 7)
+
+
 @pytest.mark.parametrize("slots", [1, 2, 3, 7])
 def test_online_schedules_hold_their_slots_at_every_length(slots: int) -> None:
     for n in range(200):
@@ -213,92 +224,6 @@ def test_heavier_residuals_take_more_of_the_slots(tape: int) -> None:
         assert mixed_steps(n, slots, tape) <= binomial_advances(n, slots) + n
 
 
-@pytest.mark.parametrize(
-    ("costs", "sizes", "budget", "cost"),
-    [
-        ([5, 1, 1, 1, 9, 1, 1, 2], [1] * 8, 3, 24),
-        ([5, 1, 1, 1, 9, 1, 1, 2], [4, 1, 3, 1, 2, 1, 1, 1], 7, 22),
-        ([1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1], 15, 28),
-        ([3], [1], 1, 0),
-        ([], [], 0, 0),
-    ],
-)
-def test_uneven_chains_have_the_known_costs(costs: list[int], sizes: list[int], budget: int, cost: int) -> None:
-    chain = Chain(costs, sizes, budget)
-    machine = Machine(len(costs), budget, states=sizes, costs=costs).run(chain.schedule())
-    assert chain.cost() == cost == machine.cost
-
-
-@pytest.mark.parametrize("n", range(1, 14))
-def test_an_even_chain_is_a_binomial_one(n: int) -> None:
-    for slots in range(1, n + 1):
-        assert Chain([1] * n, [1] * n, slots).cost() == binomial_advances(n, slots)
-
-
-def test_a_chain_whose_first_state_does_not_fit_is_refused() -> None:
-    with pytest.raises(InternalError, match="the first state weighs 4, the budget is 3"):
-        Chain([1, 1], [4, 1], 3)
-
-
-def cheapest(n: int, ram: int, disk: int, write: float, read: float) -> float:
-    """The least cost by search over all states of the machine."""
-    start = (n, 0, frozenset[int](), frozenset[int]())
-    best: dict[Any, float] = {start: 0}
-    queue: list[Any] = [(0.0, 0, start)]
-    number = itertools.count(1)
-    while queue:
-        cost, _, here = heapq.heappop(queue)
-        adjoint, at, kept, stored = here
-        if adjoint == 0:
-            return cost
-        if cost > best[here]:
-            continue
-        moves: list[Any] = [(0, (adjoint, i, kept, stored)) for i in kept]
-        moves += [(read, (adjoint, i, kept, stored)) for i in stored]
-        moves += [(0, (adjoint, at, kept - {i}, stored)) for i in kept]
-        moves += [(0, (adjoint, at, kept, stored - {i})) for i in stored]
-        if at is not None and at == adjoint - 1:
-            moves.append((0, (at, None, kept - {at}, stored - {at})))
-        if at is not None and at < adjoint - 1:
-            moves.append((1, (adjoint, at + 1, kept, stored)))
-        if at is not None and len(kept) < ram:
-            moves.append((0, (adjoint, at, kept | {at}, stored)))
-        if at is not None and len(stored) < disk:
-            moves.append((write, (adjoint, at, kept, stored | {at})))
-        for extra, there in moves:
-            if cost + extra < best.get(there, float("inf")):
-                best[there] = cost + extra
-                heapq.heappush(queue, (cost + extra, next(number), there))
-    raise AssertionError
-
-
-PRICES = [(0, 0), (1, 1), (3, 2), (0.5, 0.25), (10, 10), (0, 2), (2, 0)]
-
-
-LONG = [pytest.param(n, marks=pytest.mark.slow) for n in (6, 7, 8)]
-
-
-@pytest.mark.parametrize("n", [*range(1, 6), *LONG])
-def test_tiered_schedules_are_optimal(n: int) -> None:
-    for ram, disk, (write, read) in itertools.product(range(3), range(3), PRICES):
-        if ram + disk:
-            machine = Machine(n, ram, disk).run(tiered(n, ram, disk, write, read))
-            cost = machine.advances + write * machine.writes + read * machine.reads
-            assert cost == tiered_cost(n, ram, disk, write, read) == cheapest(n, ram, disk, write, read)
-
-
-@pytest.mark.parametrize("n", [1, 2, 20, 100])
-def test_without_disk_a_tiered_schedule_is_a_binomial_one(n: int) -> None:
-    for ram in (1, 3, 10):
-        assert Machine(n, ram).run(tiered(n, ram, 0)).advances == binomial_advances(n, ram)
-
-
-def test_a_tiered_schedule_that_would_take_too_long_to_find_is_refused() -> None:
-    with pytest.raises(OptionError, match="100000 steps in 8 \\+ 64 slots"):
-        tiered_cost(100_000, 8, 64)
-
-
-@pytest.mark.parametrize("name", sorted(name for name, part in EMBEDDED.items() if part.function is not None))
 def test_placers_are_self_contained_source(name: str) -> None:
     scope: dict[str, Any] = {}
     exec("\n\n".join(EMBEDDED[name].sources), scope)

@@ -15,7 +15,7 @@ from ...compiler.compiled import Compiled
 from ...compiler.signature import parameter_names
 from ...tracer.array import Tracer, shadow_of
 from ...tracer.tree import flatten, flatten_like, map_kind, map_leaves, register_container, unflatten
-from .names import free_names
+from .free_names import free_names
 
 OURS = ("retrograd", "numpy", "scipy", "builtins")
 
@@ -152,7 +152,7 @@ NUMERIC = (Tracer, np.ndarray, np.generic, float, complex)
 
 
 @dataclass(frozen=True)
-class _Split:
+class _Divided:
     """Values by name, divided into those that are captured and those that belong to the template.
 
     ``loops`` are names of functions that are being converted already, as one that calls itself.
@@ -163,7 +163,7 @@ class _Split:
     loops: dict[str, int]
 
 
-def _split(values: Mapping[str, Any], within: tuple[int, ...]) -> _Split:
+def _split(values: Mapping[str, Any], within: tuple[int, ...]) -> _Divided:
     captured: dict[str, Any] = {}
     fixed: list[tuple[str, Hashable]] = []
     loops: dict[str, int] = {}
@@ -176,7 +176,7 @@ def _split(values: Mapping[str, Any], within: tuple[int, ...]) -> _Split:
             captured[name] = lifted
         else:
             fixed.append((name, lifted.template.key if isinstance(lifted, Fn) else Same(value)))
-    return _Split(captured, tuple(fixed), loops)
+    return _Divided(captured, tuple(fixed), loops)
 
 
 def is_inexact(x: Any) -> bool:

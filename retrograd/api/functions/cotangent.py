@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,6 @@ from ...tracer.array import shadow_of
 from ...tracer.tree import flatten, map_leaves, register_container, unflatten
 from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
-from .domain import canonical
 from .resumption import pull
 
 
@@ -254,3 +253,21 @@ def _stacked(trees: Sequence[Any]) -> Any:
             remedy="go through pairs, or fold them",
         )
     return unflatten(spec, [np.stack(column) for column in zip(*(leaves for leaves, _ in columns), strict=True)])
+
+
+def canonical(x: Any) -> Hashable:
+    """A key that is equal for equal inputs: numbers by shape and value, whatever their type, others by equality."""
+    leaves, spec = flatten(x)
+    return (spec, *map(_key, leaves))
+
+
+def _key(x: Any) -> Hashable:
+    if isinstance(x, (str, bytes)) or callable(x):
+        return (type(x), x)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        return (type(x), id(x))
+    values = array.astype(np.complex128) + 0.0  # which is +0.0 where it was -0.0
+    if array.dtype.kind in "iu" and not np.array_equal(values.real.astype(array.dtype), array):
+        return (array.shape, array.dtype, array.tobytes())
+    return (array.shape, values.tobytes())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT = 64  # functions of which the compiled code is kept
 
 
-class Pull(Transform):
+class PullIntoCaptures(Transform):
     """The gradient of the sum of ⟨ct, f(x)⟩ with respect to what f captures, as a list of leaves."""
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
@@ -48,7 +48,7 @@ def _called(value: Fn, ct: FunctionCotangent) -> list[Any]:
 @functools.lru_cache(KEPT)
 def pull(_: Template) -> Compiled:
     """``pull(f.template)(f, ct)``: a cotangent for each inexact capture of ``f``."""
-    return Compiled(_paired, Pull("pull_into"))
+    return Compiled(_paired, PullIntoCaptures("pull_into"))
 
 
 @functools.lru_cache(KEPT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...ir.graph import Graph, Node, Value
 from ...ir.modules import resolve
 from ...ir.primitive import TRANSFORMS, Primitive
+from ...ir.rewrite import mapped, with_nodes
 from ...ops.index import additem, subitem
 
 WEAK = {"i": int, "f": float, "c": complex}
@@ -20,17 +22,10 @@ def absorb(graph: Graph) -> Graph:
 
     The outcome is for planning and emission: it is no longer in the form that other passes take.
     """
-    return _absorb(graph, {})
+    return mapped(graph, _absorbed)
 
 
-def _absorb(graph: Graph, done: dict[Graph, Graph]) -> Graph:
-    """A body that is called in several places is treated once and stays one."""
-    if graph not in done:
-        done[graph] = _absorbed(graph, done)
-    return done[graph]
-
-
-def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+def _absorbed(graph: Graph) -> Graph:
     made = graph.producer
     nodes = []
     for node in graph.nodes:
@@ -42,13 +37,9 @@ def _absorbed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
             inputs[i] = _without_broadcast(node, inputs, i, made)
         for i in loose:  # now that the Python numbers among them are seen, whose dtypes give way
             inputs[i] = _without_cast(node, inputs, i, made)
-        bodies = {name: _absorb(body, done) for name, body in node.graphs}
-        if bodies or any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            attrs = {**node.attrs, **bodies}
-            nodes.append(Node(prim, tuple(inputs), attrs, node.outputs, node.where, node.replica))
-        else:
-            nodes.append(node)
-    pruned: Graph = TRANSFORMS.prune(Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs))
+        same = prim is node.prim and tuple(inputs) == node.inputs
+        nodes.append(node if same else replace(node, prim=prim, inputs=tuple(inputs)))
+    pruned: Graph = TRANSFORMS.prune(with_nodes(graph, nodes))
     return pruned
 
 

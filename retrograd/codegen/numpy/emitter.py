@@ -13,6 +13,7 @@ from ...ir.embedded import EMBEDDED
 from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.primitive import Primitive
+from ...ir.structure import condition_of
 from ...ir.texts import literal
 from ...where import Where
 from ..names import Names
@@ -31,7 +32,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Function:
+class Definition:
     """One function of a generated module."""
 
     name: str
@@ -60,12 +61,12 @@ class Scope:
     def __init__(self, emitter: type[Emitter] | None = None) -> None:
         self.emitter = emitter or Emitter
         self.names = Names(EMBEDDED)
-        self.functions: list[Function] = []
+        self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
         self._by_graph: dict[Graph, str] = {}
         self._open: list[Names] = []  # of the functions under construction
 
-    def add(self, plan: Plan, hint: str) -> Function:
+    def add(self, plan: Plan, hint: str) -> Definition:
         """Emit the function of a plan, after those that it calls."""
         name = self.names.fresh(hint, "function")
         while any(name in names.used for names in self._open):  # a variable there would hide the function
@@ -77,7 +78,7 @@ class Scope:
         parameters = [emitter.assign(v) for v in plan.order.inputs]
         results = emitter.graph(plan)
         self._open.pop()
-        self.functions.append(Function(name, parameters, emitter.lines, results))
+        self.functions.append(Definition(name, parameters, emitter.lines, results))
         return self.functions[-1]
 
     def function_of(self, body: Graph, plan: Plan) -> str:
@@ -183,7 +184,7 @@ class Emitter:
         """Statements inside repeat while the condition of the node holds; it is the header if it is one expression."""
         at = len(self.lines)
         with self.block("while True:"):
-            (go,) = self.inline(node.attrs["cond"], arguments, bound=len(arguments))
+            (go,) = self.inline(condition_of(node), arguments, bound=len(arguments))
             own = self.lines[at + 1 :]
             if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
                 test = own[0].text.removeprefix(f"{go} = ") if own else go

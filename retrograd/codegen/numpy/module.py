@@ -15,7 +15,7 @@ from ...ir.plan import Plan
 from ...ir.target import Module
 from ...ir.texts import literal
 from ...ops.structural.host import called
-from .emitter import Function, Line, Scope
+from .emitter import Definition, Line, Scope
 
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
@@ -55,7 +55,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     return Module(text, main.name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
 
 
-def _definition(function: Function, defaults: Mapping[int, str]) -> Iterator[Line]:
+def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[Line]:
     parameters = [f"{p}={defaults[k]}" if k in defaults else p for k, p in enumerate(function.parameters)]
     yield from [Line(0, "", None)] * 2
     yield Line(0, f"def {function.name}({', '.join(parameters)}):", None)
@@ -82,6 +82,6 @@ def return_statement(results: list[str]) -> str:
     return f"return ({', '.join(results)})"
 
 
-def _signature(graph: Graph, function: Function) -> str:
+def _signature(graph: Graph, function: Definition) -> str:
     takes = ", ".join(f"{p}: {v.aval}" for p, v in zip(function.parameters, graph.inputs, strict=True))
     return f"{function.name}({takes}) -> {', '.join(str(v.aval) for v in graph.outputs) or 'nothing'}"

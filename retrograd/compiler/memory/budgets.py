@@ -10,6 +10,7 @@ from math import inf
 
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.graph import Graph, Value
+from ...ir.rewrite import with_nodes
 from ...ir.target import TARGETS, Undecided
 from ...ops.structural.region import turn
 from ...passes.remat.search import Choice, Crossing
@@ -82,8 +83,7 @@ class Choosing:
     def made(self, choice: Choice) -> Graph:
         """The graph that keeps this, with the turn at its place."""
         made, at = self.crossing.again(choice.kept), len(self.crossing.first)
-        nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
-        return Graph(made.name, made.inputs, nodes, made.outputs)
+        return with_nodes(made, (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:]))
 
     def peak(self, choice: Choice) -> int:
         """The peak of the code that keeps this."""
@@ -151,7 +151,7 @@ def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
     if choice is None:
         raise MemoryBudgetError(
             f"no choice of kept values stays within {budget:,} bytes",
+            minimum=choosing.least,
             where=where,
-            remedy=f"allow at least {choosing.least:,} bytes",
         )
     return choosing.made(choice)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.loop_node import LoopNode, loop_of
+from ...ir.rewrite import mapped, walk, with_nodes
 from ...ir.target import Undecided
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 Plan = tuple[Any, ...]
 EVERYTHING = ("everything",)
+LATE = ("snapshots", "log", "everything")  # plans for a number of steps that is found at run time, too
 MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
 
 
@@ -30,19 +34,19 @@ def plan_loops(graph: Graph, rest: Rest) -> Graph:
     loops = list(_budgeted(graph)) if limited(graph) else []
     if not loops:
         return graph
-    chosen: dict[int, Plan] = {node.attrs["memory"][1]: ("snapshots", 1) for node in loops}
+    chosen: dict[int, Plan] = {budget: ("snapshots", 1) for _, budget in loops}
     try:
         for budget in sorted(chosen):
             chosen[budget] = _best(graph, finish, budget, chosen)
     except Undecided:
-        raise undecided(loops[0].where) from None
+        raise undecided(loops[0][0].node.where) from None
     return _planned(graph, chosen)
 
 
 def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
     """The plan that repeats least within the budget, other loops being as they are."""
-    loops = [node for node in _budgeted(graph) if node.attrs["memory"][1] == budget]
-    lengths = [node.attrs.get("length", -1) for node in loops if any(v.aval.steps is not None for v in node.outputs)]
+    loops = [loop for loop, its in _budgeted(graph) if its == budget]
+    lengths = [loop.length for loop in loops if any(v.aval.steps is not None for v in loop.node.outputs)]
 
     def peak(plan: Plan, limit: float = inf) -> int:
         return peak_of(finish(_planned(graph, {**others, budget: plan})), limit)
@@ -55,8 +59,8 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
         least = min(least, peak(EVERYTHING)) if bounded else least
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
-            where=loops[0].where,
-            remedy=f"allow at least {least:,} bytes",
+            minimum=least,
+            where=loops[0].node.where,
         )
     most = max(lengths) if bounded else MOST_SLOTS + 1
     return ("snapshots", most_slots(lambda slots: peak(("snapshots", slots)), budget, most))
@@ -85,49 +89,46 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
     return low
 
 
+def replan(graph: Graph, plan_of: Callable[[LoopNode], Plan | None]) -> Graph:
+    """The graph with the plans that ``plan_of`` gives for its loops, also inside bodies; None leaves one as it is."""
+
+    def planned(node: Node) -> Node:
+        loop = loop_of(node)
+        plan = None if loop is None else plan_of(loop)
+        return node if plan is None else replace(node, attrs={**node.attrs, "memory": plan})
+
+    return mapped(graph, lambda graph: with_nodes(graph, map(planned, graph.nodes)))
+
+
 def with_default(graph: Graph, plan: Plan | None) -> Graph:
     """The graph with a plan for the loops that have none, where their number of steps allows it."""
     if plan is None:
         return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_default(body, plan) for name, body in node.graphs}}
-        known = node.prim.name == "scan" and node.attrs["length"] >= 0
-        late = node.prim.name in ("scan", "while_loop") and plan[0] in ("snapshots", "log", "everything")
-        if (known or late) and attrs.get("memory") is None:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    late = plan[0] in LATE
+    return replan(graph, lambda loop: plan if loop.plan is None and (late or loop.length >= 0) else None)
 
 
 def with_plan(graph: Graph, plan: Plan) -> Graph:
-    """The graph with one plan for all loops that save residuals, whatever theirs are."""
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: with_plan(body, plan) for name, body in node.graphs}}
-        if node.prim.name == "scan" and node.attrs["length"] > 0:
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    """The graph with one plan for all loops of known length, whatever theirs are."""
+    return replan(graph, lambda loop: plan if loop.length > 0 else None)
 
 
-def _budgeted(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        if (node.attrs.get("memory") or ("",))[0] == "bytes":
-            yield node
-        for _, body in node.graphs:
-            yield from _budgeted(body)
+def _budgeted(graph: Graph) -> Iterator[tuple[LoopNode, int]]:
+    """The loops whose plan is a budget in bytes, with it."""
+    for node in walk(graph):
+        loop = loop_of(node)
+        if loop is not None and (budget := _budget(loop)) is not None:
+            yield loop, budget
+
+
+def _budget(loop: LoopNode) -> int | None:
+    """The budget in bytes of a loop, if that is its plan."""
+    match loop.plan:
+        case ("bytes", int(budget)):
+            return budget
+    return None
 
 
 def _planned(graph: Graph, plans: dict[int, Plan]) -> Graph:
     """The graph with these plans instead of budgets."""
-    if not any(_budgeted(graph)):
-        return graph
-    nodes = []
-    for node in graph.nodes:
-        attrs: dict[str, Any] = {**node.attrs, **{name: _planned(body, plans) for name, body in node.graphs}}
-        match attrs.get("memory"):
-            case ("bytes", int(budget)):
-                attrs["memory"] = plans[budget]
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+    return replan(graph, lambda loop: None if (budget := _budget(loop)) is None else plans[budget])

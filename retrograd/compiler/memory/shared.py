@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from ...errors import MemoryBudgetError
 from ...ir.graph import Graph, Node
+from ...ir.loop_node import LoopNode, loop_of
 from ...ir.target import Undecided
 from ...passes.checkpoint.tally import steps_of
 from .budgets import Choosing, budget_of
-from .loops import EVERYTHING, Plan
+from .loops import EVERYTHING, Plan, replan
 
 if TYPE_CHECKING:
     from ..stages import Rest
@@ -31,7 +32,7 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
     Raises MemoryBudgetError.
     """
     budget = budget_of(graph)
-    free = [node for node in graph.nodes if _is_free(node)] if budget is not None else []
+    free = [loop for node in graph.nodes if (loop := _free(node))] if budget is not None else []
     if budget is None or not free:
         return graph
 
@@ -39,7 +40,7 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
     if offer(graph).fits(budget):
         return graph
     by_bytes = _planned(graph, ("bytes", budget))
-    lengths = [node.attrs.get("length", -1) for node in free]
+    lengths = [loop.length for loop in free]
     if min(lengths) < 0:
         return by_bytes
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
@@ -57,8 +58,8 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
     if least > budget:
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
-            where=free[0].where,
-            remedy=f"allow at least {least:,} bytes",
+            minimum=least,
+            where=free[0].node.where,
         )
     return thriftiest  # of small states, a schedule may take more than all residuals
 
@@ -107,18 +108,18 @@ def _work(offered: Choosing) -> int:
     return steps.work
 
 
-def _is_free(node: Node) -> bool:
-    """Whether a node is a loop without a plan."""
-    loop = node.prim.name in ("scan", "while_loop") and "memory" not in node.attrs
-    return loop and node.attrs.get("length", -1) != 0
+def _free(node: Node) -> LoopNode | None:
+    """The node as a loop, if it is one without a plan."""
+    loop = loop_of(node)
+    return loop if loop is not None and loop.plan is None and loop.length else None
 
 
-def _planned(graph: Graph, plan: Plan, *, inside: bool = False) -> Graph:
+def _planned(graph: Graph, plan: Plan) -> Graph:
     """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
-    nodes = []
-    for node in graph.nodes:
-        attrs = {**node.attrs, **{name: _planned(body, plan, inside=True) for name, body in node.graphs}}
-        if _is_free(node) and not (inside and plan[0] == "bytes" and node.attrs.get("length", -1) > 0):
-            attrs["memory"] = plan
-        nodes.append(Node(node.prim, node.inputs, attrs, node.outputs, node.where, node.replica))
-    return Graph(graph.name, graph.inputs, tuple(nodes), graph.outputs)
+
+    def own(loop: LoopNode) -> Plan | None:
+        inside = graph.producer.keys().isdisjoint(loop.node.outputs)
+        known = plan[0] == "bytes" and loop.length > 0
+        return plan if _free(loop.node) and not (inside and known) else None
+
+    return replan(graph, own)

@@ -5,5 +5,3 @@ so the other one has no influence, and its cotangent is zero.
 """
 
 from . import determinants, factorizations, forms, least_squares, solutions, spectra
-
-__all__ = ["determinants", "factorizations", "forms", "least_squares", "solutions", "spectra"]

@@ -10,8 +10,8 @@ from ...ir.primitive import Primitive, primitive, push
 from ...ir.types import Aval
 from ..batching import elementwise
 from ..complex import abs_
+from ..elementary import exp
 from ..elementwise import function, lt, where
-from ..functions import exp
 from .declare import special
 from .hypergeometric import hyp2f1
 

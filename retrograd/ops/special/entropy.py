@@ -8,8 +8,8 @@ from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, primitive, push
 from ..batching import elementwise
 from ..complex import abs_, sign
+from ..elementary import log, log1p, sqrt
 from ..elementwise import eq, function, le, logical_and, square, to_dtype, where
-from ..functions import log, log1p, sqrt
 from .declare import special
 
 

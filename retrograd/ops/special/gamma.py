@@ -8,9 +8,9 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
+from ..elementary import cos, sin
 from ..elementwise import function, lt, where
 from ..extrema import maximum, minimum
-from ..functions import cos, sin
 from .declare import real_only, special
 
 # Hurwitz' zeta function Σ (q + k)⁻ˢ, DLMF 25.11.17; SciPy's ufunc has a private name, its public function has two

@@ -9,9 +9,9 @@ from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, push
 from ..bessel import polynomial
 from ..complex import abs_
+from ..elementary import LN2, LN10, exp, log, sin
 from ..elementwise import gt, lt, square, to_dtype, where
 from ..extrema import maximum, minimum
-from ..functions import LN2, LN10, exp, log, sin
 from .declare import of_parameters, special
 
 

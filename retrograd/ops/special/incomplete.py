@@ -12,8 +12,8 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
+from ..elementary import exp, log
 from ..elementwise import function
-from ..functions import exp, log
 from .declare import special
 from .entropy import xlogy
 from .gamma import digamma, gammaln

@@ -13,8 +13,8 @@ from ...ir.primitive import Primitive, Unknown, primitive, push
 from ...ir.types import Aval
 from ..batching import elementwise
 from ..complex import abs_, sign
+from ..elementary import exp, log, log1p
 from ..elementwise import function, lt, square, where
-from ..functions import exp, log, log1p
 from .declare import special
 from .entropy import xlog1py, xlogy
 from .gamma import betaln, digamma

@@ -14,9 +14,9 @@ from ...ir.primitive import Primitive, primitive, push
 from ..batching import elementwise
 from ..bessel import polynomial
 from ..complex import abs_
+from ..elementary import exp
 from ..elementwise import function, gt, lt, square, where
 from ..extrema import maximum
-from ..functions import exp
 from .declare import special
 
 TERMS = {k: float(math.prod(range(1, 2 * k, 2))) for k in range(12, 0, -1)}  # (2k - 1)!!

@@ -17,21 +17,3 @@ from . import (
     unsweep,
     while_loop,
 )
-
-__all__ = [
-    "applied",
-    "call",
-    "cond",
-    "custom",
-    "draw",
-    "guard",
-    "host",
-    "open_sweep",
-    "region",
-    "scan",
-    "stack",
-    "sweep",
-    "throw",
-    "unsweep",
-    "while_loop",
-]

@@ -12,6 +12,7 @@ from ...errors import HigherOrderCotangentError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
+from ...ir.rewrite import walk
 from ...ir.types import Aval
 from ..batching import Flags, lanes
 
@@ -54,12 +55,7 @@ def _batch(
 
 def marks(graph: Graph) -> frozenset[int]:
     """The keys of the function values that a graph, or one inside it, calls: it depends on these too."""
-
-    def look() -> frozenset[int]:
-        own = {node.attrs["key"] for node in graph.nodes if node.prim is applied}
-        return frozenset(own).union(*(marks(body) for node in graph.nodes for _, body in node.graphs))
-
-    return graph.once("marks", look)
+    return graph.once("marks", lambda: frozenset(n.attrs["key"] for n in walk(graph) if n.prim is applied))
 
 
 # key: the function value that is called; call: the form of the call; nth: what keeps equal calls from becoming one;

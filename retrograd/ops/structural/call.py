@@ -11,8 +11,11 @@ from typing import Any
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.structure import Body, Runs, Structure
 from ...ir.types import Aval
 from .flags import picked, spread
+
+ONCE = Body("body", Runs.ONCE, ("consts",), ("results",))  # from the operands as they are to the results as they are
 
 
 def _shape(*avals: Aval, body: Graph, closed: bool = False) -> tuple[Aval, ...]:
@@ -147,4 +150,5 @@ call: Primitive = primitive(
     transpose=_transpose,
     batch=_batch,
     dce=_dce,
+    structure=Structure(bodies=(ONCE,), transparent=True),
 )

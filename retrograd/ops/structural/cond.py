@@ -11,6 +11,7 @@ from ...errors import InternalError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
 from ..elementwise import BOOL, eq, ge, le, logical_not
 from ..reduce import any_, argmax
@@ -252,4 +253,8 @@ cond: Primitive = primitive(
     transpose=_transpose,
     batch=_batch,
     dce=_dce,
+    structure=Structure(
+        bodies=(Body("branch", Runs.ONE_OF, ("consts",), ("results",)),),
+        operands=(Group("choice", 1), Group("consts")),
+    ),
 )

@@ -8,10 +8,11 @@ from typing import Any
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.structure import Body, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..reduce import sum_
-from .call import make_call
+from .call import ONCE, make_call
 from .flags import instantiated, picked, spread
 
 
@@ -60,7 +61,13 @@ def _custom_jvp_batch(prim: Primitive, size: int, args: list[Symbol], flags: lis
 
 
 custom_jvp: Primitive = primitive(
-    "custom_jvp", _body_shape, multi=True, run=_run, jvp=_custom_jvp_rule, batch=_custom_jvp_batch
+    "custom_jvp",
+    _body_shape,
+    multi=True,
+    run=_run,
+    jvp=_custom_jvp_rule,
+    batch=_custom_jvp_batch,
+    structure=Structure(bodies=(ONCE, Body("rule", Runs.NEVER))),
 )
 
 # custom_vjp: attributes body(x...) → y..., forward(x...) → y..., r..., backward(r..., ȳ...) → x̄...
@@ -101,7 +108,13 @@ def _summed(graph: Graph, shared: Sequence[bool]) -> Graph:
 
 
 custom_vjp: Primitive = primitive(
-    "custom_vjp", _body_shape, multi=True, run=_run, jvp=_custom_vjp_rule, batch=_custom_vjp_batch
+    "custom_vjp",
+    _body_shape,
+    multi=True,
+    run=_run,
+    jvp=_custom_vjp_rule,
+    batch=_custom_vjp_batch,
+    structure=Structure(bodies=(ONCE, Body("forward", Runs.NEVER), Body("backward", Runs.NEVER))),
 )
 
 # custom_linear: (r..., ẋ...) → ẏ..., the transpose of backward; its own transpose is backward itself.
@@ -165,4 +178,5 @@ custom_linear: Primitive = primitive(
     jvp=_linear_jvp,
     transpose=_linear_transpose,
     batch=_linear_batch,
+    structure=Structure(bodies=(Body("backward", Runs.NEVER),)),
 )

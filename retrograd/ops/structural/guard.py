@@ -13,6 +13,7 @@ from ...errors import ControlFlowError, InternalError
 from ...ir.evaluate import Left
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
+from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
 
 KINDS = ("bool", "int", "number", "size")  # of questions
@@ -77,4 +78,15 @@ def _exit_run(evaluate: Any, node: Node, value: Any, *operands: Any) -> tuple[An
 
 
 guard: Primitive = primitive("guard", _guard_shape, run=_guard_run, batch=_guard_batch, multi=True, effect=True)
-exit_if: Primitive = primitive("exit_if", _exit_shape, run=_exit_run, multi=True, effect=True)
+exit_if: Primitive = primitive(
+    "exit_if",
+    _exit_shape,
+    run=_exit_run,
+    multi=True,
+    effect=True,
+    structure=Structure(
+        bodies=(Body("body", Runs.AT_MOST_ONCE, ("consts",), ("left",)),),  # whose outputs are the results of the graph
+        operands=(Group("choice", 1), Group("consts")),
+        results=(),
+    ),
+)

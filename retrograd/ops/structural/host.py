@@ -13,6 +13,7 @@ from ...errors import NonDifferentiableError, ShapeError
 from ...ir.builder import Builder
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
+from ...ir.rewrite import walk
 from ...ir.types import Aval
 
 HOSTS: WeakValueDictionary[str, Host] = WeakValueDictionary()  # while a graph holds them
@@ -59,13 +60,8 @@ def _as_declared(x: Any, aval: Aval) -> Any:
 
 def called(graph: Graph) -> dict[str, Host]:
     """The host functions of a graph and of the graphs inside its nodes, by name."""
-    found: dict[str, Host] = {}
-    for node in graph.nodes:
-        if node.prim is host:
-            found[node.attrs["name"]] = HOSTS[node.attrs["name"]]
-        for _, body in node.graphs:
-            found |= called(body)
-    return found
+    names = [node.attrs["name"] for node in walk(graph) if node.prim is host]
+    return {name: HOSTS[name] for name in names}
 
 
 def _shape(*_: Aval, name: str) -> tuple[Aval, ...]:
@@ -111,5 +107,4 @@ host: Primitive = primitive(
 
 def repeats(node: Node) -> bool:
     """Whether a node may run again: draws and host calls, also in the graphs inside it, may not."""
-    once = node.prim.effect or node.prim is host
-    return not once and all(repeats(inner) for _, body in node.graphs for inner in body.nodes)
+    return not any(inner.prim.effect or inner.prim is host for inner in walk(node))

@@ -10,6 +10,7 @@ from typing import Any
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import REGISTRY, TRANSFORMS
+from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import where
@@ -21,27 +22,6 @@ REFERENCE = 8.0  # bytes of an entry in a list of steps
 # How many steps an interpreted loop makes at most. None where its results count; where they are examples alone, on
 # values for which the loop may not be meant and need not end, a few will do.
 MOST_STEPS: ContextVar[int | None] = ContextVar("retrograd_most_steps", default=None)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How operands and results of a loop divide: consts, carry, xs → carry, arrays, stacks.
-
-    The body is ``(consts, carry, x_t) -> (carry, arrays, stacks)``. Arrays are collected into one array with
-    a leading axis of steps, stacks into a list of references. A while loop has neither xs nor arrays.
-    """
-
-    consts: int
-    carry: int
-    arrays: int = 0
-
-    def operands(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        a, b = self.consts, self.consts + self.carry
-        return list(items[:a]), list(items[a:b]), list(items[b:])
-
-    def results(self, items: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        a, b = self.carry, self.carry + self.arrays
-        return list(items[:a]), list(items[a:b]), list(items[b:])
 
 
 def step_of(x: Aval) -> Aval:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
+from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
 from .loops import step_of
 from .sweeps import Parts, schedule_of
@@ -65,4 +66,24 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     return [*carry, *lists, *states]
 
 
-open_sweep = primitive("open_sweep", _shape, multi=True, final=True, run=_run, fresh=lambda _: ())
+open_sweep = primitive(
+    "open_sweep",
+    _shape,
+    multi=True,
+    final=True,
+    run=_run,
+    structure=Structure(
+        bodies=(
+            Body("step", Runs.STEPS, ("consts", "carry", "xs"), ("carry", "lists"), lambda _: -1, advances=True),
+            Body("cond", Runs.STEPS, ("consts", "carry"), ("decision",), lambda _: -1),
+        ),
+        operands=(
+            Group("count", lambda a: "cond" not in a),
+            Group("consts", "consts"),
+            Group("carry", "carry"),
+            Group("xs"),
+        ),
+        results=(Group("carry", "carry"), Group("lists", "lists"), Group("kept")),
+    ),
+    fresh=lambda _: (),
+)

@@ -10,10 +10,12 @@ from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
+from ...ir.rewrite import copy_nodes
+from ...ir.structure import Structure
 from ...ir.types import Aval
 from ...where import Where
 from ..batching import elementwise
-from .call import batched_call, call, fused_call, make_call, narrowed_call, run_call
+from .call import ONCE, batched_call, call, fused_call, make_call, narrowed_call, run_call
 from .flags import spread
 from .host import repeats
 
@@ -113,8 +115,8 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
         )
     raise MemoryBudgetError(
         f"what this region must not compute again takes more than {budget:,} bytes",
+        minimum=int(least),
         where=where,
-        remedy=f"allow at least {least:,} bytes",
     )
 
 
@@ -154,9 +156,8 @@ def _divided(
     b = Builder()
     available = [*lin.forward.inputs, *kept]
     inputs = b.inputs_like(available)
-    env: dict[Value, Symbol] = dict(zip(available, inputs, strict=True))
-    for node in nodes:
-        env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
+    env = dict(zip(available, inputs, strict=True))
+    copy_nodes(b, nodes, env)
     tangents = b.inputs_like(lin.linear.inputs[len(lin.residuals) :])
     outs = TRANSFORMS.inline(b, lin.linear, [*(env[v] for v in lin.residuals), *tangents])
     graph = TRANSFORMS.prune(b.graph(f"{body.name}_linear", outs))
@@ -176,7 +177,16 @@ def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[
     return {**attrs, "policy": node.attrs["policy"]}, ins, outs
 
 
-region: Primitive = primitive("region", _shape, multi=True, run=run_call, jvp=_jvp, batch=_batch, dce=_dce)
+region: Primitive = primitive(
+    "region",
+    _shape,
+    multi=True,
+    run=run_call,
+    jvp=_jvp,
+    batch=_batch,
+    dce=_dce,
+    structure=Structure(bodies=(ONCE,)),
+)
 
 # Where a derivative turns from forward to adjoint, with its budget in bytes, if any. With ``split`` it is divided here:
 # the first part has so many inputs and results, and the second runs any number of times, so that what it reads stays.

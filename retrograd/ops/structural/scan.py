@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
+from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..elementwise import lt
@@ -18,7 +19,6 @@ from ..shape import broadcast_to, move_axis
 from .flags import instantiated, picked, spread
 from .loops import (
     MOST_STEPS,
-    Layout,
     active_inputs,
     active_outputs,
     batched_body,
@@ -304,5 +304,16 @@ scan = primitive(
     transpose=_scan_transpose,
     batch=_scan_batch,
     dce=_scan_dce,
+    structure=Structure(
+        bodies=(Body("body", Runs.STEPS, ("consts", "carry", "xs"), ("carry", "arrays", "stacks"), times="length"),),
+        operands=(
+            Group("count", lambda a: a["length"] < 0),
+            Group("consts", "consts"),
+            Group("carry", "carry"),
+            Group("xs"),
+        ),
+        results=(Group("carry", "carry"), Group("arrays", "arrays"), Group("stacks")),
+        loop=True,
+    ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
+from ...ir.structure import Attrs, Body, Group, Runs, Structure
 from ...ir.types import Aval
 from .disk import open_disk
 from .loops import step_of
@@ -121,11 +122,39 @@ def stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any]
     return [carry[k] for k in attrs["kept"]]
 
 
+def _advances(attrs: Attrs) -> int:
+    steps: int = sum(j - i for verb, i, j in schedule_of(attrs["forth"]) if verb == "advance")
+    return steps
+
+
+def _tapes(attrs: Attrs) -> int:
+    tapes: int = sum(verb == "tape" for verb, _, _ in schedule_of(attrs["forth"]))
+    return 1 + tapes
+
+
+TAKES, GIVES = ("consts", "carry", "xs"), ("carry", "arrays", "lists")
+
 sweep = primitive(
     "sweep",
     _shape,
     multi=True,
     final=True,
     run=_run,
+    structure=Structure(
+        bodies=(
+            Body("step", Runs.STEPS, TAKES, GIVES, _advances, advances=True),
+            Body("tape", Runs.STEPS, TAKES, (*GIVES, "last"), _tapes),
+        ),
+        operands=(Group("consts", "consts"), Group("carry", "carry"), Group("xs")),
+        results=(
+            Group("carry", "carry"),
+            Group("arrays", "arrays"),
+            Group("lists", "lists"),
+            Group("kept", lambda a: len(a["kept"])),
+            Group("disk", lambda a: "disk" in a),
+            Group("tapes", lambda a: a.get("mixed", False)),
+            Group("last"),
+        ),
+    ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
+from ...ir.structure import Attrs, Body, Group, Runs, Structure
 from ...ir.types import Aval
 from .loops import step_of
 from .sweeps import Parts, schedule_of
@@ -113,11 +114,48 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     return [*carry, *stores]
 
 
+def _times(verb: str, last: int = 0) -> Callable[[Attrs], int]:
+    """How many steps such actions of the way back make, beside the last step; -1 where data decide."""
+
+    def count(a: Attrs) -> int:
+        if a["length"] < 0:
+            return -1
+        kept = [i for action, i, _ in schedule_of(a["forth"]) if action in ("save", "store")]
+        steps: int = sum(j - i for action, i, j in schedule_of(a["way"], kept) if action == verb)
+        return last + steps
+
+    return count
+
+
+GIVES = ("carry", "arrays", "stacks")
+
 unsweep = primitive(
     "unsweep",
     _shape,
     multi=True,
     final=True,
     run=_run,
+    structure=Structure(
+        bodies=(
+            Body(
+                "advance", Runs.STEPS, ("consts", "now", "xs"), ("now",), _times("advance"), advances=True, again=True
+            ),
+            Body("retape", Runs.STEPS, ("consts", "now", "xs"), ("now", "left"), _times("tape")),
+            Body("back", Runs.STEPS, ("consts", "now", "carry", "xs"), GIVES, _times("back")),
+            Body("first", Runs.STEPS, ("consts", "last", "carry", "xs"), GIVES, _times("reverse", 1)),
+        ),
+        operands=(
+            Group("count", lambda a: a["length"] < 0),
+            Group("consts", "consts"),
+            Group("kept", "kept"),
+            Group("disk", lambda a: a.get("disk", False)),
+            Group("tapes", lambda a: "retape" in a),
+            Group("last", "residuals"),
+            Group("carry", "carry"),
+            Group("xs"),
+        ),
+        results=(Group("carry", "carry"), Group("arrays", "arrays"), Group("stacks")),
+        inner=(Group("now", "kept"),),  # the states from which steps run again
+    ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..elementwise import BOOL
@@ -18,7 +19,6 @@ from ..reduce import any_, argmax
 from .flags import instantiated
 from .loops import (
     MOST_STEPS,
-    Layout,
     active_inputs,
     active_outputs,
     batched_body,
@@ -239,4 +239,13 @@ while_loop: Primitive = primitive(
     transpose=transposed_by_splitting,
     batch=_batch,
     dce=_dce,
+    structure=Structure(
+        bodies=(
+            Body("body", Runs.STEPS, ("consts", "carry"), ("carry", "stacks"), times=lambda _: -1),
+            Body("cond", Runs.STEPS, ("consts", "carry"), ("decision",), times=lambda _: -1),
+        ),
+        operands=(Group("consts", "consts"), Group("carry", "carry")),
+        results=(Group("carry", "carry"), Group("stacks")),
+        loop=True,
+    ),
 )

@@ -7,21 +7,29 @@ from dataclasses import replace
 
 from ...errors import InternalError
 from ...ir.builder import Builder
-from ...ir.graph import Graph, Value
+from ...ir.graph import Graph, Node, Value
+from ...ir.rewrite import with_nodes
 from ..inline import inline_into
+
+TAIL = 1 << 32  # greater than any number of replicas
 
 
 def of_tail(graph: Graph) -> Graph:
-    """The graph with nodes that say they belong to a tail; or, of such nodes, the graph as it was."""
-    nodes = tuple(replace(node, replica=-1 - node.replica) for node in graph.nodes)
-    return Graph(graph.name, graph.inputs, nodes, graph.outputs)
+    """The graph with nodes that say they belong to a tail."""
+    return with_nodes(graph, (replace(node, replica=node.replica + TAIL) for node in graph.nodes))
+
+
+def in_tail(node: Node) -> bool:
+    """Whether a node says so."""
+    return node.replica > TAIL // 2  # the tag was negative where the original does not run
 
 
 def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph], Graph]) -> tuple[Graph, Graph]:
     """Apply a pass to both graphs together.
 
     The results of ``head`` after the first ``outs`` are inputs of ``tail`` from position ``at`` on; what these are is
-    all that changes. Nodes of the tail have negative replica tags meanwhile: they never merge with nodes of the head.
+    all that changes. Nodes of the tail have replica tags beyond all others meanwhile, so that they never merge with
+    nodes of the head.
     """
     n = len(head.outputs) - outs
     b = Builder()
@@ -30,8 +38,8 @@ def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph]
     rest = inline_into(b, of_tail(tail), [*before, *found[outs:], *after])
     joint = treat(b.graph("joint", [*found[:outs], *rest]))
 
-    ours = tuple(node for node in joint.nodes if node.replica >= 0)
-    theirs = tuple(replace(node, replica=-1 - node.replica) for node in joint.nodes if node.replica < 0)
+    ours = tuple(node for node in joint.nodes if not in_tail(node))
+    theirs = tuple(replace(node, replica=node.replica - TAIL) for node in joint.nodes if in_tail(node))
     constants = {v: node for node in ours if not node.inputs and not node.prim.effect for v in node.outputs}
     split = len(head.inputs), len(head.inputs) + len(before)
     h_in, b_in, a_in = joint.inputs[: split[0]], joint.inputs[split[0] : split[1]], joint.inputs[split[1] :]

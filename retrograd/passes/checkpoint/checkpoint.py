@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from typing import Any
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import LoopNode, loop_of
 from ...ir.printer import to_text
-from ...ops.structural.call import call
+from ...ir.rewrite import Env, rebuild, walk, with_bodies, with_nodes
+from ...ir.structure import Layout
 from ...ops.structural.flags import picked
-from ...ops.structural.loops import Layout, make_scan
 from ...ops.structural.open_sweep import open_sweep
-from ...ops.structural.scan import scan
 from ...ops.structural.sweep import sweep
 from ...ops.structural.unsweep import unsweep
-from ...ops.structural.while_loop import make_while, while_loop
-from ..inline import inline_into
+from ..inline import body_in_place, inline_into
 from ..prune import prune
-from .across import across, of_tail
-from .loop_parts import Again, Taped, is_loop, layout, length, operands, taken_apart
+from .across import across, in_tail, of_tail
+from .loop_parts import Again, Taped, taken_apart
 from .placement import Placement, place, place_open
 
 
@@ -47,129 +47,121 @@ def run_again(graph: Graph) -> Graph:
     def leaving(node: Node) -> Node:
         if not any(v in given for v in node.inputs if v.aval.steps is not None):
             return node
-        bodies = {name: run_again(body) for name, body in node.graphs}
-        return replace(node, attrs={**node.attrs, **bodies, **({"again": True} if node.prim is unsweep else {})})
+        node = with_bodies(node, run_again)
+        return replace(node, attrs={**node.attrs, "again": True}) if node.prim is unsweep else node
 
-    return Graph(graph.name, graph.inputs, tuple(map(leaving, graph.nodes)), graph.outputs)
+    return with_nodes(graph, map(leaving, graph.nodes))
 
 
 def limited(graph: Graph) -> bool:
     """Whether any loop in the graph has a memory plan and saves residuals."""
-    return any(_limited(node) or any(limited(body) for _, body in node.graphs) for node in graph.nodes)
+    return any(map(_limited, walk(graph)))
 
 
 def keeping_all(graph: Graph) -> Iterator[Node]:
     """The loops of a treated graph that keep all residuals in spite of their plans."""
-    for node in graph.nodes:
-        if _limited(node):
-            yield node
-        for _, body in node.graphs:
-            yield from keeping_all(body)
+    return filter(_limited, walk(graph))
 
 
 def _limited(node: Node) -> bool:
-    planned = is_loop(node) and node.attrs.get("memory") not in (None, ("everything",))
-    return planned and _stacks(node) != [] and length(node) != 0
-
-
-def _stacks(node: Node) -> list[Value]:
-    return layout(node).results(node.outputs)[2]
+    loop = loop_of(node)
+    return loop is not None and loop.plan not in (None, ("everything",)) and loop.stacks != [] and loop.length != 0
 
 
 def _opened(graph: Graph) -> Graph:
     """The graph with calls that residuals pass through copied in."""
-    while any(map(_passes_stacks, graph.nodes)):
-        b = Builder()
-        env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
-        for node in graph.nodes:
-            ins = [env[v] for v in node.inputs]
-            if _passes_stacks(node):
-                body: Graph = node.attrs["body"]
-                outs = inline_into(b, of_tail(body) if node.replica < 0 else body, ins)
-            else:
-                outs = b.copy_node(node, [s.value for s in ins])
-            env.update(zip(node.outputs, outs, strict=True))
-        graph = b.graph(graph.name, [env[v] for v in graph.outputs])
+    while any(map(_passing_stacks, graph.nodes)):
+        graph = rebuild(graph, _copied_in)
     return graph
 
 
-def _passes_stacks(node: Node) -> bool:
-    return node.prim is call and any(v.aval.steps is not None for v in (*node.inputs, *node.outputs))
+def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+    body = _passing_stacks(node)
+    if body is None:
+        return None
+    return inline_into(b, of_tail(body) if in_tail(node) else body, [env[v] for v in node.inputs])
 
 
-def _readers(graph: Graph, loop: Node) -> list[Node]:
-    """The scans that read the residuals of a loop step by step; none if anything else reads them."""
-    stacks = _stacks(loop)
-    readers = list(dict.fromkeys(node for s in stacks for node in graph.uses.get(s, ())))
+def _passing_stacks(node: Node) -> Graph | None:
+    """What a call that residuals pass through calls."""
+    stacks = any(v.aval.steps is not None for v in (*node.inputs, *node.outputs))
+    return body_in_place(node) if stacks else None
+
+
+def _readers(graph: Graph, loop: LoopNode) -> list[LoopNode]:
+    """The loops that read the residuals of a loop step by step; none if anything else reads them."""
+    stacks = loop.stacks
+    readers: list[LoopNode] = []
     if any(s in graph.outputs for s in stacks):
         return []
-    for node in readers:
-        if node.prim is not scan or length(node) != length(loop):
+    for node in dict.fromkeys(node for s in stacks for node in graph.uses.get(s, ())):
+        reader = loop_of(node)
+        if reader is None or reader.condition is not None or reader.length != loop.length:
             return []
-        consts, carry, _ = layout(node).operands(operands(node))
+        consts, carry, _ = reader.layout.operands(reader.operands)
         if any(s in (*consts, *carry) for s in stacks):
             return []
+        readers.append(reader)
     return readers
 
 
 def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
     """Treat loops inside the bodies of two loops without a plan, of which the second reads the first's residuals."""
-    pairs: dict[Node, Node] = {}
+    pairs: dict[Node, tuple[LoopNode, LoopNode]] = {}
+    second: set[Node] = set()
     for node in graph.nodes:
-        if is_loop(node) and length(node) and not _limited(node) and limited(node.attrs["body"]):
-            readers = _readers(graph, node)
-            if len(readers) == 1 and readers[0] not in pairs.values():
-                pairs[node] = readers[0]
+        loop = loop_of(node)
+        if loop is not None and loop.length and not _limited(node) and limited(loop.body):
+            readers = _readers(graph, loop)
+            if len(readers) == 1 and readers[0].node not in second:
+                pairs[node] = loop, readers[0]
+                second.add(readers[0].node)
     if not pairs:
         return graph
     b = Builder()
     env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
-    tails: dict[Node, tuple[Graph, list[Value], list[Symbol]]] = {}
+    tails: dict[Node, tuple[LoopNode, Graph, list[Value], list[Symbol]]] = {}
     for node in graph.nodes:
         b.where, b.replica = node.where, node.replica
         if node in pairs:
-            outs, tail, xs, stacks = _heads(node, pairs[node], treat, b, env)
+            loop, reader = pairs[node]
+            outs, tail, xs, stacks = _heads(loop, reader, treat, b, env)
             env.update(zip(outs[0], outs[1], strict=True))
-            tails[pairs[node]] = tail, xs, stacks
+            tails[reader.node] = reader, tail, xs, stacks
         elif node in tails:
-            tail, xs, stacks = tails[node]
-            consts, carry, _ = layout(node).operands(operands(node))
+            reader, tail, xs, stacks = tails[node]
+            consts, carry, _ = reader.layout.operands(reader.operands)
             given = [*(env[v] for v in (*consts, *carry, *xs)), *stacks]
-            env.update(zip(node.outputs, _same_loop(b, node, tail, given, env), strict=True))
+            env.update(zip(node.outputs, _same_loop(b, reader, tail, given, env), strict=True))
         else:
             env.update(zip(node.outputs, b.copy_node(node, [env[v].value for v in node.inputs]), strict=True))
     return b.graph(graph.name, [env[v] for v in graph.outputs])
 
 
 def _heads(
-    node: Node, reader: Node, treat: Callable[[Graph], Graph], b: Builder, env: dict[Value, Symbol]
+    loop: LoopNode, reader: LoopNode, treat: Callable[[Graph], Graph], b: Builder, env: Env
 ) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
     """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
-    body, there = node.attrs["body"], reader.attrs["body"]
-    stacks = _stacks(node)
-    made = dict(zip(node.outputs, body.outputs, strict=True))
-    xs = layout(reader).operands(operands(reader))[2]
-    x_in = layout(reader).operands(there.inputs)[2]
-    from_here = [x in stacks for x in xs]
+    body, there = loop.body, reader.body
+    made = dict(zip(loop.node.outputs, body.outputs, strict=True))
+    xs = reader.layout.operands(reader.operands)[2]
+    x_in = reader.layout.operands(there.inputs)[2]
+    from_here = [x in loop.stacks for x in xs]
     rest = [not f for f in from_here]
     used = picked(xs, from_here)
-    own = [v for v in node.outputs if v not in used]
+    own = [v for v in loop.node.outputs if v not in used]
     head = Graph(body.name, body.inputs, body.nodes, (*(made[v] for v in own), *(made[v] for v in used)))
     at = len(there.inputs) - len(used)
     inputs = (*there.inputs[: -len(xs)], *picked(x_in, rest), *picked(x_in, from_here))
     tail = Graph(there.name, inputs, there.nodes, there.outputs)
     head, tail = across(head, len(own), tail, at, treat)
-    flat = _same_loop(b, node, head, [env[v] for v in operands(node)], env)
+    flat = _same_loop(b, loop, head, [env[v] for v in loop.operands], env)
     return (own, flat[: len(own)]), tail, picked(xs, rest), flat[len(own) :]
 
 
-def _same_loop(b: Builder, node: Node, body: Graph, given: Sequence[Symbol], env: dict[Value, Symbol]) -> list[Symbol]:
-    """A loop like ``node`` with another body, and without a plan; its results."""
-    if node.prim is while_loop:
-        found = make_while(b, node.attrs["cond"], body, layout(node), given)
-    else:
-        n, count = length(node), env[node.inputs[0]] if length(node) < 0 else None
-        found = make_scan(b, body, layout(node), given, n, node.attrs["reverse"], count)
+def _same_loop(b: Builder, loop: LoopNode, body: Graph, given: Sequence[Symbol], env: Env) -> list[Symbol]:
+    """The loop with another body, and without a plan; its results."""
+    found = loop.remade(b, body, given, None if loop.count is None else env[loop.count])
     return [x for group in found for x in group]
 
 
@@ -182,14 +174,15 @@ class _Rewriter:
         self.b = Builder()
         self.env = dict(zip(graph.inputs, self.b.share_inputs(graph), strict=True))
         self.loops: dict[Node, Taped] = {}
-        self.read: dict[Node, Taped] = {}
+        self.read: dict[Node, tuple[Taped, LoopNode]] = {}  # by reader
         # By reader: its first step back, and what a sweep left it.
         self.kept: dict[Node, tuple[Graph | None, list[Symbol]]] = {}
         for node in graph.nodes:
-            readers = _readers(graph, node) if _limited(node) else []
-            if readers and not any(r in self.read for r in readers):
-                self.loops[node] = taken_apart(node, readers)
-                self.read.update(dict.fromkeys(readers, self.loops[node]))
+            loop = loop_of(node) if _limited(node) else None
+            readers = [] if loop is None else _readers(graph, loop)
+            if loop is not None and readers and not any(r.node in self.read for r in readers):
+                self.loops[node] = taken_apart(loop, readers)
+                self.read.update({r.node: (self.loops[node], r) for r in readers})
 
     def rewritten(self) -> Graph:
         """The whole graph."""
@@ -198,10 +191,9 @@ class _Rewriter:
             if node in self.loops:
                 self._loop(self.loops[node])
             elif node in self.read:
-                self._reader(self.read[node], node)
+                self._reader(*self.read[node])
             else:
-                bodies = {name: self.treat(body) for name, body in node.graphs}
-                outs = self.b.copy_node(node, [self.env[v].value for v in node.inputs], **bodies)
+                outs = self.b.copy_node(with_bodies(node, self.treat), [self.env[v].value for v in node.inputs])
                 self.env.update(zip(node.outputs, outs, strict=True))
         return prune(self.b.graph(self.graph.name, [self.env[v] for v in self.graph.outputs]))
 
@@ -210,46 +202,46 @@ class _Rewriter:
 
     def _loop(self, loop: Taped) -> None:
         """The loop itself: a sweep that keeps states, or a plain loop if no reader goes back."""
-        node, parts = loop.node, loop.parts
-        carry, arrays, _ = parts.results(node.outputs)
-        back = [r for r, other in self.read.items() if other is loop and self._goes_back(loop, r)]
-        if back and length(node) > 0:
-            results = self._sweep(loop, back[0], loop.step, loop.tape, len(arrays), self._given(node.inputs))
+        whole, inputs = loop.whole, self._given(loop.whole.node.inputs)
+        carry, arrays, _ = loop.parts.results(whole.node.outputs)
+        back = [reader for other, reader in self.read.values() if other is loop and self._goes_back(loop, reader)]
+        if back and whole.length > 0:
+            results = self._sweep(loop, back[0], loop.step, loop.tape, len(arrays), inputs)
         elif back:
-            results = self._open_sweep(loop, back[0], loop.step, self._given(node.inputs), node.attrs.get("cond"))
+            results = self._open_sweep(loop, back[0], loop.step, inputs, whole.condition)
         else:
-            results = _same_loop(self.b, node, self.treat(loop.step), self._given(operands(node)), self.env)
+            results = _same_loop(self.b, whole, self.treat(loop.step), self._given(whole.operands), self.env)
         self.env.update(zip((*carry, *arrays, *loop.once), results, strict=True))
 
-    def _goes_back(self, loop: Taped, reader: Node) -> bool:
-        return bool(loop.kept) and reader.attrs["reverse"] != loop.node.attrs.get("reverse", False)
+    def _goes_back(self, loop: Taped, reader: LoopNode) -> bool:
+        return bool(loop.kept) and reader.reverse != loop.whole.reverse
 
     def _open_sweep(
-        self, loop: Taped, reader: Node, step: Graph, given: Sequence[Symbol], cond: Graph | None
+        self, loop: Taped, reader: LoopNode, step: Graph, given: Sequence[Symbol], cond: Graph | None
     ) -> list[Symbol]:
         """Emit a sweep of a number of steps that is found at run time; its results without the states that it keeps."""
-        parts, room = loop.parts, place_open(loop.node.attrs["memory"])[0]
+        parts, room = loop.parts, place_open(_plan(loop))[0]
         attrs = {
             "carry": parts.carry,
             "consts": parts.consts,
             "count": self.count,
             "kept": tuple(loop.kept),
             "lists": len(step.outputs) - parts.carry,
-            "reverse": loop.node.attrs.get("reverse", False),
+            "reverse": loop.whole.reverse,
             "room": room,
             "step": self.treat(step),
             **({} if cond is None else {"cond": cond}),
         }
         hints = [*(v.hint for v in step.outputs), *_names(loop)]
         found = self.b.emit(open_sweep, [x.value for x in given], attrs, hints)
-        self.kept[reader] = None, found[len(step.outputs) :]
+        self.kept[reader.node] = None, found[len(step.outputs) :]
         return found[: len(step.outputs)]
 
     def _sweep(
-        self, loop: Taped, reader: Node, step: Graph, tape: Graph, arrays: int, given: Sequence[Symbol]
+        self, loop: Taped, reader: LoopNode, step: Graph, tape: Graph, arrays: int, given: Sequence[Symbol]
     ) -> list[Symbol]:
         """Emit a sweep for a reader; its results without what it keeps."""
-        node, parts = loop.node, loop.parts
+        parts = loop.parts
         first = Again(loop, reader).first()
         outs = len(step.outputs)
         if limited(tape):
@@ -263,42 +255,40 @@ class _Rewriter:
             "count": self.count,
             "forth": plan.forth,
             "kept": tuple(loop.kept),
-            "length": node.attrs["length"],
+            "length": loop.whole.length,
             "lists": outs - parts.carry - arrays,
-            "reverse": node.attrs["reverse"],
+            "reverse": loop.whole.reverse,
             "slots": plan.slots,
             "step": self.treat(step),
             "tape": tape,
         }
         if plan.disk is not None:
             directory, resume = plan.disk
-            text = to_text(step) + str(node.attrs["memory"]) if resume and attrs["lists"] == 0 else ""
+            text = to_text(step) + str(_plan(loop)) if resume and attrs["lists"] == 0 else ""
             attrs["disk"] = (directory, text and blake2b(text.encode(), digest_size=12).hexdigest())
         if plan.mixed:
             attrs["mixed"] = True
         also = [*([] if plan.disk is None else ["disk"]), *(["tapes"] if plan.mixed else [])]
         hints = [*(v.hint for v in step.outputs), *_names(loop), *also, *(v.hint for v in tape.outputs[outs:])]
         found = self.b.emit(sweep, [x.value for x in given], attrs, hints)
-        self.kept[reader] = first, found[outs:]
+        self.kept[reader.node] = first, found[outs:]
         return found[:outs]
 
-    def _reader(self, loop: Taped, reader: Node) -> None:
+    def _reader(self, loop: Taped, reader: LoopNode) -> None:
         """A loop that reads residuals, which are computed again."""
-        again, n, reverse = Again(loop, reader), length(loop.node), loop.node.attrs.get("reverse", False)
-        count = [self.env[reader.inputs[0]]] if n < 0 else []
+        again, n = Again(loop, reader), loop.whole.length
+        count = None if reader.count is None else self.env[reader.count]
         consts, carry, xs = (self._given(values) for values in (again.consts, again.carry, again.xs))
         if not self._goes_back(loop, reader):
             states = [self.env[again.f_carry[k]] for k in loop.kept]
             wide = Layout(len(consts), len(states) + len(carry), again.parts.arrays)
             given = [*consts, *states, *carry, *xs]
-            found = make_scan(
-                self.b, self.treat(again.along()), wide, given, n, reader.attrs["reverse"], count[0] if count else None
-            )
+            found = reader.remade(self.b, self.treat(again.along()), given, count, layout=wide)
             results = [*found[0][len(states) :], *found[1], *found[2]]
         else:
-            if reader not in self.kept:
+            if reader.node not in self.kept:
                 self._sweep_again(loop, reader)
-            first, left = self.kept[reader]
+            first, left = self.kept[reader.node]
             plan = _placed(loop) if n > 0 else None
             also = 0 if plan is None else (plan.disk is not None) + plan.mixed
             attrs = {
@@ -312,29 +302,35 @@ class _Rewriter:
                 "kept": len(loop.kept),
                 "length": n,
                 "residuals": len(left) - len(loop.kept) - also,
-                "reverse": reverse,
-                "way": place_open(loop.node.attrs["memory"])[1] if plan is None else plan.way,
+                "reverse": loop.whole.reverse,
+                "way": place_open(_plan(loop))[1] if plan is None else plan.way,
                 **({} if plan is None else {"first": first, "forth": plan.forth, "disk": plan.disk is not None}),
                 **({"retape": again.retape()} if plan is not None and plan.mixed else {}),
             }
-            given = [*count, *consts, *left, *carry, *xs]
-            results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.outputs])
-        self.env.update(zip(reader.outputs, results, strict=True))
+            given = [*([] if count is None else [count]), *consts, *left, *carry, *xs]
+            results = self.b.emit(unsweep, [x.value for x in given], attrs, [v.hint for v in reader.node.outputs])
+        self.env.update(zip(reader.node.outputs, results, strict=True))
 
-    def _sweep_again(self, loop: Taped, reader: Node) -> None:
+    def _sweep_again(self, loop: Taped, reader: LoopNode) -> None:
         """The steps run once more for a further reader."""
         k, inputs = loop.parts.carry, loop.again.inputs
         step = prune(Graph(loop.again.name, inputs, loop.again.nodes, loop.again.outputs[:k]))
-        if length(loop.node) > 0:
-            self._sweep(loop, reader, step, loop.again, 0, self._given([*loop.node.inputs, *loop.once]))
+        own = [*loop.whole.operands, *loop.once]
+        if reader.count is None:
+            self._sweep(loop, reader, step, loop.again, 0, self._given(own))
         else:  # how many steps there are is known by now
-            given = self._given([reader.inputs[0], *operands(loop.node), *loop.once])
-            self._open_sweep(loop, reader, step, given, None)
+            self._open_sweep(loop, reader, step, self._given([reader.count, *own]), None)
+
+
+def _plan(loop: Taped) -> tuple[Any, ...]:
+    """The plan of a loop that is taken apart, and so has one."""
+    assert loop.whole.plan is not None
+    return loop.whole.plan
 
 
 def _placed(loop: Taped) -> Placement:
     """The schedule of a loop; residuals of single steps are kept only where no loop inside has a plan of its own."""
-    memory, n = loop.node.attrs["memory"], length(loop.node)
+    memory, n = _plan(loop), loop.whole.length
     if not limited(loop.tape):
         return place(memory, n, _weight(loop, neighbours=memory[0] == "periodic"))
     return place(("snapshots", memory[1]) if memory[0] == "mixed" else memory, n)

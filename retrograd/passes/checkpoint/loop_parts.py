@@ -6,44 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...ir.builder import Builder, Symbol
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Graph, Value
+from ...ir.loop_node import LoopNode
+from ...ir.structure import Layout
 from ...ops.structural.flags import picked
 from ...ops.structural.host import repeats
-from ...ops.structural.loops import Layout, step_of
-from ...ops.structural.scan import layout as scan_layout
-from ...ops.structural.scan import scan
-from ...ops.structural.while_loop import layout as while_layout
-from ...ops.structural.while_loop import while_loop
+from ...ops.structural.loops import step_of
 from ..inline import inline_into
 from ..prune import live_inputs, prune
-
-
-def is_loop(node: Node) -> bool:
-    """Whether a node is a loop that may save residuals."""
-    return node.prim is scan or node.prim is while_loop
-
-
-def layout(node: Node) -> Layout:
-    """The layout of a loop."""
-    return scan_layout(node) if node.prim is scan else while_layout(node)
-
-
-def length(node: Node) -> int:
-    """The number of steps of a loop; -1 where it is found at run time."""
-    found: int = node.attrs.get("length", -1)
-    return found
-
-
-def operands(node: Node) -> tuple[Value, ...]:
-    """The operands of a loop without its number of steps."""
-    return node.inputs[1:] if node.prim is scan and length(node) < 0 else node.inputs
 
 
 @dataclass(frozen=True, eq=False)
 class Taped:
     """The bodies of a loop. ``once`` stands for lists of results that must not be computed again, and so are saved."""
 
-    node: Node
+    whole: LoopNode
     step: Graph  # (consts, carry, x) → (carry, arrays, once)
     tape: Graph  # (consts, carry, x) → (carry, arrays, once, residuals)
     again: Graph  # (consts, carry, x, once) → (carry, residuals)
@@ -53,26 +30,26 @@ class Taped:
 
     @property
     def parts(self) -> Layout:
-        return layout(self.node)
+        return self.whole.layout
 
 
-def taken_apart(node: Node, readers: Iterable[Node]) -> Taped:
+def taken_apart(loop: LoopNode, readers: Iterable[LoopNode]) -> Taped:
     """Take a loop apart for the loops that read its residuals."""
-    parts, body = layout(node), node.attrs["body"]
-    read = {v for reader in readers for v in reader.inputs}
+    parts, body = loop.layout, loop.body
+    read = {v for reader in readers for v in reader.operands}
     k_out, ys, steps = parts.results(body.outputs)
-    stacks = parts.results(node.outputs)[2]
+    stacks = loop.stacks
     used = [s in read for s in stacks]
     residuals = picked(steps, used)
     nodes = tuple(inner for inner in body.nodes if repeats(inner))
     once = [v for inner in body.nodes if not repeats(inner) for v in inner.outputs]
     again = prune(Graph(body.name, (*body.inputs, *once), nodes, (*k_out, *residuals)))
     once = picked(once, live_inputs(again, [True] * len(again.outputs))[len(body.inputs) :])
-    lists = [Value(v.aval.stacked(length(node)), v.hint) for v in once]
+    lists = [Value(v.aval.stacked(loop.length), v.hint) for v in once]
     again = Graph(body.name, (*body.inputs, *once), again.nodes, again.outputs)
     step = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once)))
     tape = prune(Graph(body.name, body.inputs, body.nodes, (*k_out, *ys, *once, *residuals)))
-    return Taped(node, step, tape, again, picked(stacks, used), lists, _kept(parts, again))
+    return Taped(loop, step, tape, again, picked(stacks, used), lists, _kept(parts, again))
 
 
 def _kept(parts: Layout, again: Graph) -> list[int]:
@@ -94,11 +71,11 @@ class Again:
     They take the same consts and the same xs, in which each operand of the two loops stands once.
     """
 
-    def __init__(self, loop: Taped, reader: Node) -> None:
+    def __init__(self, loop: Taped, reader: LoopNode) -> None:
         self.loop, self.reader = loop, reader
-        self.parts = layout(reader)
-        self.f_consts, self.f_carry, self.f_xs = loop.parts.operands(operands(loop.node))
-        self.r_consts, self.carry, self.r_xs = self.parts.operands(operands(reader))
+        self.parts = reader.layout
+        self.f_consts, self.f_carry, self.f_xs = loop.parts.operands(loop.whole.operands)
+        self.r_consts, self.carry, self.r_xs = self.parts.operands(reader.operands)
         fixed = [v for k, v in enumerate(self.f_carry) if k not in loop.kept]
         read = set(loop.residuals)
         self.consts = list(dict.fromkeys((*self.f_consts, *fixed, *self.r_consts)))
@@ -150,7 +127,7 @@ class Again:
         return b.inputs_like(carry[k] for k in self.loop.kept)
 
     def _carry(self, b: Builder) -> list[Symbol]:
-        return b.inputs_like(self.parts.operands(self.reader.attrs["body"].inputs)[1])
+        return b.inputs_like(self.parts.operands(self.reader.body.inputs)[1])
 
     def _again(
         self, b: Builder, consts: dict[Value, Symbol], states: Sequence[Symbol], xs: dict[Value, Symbol]
@@ -173,5 +150,5 @@ class Again:
         """The step of the reader."""
         known = {**xs, **dict(zip(self.loop.residuals, residuals, strict=True))}
         given = [*(consts[v] for v in self.r_consts), *carry, *(known[v] for v in self.r_xs)]
-        body = self.reader.attrs["body"]
+        body = self.reader.body
         return b.graph(body.name, inline_into(b, body, given))

@@ -47,18 +47,3 @@ def online_room(slots: int) -> Iterator[int]:
         levels.append(level)
         kept.append(new)
         new += 1
-
-
-def online_states(n: int, slots: int) -> tuple[int, ...]:
-    """The states that are kept when n steps have run.
-
-    >>> online_states(10, 3)
-    (0, 4, 7)
-    """
-    kept: list[int] = []
-    for i, old in zip(range(n), online_room(slots), strict=False):
-        if old >= 0:
-            kept.remove(old)
-        if old >= -1:
-            kept.append(i)
-    return tuple(kept)

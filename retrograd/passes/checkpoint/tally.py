@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from ...ir.graph import Node
-from ...ops.structural.sweeps import schedule_of
+from ...ir.structure import Runs
 from ..remat.search import work
 
 
@@ -38,26 +38,23 @@ def steps_of(nodes: Iterable[Node]) -> Steps | None:
 
 
 def _steps(node: Node) -> Steps | None:
-    inside = {name: steps_of(body.nodes) for name, body in node.graphs}
-    known = {name: steps for name, steps in inside.items() if steps is not None}
-    if len(known) < len(inside) or node.prim.name == "open_sweep" or node.attrs.get("length", 0) < 0:
-        return None
-    a = node.attrs
-    match node.prim.name:
-        case "sweep":
-            n = _advances(a["forth"], ())
-            return Steps(n, 0, 0).plus(known["step"].times(n)).plus(known["tape"])
-        case "unsweep":
-            n = _advances(a["way"], [i for verb, i, _ in schedule_of(a["forth"]) if verb in ("save", "store")])
-            backs = a["length"] - ("first" in a)
-            whole = Steps(n, n, 0).plus(known["advance"].times(n)).plus(known["back"].times(backs))
-            return whole.plus(known.get("first", Steps(0, 0, 0)))
-        case "scan":
-            return known["body"].times(a["length"])
-        case "while_loop" if known["body"].advances:
+    structure = node.prim.structure
+    if structure is None:
+        return Steps(0, 0, work(node))
+    total, one = Steps(0, 0, 0), [Steps(0, 0, 0)]
+    for body, graph in structure.parts(node):
+        inside, times = steps_of(graph.nodes), structure.times(node, body)
+        if inside is None:
             return None
-    return max(known.values(), default=Steps(0, 0, work(node)))
+        if times >= 0:
+            total = total.plus(Steps(times * body.advances, times * body.again, 0)).plus(inside.times(times))
+        elif body.runs is Runs.STEPS and (body.advances or inside.advances or _counted(node)):
+            return None
+        else:  # one of several, or a loop that ends by itself: no more is known than that it may run
+            one.append(inside)
+    return total.plus(max(one))
 
 
-def _advances(schedule: Any, kept: Sequence[int]) -> int:
-    return sum(j - i for verb, i, j in schedule_of(schedule, kept) if verb == "advance")
+def _counted(node: Node) -> bool:
+    """Whether an operand tells the number of steps."""
+    return node.prim.structure is not None and bool(node.prim.structure.of_operands(node, node.inputs).get("count"))

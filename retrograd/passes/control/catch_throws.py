@@ -9,13 +9,13 @@ from typing import Any
 from ...errors import ShapeError, TreeError, UnsupportedError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import LoopNode, loop_of
+from ...ir.structure import Layout
 from ...ir.types import Aval
 from ...ops.elementwise import BOOL
-from ...ops.structural.cond import branches_of, make_cond
-from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.cond import make_cond
 from ...ops.structural.throw import throw_if
-from ...ops.structural.while_loop import make_while
-from ..inline import inline_into
+from ..inline import body_in_place, inline_into
 
 TRUTH = Aval((), BOOL, "scalar")
 
@@ -135,37 +135,33 @@ class _Catcher:
 
     def inside(self, b: Builder, node: Node, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
         """A node that throws inside, as one that does not; its results."""
-        name, k = node.prim.name, len(self.payload)
-        if name == "cond":
-            found = make_cond(b, ins[0], [self.graph(g) for g in branches_of(dict(node.attrs))], ins[1:])
-        elif name == "call":
-            found = inline_into(b, self.graph(node.attrs["body"]), ins)
-        elif name in ("scan", "while_loop"):
-            return self.loop(b, node, ins)
+        structure, k = node.prim.structure, len(self.payload)
+        branches = [self.graph(g) for g in structure.branches(node)] if structure is not None else []
+        if (loop := loop_of(node)) is not None:
+            return self.loop(b, loop, ins)
+        if branches:
+            found = make_cond(b, ins[0], branches, ins[1:])
+        elif (body := body_in_place(node)) is not None:
+            found = inline_into(b, self.graph(body), ins)
         else:
             raise UnsupportedError(
-                f"something is thrown inside {name}",
+                f"something is thrown inside {node.prim.name}",
                 where=node.where,
                 remedy="throw outside of functions whose derivative is given apart, and of conditions of loops",
             )
         return found[0], found[1 : k + 1], found[k + 1 :]
 
-    def loop(self, b: Builder, node: Node, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
+    def loop(self, b: Builder, loop: LoopNode, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
         """A loop with two more carries: whether it has thrown, and what. From then on it keeps its carry."""
-        body, attrs, k = node.attrs["body"], node.attrs, len(self.payload)
-        parts = Layout(attrs["consts"], attrs["carry"], attrs.get("arrays", 0))
-        counted = node.prim.name == "scan" and attrs["length"] < 0
-        count, operands = (ins[0], ins[1:]) if counted else (None, ins)
-        step = self.step(body, parts)
+        parts = loop.layout
+        count, operands = (None, ins) if loop.count is None else (ins[0], ins[1:])
+        step = self.step(loop.body, parts)
         state = [b.constant(False, TRUTH), *(b.zeros(a) for a in self.payload)]
         c, carry, xs = parts.operands(operands)
-        wide = Layout(parts.consts, parts.carry + 1 + k, parts.arrays)
+        wide = Layout(parts.consts, parts.carry + len(state), parts.arrays)
+        going = None if loop.condition is None else self.going(loop.condition, parts, step)
         given = [*c, *carry, *state, *xs]
-        if node.prim.name == "scan":
-            found = make_scan(b, step, wide, given, attrs["length"], attrs["reverse"], count, attrs.get("memory"))
-        else:
-            found = make_while(b, self.going(attrs["cond"], parts, step), step, wide, given)
-        last, arrays, stacks = found
+        last, arrays, stacks = loop.remade(b, step, given, count, layout=wide, condition=going, plan=loop.plan)
         n = parts.carry
         return last[n], last[n + 1 :], [*last[:n], *arrays, *stacks]
 

@@ -13,13 +13,12 @@ from typing import NamedTuple
 from ...errors import UnsupportedError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import LoopNode, loop_of
+from ...ir.structure import Runs
 from ...ir.types import Aval
 from ...ops.elementwise import BOOL
 from ...ops.structural.applied import applied
-from ...ops.structural.call import call
-from ...ops.structural.cond import branches_of, cond, make_cond
-from ...ops.structural.region import region
-from ...ops.structural.scan import layout, scan
+from ...ops.structural.cond import make_cond
 from ..inline import inline_into
 
 FLAG = Aval((), BOOL, "scalar")
@@ -93,12 +92,13 @@ class _Exposer:
         inside = [exposed for _, body in node.graphs if (exposed := expose(body, self.keys)).sites]
         if not inside:
             return self.b.copy_node(node, [s.value for s in ins])
-        if node.prim in (call, region):
+        structure, loop = node.prim.structure, loop_of(node)
+        if structure is not None and all(body.runs is Runs.ONCE for body in structure.bodies):
             return self._call(position, node, inside[0], ins)
-        if node.prim is cond:
-            return self._cond(position, node, ins)
-        if node.prim is scan and node.attrs["length"] >= 0:
-            return self._scan(position, node, inside[0], ins)
+        if structure is not None and (branches := structure.branches(node)):
+            return self._choice(position, node, branches, ins)
+        if loop is not None and loop.length >= 0:
+            return self._loop(position, loop, inside[0], ins)
         raise UnsupportedError(
             f"a function value is called inside {node.prim.name}, where the number of its calls is not known, or "
             "their derivative is another's",
@@ -132,23 +132,23 @@ class _Exposer:
         self.args += made[n:]
         return made[:n]
 
-    def _scan(self, position: int, node: Node, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
+    def _loop(self, position: int, loop: LoopNode, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
         """The perturbations are further xs; the arguments are collected into arrays."""
-        axis = Axis(node.attrs["length"], node.attrs["reverse"])
+        axis = Axis(loop.length, loop.reverse)
         deltas = [d for site in body.sites for d in self._declared(position, site, axis)]
-        parts, new = layout(node), sum(site.outputs for site in body.sites)
+        parts, new = loop.layout, sum(site.outputs for site in body.sites)
         outs = body.graph.outputs
         k, ys, stacks = parts.results(outs[: len(outs) - new])
         inner = replace(body.graph, outputs=(*k, *ys, *outs[len(outs) - new :], *stacks))
-        attrs = {**node.attrs, "arrays": parts.arrays + new, "body": inner}
-        made = self.b.emit(scan, [s.value for s in (*ins, *deltas)], attrs)
+        attrs = loop.attrs(inner, replace(parts, arrays=parts.arrays + new))
+        made = self.b.emit(loop.node.prim, [s.value for s in (*ins, *deltas)], attrs)
         start = len(k) + len(ys)
         self.args += made[start : start + new]
         return [*made[:start], *made[start + new :]]
 
-    def _cond(self, position: int, node: Node, ins: list[Symbol]) -> list[Symbol]:
+    def _choice(self, position: int, node: Node, branches: Sequence[Graph], ins: list[Symbol]) -> list[Symbol]:
         """Each branch gets the perturbations of all, and leaves its own arguments and zeros for those of others."""
-        opened = [expose(branch, self.keys) for branch in branches_of(dict(node.attrs))]
+        opened = [expose(branch, self.keys) for branch in branches]
         deltas = [d for k, body in enumerate(opened) for s in body.sites for d in self._declared(position, s, k)]
         n = len(node.outputs)
         avals = [body.graph.out_avals[n:] for body in opened]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ...errors import ControlFlowError
 from ...ir.builder import Builder, attr_key
 from ...ir.graph import Graph, Node, Value
+from ...ir.rewrite import walk, with_bodies
 from ...ops.structural.guard import exit_if, guard
 from ..prune import prune
 
@@ -61,8 +62,7 @@ def asked_first(graph: Graph) -> tuple[Graph, Graph]:
 
 
 def _acts(node: Node) -> bool:
-    inside = any(_acts(inner) for _, body in node.graphs for inner in body.nodes)
-    return inside or (node.prim.effect and node.prim is not guard)
+    return any(inner.prim.effect and inner.prim is not guard for inner in walk(node))
 
 
 class _Level(Builder):
@@ -97,9 +97,9 @@ class _Bodies:
         self.known: dict[int, list[Graph]] = {}
         self.first: dict[Graph, Graph] = {}
 
-    def changed(self, node: Node) -> dict[str, Graph]:
-        """The graphs of a node that are to be replaced by equal ones."""
-        return {name: self._one(graph) for name, graph in node.graphs if self._one(graph) is not graph}
+    def merged(self, node: Node) -> Node:
+        """The node with its graphs replaced by equal ones that came first."""
+        return with_bodies(node, self._one)
 
     def _one(self, graph: Graph) -> Graph:
         if graph not in self.first:
@@ -170,7 +170,7 @@ class _Walk:
     def copy(self, level: _Level, node: Node) -> None:
         """Place a node whose operands are placed."""
         self.pending.pop(node, None)
-        outs = level.copy_node(node, [level.reach(self.env[v]) for v in node.inputs], **level.bodies.changed(node))
+        outs = level.copy_node(level.bodies.merged(node), [level.reach(self.env[v]) for v in node.inputs])
         self.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
 
     def rest(self, level: _Level) -> list[Value]:
@@ -186,12 +186,12 @@ class _Walk:
 def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
     """Place paths at a level, dividing it where they part; the results of the one that goes on."""
     while len(walks) > 1:
-        effects = [walk.to_next_effect() for walk in walks]
-        ended = next((walk for walk, node in zip(walks, effects, strict=True) if node is None), None)
+        effects = [path.to_next_effect() for path in walks]
+        ended = next((path for path, node in zip(walks, effects, strict=True) if node is None), None)
         if ended is not None:  # nothing is asked any more: another path that came here would be the same one
             return ended.rest(level)
         nodes = [node for node in effects if node is not None]
-        operands = [[walk.place(level, v) for v in node.inputs] for walk, node in zip(walks, nodes, strict=True)]
+        operands = [[path.place(level, v) for v in node.inputs] for path, node in zip(walks, nodes, strict=True)]
         same = [
             node.prim is nodes[0].prim
             and (ins == operands[0] if node.prim is guard else _like(level, ins, operands[0]))
@@ -199,7 +199,7 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
             for node, ins in zip(nodes, operands, strict=True)
         ]
         if nodes[0].prim is guard:
-            asked = [walk for walk, on in zip(walks, same, strict=True) if on]
+            asked = [path for path, on in zip(walks, same, strict=True) if on]
             walks = _divide(level, asked, [w for w in walks if w not in asked], operands[0][0])
         elif all(same):
             _together(level, walks, nodes, operands[0])
@@ -222,27 +222,26 @@ def _like(level: _Level, a: Sequence[Value], b: Sequence[Value]) -> bool:
 def _question(level: _Level, node: Node) -> object:
     """What makes two effects the same one; of guards, what is asked and not the answer."""
     answer = "expected" if node.prim is guard else ""
-    attrs = {**node.attrs, **level.bodies.changed(node)}
-    return [(name, attr_key(value)) for name, value in attrs.items() if name != answer]
+    return [(name, attr_key(value)) for name, value in level.bodies.merged(node).attrs.items() if name != answer]
 
 
 def _together(level: _Level, walks: Sequence[_Walk], nodes: Sequence[Node], operands: Sequence[Value]) -> None:
     """Place an effect that all paths share, once."""
-    outs = level.copy_node(nodes[0], operands, **level.bodies.changed(nodes[0]))
-    for walk, node in zip(walks, nodes, strict=True):
-        walk.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
-        walk.at += 1
+    outs = level.copy_node(level.bodies.merged(nodes[0]), operands)
+    for path, node in zip(walks, nodes, strict=True):
+        path.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
+        path.at += 1
 
 
 def _divide(level: _Level, asked: list[_Walk], others: list[_Walk], value: Value) -> list[_Walk]:
     """Put the paths of each answer but one into bodies of their own; those of the other answer go on."""
     groups: dict[object, list[_Walk]] = {}
     answers: dict[object, Node] = {}
-    for walk in asked:
-        node = walk.graph.nodes[walk.at]
-        walk.at += 1
+    for path in asked:
+        node = path.graph.nodes[path.at]
+        path.at += 1
         key = attr_key(node.attrs["expected"])
-        groups.setdefault(key, []).append(walk)
+        groups.setdefault(key, []).append(path)
         answers[key] = node
     if others:
         going, leaving = None, list(groups)

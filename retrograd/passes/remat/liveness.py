@@ -16,7 +16,7 @@ from ...ir.target import TARGETS
 from ..place_buffers import FREED, POOL, REUSE, STRIDED
 
 
-class Operation(NamedTuple):
+class StorageUse(NamedTuple):
     """A node that reads or makes storage, its operands and results by number.
 
     ``fit`` are the positions of operands whose storage the result may take, ``kind`` the kind of dead storage that it
@@ -86,11 +86,11 @@ class Liveness:
         kind = [kinds.setdefault((v.aval.shape, v.aval.dtype), len(kinds)) for v in values]
         self.sizes, self.ours, self.kind = sizes * 2, ours * 2, kind * 2
 
-    def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> Operation | None:
+    def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> StorageUse | None:
         """What matters of a node; None if no storage does."""
         prim, makes = node.prim, [self.number[v] for v in node.outputs]
         if shown >= 0:
-            return Operation([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
+            return StorageUse([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
         reads = [v for v in dict.fromkeys(self.number[v] for v in node.inputs) if self.sizes[self.root[v]]]
         scratch = prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if prim.scratch else 0
         scratch += max((TARGETS.chosen.plan(body).peak for _, body in node.graphs), default=0)
@@ -98,12 +98,12 @@ class Liveness:
             return None
         if prim.writes is not None:
             base = self.number[node.inputs[prim.writes]]
-            return Operation(reads, makes, [k for k, v in enumerate(reads) if v == base], -1, scratch)
+            return StorageUse(reads, makes, [k for k, v in enumerate(reads) if v == base], -1, scratch)
         large = not prim.multi and self.sizes[makes[0]] >= REUSE and prim.into
         inside = large and prim.over
         alike = {self.number[v] for v in node.inputs if v.aval == node.outputs[0].aval} if inside else ()
         fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
-        return Operation(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
+        return StorageUse(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
 
     def peak(self, order: Sequence[int], there: Sequence[bool], staying: Iterable[int] = ()) -> int:
         """The most bytes at once where nodes run in this order.
@@ -113,7 +113,7 @@ class Liveness:
         """
         at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
         again = len(operations) // 2
-        steps: list[tuple[Operation, list[int]]] = []  # with the storage that is read
+        steps: list[tuple[StorageUse, list[int]]] = []  # with the storage that is read
         for i in order:
             operation = operations[i]
             if operation is None:
@@ -136,7 +136,7 @@ class Liveness:
             last[at[v]] = len(steps)
         return self._most(steps, last)
 
-    def _most(self, steps: list[tuple[Operation, list[int]]], last: list[int]) -> int:
+    def _most(self, steps: list[tuple[StorageUse, list[int]]], last: list[int]) -> int:
         """The most bytes at once where values are read for the last time in these steps."""
         sizes, ours, kinds = self.sizes, self.ours, self.kind
         storage = [0] * len(last)  # of each value

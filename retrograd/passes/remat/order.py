@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.rewrite import with_nodes
 from ...ops.structural.host import repeats
 from ...ops.structural.region import turn
 from ..prune import prune
@@ -21,7 +22,7 @@ class Score(NamedTuple):
 
 def without_turn(graph: Graph) -> Graph:
     """The graph in one part, and what of it is needed."""
-    return prune(Graph(graph.name, graph.inputs, tuple(n for n in graph.nodes if n.prim is not turn), graph.outputs))
+    return prune(with_nodes(graph, (n for n in graph.nodes if n.prim is not turn)))
 
 
 class Recomputation:
@@ -36,7 +37,7 @@ class Recomputation:
         at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
         self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
         self.stays = graph.nodes[at].attrs.get("split") is not None  # what is kept, for the second part may run again
-        self.whole = Graph(graph.name, graph.inputs, (*self.first, *self.second), graph.outputs)
+        self.whole = with_nodes(graph, (*self.first, *self.second))
         self.made = {v: node for node in self.first for v in node.outputs}
         self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
         self.held = {v for v in self.needed if v in set(graph.outputs)}
@@ -85,7 +86,7 @@ class Recomputation:
                 copies.update((v, out) for v, out in zip(node.outputs, outs, strict=True) if not there[number[v]])
             if i >= len(self.first):
                 nodes.append(Node(node.prim, ins, node.attrs, outs, node.where, replica))
-        return Graph(self.graph.name, self.graph.inputs, tuple(nodes), self.graph.outputs)
+        return with_nodes(self.graph, nodes)
 
     def score(self, kept: frozenset[Value]) -> Score:
         """The peak of the order that results, and what is run again."""

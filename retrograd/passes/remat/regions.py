@@ -33,8 +33,11 @@ class Retained(NamedTuple):
 
 def effort(node: Node) -> int:
     """Elements that a node reads and writes, all steps of a loop counted; one step where their number is not known."""
-    steps: int = max(node.attrs.get("length", 1), 1)
-    return work(node) + steps * sum(effort(inner) for _, body in node.graphs for inner in body.nodes)
+    structure, total = node.prim.structure, work(node)
+    if structure is not None:
+        for body, graph in structure.parts(node):
+            total += max(structure.times(node, body), 1) * sum(map(effort, graph.nodes))
+    return total
 
 
 class Retention:

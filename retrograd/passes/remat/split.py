@@ -66,7 +66,7 @@ def splits(graph: Graph) -> tuple[int, int] | None:
 
 def halves(divided: Graph) -> tuple[Graph, Graph]:
     """The two graphs that a divided one calls."""
-    head, tail = (node.attrs["body"] for node in divided.nodes if node.prim is call)
+    head, tail = (body for node in divided.nodes if node.prim is call for _, body in node.graphs)
     return head, tail
 
 

@@ -11,9 +11,9 @@ from itertools import groupby
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import loop_of
 from ...ops.index import getitem
 from ...ops.shape import array, concatenate, reshape, reshape_to
-from ...ops.structural.scan import scan
 from .find_repeats import COPIES
 
 
@@ -67,7 +67,8 @@ def _row(graph: Graph, value: Value) -> tuple[Value, int] | None:
         return None
     (at,), steps = node.attrs["index"], node.inputs[0]
     made = graph.producer.get(steps)
-    if type(at) is not int or at < 0 or made is None or made.prim is not scan:
+    loop = loop_of(made) if made is not None else None
+    if type(at) is not int or at < 0 or loop is None or loop.condition is not None:
         return None
     return steps, at
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.index import INT, gather, getitem, once
 from ...ops.shape import broadcast_to, iota, move_axis, reshape_to
-from ...ops.structural.loops import Layout, make_scan
+from ...ops.structural.loops import make_scan
 from ..prune import prune
 from .find_repeats import NODES, width
 from .join_rows import join_rows
@@ -48,7 +49,7 @@ def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Grap
         return graph, [*columns]
     b = Builder()
     b.share_inputs(graph)
-    target = _Target(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
+    target = _Rolled(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
     nodes, i = finder.nodes, 0
     while i < len(nodes):
         if i in loops:
@@ -64,7 +65,7 @@ def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Grap
 
 
 @dataclass(frozen=True, eq=False)
-class _Target:
+class _Rolled:
     """The new graph, and what values of the old one are in it."""
 
     b: Builder
@@ -96,10 +97,10 @@ class _Target:
         return self.env[value]
 
 
-class _Step:
+class _LoopBody:
     """The body of a loop: the nodes of a copy, with operands from inputs instead of other copies."""
 
-    def __init__(self, target: _Target, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, target: _Rolled, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
         self.target, self.loop = target, loop
         self.b = Builder()
         self.constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
@@ -152,14 +153,14 @@ class _Step:
         return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
 
 
-def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
+def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
     """Put the loop into the new graph, and name what is read after it."""
     b, nodes = target.b, copies[0]
     b.where = nodes[0].where
     registers = list(loop.registers)
     carried = {(r.slot, r.out) for r in registers}
     held = [key for key in loop.final if key not in loop.collected and key not in carried]
-    step = _Step(target, loop, nodes, held)
+    step = _LoopBody(target, loop, nodes, held)
     ys = [step.values[slot, 0] for slot in loop.writes] + [step.values[key] for key in loop.collected]
     carry = step.carry()
     body = step.b.graph("body", [*carry, *(step.values[key] for key in held), *ys])
@@ -184,7 +185,7 @@ def _place(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]]) -> Non
         target.env.update({copy[slot].outputs[out]: getitem(y, index=(k,)) for k, copy in enumerate(copies)})
 
 
-def _write(target: _Target, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
+def _write(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
     """What the copies wrote, written at once."""
     for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
         node, b = copies[0][slot], target.b
@@ -213,7 +214,7 @@ def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int)
     return tuple([at.get(k, item) for k, item in enumerate(index)])
 
 
-def _laid_out(target: _Target, node: Node, places: Places) -> Symbol:
+def _laid_out(target: _Rolled, node: Node, places: Places) -> Symbol:
     """What the copies read, along a first axis: a slice, or gathered where the index begins with what differs."""
     index, x = node.attrs["index"], target.at(node.inputs[0])
     target.b.where = node.where

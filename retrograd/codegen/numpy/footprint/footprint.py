@@ -18,16 +18,17 @@ from typing import Any, TypeVar
 from ....errors import InternalError
 from ....ir.graph import Node, Value
 from ....ir.layouts import copies
+from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
+from ....ir.structure import condition_of
 from ....ir.target import Course, Undecided
-from ....ops.structural.cond import branches_of, cond
 from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
-from ..emitter import EMITTERS, Emitter, Function, Scope
+from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..module import return_statement
-from .meter import Above, Arrays, Block, History, Meter, States
+from .meter import Above, Allocation, Arrays, CourseMeter, Meter, States
 from .thinned import STEADY, thinned
 
 
@@ -52,8 +53,9 @@ class _Sizes(Emitter):
         prim = node.prim
         if prim is guard or prim is throw_if:  # where the call goes on
             return
-        if self.short and prim.name == "scan" and node.attrs["length"] > STEADY and not _stacks(node):
-            node = replace(node, attrs={**node.attrs, "length": STEADY})
+        loop = loop_of(node)
+        if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
+            node = loop.shortened(STEADY)
         if prim is exit_if:
             node = replace(node, attrs={**node.attrs, "kind": "bool", "expected": True, "lanes": False})
         if prim is step_numbers or prim is absent:
@@ -67,9 +69,10 @@ class _Sizes(Emitter):
 
     def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
         """An operand's name; in place of what chooses, the way that is assumed, the same wherever that chooses."""
-        if i == 0 and (node.prim is cond or node.prim is exit_if):
-            choice = self.choices.setdefault(node.inputs[0], len(self.choices))
-            return f"__way({choice}, {len(branches_of(dict(node.attrs))) if node.prim is cond else 2})"
+        ways = node.prim.structure.chooses(node, i) if node.prim.structure is not None else 0
+        if ways:
+            choice = self.choices.setdefault(node.inputs[i], len(self.choices))
+            return f"__way({choice}, {ways})"
         return super()._operand(node, i, made)
 
     def steps(self, start: str, stop: str) -> str:
@@ -94,7 +97,7 @@ class _Sizes(Emitter):
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
         """The same number of steps, whatever the condition says."""
         with self.block(f"for {self.fresh('step')} in range({_enough(node)}):"):
-            self.inline(node.attrs["cond"], arguments, bound=len(arguments))
+            self.inline(condition_of(node), arguments, bound=len(arguments))
             yield
 
     def _expression(self, node: Node, operands: list[str]) -> str:
@@ -178,7 +181,7 @@ class Simulation:
     def course(self) -> Course:
         """The course of memory through all steps."""
         script = _Script(self.plan, _InFull)
-        history, labels = _largest(script, History), script.scope.labels
+        history, labels = _largest(script, CourseMeter), script.scope.labels
         known: list[tuple[int, Value | None, Node | None]]
         known = [(n, *labels[k]) if k >= 0 else (n, None, None) for n, k in history.at_peak]
         return Course(history.peak, history.course, known)
@@ -230,7 +233,7 @@ class _Script:
         names: dict[str, Any] = {
             "np": Arrays(meter),
             "__block": meter.new,
-            "__nothing": Block(meter, 0, -1),
+            "__nothing": Allocation(meter, 0, -1),
             "__way": meter.way,
             "__thinned": partial(thinned, live=lambda: meter.live),
             "__states": partial(States, meter),
@@ -244,7 +247,7 @@ class _Script:
         return meter
 
 
-def _source(function: Function) -> str:
+def _source(function: Definition) -> str:
     header = f"def {function.name}({', '.join(function.parameters)}):"
     lines = ["    " * line.depth + line.text for line in function.lines]
     return "\n".join([header, *lines, "    " + return_statement(function.results)])

@@ -32,7 +32,7 @@ class Meter:
         self.met[choice] = taken, ways
         return taken
 
-    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
+    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Allocation:
         """A block, made with so many bytes of workspace; the label says by which operation."""
         self.live += nbytes
         self.total += self.live
@@ -40,14 +40,14 @@ class Meter:
             self.peak = self.live + scratch
             if self.peak > self.limit:
                 raise Above
-        return Block(self, nbytes, label)
+        return Allocation(self, nbytes, label)
 
-    def freed(self, block: Block) -> None:
+    def freed(self, block: Allocation) -> None:
         """Nothing refers to a block any longer."""
         self.live -= block.nbytes
 
 
-class History(Meter):
+class CourseMeter(Meter):
     """Keeps the course over what is allocated, views apart, and what lived at the peak."""
 
     def __init__(self, chosen: Mapping[int, int], rest: int = 0) -> None:
@@ -56,7 +56,7 @@ class History(Meter):
         self.blocks: dict[int, tuple[int, int]] = {}
         self.at_peak: list[tuple[int, int]] = []  # bytes and label
 
-    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Block:
+    def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Allocation:
         """A block, noted."""
         higher = self.live + nbytes + scratch > self.peak
         block = super().new(nbytes, scratch, label)
@@ -68,13 +68,13 @@ class History(Meter):
             self.at_peak = list(self.blocks.values())
         return block
 
-    def freed(self, block: Block) -> None:
+    def freed(self, block: Allocation) -> None:
         """A block is forgotten."""
         super().freed(block)
         self.blocks.pop(id(block), None)
 
 
-class Block:
+class Allocation:
     """An array of which only the size is known; a view of it is the block itself."""
 
     __slots__ = ("label", "meter", "nbytes")
@@ -85,13 +85,13 @@ class Block:
     def __del__(self) -> None:
         self.meter.freed(self)
 
-    def __getitem__(self, _: Any) -> Block:
+    def __getitem__(self, _: Any) -> Allocation:
         return self
 
     def __setitem__(self, _: Any, __: Any) -> None:
         pass
 
-    def __add__(self, _: Any) -> Block:
+    def __add__(self, _: Any) -> Allocation:
         return self.meter.new(self.nbytes)
 
     def __index__(self) -> int:
@@ -106,7 +106,7 @@ class Arrays:
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
 
-    def empty(self, shape: Any, dtype: Any = np.float64, *_: Any) -> Block:
+    def empty(self, shape: Any, dtype: Any = np.float64, *_: Any) -> Allocation:
         """A block for the shape."""
         return self.meter.new(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
 

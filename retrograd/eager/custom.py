@@ -10,7 +10,7 @@ import numpy as np
 from ..api.stop_gradient import no_grad
 from ..errors import ShapeError, TreeError
 from ..tracer.trace import STOPPED
-from .nodes import Node, inexact, turned
+from .nodes import PastNode, inexact, turned
 from .tensors import Tensor, computed, constant, node_of
 
 
@@ -78,7 +78,7 @@ class Function:
         return tuple(made) if several else made[0]
 
 
-class FunctionNode(Node):
+class FunctionNode(PastNode):
     """The node of a Function: its context, and what cotangents of its arguments and results look like."""
 
     __slots__ = ("_ctx", "_function", "_needs", "_results", "_shapes")

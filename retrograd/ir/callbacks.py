@@ -1,0 +1,78 @@
+"""What the rules of primitives get and give; a primitive has those that its declaration names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .builder import Builder, Symbol
+    from .graph import Graph, Node
+    from .primitive import Primitive
+    from .types import Aval
+
+Evaluate = Callable[["Graph", Sequence[Any]], tuple[Any, ...]]
+
+
+class RunRule(Protocol):
+    """What the interpreter does: the results for operands that are values."""
+
+    def __call__(self, evaluate: Evaluate, node: Node, /, *args: Any) -> Any:
+        """``evaluate(graph, args)`` runs a body. With ``multi`` the results are a sequence, else the only one."""
+
+
+class JvpRule(Protocol):
+    """The node and its tangents."""
+
+    def __call__(
+        self, b: Builder, node: Node, args: list[Symbol], tans: list[Symbol | None], split: bool, /
+    ) -> tuple[Sequence[Symbol], Sequence[Symbol | None]]:
+        """The results and their tangents, of which None is zero; some operand has a tangent.
+
+        With ``split`` nothing that gives results may depend on a tangent: the node becomes one that also gives
+        residuals, and one that is linear in the tangents and reads them.
+        """
+
+
+class TransposeRule(Protocol):
+    """The cotangents of the operands in which the node is linear."""
+
+    def __call__(
+        self, b: Builder, node: Node, operands: list[Any], cts: list[Symbol | None], /
+    ) -> Sequence[Symbol | None]:
+        """One for each operand, None for zero. An operand that is a Symbol is known; of the others only avals are."""
+
+
+class BatchRule(Protocol):
+    """The node over lanes, a new first axis of the operands whose flag is set."""
+
+    def __call__(self, prim: Primitive, size: int, args: list[Symbol], flags: list[bool], /, **attrs: Any) -> Any:
+        """The result, which has lanes; with ``multi`` the results, and for each whether it has."""
+
+
+class DceRule(Protocol):
+    """The node without the results that are not used."""
+
+    def __call__(self, node: Node, used: list[bool], /) -> tuple[dict[str, Any], list[int], list[int]]:
+        """Its attributes, and which operands and which results remain, by position."""
+
+
+class LowerRule(Protocol):
+    """What a node becomes once all differentiation is done."""
+
+    def __call__(self, b: Builder, node: Node, args: list[Symbol], /) -> Sequence[Symbol]:
+        """The results, made of other nodes."""
+
+
+class FreshRule(Protocol):
+    """Of a node with several results, those that share storage with nothing else."""
+
+    def __call__(self, node: Node, /) -> Collection[int]:
+        """Their positions."""
+
+
+class ScratchRule(Protocol):
+    """The workspace that is allocated while the code runs."""
+
+    def __call__(self, *avals: Aval, **attrs: Any) -> int:
+        """Its bytes."""

@@ -1,0 +1,86 @@
+"""rewrite: walk over the nodes of a graph, map the graphs inside it, rebuild it node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from .builder import Builder, Symbol
+from .graph import Graph, Node, Value
+
+Env = dict[Value, Symbol]  # what values of the old graph are in the new one
+Rule = Callable[[Builder, Node, Env], Sequence[Symbol] | None]
+
+
+def walk(root: Graph | Node) -> Iterator[Node]:
+    """Every node of a graph, or a node, and of the graphs inside it, those right after the node that holds them.
+
+    A body that several nodes hold is walked once.
+    """
+    return _walk(root.nodes if isinstance(root, Graph) else (root,), set())
+
+
+def _walk(nodes: Iterable[Node], seen: set[Graph]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        for _, body in node.graphs:
+            if body not in seen:
+                seen.add(body)
+                yield from _walk(body.nodes, seen)
+
+
+def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
+    """The node with ``change`` applied to the graphs among its attributes; the node itself where they stay."""
+    bodies = {name: new for name, body in node.graphs if (new := change(body)) is not body}
+    return replace(node, attrs={**node.attrs, **bodies}) if bodies else node
+
+
+def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
+    """The graph with other nodes, which define what its outputs are; the graph itself where they are its own."""
+    nodes = tuple(nodes)
+    return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # nodes are equal if they are the same
+
+
+def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    """Apply ``change`` to the graphs inside, then to the graph; it sees bodies that are changed already.
+
+    A body that several nodes hold is changed once and stays one.
+    """
+    done: dict[Graph, Graph] = {}
+
+    def made(graph: Graph) -> Graph:
+        if graph not in done:
+            done[graph] = change(with_nodes(graph, (with_bodies(node, made) for node in graph.nodes)))
+        return done[graph]
+
+    return made(graph)
+
+
+def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = None) -> None:
+    """Rebuild nodes in ``b``; ``env`` knows what they read and learns what they give.
+
+    ``rule(b, node, env)`` gives the results of a node, or None to copy it. What it makes gets the line and the replica
+    tag of the node.
+    """
+    for node in nodes:
+        outs = None
+        if rule is not None:
+            b.where, b.replica = node.where, node.replica
+            outs = rule(b, node, env)
+            b.replica = 0
+        if outs is None:
+            outs = b.copy_node(node, [env[v].value for v in node.inputs])
+        env.update(zip(node.outputs, outs, strict=True))
+
+
+def rebuild(graph: Graph, rule: Rule) -> Graph:
+    """The graph with what ``rule`` gives in place of its nodes, as in ``copy_nodes``.
+
+    It shares the inputs, and nodes whose operands stay are kept; where all of them stay, it is the graph itself.
+    """
+    b = Builder()
+    env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
+    copy_nodes(b, graph.nodes, env, rule)
+    outs = [env[v] for v in graph.outputs]
+    same = tuple(b.nodes) == graph.nodes and all(a.value is v for a, v in zip(outs, graph.outputs, strict=True))
+    return graph if same else b.graph(graph.name, outs)
