@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One operation. ``replica`` keeps a recomputation apart from its original, which a negative one stands for."""
+    """One operation. ``replica`` keeps a recomputation apart from its original; a negative one takes its place."""
 
     prim: Primitive
     inputs: tuple[Value, ...]
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than give results: it is never merged, dropped or reordered."""
+        """Whether it does more than compute results; then it is never merged, dropped or reordered."""
         return self.prim.effect or any(graph.effect for _, graph in self.graphs)
 
     @property
@@ -87,7 +87,7 @@ class Graph:
 
     @cached_property
     def effect(self) -> bool:
-        """Whether a node does more than give results."""
+        """Whether a node does more than compute results."""
         return any(node.effect for node in self.nodes)
 
     @cached_property
@@ -95,9 +95,9 @@ class Graph:
         return {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` derives from this graph, made at the first request for ``key``.
+        """The result of ``make()``, which derives it from this graph at the first request for ``key``.
 
-        Calls of one body so share its derivatives, and these are emitted once.
+        So the calls of one body share its derivatives, which are emitted once.
         """
         if key not in self._derived:
             self._derived[key] = make()
@@ -105,7 +105,7 @@ class Graph:
         return found
 
     def knows(self, key: Hashable) -> bool:
-        """Whether something was derived for ``key``."""
+        """Whether a result is known for ``key``."""
         return key in self._derived
 
     @property

@@ -90,8 +90,8 @@ def placer(*needs: Callable[..., Any]) -> Callable[[F], F]:
 class Machine:
     """Replays a schedule for ``n`` steps with at most ``slots`` kept states, and counts.
 
-    Kept tapes and states weigh 1 each, or ``tapes`` and ``states[i]``; ``disk`` is the number of slots there, and
-    ``costs[i]`` what advancing over step i costs. Raises ``InternalError`` at the first action that a real run could
+    A kept tape or state weighs 1, or ``tapes`` or ``states[i]``. ``disk`` is the number of slots on disk, ``costs[i]``
+    is the cost of advancing over step i. Raises ``InternalError`` at the first action that a real run could
     not carry out.
     """
 
