@@ -22,7 +22,7 @@ def _key(x: Any) -> Hashable:
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         return (type(x), id(x))
-    values = array.astype(np.complex128) + 0.0  # which is +0.0 where it was -0.0
+    values = array.astype(np.complex128) + 0.0  # -0.0 becomes +0.0
     if array.dtype.kind in "iu" and not np.array_equal(values.real.astype(array.dtype), array):
         return (array.shape, array.dtype, array.tobytes())
     return (array.shape, values.tobytes())
