@@ -41,7 +41,7 @@ def ordered(x: Any, labels: Labels, wanted: Sequence[Hashable]) -> Any:
 
 
 def stretched(terms: list[tuple[Any, Labels]]) -> list[tuple[Any, Labels]]:
-    """Drop axes of length 1 that another operand stretches: the product is the same along all of that operand."""
+    """Drop axes of length 1 that another operand would stretch: the factor is the same along the whole axis."""
     sizes: dict[Hashable, int] = {}
     for x, labels in terms:
         for l, n in zip(labels, x.shape, strict=True):

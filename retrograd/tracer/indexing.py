@@ -254,7 +254,7 @@ def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
 
 
 def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> bool:
-    """``x[..., mask, ...] = value`` for a traced mask; False if the shape of ``value`` depends on the mask."""
+    """``x[..., mask, ...] = value`` for a traced mask; False if that takes the number of elements that it names."""
     k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
     mask, before, after = items[k], items[:k], items[k + 1 :]
     x.shadow[_within(x, items)]  # NumPy's own error for a bad index

@@ -85,7 +85,7 @@ class Called(NamedTuple):
 
 
 def alternative(name: str) -> str | None:
-    """What to do instead of calling the function of this full name, if that is known."""
+    """The remedy for a call of the function with this full name, if one is known."""
     parts = name.split(".")
     for k in range(len(parts), 0, -1):
         found = ALTERNATIVES.get(".".join(parts[:k]))
