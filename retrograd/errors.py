@@ -29,11 +29,11 @@
         ├── GraphError                    RG0901  a graph that breaks the rules of the IR
         └── ParseError                    RG0902  text that is not a graph
 
-    UnusedPlanWarning                             a loop whose plan of memory cannot be followed
+    UnusedPlanWarning                             a loop whose memory plan cannot be followed
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
     Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
-    StaleCaptureWarning                           a compiled function holds what has changed outside of it
+    StaleCaptureWarning                           a compiled function whose captures have changed outside of it
 
 User faults and faults of ours are two families. Each class has a stable code; a message says what
 happened, where in the user's program, and what to do instead.
@@ -45,14 +45,14 @@ from typing import Any, ClassVar, Final
 
 from .where import user_site
 
-HERE: Final = object()  # the user's line that led to the error
+HERE: Final = object()  # the default place: the user's line that led to the error
 
 
 class RetrogradError(Exception):
-    """The root: what happened, where, and the remedy; without ``where``, at the user's line that led here."""
+    """The root: it says what happened, where, and what to do. ``where`` defaults to the user's line that led here."""
 
     code: ClassVar[str] = "RG0000"
-    ours: ClassVar[bool] = False  # a fault of retrograd, for which no line of the user's is to blame
+    ours: ClassVar[bool] = False  # whether it is a fault of retrograd, so that no line of the user's is to blame
 
     def __init__(self, what: str, *, where: object = HERE, remedy: str = "") -> None:
         if where is HERE:
@@ -171,13 +171,13 @@ class LensLawError(UserError, AssertionError):
 
 
 class HigherOrderCotangentError(UserError, TypeError):
-    """A function value is differentiated, of which a list of pairs of its inputs and cotangents is wanted."""
+    """A function value is differentiated although its cotangent is wanted as pairs of inputs and cotangents."""
 
     code = "RG0130"
 
 
 class MemoryBudgetError(UserError, ValueError):
-    """A budget of memory that no plan meets: ``minimum`` is the least number of bytes that one needs."""
+    """No plan stays within a memory budget; ``minimum`` is the least number of bytes that a plan needs."""
 
     code = "RG0140"
 
@@ -248,15 +248,15 @@ class ParseError(InternalError, ValueError):
 
 
 class ManyPathsWarning(UserWarning):
-    """More ways through a function than ``rg.config.max_traces``: further ones are interpreted, and slow."""
+    """A function takes more paths than ``rg.config.max_traces``: further ones are interpreted, which is slow."""
 
 
 class StaleCaptureWarning(UserWarning):
-    """What a function computes from arrays or objects that it reaches indirectly has changed since it was compiled."""
+    """Arrays or objects that a compiled function reaches indirectly have changed since it was compiled."""
 
 
 class UnusedPlanWarning(UserWarning):
-    """The residuals of a loop with a plan of memory are all kept: something else than a loop reads them."""
+    """A loop keeps all its residuals in spite of its memory plan, since something other than a loop reads them."""
 
 
 class IndependentOutputWarning(UserWarning):
@@ -264,7 +264,7 @@ class IndependentOutputWarning(UserWarning):
 
 
 class Thrown(Exception):  # noqa: N818 - the user's own signal, not a fault
-    """What ``throw_if`` and ``require`` raise outside ``try_catch``; ``payload`` is what was thrown, a tree."""
+    """``throw_if`` and ``require`` raise it outside ``try_catch``; ``payload``, a tree, is what was thrown."""
 
     def __init__(self, payload: Any = ()) -> None:
         self.payload = payload

@@ -36,7 +36,7 @@ def _harmless(name: str) -> str:
 
 
 class _Members(dict[str, bool]):
-    """For a module's name, whether its package is one of a set; each name is taken apart once."""
+    """Tells whether a module's package is one of a set; the name of each module is split only once."""
 
     def __init__(self, packages: Collection[str]) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ _tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
 
 
 class View(dict[str, Any]):
-    """A dictionary that stands for the names of a module, ``base``, in traced code."""
+    """A dictionary that replaces the names of a module, ``base``, in traced code."""
 
     base: dict[str, Any]
 
@@ -61,7 +61,7 @@ class View(dict[str, Any]):
         return super().__contains__(name) or name in self.base
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What the module itself binds to a name that was not looked up yet."""
+        """Look a name up, in the module itself if the view has not met it yet."""
         return super().get(name, self.base.get(name, default))
 
 
@@ -70,7 +70,7 @@ def module_names(names: dict[str, Any]) -> dict[str, Any]:
     return names.base if isinstance(names, View) else names
 
 
-_found = dict.get  # of the dictionary itself: a view of a module's names holds its ``__name__``
+_found = dict.get  # dict's own method: a view of a module's names holds ``__name__`` itself
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -123,7 +123,7 @@ def _describe(frame: FrameType) -> tuple[Where, str | None]:
 
 
 def _stores(code: CodeType) -> dict[int, str]:
-    """For each instruction whose result is stored at once, the variable's name."""
+    """The variable's name for each instruction whose result is stored at once."""
     found: dict[int, str] = {}
     before: list[int] = []
     for instruction in dis.get_instructions(code):

@@ -26,7 +26,8 @@ def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]
     """``adjoint(f)(*primals)(ct)``: the adjoint of ``f`` as a function of points and cotangents.
 
     For one primal it returns one cotangent, for several a tuple. It composes against the direction of ``f``:
-    ``adjoint(g∘f)(x) = adjoint(f)(x) ∘ adjoint(g)(f(x))``. A cotangent of another space is a ShapeError or TreeError.
+    ``adjoint(g∘f)(x) = adjoint(f)(x) ∘ adjoint(g)(f(x))``. Raises ShapeError or TreeError for a cotangent that does not
+    belong to the output, NonDifferentiableError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.adjoint(np.sin)(np.array([0.0, np.pi]))(np.array([1.0, 1.0]))
@@ -46,7 +47,7 @@ def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]
 
 
 class CotangentSpace:
-    """The cotangents at a point: trees with its structure, shapes and dtypes, and None where it has none."""
+    """The cotangents at a point: trees with its structure, shapes and dtypes; None for a leaf without cotangents."""
 
     def __init__(self, point: Any) -> None:
         leaves, self._point = flatten(point)
@@ -89,7 +90,7 @@ class CotangentSpace:
                 yield unflatten(self._point, leaves)
 
     def check(self, ct: Any) -> Any:
-        """``ct`` with the dtypes of the space; ShapeError or TreeError if it is no member."""
+        """``ct`` with the dtypes of the space; ShapeError or TreeError if it is not a member."""
         leaves = flatten_like(self._spec, ct, "the cotangent")
         avals = [a for a in self._avals if a is not None]
         members = [as_member(x, a, "the cotangent") for x, a in zip(leaves, avals, strict=True)]
@@ -97,7 +98,7 @@ class CotangentSpace:
 
 
 def _cotangent_aval(x: Any) -> Aval | None:
-    """The aval of a leaf that has cotangents."""
+    """The aval of a leaf with cotangents; None for any other."""
     aval = aval_of(shadow_of(x)) if is_traced(x) else None
     return aval if aval is not None and aval.inexact else None
 
@@ -116,7 +117,10 @@ def cotangent_space(point: Any) -> CotangentSpace:
 
 
 def hvp(function: Callable[..., Any]) -> Any:
-    """``hvp(f)(x, v)``: the Hessian of ``f`` at ``x`` times ``v``, without the matrix. ``x`` and ``v`` are equal trees.
+    """``hvp(f)(x, v)``: the Hessian of ``f`` at ``x`` times ``v``, without the matrix.
+
+    ``x``, ``v`` and the result are trees of one structure, with equal shapes and dtypes. Raises NonScalarOutputError,
+    TreeError, ShapeError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
@@ -133,11 +137,12 @@ def hvp(function: Callable[..., Any]) -> Any:
 def jacobian(
     function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, mode: str = "auto", sparse: bool = False
 ) -> Any:
-    """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, which counts.
+    """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, the cheaper of them.
 
-    With ``sparse`` the function takes and returns one array, and the Jacobian is a ``scipy.sparse.csr_array`` of the
-    flat result by the flat argument: where it may have entries is found in the graph, and columns (or rows) that
-    share none are found by one product. Loops by ``rg.scan`` and linear algebra count as full.
+    With ``sparse`` the function must take and return one array, and the Jacobian is a ``scipy.sparse.csr_array`` with a
+    row per element of the result and a column per element of the argument. The graph gives the pattern of its entries,
+    and one product computes all columns (or rows) that share none. Loops by ``rg.scan`` and linear algebra count as
+    full. Raises OptionError, ArgnumsError, NonDifferentiableError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
@@ -147,7 +152,7 @@ def jacobian(
     if function is None:
         return partial(jacobian, argnums=argnums, mode=mode, sparse=sparse)
     if mode not in ("auto", "fwd", "rev"):
-        raise OptionError(f"mode={mode!r}", remedy="use 'auto', 'fwd' or 'rev'")
+        raise OptionError(f"mode={mode!r} is not a mode", remedy="use 'auto', 'fwd' or 'rev'")
     if sparse:
         return SparseJacobian(function, argnums, mode, "jacobian")
     forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)

@@ -31,11 +31,11 @@ from ..tracer.tree import flatten, map_leaves
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; only that one runs.
+    """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; only the chosen function runs.
 
-    ``pred`` is one bool or number; operands are trees. Where ``pred`` is traced, both functions are recorded, and
-    return the same containers, shapes and dtypes; they may close over traced values, which get gradients. Under
-    ``vmap`` each lane chooses for itself. Raises ShapeError, TreeError.
+    ``pred`` is one bool or number; operands are trees. If ``pred`` is traced, both functions are recorded. They must
+    return the same containers, shapes and dtypes, and may close over traced values, which get gradients. Under ``vmap``
+    each lane chooses for itself. Raises ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
     >>> f = lambda x: rg.cond(x > 0, np.log, lambda x: -x, x)
@@ -47,16 +47,17 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """``branches[index](*operands)``; only that one runs. An index below 0 means the first, one too large the last.
+    """``branches[index](*operands)``; only the chosen function runs.
 
-    ``index`` is one integer; the rest is as for ``cond``. Raises OptionError, ShapeError, TreeError.
+    ``index`` is one integer: below 0 it chooses the first branch, and if it is too large the last. The rest is as for
+    ``cond``. Raises OptionError, ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
     >>> float(rg.switch(1, [np.sin, np.cos, np.exp], 0.0))
     1.0
     """
     if not isinstance(branches, (list, tuple)) or not branches:
-        raise OptionError("switch wants a list of functions", remedy="switch(i, [f, g], x)")
+        raise OptionError("switch wants a list of functions", remedy="write switch(i, [f, g], x)")
     check_functions("switch", "switch(index, [f, g, ...], *operands)", *branches)
     if np.asarray(shadow_of(index)).dtype.kind not in "iu":
         raise OptionError(
@@ -79,7 +80,7 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     if not staying:
         raise UnsupportedError(
             f"every branch of a {label} calls a continuation",
-            remedy="call it once, with what is chosen: k(rg.cond(p, f, g))",
+            remedy="call it once, with the chosen value: k(rg.cond(p, f, g))",
         )
     avals = common(label, staying)
     leaves = [x for group, _ in trees for x in group if is_traced(x) or type(x) is int]
@@ -95,12 +96,12 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
 
 
 def _apart(x: Any) -> Any:
-    """An array as one of its own: what is written into it changes no other."""
+    """A copy of an array, so that a write into it changes no other array."""
     return x.copy() if isinstance(x, (Tracer, np.ndarray)) and isinstance(shadow_of(x), np.ndarray) else x
 
 
 def _own(x: Any) -> Any:
-    """A result as a value of its own, with the type that a traced choice gives it."""
+    """A result in memory of its own, with the type that a traced choice would give it."""
     return strong(x) if isinstance(x, (bool, int, float, complex)) else _apart(x)
 
 

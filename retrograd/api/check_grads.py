@@ -25,9 +25,9 @@ def check_grads(
     """Compare derivatives up to ``order`` with central differences along random directions.
 
     ``args`` are floating-point arrays or trees of them. Forward mode is compared entry by entry, reverse mode
-    by the pairing <pullback(u), v> = <u, derivative along v>. Tolerances default to the dtype's.
+    by the pairing <pullback(u), v> = <u, derivative along v>. ``atol`` and ``rtol`` default to values for the dtype.
 
-    Raises GradientCheckError, which shows the worst entry.
+    Raises GradientCheckError, which shows the worst entry; OptionError, TreeError, NonDifferentiableError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.check_grads(np.sin, (np.array([0.1, 0.2]),))
@@ -36,7 +36,7 @@ def check_grads(
     if unknown := set(modes) - {"fwd", "rev"}:
         raise OptionError(f"modes {sorted(unknown)} are unknown", remedy="use 'fwd' and 'rev'")
     if order not in range(1, 100):
-        raise OptionError(f"order={order!r}", remedy="check derivatives of order 1, 2, ...")
+        raise OptionError(f"order={order!r} is not an order", remedy="check derivatives of order 1, 2, ...")
     if not isinstance(args, (tuple, list)):
         raise TreeError(
             f"check_grads takes a tuple of arguments, got {type(args).__name__}",
@@ -73,7 +73,7 @@ def _check(
 
 
 def random_like(tree: Any, rng: np.random.Generator) -> Any:
-    """A tree of random directions with the shapes and dtypes of ``tree``; what is not floating-point stays."""
+    """A tree of random directions with the shapes and dtypes of ``tree``; leaves that are not floating-point stay."""
     leaves, spec = flatten(tree)
     return unflatten(spec, [_direction(np.asarray(x), rng) for x in leaves])
 
@@ -130,6 +130,6 @@ def _compare(found: Any, expected: Any, atol: float, rtol: float, what: str) -> 
         if excess.size and not np.all(excess <= 0):
             worst = np.unravel_index(int(np.nanargmax(np.where(np.isnan(excess), np.inf, excess))), excess.shape)
             raise GradientCheckError(
-                f"{what}: entry {tuple(map(int, worst))} of result {k} is {a[worst]}, differences give {b[worst]}",
+                f"{what}: entry {tuple(map(int, worst))} of result {k} is {a[worst]}, but differences give {b[worst]}",
                 remedy="check the derivative rule, or whether the function is smooth at this point",
             )

@@ -49,11 +49,11 @@ def scan(
 ) -> tuple[Any, Any]:
     """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
-    ``init`` and ``xs`` are trees; ``length`` is needed where ``xs`` is None. Returns the last carry and the
-    ``y`` stacked along a first axis. The body is recorded once; it may close over traced values, which get
-    gradients. ``reverse`` runs from the last ``x`` to the first. ``memory`` is a plan of what is kept for a
-    derivative, by default all (see ``rg.Snapshots``). The carry keeps its structure, shapes and dtypes: CarryError
-    otherwise.
+    ``init`` and ``xs`` are trees; ``length`` is needed if ``xs`` is None. Returns the last carry and the ``y`` stacked
+    along a first axis. The body is recorded once; it may close over traced values, which get gradients. ``reverse``
+    runs from the last ``x`` to the first. ``memory`` is a plan of what to keep for a derivative; by default all is kept
+    (see ``rg.Snapshots``). Raises CarryError if the body returns no pair or the carry changes its structure, shapes or
+    dtypes; ShapeError for ``xs`` of different lengths; OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> total, sums = rg.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
@@ -100,7 +100,7 @@ def scan(
 
 
 def _planned(memory: MemoryPlan, known: bool = True) -> dict[str, Any]:
-    """The attribute of a loop with a plan; ``known`` says whether its number of steps is."""
+    """The attribute of a loop with a plan; ``known`` says whether its number of steps is known."""
     plan = plan_of(memory, known)
     return {} if plan is None else {"memory": plan}
 
@@ -118,12 +118,12 @@ def _length(items: Sequence[Any], length: int | None) -> int:
         raise ShapeError(f"scan: {what}", remedy="give xs of one length, or length=n")
     (n,) = lengths
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise OptionError(f"length={n!r} is no number of steps", remedy="give length=n, n >= 0")
+        raise OptionError(f"length={n!r} is not a number of steps", remedy="give length=n, n >= 0")
     return int(n)
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """``f`` of each ``x`` along the first axis of ``xs``, one after the other; the results along a first axis.
+    """Apply ``f`` to each ``x`` along the first axis of ``xs``, in turn; stack the results along a first axis.
 
     ``rg.vmap(f)(xs)`` gives the same, all at once. Raises ShapeError.
 
@@ -136,12 +136,12 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
-    """``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; the last carry.
+    """Run ``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; return the last carry.
 
     ``n`` may be a Python int or a traced integer; without steps the result is ``init``. ``i`` behaves like the Python
     int of ``for i in range(n)``. The body is recorded once; it may close over traced values, which get gradients.
-    ``memory`` is a plan of what is kept for a derivative, by default all (see ``rg.Snapshots``, ``rg.Log``). Raises
-    CarryError where the carry changes its structure, shapes or dtypes, OptionError.
+    ``memory`` is a plan of what to keep for a derivative; by default all is kept (see ``rg.Snapshots``, ``rg.Log``).
+    Raises CarryError if the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an integer.
 
     >>> import retrograd as rg
     >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
@@ -185,20 +185,20 @@ def _count(n: Any) -> Any:
     value = shadow_of(n)
     if np.ndim(value) or np.asarray(value).dtype.kind not in "iu":
         raise OptionError(
-            f"{type(value).__name__} {value!r} is no number of steps",
+            f"{type(value).__name__} {value!r} is not a number of steps",
             remedy="give an integer: int(n) if it is known, n.astype(int) if it is traced",
         )
     return n if isinstance(n, Tracer) and not n.const else int(value)
 
 
 def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
-    """``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; the last carry.
+    """Run ``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; return the last carry.
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
     over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
-    plan of what is kept for a derivative, by default all: ``rg.Log()`` keeps about log₂ n states of n steps, and a
-    number of bytes as many as fit. Raises CarryError where the carry changes its structure, shapes or dtypes,
-    ShapeError where ``cond`` gives no number, MemoryBudgetError.
+    plan of what to keep for a derivative; by default all is kept. ``rg.Log()`` keeps about log₂ n states of n steps, a
+    number of bytes keeps as many as fit. Raises CarryError if the carry changes its structure, shapes or dtypes,
+    ShapeError if ``cond`` does not return a number, MemoryBudgetError.
 
     >>> import retrograd as rg
     >>> root = lambda a: rg.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
@@ -233,11 +233,11 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 
 
 def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
-    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along the first axis, of an associative ``f``.
+    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along the first axis, for an associative ``f``.
 
     ``f`` is applied to whole slices along that axis, so it must work elementwise along it, as ``np.add`` and batched
-    ``np.matmul`` do; it runs a number of times that grows with the logarithm of the length. ``xs`` is a tree, which
-    ``f`` keeps: CarryError otherwise.
+    ``np.matmul`` do. The number of calls grows with the logarithm of the length. ``xs`` is a tree, and ``f`` must keep
+    its structure, shapes and dtypes: CarryError otherwise.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.associative_scan(np.maximum, np.array([1.0, 3.0, 2.0, 4.0]))
@@ -255,12 +255,12 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
             raise CarryError(
                 f"f takes {spec} of {', '.join(_kind(x) for x in a)} and returns {after} of "
                 f"{', '.join(_kind(x) for x in found)}",
-                remedy="return what comes in",
+                remedy="let f return the structure, shapes and dtypes of its arguments",
             )
         return found
 
     def sums(parts: list[Any], n: int) -> list[Any]:
-        """Of pairs of neighbours first; what stands between them follows by one more application."""
+        """First the sums of pairs of neighbours; one more application of ``f`` then gives those in between."""
         if n < 2:
             return parts
         odd = sums(combine([x[: n - 1 : 2] for x in parts], [x[1::2] for x in parts]), n // 2)
@@ -278,7 +278,7 @@ def _kind(x: Any) -> str:
 
 
 def _interleaved(even: Any, odd: Any) -> Any:
-    """Rows of the two in turn, beginning and, if there is one more, ending with ``even``."""
+    """Alternate the rows of both, from the first of ``even`` on; ``even`` may have one row more."""
     n, m = len(odd), len(even)
     pairs = np.stack([even[:n], odd], axis=1)
     rows = np.reshape(pairs, (2 * n, *odd.shape[1:]))

@@ -30,7 +30,7 @@ from ..where import user_site
 
 
 class Custom:
-    """A function with a derivative of its own: call it like the function."""
+    """A function with a derivative that the user wrote; it is called like the function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -45,7 +45,7 @@ class Custom:
         trace = enclosing()
         if trace is None:
             return self._compiled(*args)
-        if self._ruling.get():  # a rule that calls the function means its plain body
+        if self._ruling.get():  # a rule that calls the function gets its plain body
             return self.function(*args)
         token = self._ruling.set(True)
         try:
@@ -63,7 +63,7 @@ class Custom:
 
 
 def _only_arrays(captures: Sequence[Capture]) -> None:
-    """A traced value that is closed over would silently get no derivative."""
+    """Raise CapturedTracerError for captures that are traced: they would silently get no derivative."""
     for c in captures:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
@@ -91,7 +91,7 @@ def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, ca
 
 
 def _closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
-    """Graphs recorded apart, over the union of what they captured; captures follow the first ``n`` inputs."""
+    """Give separately recorded graphs the union of their captures, which follow the first ``n`` inputs of each."""
     union = {id(c.payload): c for _, _, captures in graphs for c in captures}
     closed = []
     for graph, n, captures in graphs:
@@ -126,7 +126,7 @@ class CustomJvp(Custom):
             dots = [next(rest) if on else None for on in inexact]
             result = rule(call.rebuild(leaves[:n])[0], call.rebuild(dots)[0])
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("a jvp rule returns the pair (out, tangent)")
+                raise TreeError("a jvp rule returns no pair (out, tangent)", remedy="return out, tangent")
             out, tangent = (flatten_like(body.out_spec, part, "the rule's result") for part in result)
             keep = [i for i, a in enumerate(body.graph.out_avals) if a.inexact]
             return [*out, *(tangent[i] for i in keep)]
@@ -147,7 +147,7 @@ class CustomJvp(Custom):
 
 
 def _typed(graph: Graph, body: Graph) -> Graph:
-    """A rule's graph whose results have the avals of the body's, and those again for the tangents."""
+    """Cast the results of a rule's graph to the avals of the body's results, and its tangents as well."""
     b = Builder()
     outs = inline_into(b, graph, b.inputs_like(graph.inputs))
     avals = [*body.out_avals, *(a for a in body.out_avals if a.inexact)]
@@ -155,7 +155,7 @@ def _typed(graph: Graph, body: Graph) -> Graph:
 
 
 def _captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:
-    """From inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
+    """Reorder inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
     b = Builder()
     inputs = graph.inputs
     xs = b.inputs_like(inputs[:n])
@@ -171,7 +171,8 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
     """A function whose forward derivative is given by ``f.defjvp(rule)``.
 
     ``rule(primals, tangents) -> (out, tangent)`` takes tuples; the tangent must be linear in the tangents. Reverse
-    mode follows by transposition. Values that the rule closes over get no tangent through it.
+    mode follows by transposition. Values that the rule closes over get no tangent through it. Raises OptionError
+    without a rule, TreeError if its results do not fit, CapturedTracerError if it closes over a traced value.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.custom_jvp
@@ -208,7 +209,7 @@ class CustomVjp(Custom):
         def run_forward(*args: Any) -> Any:
             result = fwd(*args)
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("fwd returns the pair (out, residuals)")
+                raise TreeError("fwd returns no pair (out, residuals)", remedy="return out, residuals")
             residuals, spec = flatten(result[1])
             specs.append(spec)
             return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *residuals]
@@ -249,7 +250,10 @@ def _cotangents(call: Call, found: Any) -> list[Any]:
     """One cotangent for each floating-point leaf of the arguments; None stands for zero."""
     args = call.rebuild(call.values())[0]
     if not isinstance(found, tuple) or len(found) != len(args):
-        raise TreeError(f"bwd returns a tuple of {len(args)} cotangents, one per argument")
+        raise TreeError(
+            f"bwd returns no tuple of {len(args)} cotangents",
+            remedy="return a tuple with one cotangent per argument, None for zero",
+        )
     flat = []
     for ct, arg in zip(found, args, strict=True):
         leaves, spec = flatten(arg)
@@ -261,7 +265,7 @@ def _cotangents(call: Call, found: Any) -> list[Any]:
 
 
 def _prefixed(forward: Graph, body: Graph, n: int) -> Graph:
-    """(x..., c...) → y..., r..., c...: results with the body's avals, and what was captured as residuals too."""
+    """(x..., c...) → y..., r..., c...: results with the body's avals; the captures are residuals, too."""
     b = Builder()
     inputs = b.inputs_like(forward.inputs)
     outs = inline_into(b, forward, inputs)
@@ -287,7 +291,8 @@ def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
     """A function whose pullback is given by ``f.defvjp(fwd, bwd)``.
 
     ``fwd(*args) -> (out, residuals)``; ``bwd(residuals, ct) -> tuple`` with one cotangent per argument, None for
-    zero. Forward mode works where ``bwd`` is linear in ``ct``, by transposing it.
+    zero. Forward mode transposes ``bwd``, which must be linear in ``ct``. Raises OptionError without rules, TreeError
+    if their results do not fit, CapturedTracerError if they close over a traced value.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.custom_vjp

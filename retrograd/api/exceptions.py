@@ -1,4 +1,4 @@
-"""Throw and catch, and early exits: both ways through a computation in one graph."""
+"""Throw and catch, and early exits: both paths through a computation are in one graph."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _number = itertools.count(1)
 
 
 def throw_if(pred: Any, payload: Any = ()) -> None:
-    """Where ``pred`` holds, leave the enclosing ``try_catch``, whose handler gets ``payload``.
+    """If ``pred`` holds, leave the enclosing ``try_catch``; its handler gets ``payload``.
 
     ``payload`` is a tree of tuples, lists, dicts, arrays, numbers and strings. Outside ``try_catch`` it raises
-    ``rg.Thrown(payload)`` when the compiled function runs. Raises ShapeError where ``pred`` is no single bool,
+    ``rg.Thrown(payload)`` when the compiled function runs. Raises ShapeError unless ``pred`` is a single bool,
     UnsupportedError for other objects in the payload.
 
     >>> import retrograd as rg
@@ -52,7 +52,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
 
 
 def require(pred: Any, payload: Any = ()) -> None:
-    """``throw_if`` where ``pred`` does not hold.
+    """Throw unless ``pred`` holds: ``throw_if`` with the opposite condition.
 
     >>> import retrograd as rg
     >>> rg.require(1 < 2)
@@ -80,12 +80,12 @@ def _emit(trace: Trace, pred: Any, payload: Any, tag: int) -> None:
 def try_catch(
     body: Callable[[], Any], handler: Callable[[Any], Any], finally_: Callable[[Any], Any] | None = None
 ) -> Any:
-    """``body()``, or ``handler(payload)`` where ``body`` throws by ``throw_if`` or ``require``.
+    """``body()``, or ``handler(payload)`` if ``body`` throws by ``throw_if`` or ``require``.
 
-    Both return the same containers, shapes and dtypes. ``finally_(value)`` then makes the result of either. Both ways
-    are in one compiled function, also under ``vmap``; what a handler does not receive contributes exactly zero to
-    derivatives. All that is thrown within one ``try_catch`` has one structure. Raises ShapeError, TreeError,
-    UnsupportedError.
+    Both must return the same containers, shapes and dtypes. ``finally_(value)``, if given, is applied to the result of
+    either. Both paths are in one compiled function, also under ``vmap``; a value that the handler does not receive
+    contributes exactly zero to derivatives. All payloads thrown within one ``try_catch`` must have one structure.
+    Raises ShapeError, TreeError, UnsupportedError.
 
     >>> import numpy as np, retrograd as rg
     >>> def f(x):
@@ -114,7 +114,7 @@ def try_catch(
 def _caught(
     trace: Trace, body: Callable[[], Any], handler: Callable[[Any], Any], label: str, tag: int, concrete: bool
 ) -> Any:
-    with np.errstate(all="ignore"):  # what follows after something was thrown runs on the examples too
+    with np.errstate(all="ignore"):  # on the examples, the code after a throw runs too
         recorded = record(lambda _: body(), label, [], [], concrete=concrete, gathers=True)
     found = catch(recorded.graph, tag)
     graph = recorded.graph if found is None else found.graph
@@ -131,11 +131,11 @@ def _caught(
 
 
 def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
-    """``body(k)``, unless ``k(value)`` is called in it: that leaves at once, with ``value`` as the result.
+    """``body(k)``; calling ``k(value)`` inside leaves ``body`` at once, with ``value`` as the result.
 
-    In a branch of ``cond`` or ``switch``, also one in a loop, ``k`` leaves where that branch is taken; ``body`` and
-    ``k`` then give the same containers, shapes and dtypes. Raises UnsupportedError where every step of a loop would
-    leave, LeakedTracerError where ``k`` is called after ``body`` has ended.
+    In a branch of ``cond`` or ``switch``, also one in a loop, ``k`` leaves if that branch is taken; ``value`` must
+    then have the containers, shapes and dtypes of the result of ``body``. Raises UnsupportedError if every step of a
+    loop would leave, LeakedTracerError if ``k`` is called after ``body`` has ended.
 
     >>> import retrograd as rg
     >>> f = lambda x: rg.callcc(lambda k: 1 + k(x**2) * 100)
@@ -158,7 +158,7 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
             )
         if here is not None and here is not inside[0]:
             _emit(here, True, value, tag)
-            while here is not inside[0].parent:  # from here on, Python may decide about what was left
+            while here is not inside[0].parent:  # examples must not decide what follows: it may not run
                 here.concrete = False
                 here = here.parent
         raise Escape(tag, value)

@@ -33,10 +33,11 @@ def _zeros(x: Any) -> Any:
 
 
 def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
-    """The Jacobian, column by column in forward mode: good where there are few inputs.
+    """The Jacobian, column by column in forward mode, which suits few inputs.
 
-    For an output of shape ``s`` and an argument of shape ``t`` it has shape ``s + t``; trees give trees of the
-    output's structure whose leaves have the structure of the argument.
+    For an output of shape ``s`` and an argument of shape ``t`` it has the shape ``s + t`` and the output's dtype; trees
+    give trees of the output's structure whose leaves have the structure of the argument. Raises ArgnumsError, and
+    NonDifferentiableError for an argument without floating-point numbers.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
@@ -67,7 +68,9 @@ def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., An
 
 
 def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
-    """The Jacobian, row by row in reverse mode: good where there are few outputs. Shapes as in ``jacfwd``.
+    """The Jacobian, row by row in reverse mode, which suits few outputs.
+
+    Shapes and errors are those of ``jacfwd``; the dtype is that of the argument.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
@@ -101,7 +104,8 @@ def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
 def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, sparse: bool = False) -> Any:
     """The matrix of second derivatives of a function with one output element, forward over reverse.
 
-    With ``sparse`` it is a ``scipy.sparse.csr_array``, as for ``rg.jacobian``.
+    For an argument of shape ``t`` it has the shape ``t + t``. With ``sparse`` it is a ``scipy.sparse.csr_array``, as
+    for ``rg.jacobian``. Raises NonScalarOutputError, ArgnumsError, NonDifferentiableError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))

@@ -24,12 +24,12 @@ def _has_cotangent(tree: Any) -> bool:
 
 
 def _arguments(source: Any) -> tuple[Any, ...]:
-    """A tuple is an argument list, anything else one argument."""
+    """A tuple is the list of arguments; anything else is one argument."""
     return source if isinstance(source, tuple) else (source,)
 
 
 def _source(args: tuple[Any, ...]) -> Any:
-    """The inverse: one argument stands for itself, so that ``f((a, b))`` is ``f(a, b)``."""
+    """The inverse: one argument is the source itself, several are a tuple, so that ``f((a, b))`` is ``f(a, b)``."""
     return args[0] if len(args) == 1 else args
 
 
@@ -37,8 +37,8 @@ def _source(args: tuple[Any, ...]) -> Any:
 class Point:
     """The value of a lens at a source, and its pullback there: ``value, pull = lens.at(x)``.
 
-    ``pull(ct)`` takes a cotangent of the value to one of the source: a tuple of them if that is a tuple. It is a
-    value like others: call it any number of times, in any order, or drop it and with it what it keeps.
+    ``pull(ct)`` takes a cotangent of the value to one of the source: a tuple of them if the source is a tuple. It is
+    a value like any other: call it any number of times, in any order, or drop it together with all that it keeps.
     """
 
     value: Any
@@ -49,14 +49,14 @@ class Point:
         return iter((self.value, self.pull))
 
     def bind(self, step: Callable[..., Any]) -> Point:
-        """The chain rule: go on with a lens, or with any function that returns ``(value, pullback)``."""
+        """The chain rule: continue with a lens, or with any function that returns ``(value, pullback)``."""
         args = _arguments(self.value)
         value, after = step.at(*args) if isinstance(step, Lens) else step(*args)
         before = self.pull
         return Point(value, lambda ct: before(after(ct)), self.source)
 
     def zip(self, other: Point) -> Point:
-        """Fan-in: both values as a pair; the cotangents that they pull back to their common source are added."""
+        """Fan-in: both values as a pair; the pullback adds the cotangents that both send to their common source."""
         mine, theirs = flatten(self.source), flatten(other.source)
         if mine[1] != theirs[1] or not all(a is b for a, b in zip(mine[0], theirs[0], strict=True)):
             raise RecordMismatchError(
@@ -72,7 +72,7 @@ class Point:
 
 
 def _sum(x: Any, y: Any) -> Any:
-    """Cotangents of one space added field by field; where there is none (None) nothing is added."""
+    """The sum of two cotangents of one space, field by field; None adds nothing."""
     (xs, spec), (ys, _) = flatten(x), flatten(y)
     return unflatten(spec, [a + b for a, b in zip(xs, ys, strict=True)])
 
@@ -80,10 +80,9 @@ def _sum(x: Any, y: Any) -> Any:
 class Lens:
     """A differentiable operation that composes by ``>>``, ``*`` and ``&``; see ``lens``.
 
-    Called, it gives its value, also inside functions that are differentiated or compiled. ``at(*args)`` gives
-    the value and the pullback. ``f >> g`` is f and then g; ``f * g`` takes a pair and applies one to each;
-    ``f & g`` applies both to the same source and gives a pair. A tuple is an argument list: ``f(a, b)`` is
-    ``f((a, b))``.
+    Calling it gives its value, also inside functions that are differentiated or compiled. ``at(*args)`` gives the
+    value and the pullback. ``f >> g`` is f and then g; ``f * g`` takes a pair and applies one to each entry; ``f & g``
+    applies both to the same source and gives a pair. A tuple is an argument list: ``f(a, b)`` is ``f((a, b))``.
     """
 
     def __init__(self, operation: Callable[..., Any], name: str) -> None:
@@ -100,8 +99,8 @@ class Lens:
     def at(self, *args: Any) -> Point:
         """The value and the pullback at a source.
 
-        Integers and the like among several arguments have the cotangent None. Raises NonDifferentiableError where
-        nothing in the source has one.
+        Arguments without floating-point numbers have the cotangent None. Raises NonDifferentiableError if no argument
+        has a cotangent.
         """
         source = _source(args)
         args = _arguments(source)
@@ -158,7 +157,7 @@ class Lens:
 
 
 def _named(operation: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The operation under a name, by which its graphs are called."""
+    """The operation under another name, which its graphs get, too."""
 
     def run(*args: Any) -> Any:
         return operation(*args)
@@ -171,21 +170,21 @@ def _lens(x: Any) -> Lens:
     if isinstance(x, Lens):
         return x
     raise OptionError(
-        f"{x!r} is no lens",
+        f"{x!r} is not a lens",
         remedy="write rg.lens.of(f) for a plain function, and @rg.lens for one that returns (value, pullback)",
     )
 
 
 class Lenses:
-    """``rg.lens``: the decorator that makes a lens, and the lenses that join others.
+    """``rg.lens``: the decorator that makes a lens, and functions that combine lenses.
 
     The decorated function returns ``(value, pullback)``; ``pullback(ct)`` returns the cotangent of the one
-    argument, or a tuple for several; None stands for zero. It is traced and compiled with the rest; where it cannot
-    be (plain NumPy that branches, SciPy, a library), it becomes a call back to Python, a ``host`` node of the graph,
-    which runs the function again for its pullback. ``host=True`` always makes that call, ``host=False`` never.
+    argument, or a tuple for several; None stands for zero. It is traced and compiled with the rest. If it cannot be
+    traced (plain NumPy that branches, SciPy, a library), it becomes a call back to Python, a ``host`` node of the
+    graph, which runs the function again for its pullback. ``host=True`` always makes that call, ``host=False`` never.
 
-    Raises CapturedTracerError where the function closes over a traced value, which would get no derivative;
-    ShapeError and TreeError where cotangents do not fit the arguments.
+    Raises CapturedTracerError if the function closes over a traced value, which would get no derivative; ShapeError
+    and TreeError if cotangents do not fit the arguments.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.lens
@@ -225,12 +224,12 @@ class Lenses:
         return Lens(lambda *args: _source(args), "id")
 
     def copy(self, n: int) -> Lens:
-        """The source, n times; pulling back adds the n cotangents."""
+        """The source n times; the pullback adds the n cotangents."""
         return Lens(lambda *args: (_source(args),) * n, f"copy{n}")
 
     @property
     def add(self) -> Lens:
-        """The sum of a pair of equal structure, field by field; pulling back copies."""
+        """The sum of a pair of equal structure, field by field; the pullback copies the cotangent."""
         return Lens(_sum, "add")
 
     @property
@@ -244,16 +243,16 @@ class Lenses:
 
     @property
     def drop(self) -> Lens:
-        """Nothing, the empty tuple; the cotangent of the source is zero."""
+        """The empty tuple; the cotangent of the source is zero."""
         return Lens(lambda *args: (), "drop")
 
     def const(self, c: Any) -> Lens:
-        """The constant ``c`` from any source, whose cotangent is zero."""
+        """The constant ``c`` for any source; the cotangent of the source is zero."""
         return Lens(lambda *args: map_leaves(_number, c), "const")
 
 
 def _number(x: Any) -> Any:
-    """A Python integer as a float: it would be a static result, but values of lenses have cotangents."""
+    """A Python integer as a float: an integer would be a static result, but values of lenses have cotangents."""
     return float(x) if type(x) is int else x
 
 

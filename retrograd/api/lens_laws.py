@@ -18,9 +18,9 @@ FACTOR = 2.5
 def check_lens(function: Callable[..., Any], *args: Any) -> None:
     """Check a lens, or a function that returns ``(value, pullback)``, at these arguments.
 
-    In turn: *repetition*, the pullback gives the same twice; *additivity*, pull(u + v) = pull(u) + pull(v);
+    It checks in turn: *repetition*, the pullback gives the same twice; *additivity*, pull(u + v) = pull(u) + pull(v);
     *homogeneity*, pull(c·u) = c·pull(u); *derivative*, ⟨pull(u), v⟩ = ⟨u, difference of the value along v⟩.
-    Raises LensLawError, whose ``law`` names the first that is broken.
+    Raises LensLawError; its ``law`` names the first law that is broken.
 
     >>> import retrograd as rg
     >>> rg.check_lens(lambda x: (x * x, lambda ct: 2 * x * ct), 3.0)
@@ -66,7 +66,7 @@ def _require(law: str, found: Any, expected: Any, exactly: bool = False) -> None
         scale = float(np.max(np.abs(b), initial=1.0))
         if not np.all(np.abs(a - b) <= tolerance * scale):
             raise LensLawError(
-                f"{law}: entry {k} of the cotangents is {a!r:.80}, where the law gives {b!r:.80}",
+                f"{law}: entry {k} of the cotangents is {a!r:.80}, but the law gives {b!r:.80}",
                 law=law,
                 remedy="let the pullback be linear in the cotangent, and depend on nothing that changes",
             )

@@ -29,7 +29,7 @@ Pull = Callable[[Sequence[Any], Sequence[Any]], Args]
 
 @dataclass(frozen=True, eq=False)
 class Closed:
-    """A pullback and what it closed over: ``pull(leaves of ct, residuals)`` gives one cotangent per argument."""
+    """A pullback and its residuals: ``pull(leaves of ct, residuals)`` gives one cotangent per argument."""
 
     pull: Pull
     residuals: list[Any]
@@ -39,7 +39,7 @@ register_container(Closed, lambda c: (c.residuals, c.pull), lambda pull, residua
 
 
 def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
-    """The operation of a lens. ``host`` says whether Python is called back; None means where tracing fails."""
+    """The operation of a lens. ``host`` says whether Python is called back; None means only if tracing fails."""
 
     def pair(*args: Any) -> tuple[Any, Callable[[Any], Any]]:
         found = function(*args)
@@ -79,7 +79,7 @@ def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Call
 
 
 def _closed(pair: Callable[..., Any], args: Args) -> tuple[Any, Closed]:
-    """The value, and the pullback recorded as a graph whose captures are residuals."""
+    """The value, and the pullback recorded as a graph; its captures are the residuals."""
     value, pullback = pair(*args)
     leaves, spec = flatten(value)
     on = [_inexact(x) for x in leaves]
@@ -145,7 +145,7 @@ def _inexact(x: Any) -> bool:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Python runs plainly, though a function is being recorded."""
+    """Run Python plainly although a function is being recorded."""
     token = CURRENT.set(None)
     try:
         yield
@@ -154,7 +154,7 @@ def untraced() -> Iterator[None]:
 
 
 def by_host(function: Callable[..., Any], args: Args) -> Any:
-    """A function that is not traced, called by the generated code: it must give equal results for equal arguments."""
+    """Let the generated code call an untraced function, which must give equal results for equal arguments."""
     leaves, rebuilt = _taken_apart(args)
     with untraced():
         example, spec = flatten(function(*rebuilt(list(map(shadow_of, leaves)))))
@@ -168,7 +168,7 @@ def by_host(function: Callable[..., Any], args: Args) -> Any:
 
 
 def _pull_by_host(pair: Callable[..., Any], args: Args) -> Closed:
-    """The function is run again for its pullback: the arguments are all that is kept."""
+    """A pullback that runs the function again, so that it keeps nothing but the arguments."""
     leaves, rebuilt = _taken_apart(args)
 
     def run(*given: Any) -> list[Any]:
@@ -189,7 +189,7 @@ def _cotangent_aval(x: Any) -> Aval:
 
 
 def _taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
-    """The leaves that become operands, and the arguments made of such leaves."""
+    """The leaves that become operands, and a function that rebuilds the arguments from them."""
     leaves, spec = flatten(args)
     operands = [x for x in leaves if is_traced(x)]
     static = {i: x for i, x in enumerate(leaves) if not is_traced(x)}
@@ -203,7 +203,7 @@ def _taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]
 
 
 def _called(function: Callable[..., Sequence[Any]], operands: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
-    """A host call in the trace that is recording."""
+    """Record a host call in the current trace."""
     trace = enclosing()
     assert trace is not None
     host = hosts.Host(function, avals)

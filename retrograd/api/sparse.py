@@ -1,4 +1,4 @@
-"""Sparse Jacobians: the pattern is found in the graph, and columns that share no row are found together."""
+"""Sparse Jacobians: the graph gives the pattern of entries, and one product computes columns that share no row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SparseJacobian(Compiled):
-    """The Jacobian of a function of one array as a ``scipy.sparse.csr_array``, of flat results by flat arguments."""
+    """The Jacobian of a function of one array as a ``csr_array``, with a row per element of the result."""
 
     def __init__(self, function: Callable[..., Any], argnums: Argnums, mode: str, label: str) -> None:
         super().__init__(function, Transform(label))
@@ -57,10 +57,10 @@ class SparseJacobian(Compiled):
         return csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def _pattern(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[csr_array, Any, Any]:
-        """Which entries there may be, and the types of the argument and of the result."""
+        """The pattern of possible entries, and the avals of the argument and of the result."""
         if enclosing() is not None:
             raise UnsupportedError(
-                f"{self!r} inside a traced function: a sparse matrix is not traced",
+                f"{self!r} is called inside a traced function, but a sparse matrix cannot be traced",
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
             )
         path = self.at(*args, **kwargs)
@@ -78,7 +78,7 @@ class SparseJacobian(Compiled):
 
 @dataclass(frozen=True, eq=False)
 class Compression:
-    """A colouring of the columns, or of the rows, and where each entry of the pattern is found in the products."""
+    """A colouring of the columns or the rows; ``at`` is the position of each entry of the pattern in the products."""
 
     pattern: csr_array
     columns: bool
@@ -91,7 +91,7 @@ class Compression:
         return int(self.colours.max(initial=-1)) + 1
 
     def seeds(self, like: Aval) -> np.ndarray[Any, Any]:
-        """For each colour the sum of the unit vectors of that colour."""
+        """For each colour, the sum of the unit vectors of that colour."""
         seeds = np.zeros((self.count, self.colours.size), like.dtype)
         seeds[self.colours, np.arange(self.colours.size)] = 1
         return seeds.reshape(self.count, *like.shape)
@@ -108,7 +108,7 @@ def compress(pattern: csr_array, mode: str) -> Compression:
 
 
 def _fullest(pattern: csr_array) -> int:
-    """The most entries of one row: so many colours are needed at least."""
+    """The largest number of entries in a row, which is the least number of colours."""
     return int(np.diff(pattern.indptr).max(initial=0))
 
 
@@ -117,7 +117,7 @@ def colour(pattern: csr_array) -> np.ndarray[Any, Any]:
     import networkx as nx  # heavy
 
     n = pattern.shape[1]
-    if 2 * _fullest(pattern) > n:  # nothing to be gained
+    if 2 * _fullest(pattern) > n:  # colours would save little
         return np.arange(n)
     counts = pattern.astype(np.int32)
     colours = nx.greedy_color(nx.from_scipy_sparse_array(counts.T @ counts), "largest_first")

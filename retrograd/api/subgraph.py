@@ -24,11 +24,12 @@ class Subgraph(Transform):
 
 
 def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE) -> Any:
-    """A function that is stored once for each signature, however often it is called inside others.
+    """A function that is stored once for each signature, however often other functions call it.
 
-    It is differentiated once for each set of arguments that are, and stands as a function of its own in generated
-    source. Graphs of up to ``inline`` nodes are copied into the caller instead; 0 copies none. A function that closes
-    over traced values is recorded at each call. Called by itself, it is compiled like ``rg.jit``. Raises OptionError.
+    It is differentiated once for each set of differentiated arguments, and is a function of its own in generated
+    source. A graph of at most ``inline`` nodes is copied into the caller instead; 0 copies none. A function that closes
+    over traced values is recorded at each call. Called directly, it is compiled like ``rg.jit``. Raises OptionError
+    unless ``inline`` is an integer from 0 on.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.subgraph(inline=0)
@@ -40,7 +41,7 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
     1
     """
     if isinstance(inline, bool) or not isinstance(inline, int) or inline < 0:
-        raise OptionError(f"inline={inline!r} is no number of nodes", remedy="give an integer, 0 or more")
+        raise OptionError(f"inline={inline!r} is not a number of nodes", remedy="give an integer, 0 or more")
     if function is None:
         return partial(subgraph, inline=inline)
     return Compiled(function, Subgraph("subgraph", nodes=inline))

@@ -1,1 +1,1 @@
-"""Records and tensors, which run eagerly and hold no derivative rule; networks and optimisers on them and on arrays."""
+"""Records and tensors, which run eagerly and hold no derivative rule; networks and optimisers for them and arrays."""

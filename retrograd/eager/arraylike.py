@@ -1,4 +1,4 @@
-"""Eager arrays: NumPy's operators, protocols and methods on values that are known."""
+"""Eager arrays: NumPy's operators, protocols and methods on known values."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def _astype(x: Any, dtype: Any) -> Any:
 
 
 class Eager(ArrayLike):
-    """Operations on a value that is known: each runs at once, and is recorded by ``apply`` of the class."""
+    """Operations on a known value: each runs at once, and ``apply`` of the class records it."""
 
     __slots__ = ()
     __array_priority__ = 2000.0
     __hash__ = None  # type: ignore[assignment]  # like ndarray: == is elementwise
 
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run a NumPy function on arguments among which are arrays of this class."""
+        """Run a NumPy function; some of its arguments are arrays of this class."""
         raise NotImplementedError
 
     @property
@@ -155,7 +155,7 @@ class Eager(ArrayLike):
         return np.array(self._convert())
 
     def _convert(self) -> Any:
-        """The value for code that needs a plain one; an error where its derivative would be lost."""
+        """Raise an error: code that needs a plain value would lose the derivative."""
         raise TracerConversionError(
             f"a {type(self).__name__} reached code that needs a plain array or number, where its derivative would be "
             "lost",
@@ -164,7 +164,7 @@ class Eager(ArrayLike):
 
 
 def _places(index: Any) -> Any:
-    """An index in which masks, whose values are known, are the places of their true elements."""
+    """An index in which positions of true elements replace masks, whose values are known."""
     parts = index if isinstance(index, tuple) else (index,)
     found: list[Any] = []
     for part in parts:
@@ -178,7 +178,7 @@ def _places(index: Any) -> Any:
 
 def _immutable() -> UnsupportedError:
     return UnsupportedError(
-        "writing into an eager array, which others were computed from",
+        "an eager array cannot be written into, since other values may have been computed from it",
         remedy="compute a new one: np.where, np.concatenate, x = x + y",
     )
 
@@ -192,7 +192,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``x += y`` makes a new number; of an array others may hold views, which NumPy would change too."""
+    """``x += y`` makes a new number; an array refuses, since NumPy would change its views, too."""
 
     def call(self: Eager, other: Any) -> Any:
         if isinstance(self.data, np.ndarray):

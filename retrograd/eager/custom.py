@@ -1,4 +1,4 @@
-"""Function: an operation on tensors whose forward and backward the user writes."""
+"""Function: an operation on tensors; the user writes its forward and its backward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tensors import Tensor, computed, constant, node_of
 
 
 class Context:
-    """What ``forward`` hands to ``backward``: saved tensors, and any attribute that is set on it.
+    """What ``forward`` passes to ``backward``: saved tensors, and any attribute that is set on it.
 
     ``needs_input_grad`` tells for each argument whether its cotangent is wanted.
     """
@@ -65,7 +65,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run ``forward`` and remember ``backward``. Raises TreeError and ShapeError where that does not fit."""
+        """Run ``forward`` and remember ``backward``. Raises TreeError and ShapeError if their results do not fit."""
         needs = tuple(isinstance(x, Tensor) and x.requires_grad for x in args)
         ctx = Context(needs)
         with no_grad():
@@ -79,7 +79,7 @@ class Function:
 
 
 class FunctionNode(PastNode):
-    """The node of a Function: its context, and what cotangents of its arguments and results look like."""
+    """The node of a Function: its context, and the form of the cotangents of its arguments and results."""
 
     __slots__ = ("_ctx", "_function", "_needs", "_results", "_shapes")
 

@@ -1,4 +1,4 @@
-"""What was recorded before: a tree of steps, in which records that do the same walk the same way."""
+"""The history of all records: a tree of steps, in which records that do the same follow one path."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ..passes.pullback_at_results import recall
 from ..where import Where
 from .operations import Operation
 
-LARGEST = 100_000  # steps that are kept; then history begins anew
+LARGEST = 100_000  # the most steps that are kept; then the history begins anew
 
 Origin = int | np.ndarray[Any, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Adjoint:
-    """A compiled gradient by the values at the positions ``targets``.
+    """A compiled gradient with respect to the values at the positions ``targets``.
 
-    ``reads`` tells what the executable takes: positions of values, or arrays that an operation captured.
+    ``reads`` lists the arguments of the executable: positions of values, or arrays that an operation captured.
     """
 
     targets: tuple[int, ...]
@@ -48,7 +48,7 @@ class Step:
     """One step of a record, after those ``before`` it: a leaf of this aval, or an operation on earlier values.
 
     Its values have the positions from ``first`` on. A leaf is a ``variable`` or a constant. ``where`` is the line that
-    took the step first.
+    first took the step.
     """
 
     before: Step | None = None
@@ -71,7 +71,7 @@ class Step:
         return steps[::-1]
 
     def then(self, key: Hashable, make: Callable[[], Step]) -> Step:
-        """The step that follows under a key; ``make`` records it where no record came along here before."""
+        """The step that follows under a key; ``make`` records it if no record has taken it before."""
         found = self.following.get(key)
         if found is None:
             made = make()
@@ -82,7 +82,7 @@ class Step:
         return found
 
     def adjoint(self, loss: int, target: int | None = None) -> Adjoint:
-        """The gradient of a value by all variables and by every target that was asked for, now or before."""
+        """The gradient of a value with respect to all variables and all targets, those of earlier requests included."""
         key = (config.now(), loss)
         known = self.adjoints.get(key)
         if known is None:
@@ -102,10 +102,10 @@ class Step:
         return Adjoint(tuple(sorted(targets)), reads, Executable(run(found.graph)))
 
     def _unfolded(self, loss: int, targets: Sequence[int]) -> tuple[Graph, list[Origin], set[Any]]:
-        """All steps as one graph, what its inputs and results are, and the inputs that are moves.
+        """All steps as one graph, the meaning of its inputs and results, and the inputs that are moves.
 
-        A move is added to a target, so that the cotangent of the move is that of the target. Values are results
-        before and after that, for both are remembered: a move is zero.
+        A move is an input that is added to a target, so that its cotangent is that of the target. A value is a result
+        both before and after the addition: both are remembered as the same value, since a move is zero.
         """
         b = Builder()
         inputs: list[Origin] = []
@@ -143,7 +143,7 @@ def _applied(b: Builder, graph: Graph, args: Sequence[Symbol], where: Where | No
 
 
 class History:
-    """The root of all steps, and how often they were found, recorded and compiled."""
+    """The root of all steps, with counts of the steps found, recorded and compiled."""
 
     def __init__(self) -> None:
         self.clear()
@@ -154,13 +154,13 @@ class History:
         self.hits = self.misses = self.size = 0
 
     def begin(self) -> Step:
-        """Where a new record starts."""
+        """The place where a new record starts."""
         if self.size > LARGEST:
             self.clear()
         return self.root
 
     def info(self) -> CacheInfo:
-        """Steps that were found, steps and gradients that were made, and steps that are kept."""
+        """Counts of steps found, of steps and gradients made, and of steps kept."""
         return CacheInfo(self.hits, self.misses, self.size)
 
 

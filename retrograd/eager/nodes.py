@@ -21,9 +21,9 @@ _number = itertools.count(1)
 
 
 class PastNode:
-    """One operation of the past. ``next_functions`` are the nodes of its operands, and which result of them it took.
+    """One past operation. ``next_functions`` are the nodes of its operands, each with the number of the result it took.
 
-    ``name`` tells the operation. A node has a greater ``number`` than the nodes of its operands.
+    ``name`` is the name of the operation. A node has a greater ``number`` than the nodes of its operands.
     """
 
     __slots__ = ("name", "next_functions", "number")
@@ -36,12 +36,12 @@ class PastNode:
         return f"<{self.name}>"
 
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:
-        """Cotangents of the operands, None where there is none; in ``cts`` None is a zero cotangent."""
+        """The cotangents of the operands, None if there is none; None in ``cts`` is a zero cotangent."""
         raise NotImplementedError
 
 
 def walk_back(start: PastNode, index: int, ct: Any) -> None:
-    """Send a cotangent of the result ``index`` of a node back to everything that it was computed from.
+    """Send a cotangent of the result ``index`` of a node back to all values from which it was computed.
 
     The youngest node comes first, so that all cotangents of a node have arrived when its turn comes.
     """
@@ -63,7 +63,7 @@ def walk_back(start: PastNode, index: int, ct: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Pullback:
-    """The compiled adjoint of an operation by its active operands.
+    """The compiled adjoint of an operation with respect to its active operands.
 
     ``reads`` are positions in (operands..., captures..., results...).
     """
@@ -74,7 +74,7 @@ class Pullback:
 
 
 def pullback(operation: Operation, active: tuple[bool, ...]) -> Pullback:
-    """The adjoint of an operation by these operands, compiled at the first request."""
+    """The adjoint of an operation with respect to these operands, compiled at the first request."""
     return operation.graph.once(("pullback", config.now(), active), lambda: _compiled(operation, active))
 
 
@@ -86,7 +86,7 @@ def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
 
 
 class OperationNode(PastNode):
-    """A NumPy operation: its adjoint and the values that this reads."""
+    """A NumPy operation: its adjoint, and the values that the adjoint reads."""
 
     __slots__ = ("_avals", "_kept", "_pullback")
 
@@ -112,7 +112,7 @@ class OperationNode(PastNode):
 
 
 def turned(ct: Any) -> Any:
-    """A cotangent between our convention and torch's, whose gradients of complex numbers are the conjugates of ours."""
+    """Convert a cotangent to or from torch's convention, whose gradients of complex numbers are conjugates of ours."""
     return ct.conj() if np.iscomplexobj(ct) else ct
 
 

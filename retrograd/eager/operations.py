@@ -1,4 +1,4 @@
-"""Operations: calls of NumPy functions, taken apart into what is static and what is an operand, and recorded."""
+"""Operations: calls of NumPy functions, divided into a static part and operands, and recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tracer.tree import Spec, flatten, unflatten
 STATIC = frozenset([bool, int, str, NoneType, type, type(Ellipsis), type(np._NoValue)])
 DYNAMIC = frozenset([np.ndarray, float, complex, np.float64, np.float32])
 OPERAND = "operand"
-LARGEST = 10_000  # operations that are kept; then they are recorded anew
+LARGEST = 10_000  # the most operations that are kept; then they are recorded anew
 
 _known: Cache[Operation] = Cache()
 
@@ -38,8 +38,8 @@ class ArrayLike:
 class Request(NamedTuple):
     """A call of a NumPy function.
 
-    ``key`` is what is static in it; ``operands`` are its arrays and floating-point numbers, eager ones included, in
-    order; ``call`` takes values in their place.
+    ``key`` is its static part; ``operands`` are its arrays and floating-point numbers in order, eager ones included;
+    ``call`` makes the call with values in their place.
     """
 
     name: str
@@ -86,7 +86,7 @@ def _with_static(call: Callable[..., Any], parts: Sequence[tuple[bool, Any]]) ->
 def _request_of_tree(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], cls: type[ArrayLike]
 ) -> Request:
-    """The same for containers among the arguments: lists of arrays, indices."""
+    """Take a call apart that has containers among its arguments: lists of arrays, indices."""
     leaves, spec = flatten((tuple(args), dict(kwargs)))
     dynamic = [_is_operand(x, cls) for x in leaves]
     static = [None if on else x for x, on in zip(leaves, dynamic, strict=True)]
@@ -102,7 +102,7 @@ def _request_of_tree(
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What an operation is called."""
+    """The name of an operation."""
     return getattr(function, "__name__", "operation")
 
 
@@ -117,7 +117,7 @@ def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
         return True
     if hasattr(x, "__array__") and not isinstance(x, (type, ArrayLike)):
         raise UnsupportedError(
-            f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose own past would be lost",
+            f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose history would be lost",
             remedy="pass np.asarray(x) for a constant",
         )
     return isinstance(x, (cls, float, complex))
@@ -140,7 +140,7 @@ def _static_key(x: Any) -> Hashable:
 class Operation:
     """A recorded call: its graph takes the operands and then ``captures``, which are arrays.
 
-    ``arrays`` are the positions of arrays and NumPy scalars among the leaves of the result, of the structure
+    ``arrays`` are the positions of arrays and NumPy scalars among the leaves of the result, which has the structure
     ``spec``; only those are results of the graph.
     """
 
@@ -160,9 +160,9 @@ class Operation:
 
 
 def operation(asked: Request, given: Sequence[Any]) -> Operation:
-    """The operation of a request on these operands, recorded where its like, of their types, is new.
+    """The operation of a request on these operands, recorded when operands of these types are new.
 
-    Raises UnsupportedError, ControlFlowError where NumPy's function is not traced.
+    Raises UnsupportedError or ControlFlowError if NumPy's function cannot be traced.
     """
     if len(_known.entries) > LARGEST:
         _known.entries.clear()
@@ -189,7 +189,7 @@ def _recorded(asked: Request, examples: Sequence[Any]) -> Operation:
         if isinstance(shadow, (np.ndarray, np.generic)):
             arrays.append(i)
             kept.append(output)
-    nodes = tuple(replace(node, where=None) for node in found.graph.nodes)  # others share it, from other lines
+    nodes = tuple(replace(node, where=None) for node in found.graph.nodes)  # other lines share the operation
     graph = Graph(name, found.graph.inputs, nodes, tuple(kept))
     plain = flatten(call(*examples))[0]
     if found.tainted or tuple(aval_of(plain[i]) for i in arrays) != graph.out_avals:

@@ -18,7 +18,7 @@ State = dict[str, Any]
 class Optimiser:
     """``init(params)`` is the first state; ``update(grads, state, params)`` is ``(params, state)`` after a step.
 
-    Parameters, gradients and states are trees; a leaf whose gradient is None stays as it is. Both are plain
+    Parameters, gradients and states are trees; a leaf whose gradient is None stays as it is. Both methods are plain
     functions of arrays, and can be compiled and differentiated.
     """
 
@@ -47,12 +47,12 @@ class Optimiser:
 
 
 def _cast(new: Any, old: Any) -> Any:
-    """``new`` in the dtype of ``old``: the number of steps is no weak Python number once it was compiled."""
+    """``new`` in the dtype of ``old``: once compiled, the number of steps is no weak Python number any more."""
     return new.astype(old.dtype) if hasattr(old, "dtype") and new.dtype != old.dtype else new
 
 
 def sgd(rate: float) -> Optimiser:
-    """p - rate·g.
+    """p ← p - rate·g. Raises OptionError unless rate > 0.
 
     >>> import numpy as np, retrograd as rg
     >>> optimiser = rg.optim.sgd(0.5)
@@ -66,7 +66,17 @@ def sgd(rate: float) -> Optimiser:
 
 
 def momentum(rate: float, beta: float = 0.9) -> Optimiser:
-    """v ← beta·v + g, p ← p - rate·v (Sutskever et al., On the importance of initialization and momentum, 2013)."""
+    """v ← beta·v + g, p ← p - rate·v (Sutskever et al., On the importance of initialization and momentum, 2013).
+
+    Raises OptionError unless rate > 0 and 0 <= beta < 1.
+
+    >>> import numpy as np, retrograd as rg
+    >>> optimiser, p, g = rg.optim.momentum(0.5), np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    >>> p, state = optimiser.update(g, optimiser.init(p), p)
+    >>> p, state = optimiser.update(g, state, p)
+    >>> p
+    array([-0.45,  3.45])
+    """
     _check("rate", rate, rate > 0)
     _check("beta", beta, 0 <= beta < 1)
 
@@ -78,7 +88,16 @@ def momentum(rate: float, beta: float = 0.9) -> Optimiser:
 
 
 def adam(rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Optimiser:
-    """Steps of about ``rate`` in each entry (Kingma and Ba, Adam, arXiv 1412.6980, algorithm 1)."""
+    """Steps of about ``rate`` in each entry (Kingma and Ba, Adam, arXiv 1412.6980, algorithm 1).
+
+    Raises OptionError unless rate and epsilon are positive, and beta1 and beta2 lie in [0, 1).
+
+    >>> import numpy as np, retrograd as rg
+    >>> optimiser, p = rg.optim.adam(0.1), np.array([1.0, 2.0])
+    >>> p, state = optimiser.update(np.array([1.0, -1.0]), optimiser.init(p), p)
+    >>> p.round(6)
+    array([0.9, 2.1])
+    """
     _check("rate", rate, rate > 0)
     _check("beta1", beta1, 0 <= beta1 < 1)
     _check("beta2", beta2, 0 <= beta2 < 1)

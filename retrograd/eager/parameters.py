@@ -11,9 +11,9 @@ from ..errors import OptionError, ShapeError
 
 
 class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
-    """Arrays by name. Layers load their parameters from it, and put better ones back.
+    """Arrays by name. Layers load their parameters from it, and put updated ones back.
 
-    What a layer does not find is drawn from ``rng``, normally distributed in the layer's own scale, in ``dtype``.
+    A parameter that is missing is drawn from ``rng``: normally distributed, with the layer's own scale, in ``dtype``.
     Arrays are copied in, and handed out read-only.
 
     >>> import numpy as np, retrograd as rg
@@ -33,7 +33,7 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
 
     def load(self, name: str, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
-        """The parameter, drawn now if it is missing. Raises ShapeError, and OptionError without a generator."""
+        """The parameter, drawn if it is missing. Raises ShapeError, and OptionError if it cannot be drawn."""
         found = self._arrays.get(name)
         if found is None:
             if self._rng is None:

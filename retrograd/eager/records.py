@@ -1,4 +1,4 @@
-"""Record: a computation apart from its tensors, which holds all that gradients need."""
+"""Record: a computation that is separate from its tensors and holds all that gradients need."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RecordTensor(Eager):
         return self.record.constant(self)
 
     def grad(self) -> Gradients:
-        """The gradients of this value, which must have one element, by everything in its record.
+        """The gradients of this value, which must have one element, with respect to everything in its record.
 
         Raises NonScalarOutputError, NonDifferentiableError, and LeakedTracerError once the record is closed.
         """
@@ -58,15 +58,15 @@ class Gradients:
         self._found = step.adjoint(loss)(self._values)
 
     def wrt(self, tensor: Any) -> Any:
-        """The gradient by a tensor of the same record, an intermediate one too, with its shape and dtype.
+        """The gradient with respect to a tensor of the same record, also an intermediate one, with its shape and dtype.
 
-        It is zero for a tensor that the value does not depend on. Raises RecordMismatchError for anything that is
-        no tensor of this record, NonDifferentiableError for one of integers.
+        It is zero for a tensor that the value does not depend on. Raises RecordMismatchError for an object that is not
+        a tensor of this record, NonDifferentiableError for a tensor of integers.
         """
         if not isinstance(tensor, RecordTensor) or tensor.record is not self._record:
             raise RecordMismatchError(
-                f"the gradient by {tensor!r:.60} is wanted, which is no tensor of the record of the loss",
-                remedy="pass a tensor that rec.tensor or a computation on it gave",
+                f"a gradient is asked for {tensor!r:.60}, which is not a tensor of the loss's record",
+                remedy="pass a tensor that rec.tensor made, or one that was computed from it",
             )
         k = tensor.position
         found = self._found.get(k)
@@ -74,7 +74,7 @@ class Gradients:
             return found
         if not aval_of(tensor.data).inexact:
             raise NonDifferentiableError(f"a tensor of {tensor.dtype} has no gradient", remedy="make it of floats")
-        if k > self._loss:  # made later
+        if k > self._loss:  # the tensor was made after the loss
             self._found[k] = np.zeros(tensor.shape, tensor.dtype)[()]
         else:
             self._found = self._step.adjoint(self._loss, k)(self._values)
@@ -84,12 +84,12 @@ class Gradients:
 class Record:
     """A computation graph of its own, to which its tensors belong.
 
-    ``rec.tensor(value)`` puts a value in; NumPy functions and operators on tensors run at once and are recorded;
-    ``loss.grad().wrt(t)`` is a gradient. Gradients are compiled from what was recorded, once for each course of
-    operations, shapes and dtypes: a training loop that makes a record in each step compiles in the first. In a
-    ``with`` statement the record is closed at the end, and forgets all values.
+    ``rec.tensor(value)`` enters a value; NumPy functions and operators on tensors run at once and are recorded;
+    ``loss.grad().wrt(t)`` is a gradient. Gradients are compiled from the recorded operations, once for each sequence of
+    operations, shapes and dtypes: a training loop that makes a record in each step compiles in the first step only. At
+    the end of a ``with`` statement the record is closed and forgets all values.
 
-    Values of two records never mix: RecordMismatchError. A closed record computes no more: LeakedTracerError.
+    Values of two records never mix: RecordMismatchError. A closed record computes nothing more: LeakedTracerError.
 
     >>> import numpy as np, retrograd as rg
     >>> x, y = 2.0, 3.0
@@ -119,31 +119,31 @@ class Record:
         self.close()
 
     def close(self) -> None:
-        """Forget all values; tensors keep their data, and can be neither computed with nor differentiated."""
+        """Forget all values; tensors keep their data, but cannot be used or differentiated any more."""
         self._closed = True
         self.values, self._steps = [], []
 
     @staticmethod
     def cache_info() -> CacheInfo:
-        """Over all records: steps that were known; steps recorded and gradients compiled; steps kept."""
+        """Counts over all records: steps found; steps recorded and gradients compiled; steps kept."""
         return HISTORY.info()
 
     def tensor(self, value: Any) -> RecordTensor:
-        """A copy of an array, a list or a number as a tensor by which gradients can be taken.
+        """A copy of an array, a list or a number as a tensor with respect to which gradients can be taken.
 
         Raises RecordMismatchError for a tensor of another record, UnsupportedError for dtypes that are not traced.
         """
         if isinstance(value, ArrayLike):
             raise RecordMismatchError(
                 f"{value!r:.60} is put into a record as a new value, which would cut its gradient off",
-                remedy="pass value.data, if that is meant",
+                remedy="pass value.data if that is intended",
             )
         return RecordTensor(self, *self._leaf(np.array(value)[()], variable=True))
 
     def unique(self, name: str | None, default: str) -> str:
-        """``name``, which no other layer of this record has yet, or ``default`` with the next free number.
+        """``name``, if no other layer of this record has it, or ``default`` with the next free number.
 
-        Raises OptionError for a name that is taken.
+        Raises OptionError if the name is taken.
         """
         if name is None:
             name = next(n for n in map(f"{default}{{}}".format, range(1, 10**9)) if n not in self._names)
@@ -170,7 +170,7 @@ class Record:
         return first, value
 
     def _operand(self, x: Any) -> int:
-        """The position of an operand; a plain one becomes a constant of the record."""
+        """The position of an operand; a plain value becomes a constant of the record."""
         if type(x) is RecordTensor:
             if x.record is not self:
                 raise RecordMismatchError(
@@ -195,7 +195,7 @@ class Record:
 
         step = before.then((asked.key, positions), make)
         assert step.operation is not None
-        found = asked.call(*given)  # where it fails, the record is as before
+        found = asked.call(*given)  # if this fails, the record stays as it is
         self._step = step
         result = step.operation.wrapped(found, self._result)
         return step.operation.wrapped(result, lambda t, _: self.constant(t)) if STOPPED.get() else result
@@ -208,7 +208,7 @@ class Record:
         return RecordTensor(self, len(self.values) - 1, value)
 
     def constant(self, tensor: RecordTensor) -> RecordTensor:
-        """The value of a tensor as one that depends on nothing."""
+        """The value of a tensor as a constant, which depends on nothing."""
         return RecordTensor(self, *self._leaf(tensor.data, variable=False))
 
     def gradients(self, loss: RecordTensor) -> Gradients:
@@ -216,12 +216,12 @@ class Record:
         self._check_open()
         if np.size(loss.data) != 1:
             raise NonScalarOutputError(
-                f"the gradient of a tensor of shape {loss.shape} is wanted, which has {loss.size} elements",
+                f"a gradient is asked for of a tensor of shape {loss.shape}, which has {loss.size} elements",
                 remedy="reduce it to one number: np.sum(t).grad()",
             )
         if loss.dtype.kind != "f":
             raise NonDifferentiableError(
-                f"the gradient of a tensor of {loss.dtype} is wanted",
+                f"a tensor of {loss.dtype} has no gradient",
                 remedy="differentiate real numbers: np.real(t), np.abs(t), t.astype(float)",
             )
         return Gradients(self, loss.position, self._steps[loss.position])
@@ -229,6 +229,6 @@ class Record:
     def _check_open(self) -> None:
         if self._closed:
             raise LeakedTracerError(
-                "a record is used after it was closed",
+                "a closed record is used",
                 remedy="compute inside its with statement; t.data stays readable",
             )

@@ -17,7 +17,7 @@ from .operations import ArrayLike, Operation, operation, request
 
 
 class AccumulateGrad(PastNode):
-    """The end of the walk: it adds to the gradient of its tensor."""
+    """The end of a walk: it adds to the gradient of its tensor."""
 
     __slots__ = ("_variable",)
 
@@ -27,7 +27,7 @@ class AccumulateGrad(PastNode):
 
     @property
     def variable(self) -> Tensor | None:
-        """The tensor, while it lives: what computations keep of it is its data."""
+        """The tensor, while it lives; computations keep only its data."""
         return self._variable()
 
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:
@@ -40,13 +40,13 @@ class AccumulateGrad(PastNode):
 class Tensor(Eager):
     """An array whose gradients ``backward`` computes; NumPy functions, operators and methods take it.
 
-    ``data`` is copied in; ``tensor.data`` is read-only, and may be set anew. With ``requires_grad``, operations on
-    the tensor are remembered, and ``backward`` of what came out adds to its ``grad``, a Tensor or None. A tensor
-    is a leaf where no remembered operation made it; ``grad_fn`` is the node of that operation, or None.
-    Gradients are detached leaves, and add up until ``zero_grad``. By a complex tensor the gradient is the direction of
-    steepest ascent, as in PyTorch: the conjugate of what ``rg.grad`` gives.
+    ``data`` is copied in; ``tensor.data`` is read-only, and may be assigned. With ``requires_grad``, operations on the
+    tensor are remembered, and ``backward`` of their results adds to its ``grad``, a Tensor or None. A tensor that no
+    remembered operation made is a leaf; ``grad_fn`` is the node of the operation that made it, or None. Gradients are
+    detached leaves, and add up until ``zero_grad``. The gradient with respect to a complex tensor is the direction of
+    steepest ascent, as in PyTorch: the conjugate of the result of ``rg.grad``.
 
-    Raises NonDifferentiableError where ``requires_grad`` is asked for numbers that are not floating-point.
+    Raises NonDifferentiableError if ``requires_grad`` is asked for numbers that are not floating-point.
 
     >>> import numpy as np, retrograd as rg
     >>> x = rg.Tensor([1.0, 2.0], requires_grad=True)
@@ -64,7 +64,7 @@ class Tensor(Eager):
         if isinstance(data, ArrayLike):
             raise RecordMismatchError(
                 "a tensor is made of a tensor, which would cut its gradient off",
-                remedy="pass t.data or t.detach(), if that is meant",
+                remedy="pass t.data or t.detach() if that is intended",
             )
         self._data = _frozen(np.array(data)[()])
         traceable(self._data)
@@ -83,7 +83,7 @@ class Tensor(Eager):
         new = np.array(value.data if isinstance(value, Tensor) else value, self.dtype)
         if new.shape != self.shape:
             raise ShapeError(
-                f"data of shape {new.shape} is set on a tensor of shape {self.shape}",
+                f"data of shape {new.shape} are assigned to a tensor of shape {self.shape}",
                 remedy="make a new tensor",
             )
         self._data = _frozen(new[()])
@@ -100,7 +100,7 @@ class Tensor(Eager):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to it. Raises OptionError where it is set on the result of an operation."""
+        """Whether gradients flow to it. Raises OptionError if it is set on the result of an operation."""
         return self._requires
 
     @requires_grad.setter
@@ -121,19 +121,19 @@ class Tensor(Eager):
         self.grad = None
 
     def backward(self, ct: Any = None) -> None:
-        """Add the gradients of this tensor, along the cotangent ``ct``, to the leaves that it was computed from.
+        """Add the gradients of this tensor, along the cotangent ``ct``, to the leaves from which it was computed.
 
-        ``ct`` has the shape of the tensor, and is 1 by default for one element. It may be called again. Raises
-        NonScalarOutputError, ShapeError, and NonDifferentiableError for a tensor without ``requires_grad``.
+        ``ct`` has the shape of the tensor, and is 1 by default for one element. ``backward`` may be called again.
+        Raises NonScalarOutputError, ShapeError, and NonDifferentiableError for a tensor without ``requires_grad``.
         """
         if self._node is None:
             raise NonDifferentiableError(
-                "backward of a tensor that depends on no tensor with requires_grad",
+                "backward is called on a tensor that depends on no tensor with requires_grad",
                 remedy="make the parameters with requires_grad=True, and compute outside no_grad",
             )
         if ct is None and self.size != 1:
             raise NonScalarOutputError(
-                f"backward of a tensor of shape {self.shape}, which has {self.size} elements",
+                f"backward is called on a tensor of shape {self.shape}, which has {self.size} elements",
                 remedy="reduce it to one number, or pass a cotangent of its shape",
             )
         seed = np.ones(self.shape, self.dtype) if ct is None else np.array(ct.data if isinstance(ct, Tensor) else ct)
@@ -168,7 +168,7 @@ class Tensor(Eager):
 
 
 def _frozen(data: Any) -> Any:
-    """An array that nobody writes into."""
+    """An array that nobody can write into."""
     if type(data) is np.ndarray:
         data.flags.writeable = False
     return data
@@ -180,7 +180,7 @@ def constant(data: Any) -> Tensor:
 
 
 def computed(data: Any, node: PastNode | None, index: int) -> Tensor:
-    """A tensor of this very array, made by a node as its result ``index``."""
+    """A tensor of this very array, which is the result ``index`` of a node."""
     made = Tensor.__new__(Tensor)
     made._data, made._node, made._index = _frozen(data), node, index
     made._requires, made.grad = node is not None, None
@@ -188,14 +188,14 @@ def computed(data: Any, node: PastNode | None, index: int) -> Tensor:
 
 
 def node_of(x: Any) -> tuple[PastNode | None, int]:
-    """Where cotangents of an operand go."""
+    """The node to which cotangents of an operand go, and the number of its result."""
     return (x._node, x._index) if type(x) is Tensor else (None, 0)
 
 
 def _remembered(
     known: Operation, result: Any, operands: Sequence[Any], given: Sequence[Any], active: tuple[bool, ...]
 ) -> Any:
-    """The results of an operation as tensors that its node made."""
+    """Wrap the results of an operation as tensors that its node made."""
     results: list[Any] = []
     known.wrapped(result, lambda x, _: results.append(x))
     values = [*given, *known.captures, *results]

@@ -87,12 +87,12 @@ class Builder:
         return [self.input(v.aval, v.hint) for v in values]
 
     def share_inputs(self, graph: Graph) -> list[Symbol]:
-        """The very inputs of a graph as inputs here: nodes that a pass leaves alone can then be kept."""
+        """Use the inputs of a graph themselves as inputs here, so that a pass can keep nodes that it leaves alone."""
         self.inputs.extend(graph.inputs)
         return [Symbol(self, v) for v in graph.inputs]
 
     def keep(self, node: Node) -> tuple[Value, ...]:
-        """Take over a node whose operands are values of this builder; its results, or those of its equal here."""
+        """Take over a node whose operands are values of this builder; return its results, or those of an equal node."""
         if not node.effect:
             key = (node.prim, node.inputs, node.replica, attrs_key(node.attrs) if node.attrs else ())
             known = self._known.setdefault(key, node)
@@ -111,7 +111,7 @@ class Builder:
         hints: Sequence[str | None] = (),
         avals: Sequence[Aval] | None = None,
     ) -> list[Symbol]:
-        """Add a node, or find the equal one; the symbols of its outputs. Known ``avals`` are not inferred again."""
+        """Add a node or find an equal one; return its outputs as symbols. Given ``avals`` are not inferred again."""
         inputs = tuple(inputs)
         key = None
         if not (prim.effect or (prim.multi and any(isinstance(a, Graph) and a.effect for a in attrs.values()))):
@@ -134,10 +134,10 @@ class Builder:
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
         """Rebuild a node of another graph here, with its line, its replica tag and its names.
 
-        With the operands that it has, the node itself is kept.
+        If the operands stay the same, the node itself is kept.
         """
         self.where = node.where
-        if not changed and tuple(inputs) == node.inputs:  # values are equal if they are the same
+        if not changed and tuple(inputs) == node.inputs:  # values are equal only if they are the same object
             return [Symbol(self, v) for v in self.keep(node)]
         self.replica = node.replica
         attrs = {**node.attrs, **changed} if changed else node.attrs
@@ -156,7 +156,7 @@ class Builder:
             return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
         if like is None:
             raise InternalError("a constant number needs an aval to be filled into")
-        key = (value, like, self.replica) if type(value) is float and value else None  # a zero has a sign
+        key = (value, like, self.replica) if type(value) is float and value else None  # zeros have a sign
         known = self._numbers.get(key) if key is not None else None
         if known is None:
             exact = like.dtype.type(value).item()
@@ -166,7 +166,7 @@ class Builder:
         return known
 
     def zeros(self, aval: Aval) -> Symbol:
-        """The zero of an aval, also of a list of steps."""
+        """The zero of an aval, which may be a list of steps."""
         if aval.steps is not None:
             return self.emit(REGISTRY["zero_stack"], (), {"aval": aval})[0]
         return self.constant(0, aval)

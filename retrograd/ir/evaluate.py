@@ -11,11 +11,11 @@ from .graph import Graph, Node, Value
 from .modules import scope_for
 
 REMEMBERED = 8192
-_RUNNERS: dict[Any, Callable[..., Any]] = {}  # by what the text of a node depends on: to write it takes longer
+_RUNNERS: dict[Any, Callable[..., Any]] = {}  # by all that a node's text depends on
 
 
 class Left(Exception):  # noqa: N818 - a signal, not an error
-    """A node left the graph that it stands in: the results with which that graph ends."""
+    """A node ends its graph early; ``results`` are the results of the graph."""
 
     def __init__(self, results: tuple[Any, ...]) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ Watch = Callable[[Node, Sequence[Any], Sequence[Any]], None]
 def evaluate(graph: Graph, args: Sequence[Any], watch: Watch | None = None) -> tuple[Any, ...]:
     """Run a graph node by node on NumPy values; arguments are never changed.
 
-    ``watch(node, operands, results)`` sees each node, also those of bodies.
+    ``watch(node, operands, results)`` sees each node, the nodes of bodies included.
     """
     run = evaluate if watch is None else partial(evaluate, watch=watch)
     env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
@@ -56,7 +56,7 @@ def _operands(graph: Graph, node: Node, env: dict[Value, Any]) -> list[Any]:
 def run_node(
     node: Node, args: Sequence[Any], run: Callable[[Graph, Sequence[Any]], tuple[Any, ...]] = evaluate
 ) -> tuple[Any, ...]:
-    """The results of one node; ``run`` is for the graphs that it holds."""
+    """The results of one node; ``run`` evaluates the graphs that it holds."""
     prim = node.prim
     if prim.run is not None:
         results = prim.run(run, node, *args)
@@ -66,7 +66,7 @@ def run_node(
 
 
 def _runner(node: Node, arity: int) -> Callable[..., Any]:
-    """The code of a node as a function of its operands."""
+    """Compile the code of a node as a function of its operands."""
     prim, code = node.prim, node.prim.numpy
     template = code.statement or code.code
     operands = () if isinstance(template, str) else tuple([v.aval for v in node.inputs])

@@ -54,7 +54,7 @@ class Node:
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than give results: it is never merged, dropped or reordered."""
+        """Whether it does more than compute results; then it is never merged, dropped or reordered."""
         return self.prim.effect or any(graph.effect for _, graph in self.graphs)
 
     @property
@@ -90,7 +90,7 @@ class Graph:
 
     @cached_property
     def effect(self) -> bool:
-        """Whether a node does more than give results."""
+        """Whether a node does more than compute results."""
         return any(node.effect for node in self.nodes)
 
     @cached_property
@@ -98,9 +98,9 @@ class Graph:
         return {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` derives from this graph, made at the first request for ``key``.
+        """The result of ``make()``, which derives it from this graph at the first request for ``key``.
 
-        Calls of one body so share its derivatives, and these are emitted once.
+        So the calls of one body share its derivatives, which are emitted once.
         """
         if key not in self._derived:
             self._derived[key] = make()
@@ -108,7 +108,7 @@ class Graph:
         return found
 
     def knows(self, key: Hashable) -> bool:
-        """Whether something was derived for ``key``."""
+        """Whether a result is known for ``key``."""
         return key in self._derived
 
     @property

@@ -16,9 +16,9 @@ Shown = np.ndarray[Any, Any]  # an array that has strides but no memory: none of
 
 
 class Layouts:
-    """For each value of a graph, its axes in the order of memory; None where that is not known.
+    """For each value of a graph, its axes in the order of memory; None if that order is not known.
 
-    Results with an order lie packed in memory, without gaps and without negative strides. Inputs count as C-ordered.
+    A result whose order is known lies packed in memory, without gaps or negative strides. Inputs count as C-ordered.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -32,7 +32,7 @@ class Layouts:
         return None if shown is None else _order(shown)
 
     def add(self, node: Node, within: Value | None = None) -> None:
-        """Work out the results of a node whose operands are known, the only one of which may be written ``within``."""
+        """Work out the results of a node whose operands are known; its only result may be written into ``within``."""
         for out in node.outputs:
             if _has_axes(out.aval):
                 self._shown[out] = self._shown[within] if within is not None else self._result(node, out)
@@ -64,13 +64,13 @@ class Layouts:
 
 
 def seen_through(node: Node, shown: Shown) -> Shown:
-    """What a view shows of an array, or the copy that a reshape must make of it."""
+    """The array that a view shows, or the copy that a reshape must make."""
     found: Shown = _packed(node.out.aval) if must_copy(node, shown) else run_node(node, [shown])[0]
     return found
 
 
 def must_copy(node: Node, shown: Shown) -> bool:
-    """Whether this node is a reshape that must copy what it is applied to."""
+    """Whether this node is a reshape that must copy its operand."""
     if node.prim.name != "reshape":
         return False
     try:
@@ -81,7 +81,7 @@ def must_copy(node: Node, shown: Shown) -> bool:
 
 
 def copies(node: Node, made: Mapping[Value, Node]) -> bool:
-    """Whether this node is a reshape that copies, what its storage began as being contiguous."""
+    """Whether this node is a reshape that copies, if the storage behind its operand is contiguous."""
     if node.prim.name != "reshape":
         return False
     chain, value = [node], node.inputs[0]
@@ -98,7 +98,7 @@ def copies(node: Node, made: Mapping[Value, Node]) -> bool:
 
 
 def _has_axes(aval: Aval) -> bool:
-    """Whether there is anything to order: fewer than two axes of more than one element lie in one way only."""
+    """Whether the axes can have different orders: that takes two axes with more than one element."""
     return aval.kind == "array" and aval.steps is None and sum(n > 1 for n in aval.shape) > 1
 
 
@@ -114,17 +114,17 @@ def _packed(aval: Aval, order: Order = ()) -> Shown:
 
 
 def _order(shown: Shown) -> Order:
-    """The axes of an array, the largest stride first; those along which it is stretched have no place."""
+    """The axes of an array, the largest stride first; stretched axes are left out."""
     axes = [k for k, (n, step) in enumerate(zip(shown.shape, shown.strides, strict=True)) if n > 1 and step]
     return tuple(sorted(axes, key=lambda k: -abs(shown.strides[k])))
 
 
 def _kept(out: Aval, avals: Sequence[Aval], orders: Sequence[Order | None]) -> Order | None:
-    """The order that NumPy gives an elementwise result: that of the operands if they agree, else C if one has it."""
+    """The order that NumPy gives an elementwise result: that of all operands if they agree, else C if one has it."""
     axes = tuple(k for k, n in enumerate(out.shape) if n > 1)
     votes: list[Order | None] = []
     for aval, order in zip(avals, orders, strict=True):
-        if order is None or (aval.shape == out.shape and len(order) < len(axes)):  # some functions sort stretched axes
+        if order is None or (aval.shape == out.shape and len(order) < len(axes)):  # ufuncs vary here
             votes.append(None)
         elif len(order) > 1:
             votes.append(tuple(k + len(out.shape) - aval.ndim for k in order))

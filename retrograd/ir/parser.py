@@ -50,7 +50,7 @@ def parse_type(text: str) -> Aval:
         return Aval((), PYTHON_DTYPES[match["base"]], "python", steps or None)
     if text == "rng":
         return GENERATOR
-    raise ParseError(f"{text!r} is no type", remedy="write for example f64[3,2], f32[], f64 or float")
+    raise ParseError(f"{text!r} is not a type", remedy="write for example f64[3,2], f32[], f64 or float")
 
 
 class _Reader:
@@ -119,7 +119,7 @@ class _Reader:
     def define(self, env: dict[str, Value], name: str, type_text: str) -> Value:
         match = NAME.match(name)
         if not match or name in env:
-            raise self.error(f"{name} is no name, or is defined twice")
+            raise self.error(f"{name} is not a name, or is defined twice")
         env[name] = Value(self.type(type_text.strip()), match["hint"])
         return env[name]
 
@@ -145,17 +145,17 @@ class _Reader:
 
 
 def attr_values(call: ast.expr) -> dict[str, Any]:
-    """The attributes that stand as keywords of a call; ValueError for anything else."""
+    """The attributes given as keywords of a call; ValueError for anything else."""
     match call:
         case ast.Call(func=ast.Name(id="dict"), args=[], keywords=items):
             found = {item.arg: attr_value(item.value) for item in items if item.arg}
             if len(found) == len(items):
                 return found
-    raise ValueError(f"{ast.unparse(call)} is no list of attributes")
+    raise ValueError(f"{ast.unparse(call)} is not a list of attributes")
 
 
 def attr_value(node: ast.expr) -> Any:
-    """The value of an attribute's text; ValueError for anything but the literals that the printer writes."""
+    """The value of an attribute from its text; ValueError for anything but the literals that the printer writes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | complex() | str() | None | EllipsisType() as value):
             return value
@@ -183,4 +183,4 @@ def attr_value(node: ast.expr) -> Any:
             return slice(*(None if part is None else attr_value(part) for part in (lower, upper, step)))
         case ast.Subscript(value=ast.Name(id="s_"), slice=ast.Tuple(elts=items)):
             return tuple(map(attr_value, items))
-    raise ValueError(f"{ast.unparse(node)} is no attribute")
+    raise ValueError(f"{ast.unparse(node)} is not an attribute")

@@ -12,12 +12,12 @@ from .graph import Graph, Value
 class Plan:
     """How a graph is laid out in memory; the emitter follows it to the letter.
 
-    ``order`` is the graph whose nodes stand in execution order. ``buffer`` numbers the storage of each value; a
-    view has its base's number. ``into`` names, for a value that is computed into the storage of a dead one, the
-    last holder of that storage. ``copies`` are views that must become copies, because their base is written
-    while they live. ``last_use`` is the index of the last node that reads a value (the number of nodes for
-    outputs). ``dies`` lists the values to forget after each node. ``scratch`` and ``peak`` are bytes.
-    ``ordered`` are values that lie in C order. ``bodies`` are the plans of the graphs inside nodes.
+    ``order`` is the graph with its nodes in execution order. ``buffer`` numbers the storage of each value; a view has
+    its base's number. ``into`` maps a value that is computed into the storage of a dead one to the last holder of that
+    storage. ``copies`` are views that must become copies, because their base is written while they live. ``last_use``
+    is the index of the last node that reads a value (the number of nodes for outputs). ``dies`` lists the values to
+    forget after each node. ``scratch`` and ``peak`` are bytes. ``ordered`` are values that lie in C order. ``bodies``
+    are the plans of the graphs inside nodes.
     """
 
     order: Graph

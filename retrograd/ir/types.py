@@ -1,4 +1,4 @@
-"""What a value is: its shape, its dtype and whether NumPy sees an array, a NumPy scalar or a Python number."""
+"""The type of a value: its shape, its dtype and whether NumPy sees an array, a NumPy scalar or a Python number."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ PYTHON_DTYPES: dict[str, np.dtype[Any]] = {
 class Aval:
     """The abstract value: everything known before running.
 
-    ``kind`` tells an array (also a 0-d one) from a NumPy scalar and from a Python number: they round and
-    print differently. ``steps`` is None for those; ``(n,)`` makes the value a list of n of them, ``(n, m)``
-    a list of lists, and a length of -1 is known only at run time: so are residuals of loops held.
+    ``kind`` tells an array (also a 0-d one) from a NumPy scalar and from a Python number, since they round and print
+    differently. ``steps`` is None for a single value; ``(n,)`` makes it a list of n values, ``(n, m)`` a list of lists,
+    and a length of -1 is known only at run time. Loops hold their residuals in such lists.
     """
 
     shape: tuple[int, ...]
@@ -81,7 +81,7 @@ class Aval:
     def unstacked(self) -> Aval:
         """One step of a list."""
         if not self.steps:
-            raise ValueError(f"{self} is no list of steps")
+            raise ValueError(f"{self} is not a list of steps")
         return replace(self, steps=self.steps[1:] or None)
 
     def with_shape(self, shape: tuple[int, ...]) -> Aval:
@@ -100,7 +100,7 @@ class Aval:
         return name + "".join("*?" if n < 0 else f"*{n}" for n in self.steps or ())
 
 
-# The avals of numbers, which their types tell; those of NumPy's are added as they are met.
+# The avals of numbers by type; the types of NumPy scalars are added as they are met.
 _of_numbers: dict[type, Aval] = {
     kind: Aval((), PYTHON_DTYPES[kind.__name__], "python") for kind in (bool, int, float, complex)
 }
@@ -125,7 +125,7 @@ def aval_of(value: object) -> Aval:
         return aval_of(value[0]).stacked(len(value))
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return GENERATOR
-    raise TypeError(f"{type(value).__name__} is no array or number")
+    raise TypeError(f"{type(value).__name__} is neither an array nor a number")
 
 
 @lru_cache(maxsize=8192)

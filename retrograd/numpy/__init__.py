@@ -1,4 +1,4 @@
-"""What each NumPy function becomes while a program is traced, one file a family; importing the room fills the table."""
+"""The table of NumPy functions that are traced, one file per family; importing the room fills it."""
 
 from ..tracer.protocol import install
 from . import (

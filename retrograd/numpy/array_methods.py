@@ -55,16 +55,16 @@ def _item(self: Tracer, *index: Any) -> Any:
 
 
 def _round(self: Tracer, digits: int | None = None) -> Any:
-    """``round(x)``: of a NumPy number as ``np.round``, without digits an int, which is decided here."""
+    """``round(x)``: on a NumPy number as ``np.round``; without ``digits`` an int, whose value is asked for here."""
     if self.const:
         return round(self.shadow) if digits is None else round(self.shadow, digits)
     if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
-        raise unsupported("round() of a traced value that is no NumPy number", "use np.round")
+        raise unsupported("round() of a traced value that is not a NumPy number", "use np.round")
     return int(np.rint(self)) if digits is None else np.round(self, digits)
 
 
 def _contains(self: Tracer, item: Any) -> bool:
-    """``item in x``, which is decided here."""
+    """``item in x``; the answer is asked for here."""
     if not isinstance(self.shadow, np.ndarray):
         raise TypeError(f"argument of type {type(self.shadow).__name__!r} is not iterable")
     return bool(np.any(self == item))

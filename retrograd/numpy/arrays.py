@@ -80,5 +80,5 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 @implements(np.min_scalar_type)
 def min_scalar_type(a: Any) -> Any:
     if a.ndim == 0:
-        raise unsupported("np.min_scalar_type of a traced number: it depends on its value", "use a.dtype")
+        raise unsupported("np.min_scalar_type of a traced number, which depends on its value,", "use a.dtype")
     return a.dtype

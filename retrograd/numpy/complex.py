@@ -19,19 +19,19 @@ from ..where import user_site
 
 
 def real_part(x: Any) -> Any:
-    """``x.real``: a view, of a real array the array itself."""
+    """``x.real``: a view; the array itself if it is real."""
     return apply(parts.real, [x]) if isinstance(x, Tracer) and x.dtype.kind == "c" else x
 
 
 def imaginary_part(x: Any) -> Any:
-    """``x.imag``: a view; of a real array new zeros."""
+    """``x.imag``: a view; new zeros if the array is real."""
     if isinstance(x, Tracer) and x.dtype.kind == "c":
         return apply(parts.imag, [x])
     return np.zeros_like(x) if isinstance(x.shadow, np.ndarray) else x.shadow.imag
 
 
 def conjugate(x: Any) -> Any:
-    """``x.conjugate()``: of a real array the array itself."""
+    """``x.conjugate()``: the array itself if it is real."""
     if x.dtype.kind != "c":
         return x
     return elementwise(parts.conj, np.conjugate, [x], lambda v: v.conjugate())

@@ -17,7 +17,7 @@ Labels = tuple[Hashable, ...]
 
 
 def common(*operands: Any, dtype: Any = None) -> list[Any]:
-    """Tracers with the dtype of their product."""
+    """Make the operands tracers with the dtype of their product."""
     if dtype is None and len({x.dtype for x in operands}) == 1:
         return list(operands)
     wanted = np.dtype(dtype) if dtype is not None else np.result_type(*(x.dtype for x in operands))
@@ -25,7 +25,7 @@ def common(*operands: Any, dtype: Any = None) -> list[Any]:
 
 
 def summed(x: Any, labels: Labels, keep: Collection[Hashable]) -> tuple[Any, Labels]:
-    """The sum over the labels that are not kept, in the dtype of ``x``."""
+    """Sum over the labels that are not kept, in the dtype of ``x``."""
     axes = tuple(k for k, l in enumerate(labels) if l not in keep)
     if not axes:
         return x, labels
@@ -41,7 +41,7 @@ def ordered(x: Any, labels: Labels, wanted: Sequence[Hashable]) -> Any:
 
 
 def stretched(terms: list[tuple[Any, Labels]]) -> list[tuple[Any, Labels]]:
-    """Axes of length 1 that another operand stretches are dropped: what is multiplied with is the same all along."""
+    """Drop axes of length 1 that another operand would stretch: the factor is the same along the whole axis."""
     sizes: dict[Hashable, int] = {}
     for x, labels in terms:
         for l, n in zip(labels, x.shape, strict=True):
@@ -60,7 +60,7 @@ def stretched(terms: list[tuple[Any, Labels]]) -> list[tuple[Any, Labels]]:
 
 
 def contract(a: Any, la: Labels, b: Any, lb: Labels, out: Labels) -> Any:
-    """The sum over all labels that are not in ``out`` of ``a * b``; labels of one array are different."""
+    """The sum of ``a * b`` over all labels that are not in ``out``; no label occurs twice in one array."""
     a, la = summed(a, la, {*lb, *out})
     b, lb = summed(b, lb, {*la, *out})
     inner = [l for l in la if l in lb and l not in out]
@@ -69,7 +69,7 @@ def contract(a: Any, la: Labels, b: Any, lb: Labels, out: Labels) -> Any:
     batch = [l for l in out if l in la and l in lb]
     free = [l for l in out if l not in batch]
     left, right = [l for l in la if l in free], [l for l in lb if l in free]
-    if left and right and free[0] in right:  # so the product comes out in the order that is wanted
+    if left and right and free[0] in right:  # exchanged, the product has the wanted order of axes
         a, la, left, b, lb, right = b, lb, right, a, la, left
     inner = min(inner, [l for l in lb if l in inner], key=lambda order: _copied(order, la, a) + _copied(order, lb, b))
     sizes = dict(zip((*la, *lb), (*a.shape, *b.shape), strict=True))
@@ -87,7 +87,7 @@ def contract(a: Any, la: Labels, b: Any, lb: Labels, out: Labels) -> Any:
 def _matrix_product(
     a: Any, la: Labels, b: Any, lb: Labels, batch: list[Any], left: list[Any], inner: list[Any], right: list[Any]
 ) -> Any:
-    """Stacks of matrices; without a stack, vectors stay vectors."""
+    """A product of stacks of matrices; without a stack, vectors stay vectors."""
     stacked = bool(batch)
     a = _grouped(a, la, batch, *([left] if left or stacked else []), inner)
     b = _grouped(b, lb, batch, inner, *([right] if right or stacked else []))
@@ -95,7 +95,7 @@ def _matrix_product(
 
 
 def _grouped(x: Any, labels: Labels, batch: list[Any], *groups: list[Any]) -> Any:
-    """The axes of the batch, then one axis for each group."""
+    """Permute to the axes of the batch, then join each group of labels to one axis."""
     sizes = dict(zip(labels, x.shape, strict=True))
     shape = (*(sizes[l] for l in batch), *(math.prod(sizes[l] for l in group) for group in groups))
     x = ordered(x, labels, [*batch, *(l for group in groups for l in group)])
@@ -103,13 +103,13 @@ def _grouped(x: Any, labels: Labels, batch: list[Any], *groups: list[Any]) -> An
 
 
 def _copied(order: list[Any], labels: Labels, x: Any) -> int:
-    """How many elements are copied to join these labels, in this order, to one axis."""
+    """The number of elements to copy in order to join these labels, in this order, to one axis."""
     first = labels.index(order[0])
     return 0 if labels[first : first + len(order)] == tuple(order) else x.size
 
 
 def _multiplied(a: Any, la: Labels, b: Any, lb: Labels, out: Labels) -> Any:
-    """Nothing to sum: a product of elements."""
+    """The elementwise product, for no label is summed."""
 
     def spread(x: Any, labels: Labels) -> Any:
         sizes = dict(zip(labels, x.shape, strict=True))

@@ -15,7 +15,7 @@ from .shapes import ravel
 
 
 def accumulated(prim: Any, a: Any, axis: Axis) -> Any:
-    """A running reduction from the front; over the flat array where there is no axis."""
+    """A running reduction along an axis, or over the flat array if ``axis`` is None."""
     a = as_array(a)
     x = ravel(a) if axis is None or a.ndim == 0 else a
     return apply(prim, [x], axis=axis_of(x, 0 if axis is None else axis), reverse=False)
@@ -37,7 +37,7 @@ def cumprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) -> An
 
 
 def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool) -> Any:
-    """The form of the array standard: an axis unless there is only one, and if wanted the neutral element in front."""
+    """Follow the array standard: ``axis`` is required unless there is only one, and ``initial`` may come first."""
     if axis is None and x.ndim > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
     if not include_initial:
@@ -85,7 +85,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append: Any 
 
 
 def _end(x: Any, a: Any, axis: int) -> Any:
-    """What is put before or after the array: a number is one more entry on every line."""
+    """An entry to put before or after the array: a number is repeated along the other axes."""
     if x is ABSENT:
         return None
     if np.ndim(shadow_of(x)) == 0:
@@ -117,7 +117,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 def _on_axis(v: Any, axis: int, ndim: int) -> Any:
-    """A vector along one axis of arrays with ``ndim`` of them."""
+    """Reshape a vector to lie along one axis of arrays with ``ndim`` axes."""
     return np.reshape(v, (-1, *(1,) * (ndim - 1 - axis)))
 
 
@@ -137,7 +137,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: Any = 1) -> A
 
 
 def _slope(f: Any, spacing: Any, k: int, edge_order: int) -> Any:
-    """The derivative along one axis: of second order inside, of the given order at the ends."""
+    """The derivative along one axis: of second order inside, of ``edge_order`` at the ends."""
     before, at, after = _part(f, k, None, -2), _part(f, k, 1, -1), _part(f, k, 2, None)
     h = _steps(f, spacing)
     if np.ndim(shadow_of(h)) == 0:
@@ -161,7 +161,7 @@ def _slope(f: Any, spacing: Any, k: int, edge_order: int) -> Any:
 
 
 def _at_end(f: Any, k: int, start: int, weights: tuple[Any, ...]) -> Any:
-    """A difference by one step, or a sum with three weights."""
+    """The difference of two neighbours, or the sum of three entries with weights."""
     if len(weights) == 1:
         return (_part(f, k, start + 1, start + 2) - _part(f, k, start, start + 1)) / weights[0]
     x, y, z = (weight * _part(f, k, start + i, start + i + 1) for i, weight in enumerate(weights))
@@ -169,7 +169,7 @@ def _at_end(f: Any, k: int, start: int, weights: tuple[Any, ...]) -> Any:
 
 
 def _steps(f: Any, spacing: Any) -> Any:
-    """The step, or all steps between coordinates where they are not known to be equal."""
+    """The step, or all steps between the coordinates if they are not known to be equal."""
     if np.ndim(shadow_of(spacing)) == 0:
         return spacing
     x = array_of(spacing, f)

@@ -14,7 +14,7 @@ from .shapes import broadcast_to, moveaxis, ravel
 
 
 def diagonal_view(x: Any, offset: int, i: int, j: int) -> Any:
-    """The diagonal of axes ``i`` and ``j``, as the last axis: a view, and read-only as NumPy's is."""
+    """The diagonal of axes ``i`` and ``j`` as the last axis: a view, read-only as in NumPy."""
     x, offset = (moveaxis(x, (i, j), (-2, -1)), offset) if i < j else (moveaxis(x, (j, i), (-2, -1)), -offset)
     return apply(ops.diagonal, [x], offset=offset.__index__())
 

@@ -1,4 +1,4 @@
-"""Distinct elements: how many there are is data, so the graph holds for as many."""
+"""Distinct elements: their number depends on data, so the graph holds for that number only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """``np.unique`` of all elements; the gradient goes to the first of equal ones."""
+    """``np.unique`` of all elements; of equal elements, the first gets the gradient."""
     if axis is not None:
         raise unsupported("np.unique along an axis", "leave axis= out, or compare the rows")
     x = as_array(ar)

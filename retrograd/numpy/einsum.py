@@ -1,4 +1,4 @@
-"""``np.einsum``: two operands at a time, in an order that is chosen once."""
+"""``np.einsum``: contracts two operands at a time, in an order that is chosen once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _pair(x: tuple[Any, Labels], y: tuple[Any, Labels], keep: set[Hashable], out
 
 
 def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[Labels], Labels]:
-    """Arrays, their labels and those of the result; axes of an ellipsis are labelled by their place from the right."""
+    """Arrays, their labels and those of the result; the label of an ellipsis axis is its position from the right."""
     if isinstance(operands[0], str):
         text, arrays = operands[0].replace(" ", ""), list(operands[1:])
         left, arrow, right = text.partition("->")
@@ -101,7 +101,7 @@ def _expanded(names: list[Any], ndim: int) -> Labels:
 
 
 def _diagonals(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Axes with the same label become one."""
+    """Merge axes with the same label into their diagonal."""
     while len(set(labels)) < len(labels):
         i = next(k for k, l in enumerate(labels) if l in labels[k + 1 :])
         j = labels.index(labels[i], i + 1)
@@ -114,7 +114,7 @@ def _diagonals(x: Any, labels: Labels) -> tuple[Any, Labels]:
 
 
 def _path(terms: list[tuple[Any, Labels]], result: Labels, optimize: Any) -> list[tuple[int, ...]]:
-    """Which terms are contracted in turn; each outcome comes last."""
+    """The positions of the terms to contract, step by step; each result is appended at the end."""
     if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
         return [tuple(group) for group in optimize[1:]]
     if len(terms) <= 2:

@@ -14,7 +14,7 @@ from .writing import put_flat
 
 
 class Flat:
-    """What ``x.flat`` is for a traced array: reads are copies, writes go to the array and repeat short values."""
+    """Stands for ``x.flat`` of a traced array: reads are copies, writes go to the array and repeat short values."""
 
     def __init__(self, base: Tracer) -> None:
         self.base = base
@@ -36,7 +36,7 @@ class Flat:
         return self.base.__array__(*args, **options)
 
     def copy(self) -> Any:
-        """The elements as an array of one axis."""
+        """A copy of the elements as an array of one axis."""
         return copy(ravel(self.base))
 
 

@@ -1,4 +1,4 @@
-"""``numpy.fft``: lengths are cut or filled with zeros first, then whole axes are transformed."""
+"""``numpy.fft``: axes are first cut or padded with zeros to the wanted lengths, then transformed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWAPPED: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ort
 
 
 def _sized(x: Any, axis: int, n: int) -> Any:
-    """``x`` with ``n`` entries along an axis."""
+    """Cut or pad ``x`` to ``n`` entries along an axis."""
     m = x.shape[axis]
     if n <= m:
         return x if n == m else x[(*(slice(None),) * axis, slice(n))]
@@ -25,14 +25,14 @@ def _sized(x: Any, axis: int, n: int) -> Any:
 
 
 def _operand(function: Callable[..., Any], a: Any, *options: Any) -> tuple[Any, Any]:
-    """NumPy's own result on the example value, or its error; and the operand in a precision of transforms."""
+    """NumPy's result on the example value, or its error; and the operand in single or double precision."""
     like = function(shadow_of(a), *options)
     (x,) = lifted(a)
     return like, x if x.dtype.char in "fdFD" else as_dtype(x, np.dtype("f" if x.dtype.char == "e" else "d"))
 
 
 def _plan(x: Any, s: Sizes, axes: Any) -> list[tuple[int, int]]:
-    """Axes and their lengths, which NumPy has checked."""
+    """The axes to transform, each with its length; NumPy has checked them."""
     places = range(-len(s) if s is not None else -x.ndim, 0) if axes is None else axes
     chosen = [int(k) % x.ndim for k in places]
     given = [-1] * len(chosen) if s is None else [-1 if n is None else int(n) for n in s]
@@ -40,7 +40,7 @@ def _plan(x: Any, s: Sizes, axes: Any) -> list[tuple[int, int]]:
 
 
 def _complex(x: Any, plan: Sequence[tuple[int, int]], inverse: bool, norm: Any) -> Any:
-    """Transforms of complex numbers along several axes, the last one first as NumPy does."""
+    """Complex transforms along several axes, the last one first, as in NumPy."""
     if len({k for k, _ in plan}) < len(plan):
         for step in reversed(plan):
             x = _complex(x, [step], inverse, norm)

@@ -35,7 +35,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def _slope(at: Any, xp: Any, fp: Any) -> Any:
-    """The slope to the right of some points, computed for all of them where they are the fewer."""
+    """The slopes of the segments ``at``; if there are fewer segments than points, all slopes are computed first."""
     if xp.size <= np.size(at):
         return (np.diff(fp) / np.diff(xp))[at]
     return (fp[at + 1] - fp[at]) / (xp[at + 1] - xp[at])

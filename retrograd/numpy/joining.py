@@ -79,7 +79,7 @@ def _leaves(arrays: Any) -> list[Any]:
 
 
 def _depth(arrays: Any) -> tuple[int, int]:
-    """How deep lists are nested, and the most axes of an array inside."""
+    """The depth of nested lists, and the largest number of axes of an array inside."""
     if isinstance(arrays, tuple):
         raise TypeError("np.block takes lists: a tuple would be ambiguous")
     if not isinstance(arrays, list):
@@ -101,7 +101,7 @@ def _block(arrays: Any, leaves: Iterator[Any], depth: int, ndim: int, level: int
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     sections = indices_or_sections
-    if isinstance(sections, Tracer):  # how many parts there are is decided here
+    if isinstance(sections, Tracer):  # the number of parts is asked for here
         sections = [int(k) for k in sections] if sections.ndim else int(sections)
     return _split(ary, np.array_split(np.arange(ary.shape[axis]), sections), axis)
 
@@ -112,7 +112,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def _split(x: Any, groups: Sequence[Any], axis: int) -> list[Any]:
-    """Views of the parts whose positions are given."""
+    """Views of the parts at the given positions."""
     (k,) = axes_of(x, axis)
     lead = (slice(None),) * k
     return [x[(*lead, slice(g[0], g[-1] + 1) if g.size else slice(0, 0))] for g in groups]

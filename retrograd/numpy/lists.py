@@ -1,6 +1,6 @@
-"""Functions of lists: NumPy looks for traced values among its arguments, not in lists, which it makes arrays of.
+"""Functions of lists: NumPy looks for traced values among its arguments, but not in lists, which it turns into arrays.
 
-So inside a trace these functions first make arrays, traced ones, of lists that hold traced values; of nested ones, too.
+So inside a trace these functions first turn lists with traced values, nested ones too, into traced arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..tracer.creation import array, holds_tracers
 from ..tracer.interception import PROVIDERS, substitutes
 from ..tracer.table import FUNCTIONS
 
-# Functions that mean a list of arrays, or look into it by themselves.
+# Functions for which a list means several arrays, or which look into lists themselves.
 LISTS = frozenset(
     [
         "array_split",
@@ -42,7 +42,7 @@ LISTS = frozenset(
 
 
 class OfLists:
-    """A function of arrays, applied to lists with traced values; a ufunc has its methods."""
+    """A function of arrays that accepts lists with traced values; for a ufunc, it has its methods too."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -61,7 +61,7 @@ class OfLists:
 
 
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
-    """Arguments with arrays for lists; as they are where one is traced, for then NumPy hands the call over."""
+    """The arguments with arrays in place of lists, unless one is traced: then NumPy dispatches the call itself."""
     if any(type(x) is Tracer for x in args):
         return args
     return [array(x) if isinstance(x, (list, tuple)) and holds_tracers(x, const=False) else x for x in args]

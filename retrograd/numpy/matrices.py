@@ -1,4 +1,4 @@
-"""Solutions, inverses, determinants and powers of matrices: ``numpy.linalg`` but for spectra and norms."""
+"""Solutions, inverses, determinants and powers of matrices: ``numpy.linalg`` without spectra and norms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .shapes import broadcast_to, reshape
 
 
 def checked(function: Callable[..., Any], *operands: Any, **options: Any) -> tuple[Any, list[Any]]:
-    """NumPy's own result on the example values, or its error; and the operands as LAPACK takes them.
+    """NumPy's result on the example values, or its error; and the operands as LAPACK takes them.
 
-    Where values may not decide, as in a branch that is not taken, a singular example is none: an identity stands in.
+    Where example values must not decide, as in a branch that may not be taken, an identity replaces a singular example.
     """
     found = lifted(*operands)
     shadows = [shadow_of(x) for x in operands]
@@ -114,7 +114,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """The residuals are given as they were when traced: none where the matrix had not full rank or too few rows."""
+    """The residuals keep the shape that they had when traced: none without full rank or with too few rows."""
     cut = None if rcond is None else known("rcond", rcond)
     like, (a, b) = checked(np.linalg.lstsq, a, b, rcond=cut)
     x = apply(least_squares.lstsq, [a, b], rcond=cut)
@@ -176,6 +176,6 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if m >= n:
         found = apply_all(factorizations.qr, [a], mode="reduced" if m == n and mode != "r" else mode)
         return found[0] if mode == "r" else type(like)(*found)
-    q, r = apply_all(factorizations.qr, [a[..., :m]], mode="reduced")  # the first columns decide
+    q, r = apply_all(factorizations.qr, [a[..., :m]], mode="reduced")  # Q depends on the first columns only
     joined = np.concatenate([r, adjoint(q) @ a[..., m:]], axis=-1)
     return joined if mode == "r" else type(like)(q, joined)

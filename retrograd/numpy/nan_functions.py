@@ -13,7 +13,7 @@ from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_
 
 
 def _filled(a: Any, value: float, *others: Any) -> tuple[Any, Any]:
-    """``a`` with NaN replaced, and where they were; None where there can be none."""
+    """``a`` with NaN replaced, and a mask of their positions; None if its dtype holds no NaN."""
     a = array_of(a, *others)
     if a.dtype.kind not in "fc":
         return a, None

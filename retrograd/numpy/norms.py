@@ -21,7 +21,7 @@ def _rooted(total: Any) -> Any:
 
 
 def _largest(x: Any, axis: int) -> Any:
-    """The maximum, or 0 of nothing."""
+    """The maximum, or 0 for an empty axis."""
     return np.max(x, axis=axis) if x.shape[axis] else np.sum(x, axis=axis)
 
 

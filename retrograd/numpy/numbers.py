@@ -1,4 +1,4 @@
-"""Functions of single numbers that are no ufuncs: rounding, clipping, sinc, nan_to_num, unwrap."""
+"""Functions of single numbers that are not ufuncs: rounding, clipping, sinc, nan_to_num, unwrap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT: Any = np._NoValue
 
 
 def _applied(prim: Any, x: Any, shadow: Any, **attrs: Any) -> Any:
-    """A primitive of one operand, which is first cast to the dtype of the result."""
+    """Record a primitive of one operand, after a cast to the dtype of the result."""
     if not isinstance(x, Tracer):
         return shadow
     return apply(prim, [x if x.dtype == shadow.dtype else astype(x, shadow.dtype)], **attrs)

@@ -57,7 +57,7 @@ def _pairs(widths: Any, ndim: int) -> Any:
 
 
 def _framed(x: Tracer, widths: Any, constant_values: Any = 0) -> Any:
-    """The array inside a larger one that is filled with a number."""
+    """Put the array into a larger one that is filled with a number."""
     shape = tuple(int(n + b + a) for n, (b, a) in zip(x.shape, widths, strict=True))
     out = fresh(np.zeros(shape, x.dtype))
     if isinstance(constant_values, Tracer) or constant_values:
@@ -67,7 +67,7 @@ def _framed(x: Tracer, widths: Any, constant_values: Any = 0) -> Any:
 
 
 def _along(x: Tracer, axis: int, before: int, after: int, mode: Any, options: Any) -> Any:
-    """Both sides of one axis."""
+    """Pad both sides of one axis."""
     n = x.shape[axis]
     if not n and mode != "constant":
         raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
@@ -89,14 +89,14 @@ def _along(x: Tracer, axis: int, before: int, after: int, mode: Any, options: An
 
 
 def _sides(values: Any, ndim: int, axis: int) -> Any:
-    """What an option says for both sides of an axis."""
+    """The two values of an option for the sides of an axis."""
     if isinstance(values, Tracer):
         return broadcast_to(values, (ndim, 2))[axis]
     return np.broadcast_to(values, (ndim, 2))[axis]
 
 
 def _joined(x: Tracer, axis: int, before: int, after: int, sides: Any) -> Any:
-    """Both sides of an axis filled with a number, or a slice, each."""
+    """Join a number or a slice to each side of an axis."""
     parts = [x]
     for k, width in enumerate((before, after)):
         shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
@@ -113,7 +113,7 @@ def _statistic(x: Tracer, axis: int, mode: str, side: int, length: Any) -> Any:
 
 
 def _ramps(x: Tracer, axis: int, before: int, after: int, ends: Any) -> list[Any]:
-    """Straight lines from the end values to the edges, ``x`` between them."""
+    """Ramps from the end values to the edges, with ``x`` between them."""
     if x.dtype.kind not in "fc":
         raise unsupported("np.pad with mode 'linear_ramp' of integers", REMEDY)
     lead = (slice(None),) * axis

@@ -16,7 +16,7 @@ from .shapes import atleast_1d
 
 
 def _convolved(x: Any, v: Any, mode: str, swapped: bool) -> Any:
-    """``x`` is not shorter than ``v``; whether they changed places decides which middle of "full" mode "same" is."""
+    """``x`` is at least as long as ``v``; if they were ``swapped``, mode "same" cuts another middle out of "full"."""
     if mode not in {"full", "same", "valid"}:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     if mode == "valid":
@@ -68,7 +68,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def _same_length(a1: Any, a2: Any) -> list[Any]:
-    """Coefficients with zeros in front of the shorter ones."""
+    """Put zeros in front of the shorter list of coefficients."""
     found = atleast_1d(*lifted(a1, a2))
     n = max(map(len, found))
     return [np.concatenate([fresh(np.zeros(n - len(x), x.dtype)), x]) if len(x) < n else x for x in found]
@@ -80,7 +80,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 def _without_leading_zeros(p: Any) -> Any:
-    """The coefficients as ``np.poly1d`` keeps them; how many there are is data."""
+    """The coefficients as ``np.poly1d`` keeps them; their number depends on data."""
     while len(p) > 1 and p[0] == 0:
         p = p[1:]
     return p if len(p) else np.zeros_like(p, shape=(1,))

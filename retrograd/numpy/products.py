@@ -20,7 +20,7 @@ from .shapes import broadcast_to, moveaxis, ravel, reshape
 
 
 def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> Any:
-    """A product of the last axes, which letters name; axes before them are those of stacks, and broadcast."""
+    """A product over the last axes, which letters name; the axes before them are stacks, and broadcast."""
     m, n = a.ndim - len(core_a), b.ndim - len(core_b)
     k, l = (x.shape[j + c.index("k")] if j >= 0 else -1 for x, j, c in ((a, m, core_a), (b, n, core_b)))
     if min(m, n) < 0 or k != l:
@@ -28,14 +28,14 @@ def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> 
     if m == n == 0:
         return apply(linear.matmul, [a, b])
     np.broadcast_shapes(a.shape[:m], b.shape[:n])
-    lead = [(j,) for j in range(max(m, n), 0, -1)]  # axes of stacks, by their place from the right
+    lead = [(j,) for j in range(max(m, n), 0, -1)]  # axes of stacks, by their positions from the right
     la, lb = (*lead[len(lead) - m :], *core_a), (*lead[len(lead) - n :], *core_b)
     (a, la), (b, lb) = stretched([(a, la), (b, lb)])
     return contract(a, la, b, lb, (*lead, *core))
 
 
 def _operands(ufunc: Any, a: Any, b: Any, dtype: Any, casting: Any) -> list[Any]:
-    """Operands with the dtype of their product, or of the computation where one is given."""
+    """The operands with the dtype of their product, or with the given ``dtype`` of the computation."""
     a, b = lifted(a, b)
     if dtype is not None:
         ufunc.resolve_dtypes((a.dtype, b.dtype, None), signature=(None, None, dtype), casting=casting)  # NumPy's error
@@ -100,7 +100,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _scaled(a: Any, b: Any) -> Any:
-    """A number times an array; of floating-point numbers NumPy adds it to zeros, so that none is negative."""
+    """A number times an array; NumPy adds floating-point products to zeros, so no result is -0.0."""
     product = np.multiply(a, b)
     return (product + 0.0).copy() if product.size > 1 and product.dtype.char in "fd" else product
 
@@ -139,7 +139,7 @@ def linalg_outer(x1: Any, x2: Any, /) -> Any:
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     a, b = common(*lifted(a, b))
     if isinstance(axes, Tracer) and not axes.ndim:
-        axes = int(axes)  # how many axes there are is decided here
+        axes = int(axes)  # the number of axes is asked for here
     if isinstance(axes, (int, np.integer)):
         over_a, over_b = list(range(-int(axes), 0)), list(range(int(axes)))
     else:
@@ -152,7 +152,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _tensor_product(a: Any, over_a: Sequence[int], b: Any, over_b: Sequence[int]) -> Any:
-    """The sum over pairs of axes; the other axes of ``a``, then those of ``b``."""
+    """Sum over pairs of axes; the result has the other axes of ``a``, then those of ``b``."""
     la: list[Any] = [("a", k) for k in range(a.ndim)]
     lb: list[Any] = [("b", k) for k in range(b.ndim)]
     for i, j in zip(over_a, over_b, strict=True):
@@ -206,7 +206,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
 
     @cache
     def best(i: int, j: int) -> tuple[int, int]:
-        """The least number of multiplications for a part of the chain, and after which factor to divide it."""
+        """The least number of multiplications for a part of the chain, and the factor after which to divide it."""
         if i == j:
             return 0, i
         return min(

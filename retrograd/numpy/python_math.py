@@ -1,4 +1,4 @@
-"""The module ``math`` on traced numbers: the same values by NumPy, as Python numbers."""
+"""The module ``math`` on traced numbers: NumPy computes the same values, and the results are Python numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SAME = (
     "ceil",
     "trunc",
 )
-ANY_NUMBER: dict[str, Function] = {  # by NumPy's functions of the same meaning
+ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same meaning
     **{name: getattr(np, name) for name in SAME},
     "asin": np.arcsin,
     "acos": np.arccos,
@@ -91,7 +91,7 @@ def _example(x: Any) -> Any:
 
 
 def _plain(x: Any) -> Any:
-    """An operand as the C function takes it: a float."""
+    """The operand as the C function takes it: a float."""
     return number(x) if isinstance(x, Tracer) else float(x)
 
 

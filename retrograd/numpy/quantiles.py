@@ -15,7 +15,7 @@ from .shapes import ravel, reshape
 
 
 class Lines:
-    """An array with the axes of a reduction joined into one, and how the result gets its shape."""
+    """An array with the axes of a reduction joined into one; it also gives the result its shape."""
 
     def __init__(self, a: Any, axis: Axis) -> None:
         x = as_dtype(a, np.dtype(float)) if a.dtype.kind in "iub" else a
@@ -31,7 +31,7 @@ class Lines:
             self.axis = self.array.ndim - 1
 
     def shaped(self, found: Any, levels: tuple[int, ...], keepdims: Any, out: Any) -> Any:
-        """A result with axes of levels in front, and kept axes if wanted."""
+        """Shape a result: the axes of levels in front, and kept axes if wanted."""
         rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
         return into(out, found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest)))
 
@@ -76,7 +76,7 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
 
 
 def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) -> Any:
-    """Quantiles at plain numbers; ``dtype`` is that of the result, in which NumPy interpolates."""
+    """Quantiles at plain numbers; NumPy interpolates in ``dtype``, that of the result."""
     rows = np.asarray(levels, float).reshape(-1).tolist()
     array = as_dtype(lines.array, dtype)
     if not skip:

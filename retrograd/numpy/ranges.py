@@ -18,7 +18,7 @@ from .joining import stack
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
-    """``np.arange``; how many numbers it makes of traced ends is looked at."""
+    """``np.arange``; traced ends are asked for their values, which decide the number of elements."""
     if not holds_tracers((*args, *named.values()), const=False):
         return fresh(np.arange(*map(shadow_of, args), dtype=dtype, **{k: shadow_of(v) for k, v in named.items()}))
     bounds = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | named
@@ -43,7 +43,7 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """``np.linspace``, by the arithmetic of NumPy's own."""
+    """``np.linspace``, with the arithmetic of NumPy's own."""
     start, stop = as_operand(start), as_operand(stop)
     options = {"endpoint": endpoint, "retstep": retstep, "dtype": dtype, "axis": axis}
     like = np.linspace(shadow_of(start), shadow_of(stop), num := num.__index__(), **options)

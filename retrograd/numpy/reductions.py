@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy import ndarray  # a name of the module is looked up by substitution in a trace
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..ir.types import Aval
 from ..ops import reduce
@@ -23,36 +23,36 @@ ABSENT = np._NoValue
 
 
 def given(value: Any) -> bool:
-    """Whether an option was given; ``where=True`` and ``initial=None`` are as good as none."""
+    """Whether an option was given; ``where=True`` and ``initial=None`` count as not given."""
     return value is not ABSENT and value is not None and value is not True
 
 
 def array_of(a: Any, *others: Any) -> Any:
-    """The operand as a traced array; one of ``others`` is traced where it is not."""
+    """The operand as a traced array; if it is not traced, one of ``others`` is."""
     if type(a) is Tracer and isinstance(a.shadow, ndarray):
         return a
     return lifted(a, *(x for x in others if isinstance(x, Tracer)))[0]
 
 
 def as_dtype(a: Any, dtype: Any) -> Any:
-    """``a`` with a dtype; itself where it has it already."""
+    """Cast ``a`` to a dtype, unless it has that already."""
     if not isinstance(a, Tracer):
         return np.asarray(a, dtype)[()]
     return a if a.dtype == dtype else astype(a, dtype)
 
 
 def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
-    """The axes of a ufunc's reduction, which takes 0 and -1 for an axis of a 0-d array."""
+    """The axes of a ufunc's reduction, which accepts 0 and -1 for a 0-d array."""
     return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
 
 
 def over(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
-    """A reduction primitive over axes as NumPy's functions take them."""
+    """Record a reduction primitive over axes as NumPy's functions take them."""
     return apply(prim, [as_array(a)], axis=axes_over(a, axis), keepdims=truth(keepdims))
 
 
 def masked(a: Any, where: Any, neutral: Any) -> Any:
-    """``a`` where it takes part, elsewhere what changes nothing."""
+    """``a``, with the neutral element where ``where`` is False."""
     if not given(where):
         return a
     np.broadcast_to(shadow_of(where), a.shape)  # NumPy's own error: a mask does not stretch the array
@@ -60,18 +60,18 @@ def masked(a: Any, where: Any, neutral: Any) -> Any:
 
 
 def begun(ufunc: Any, result: Any, initial: Any) -> Any:
-    """The result with the value that the reduction starts from."""
+    """Combine the result with the initial value of the reduction."""
     return ufunc(result, as_dtype(initial, shadow_dtype(result))) if given(initial) else result
 
 
 @cache
 def _accumulator(ufunc: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which NumPy accumulates elements of a dtype, if it is not told."""
+    """The dtype in which NumPy accumulates elements of a dtype by default."""
     return ufunc.reduce(np.zeros(1, dtype)).dtype  # type: ignore[no-any-return]  # NumPy does not say
 
 
 def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
-    """The dtype in which NumPy sums or multiplies: that of ``out``, where one is given, if it is wider."""
+    """The dtype in which NumPy sums or multiplies: that of ``out`` if it is wider."""
     if dtype is not None:
         return np.dtype(dtype)
     if out is None:
@@ -119,7 +119,7 @@ def prod(
 
 
 def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
-    """``max`` and its like: they have no neutral element, so ``initial`` takes its place."""
+    """``max`` and its like, which have no neutral element: ``initial`` takes its place."""
     a, axis, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
     if given(where) and not given(initial):
@@ -171,7 +171,7 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
-    """How many elements take part: an int, or an array where a mask decides."""
+    """The number of elements that take part: an int, or an array if there is a mask."""
     if not given(where):
         return math.prod(a.shape[i] for i in axes_of(a, axis))
     mask = np.broadcast_to(array_of(where, a), a.shape)  # read at each call, as the array itself is
@@ -197,7 +197,7 @@ def mean(
 
 
 def magnitude(c: Any) -> Any:
-    """The squares of absolute values."""
+    """The squares of the absolute values."""
     return np.square(np.real(c)) + np.square(np.imag(c)) if c.dtype.kind == "c" else np.square(c)
 
 
@@ -228,7 +228,7 @@ def var(
 
 
 def freedom(ddof: Any, correction: Any) -> Any:
-    """The number that is subtracted from the count; it has two names."""
+    """The number to subtract from the count; NumPy has two names for it."""
     if correction is ABSENT:
         return ddof
     if ddof != 0:
@@ -280,7 +280,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 
 
 def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
-    """Weights of some axes, for the whole array."""
+    """Stretch the weights of some axes over the whole array."""
     if weights.shape == a.shape:
         return weights
     axes = axes_of(a, axis)

@@ -15,21 +15,21 @@ from ..tracer.ufuncs import astype, copy
 from .joining import concatenate
 from .shapes import broadcast_to, expand_dims, ravel, reshape
 
-FEW = 32  # traced integers up to which each is asked for its value, where they decide a shape
-RUNS = 8  # runs of places up to which slices are joined
+FEW = 32  # the most traced integers that are asked for their values
+RUNS = 8  # the most runs that are joined as slices
 
 
 def plain(x: Any, what: str) -> Any:
-    """Numbers that decide a shape; the graph then holds for these numbers. UnsupportedError for traced floats."""
+    """Make numbers plain: traced integers are asked for their values. UnsupportedError for floats or many integers."""
     if is_traced(x):
         if x.dtype.kind in "iub" and x.size <= FEW:
             return np.reshape([int(v) for v in x.reshape(-1)], x.shape).astype(x.dtype)[()]
-        raise unsupported(f"{what} decides the shape of the result, so it cannot be traced", "pass plain numbers")
+        raise unsupported(f"a traced value as {what}", "pass plain numbers")
     return shadow_of(x)
 
 
 def at_places(x: Any, places: Any, axis: int) -> Any:
-    """The elements at these places along an axis: slices, joined, or where that would be many, a gather."""
+    """The elements at these positions along an axis, as joined slices, or as one gather if there are many runs."""
     runs = _runs(places)
     if len(runs) > RUNS:
         return x[(*(slice(None),) * axis, list(places))]
@@ -47,7 +47,7 @@ def _run(x: Any, axis: int, first: int, step: int, count: int) -> Any:
 
 
 def _runs(places: Any) -> list[tuple[int, int, int]]:
-    """Runs of places (first, step, length) that count up, count down or stay."""
+    """Runs of positions (first, step, length) that count up, count down or stay."""
     found: list[tuple[int, int, int]] = []
     at, items = 0, [int(p) for p in places]
     while at < len(items):
@@ -103,7 +103,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Axis = None) -> Any:
     (x,) = lifted(a)
-    shift = plain(shift, "a shift")
+    shift = plain(shift, "shift")
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     shifts, axes = np.broadcast_arrays(shift, axis)
@@ -124,12 +124,12 @@ def delete(arr: Any, obj: Any, axis: Axis = None) -> Any:
     (x,) = lifted(arr)
     x = ravel(x) if axis is None else x
     (k,) = axes_of(x, 0 if axis is None else axis)
-    return at_places(x, np.delete(np.arange(x.shape[k]), plain(obj, "what is deleted")), k)
+    return at_places(x, np.delete(np.arange(x.shape[k]), plain(obj, "obj of np.delete")), k)
 
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Axis = None) -> Any:
-    obj = plain(obj, "the place of an insertion")
+    obj = plain(obj, "obj of np.insert")
     x, v = lifted(arr, values)
     x = ravel(x) if axis is None else x
     (k,) = axes_of(x, 0 if axis is None else axis)
@@ -140,7 +140,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Axis = None) -> Any:
     n, count = x.shape[k], _count(obj, x.shape[k], v.shape[k])
     places = np.insert(np.arange(n), obj, -1 - np.arange(count))
     fresh = np.broadcast_to(v, (*x.shape[:k], count, *x.shape[k + 1 :]))
-    runs = _runs(np.where(places < 0, n - places, places))  # from n + 1 on: those of values do not join the others
+    runs = _runs(np.where(places < 0, n - places, places))  # values begin at n + 1, so that no run joins the two
     if len(runs) > RUNS:
         found = at_places(concatenate([x, fresh], k), np.where(places < 0, n - 1 - places, places), k)
     else:
@@ -150,7 +150,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Axis = None) -> Any:
 
 
 def _count(obj: Any, length: int, given: int) -> int:
-    """How many elements are inserted along the axis."""
+    """The number of elements to insert along the axis."""
     if isinstance(obj, slice):
         return len(range(*obj.indices(length)))
     at = np.asarray(obj)

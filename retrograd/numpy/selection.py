@@ -48,7 +48,7 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
 
 @implements(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """A function of a traced piece sees all of ``x``, with some point of the piece in place of the other elements."""
+    """Each function sees all of ``x``; a point of its piece stands for the elements outside the piece."""
     (x,) = (as_array(v) for v in lifted(x)) if isinstance(x, Tracer) else (as_operand(x),)
     conditions = _conditions(condlist, np.ndim(shadow_of(x)))
     if len(conditions) == len(funclist) - 1:
@@ -70,7 +70,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 def _conditions(condlist: Any, ndim: int) -> list[Any]:
-    """One condition per piece; a single one may stand without a list."""
+    """One condition per piece; a single condition may be given without a list."""
     shadow = [shadow_of(c) for c in condlist] if isinstance(condlist, (list, tuple)) else shadow_of(condlist)
     single = np.isscalar(shadow) or (not isinstance(shadow[0], (list, np.ndarray)) and ndim != 0)
     found = [as_operand(c) for c in ([condlist] if single else condlist)]
@@ -79,7 +79,7 @@ def _conditions(condlist: Any, ndim: int) -> list[Any]:
 
 @substitutes("numpy")
 def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
-    """NumPy looks at some of their arguments only, and at the results of functions not at all."""
+    """NumPy dispatches on some of their arguments only, and never on the results of functions."""
     return {"select": _here(select), "piecewise": _here(piecewise)}
 
 

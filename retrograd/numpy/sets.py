@@ -1,4 +1,4 @@
-"""Sets of numbers, and arrays without their outer zeros: how long the results are is data, as of ``np.unique``."""
+"""Sets of numbers, and arrays without their outer zeros: the lengths of the results depend on data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _distinct(x: Any, assume_unique: bool) -> Any:
 
 
 def _sorted_union(a: Any, b: Any, assume_unique: bool) -> Any:
-    """The distinct elements of both in a row: common ones stand beside each other."""
+    """The distinct elements of each, in one sorted array: common elements stand beside each other."""
     return np.sort(np.concatenate([_distinct(a, assume_unique), _distinct(b, assume_unique)]))
 
 

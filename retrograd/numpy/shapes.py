@@ -42,15 +42,15 @@ def _reshaped(a: Any, shape: tuple[int, ...], copied: Any) -> Any:
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
     (a,) = lifted(a)
-    if order == "K" and isinstance(a.shadow, np.ndarray):  # as the elements lie in memory
+    if order == "K" and isinstance(a.shadow, np.ndarray):  # in the order of the elements in memory
         strides = [-abs(s) for s in a.shadow.strides]
         return reshape(transpose(a, tuple(int(k) for k in np.argsort(strides, kind="stable"))), (-1,))
     flat = reshape(a, (-1,), "C" if order == "K" else order)
-    return flat if shadow_of(flat).flags.c_contiguous else copy(flat)  # unlike reshape, it shows no stretched array
+    return flat if shadow_of(flat).flags.c_contiguous else copy(flat)  # unlike reshape, ravel copies a stretched array
 
 
 def _permuting(function: Any) -> Any:
-    """The handler of a function that only exchanges axes: NumPy does it to an array whose axis k has length k."""
+    """The handler of a function that permutes axes; it runs on a probe whose axis k has length k."""
 
     def handler(a: Any, *args: Any, **options: Any) -> Any:
         probe = np.broadcast_to(np.empty(()), tuple(range(np.ndim(shadow_of(a)))))

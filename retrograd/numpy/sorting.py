@@ -19,7 +19,7 @@ from .shapes import ravel
 
 
 def _line(a: Any, axis: Axis) -> tuple[Any, int]:
-    """The array and one of its axes; flat where there is none."""
+    """The array and one of its axes; the flat array if ``axis`` is None."""
     x = ravel(a) if axis is None else as_array(a)
     return x, axis_of(x, -1 if axis is None else axis)
 
@@ -129,7 +129,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Axis = -1) -> Any:
 
 
 def _distinct(index: Any, axis: int) -> bool:
-    """Whether no index can occur twice on a line: it was made by argsort, and perhaps cut."""
+    """Whether no index can occur twice on a line: argsort made it, and at most a slice cut it."""
     made = index.home.builder.made
     node = None if index.const else made.get(read(index).value)
     while node is not None and node.prim is getitem and all(isinstance(i, slice) for i in node.attrs["index"]):

@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, and what NumPy computes from them."""
+"""Eigenvalues, singular values, and functions that NumPy computes from them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 
 def _real_where_numpy_is(a: Any, w: Any, *vectors: Any) -> list[Any]:
-    """Of a real matrix whose eigenvalues are all real NumPy's results are real."""
+    """Make the results real if the matrix and all its eigenvalues are real, as NumPy does."""
     if a.dtype.kind != "c" and not w.const and not w.home.concrete:
-        what = "eigenvalues of a real matrix in a body or a branch: whether they are real depends on data"
+        what = "eig of a real matrix in a loop or a branch, where data decide whether its results are real,"
         raise unsupported(what, "make the matrix complex: a.astype(complex)")
     if a.dtype.kind == "c" or np.any(np.imag(w) != 0):
         return [w, *vectors]

@@ -78,7 +78,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if isinstance(x, Tracer) and not x.const:
-        raise unsupported("np.bincount of traced numbers: its length depends on them", "use np.add.at on np.zeros(n)")
+        raise unsupported("np.bincount of traced numbers, which decide its length,", "use np.add.at on np.zeros(n)")
     places = np.asarray(shadow_of(x))
     like = np.bincount(places, shadow_of(weights), minlength)
     (w,) = lifted(weights)
@@ -96,7 +96,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise unsupported("np.histogram with bins that an estimator chooses", "give the number of bins, or their edges")
     if np.ndim(shadow_of(bins)):
         edges = as_operand(bins)
-        if np.any(edges[1:] < edges[:-1]):  # decided at each call; on the examples it was NumPy's own error
+        if np.any(edges[1:] < edges[:-1]):  # asked at each call; for the examples NumPy has raised it
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
     (x,) = lifted(a)
@@ -115,7 +115,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """Counts are steps, and have no derivative; weights have one, and edges that the data choose."""
+    """Counts are piecewise constant and have no derivative; weights have one, and so have edges that data choose."""
     given = [None if v is None else as_operand(v) for v in (a, weights)]
     like = np.histogram(shadow_of(given[0]), shadow_of(bins), range, density, shadow_of(given[1]))  # NumPy's own error
     x = np.ravel(array_of(given[0], given[1], bins))

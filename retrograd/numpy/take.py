@@ -27,7 +27,7 @@ def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "
 
 
 def within(number: Any, n: int, mode: str) -> Any:
-    """Indices below ``n``: beyond, in mode "wrap" they begin again, in mode "clip" they stay at the ends."""
+    """Bring indices below ``n``: mode "wrap" begins again, mode "clip" stays at the ends."""
     if mode == "raise":
         return number
     if mode not in {"wrap", "clip"}:
@@ -70,7 +70,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if np.ndim(item) != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if np.asarray(shadow_of(item)).dtype == np.bool_:
-            (item,) = np.nonzero(plain(item, "a mask"))
+            (item,) = np.nonzero(plain(item, "a mask of np.ix_"))
         elif not np.size(item):
             item = np.zeros(0, np.intp)
         found.append(np.reshape(item, (1,) * k + (np.size(shadow_of(item)),) + (1,) * (len(args) - k - 1)))

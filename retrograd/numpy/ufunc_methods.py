@@ -26,7 +26,7 @@ from .writing import at
 
 
 def _logsumexp(a: Any, axis: Axis, out: Any, keepdims: bool, where: bool) -> Any:
-    """``np.logaddexp.reduce``: relative to the maximum, whose own derivative cancels."""
+    """``np.logaddexp.reduce``, relative to the maximum, through which no derivative flows: it would cancel."""
     a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
     top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
     top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
@@ -76,7 +76,7 @@ def _reduce(
 
 
 def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:
-    """The primitive of which a method makes many; NumPy has these methods of ufuncs of two operands and one result."""
+    """The primitive that the method repeats; NumPy has these methods for ufuncs of two operands and one result only."""
     if ufunc.nin != 2:
         getattr(ufunc, method)(np.zeros(2))  # NumPy's own error
     if ufunc not in UFUNCS or ufunc is np.ldexp or len({dtype, *ufunc.resolve_dtypes((dtype, dtype, None))}) > 1:
@@ -85,7 +85,7 @@ def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:
 
 
 def _stepped(prim: Any, first: Any, rest: Any, collect: bool, mask: Any = None) -> list[Any]:
-    """A loop over the leading axis of ``rest`` whose carry starts as ``first``: its end, and all carries if wanted."""
+    """A scan over the leading axis of ``rest`` from the carry ``first``: its last carry, and all carries if wanted."""
     b = Builder()
     step = Aval(rest.shape[1:], rest.dtype, "array" if rest.ndim > 1 else "scalar")
     carry, operand = b.input(step), b.input(step)

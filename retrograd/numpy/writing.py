@@ -21,7 +21,7 @@ UNARY = (np.negative, np.absolute, np.square)
 
 
 def _target(x: Any) -> Tracer:
-    """An array that is written into; CapturedWriteError for one made outside the trace."""
+    """The array to write into; CapturedWriteError if it was made outside the trace."""
     if not isinstance(x, Tracer):
         raise CapturedWriteError(
             "a traced value is written into an array made outside the traced function",
@@ -31,7 +31,7 @@ def _target(x: Any) -> Tracer:
 
 
 def _cyclic(values: Any, count: int) -> Any:
-    """So many values, over and over again; a single one stands for all."""
+    """``count`` values, repeated cyclically; a single value stays as it is."""
     values = np.ravel(as_operand(values))
     return values[0] if values.size == 1 else np.resize(values, count)
 
@@ -150,7 +150,7 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
 
 
 def _one_after_another(ufunc: Any, a: Tracer, indices: Any, values: list[Any]) -> None:
-    """Repeated indices accumulate: each element that is named is a step."""
+    """Apply the ufunc to one named element after another, so that repeated indices accumulate."""
     places = np.arange(a.size).reshape(a.shape)[
         tuple(map(shadow_of, indices)) if isinstance(indices, tuple) else indices
     ]

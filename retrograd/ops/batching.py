@@ -13,7 +13,7 @@ Flags = Sequence[bool]
 
 
 def lanes(size: int, x: Symbol, flag: bool) -> Symbol:
-    """``x`` with a leading axis of lanes, made by broadcasting where it has none."""
+    """``x`` with a leading axis of lanes; it is broadcast if it has none."""
     if flag:
         return x
     broadcast: Symbol = REGISTRY["broadcast"](x, aval=Aval((size, *x.shape), x.dtype))
@@ -26,14 +26,14 @@ def elementwise(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags
 
 
 def shifted_axis(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
-    """Like ``elementwise``, with the non-negative ``axis`` (an int or a tuple) one further."""
+    """Like ``elementwise``, and the non-negative ``axis`` (an int or a tuple) moves up by one."""
     axis = attrs.pop("axis")
     axis = tuple(a + 1 for a in axis) if isinstance(axis, tuple) else axis + 1
     return elementwise(prim, size, args, flags, axis=axis, **attrs)
 
 
 def looped(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
-    """One lane after the other, where NumPy has no form with a leading axis: for primitives of one result."""
+    """Run one lane after the other, for primitives of one result whose NumPy function takes no leading axis."""
     inner = Builder()
     once = [x for x, flag in zip(args, flags, strict=True) if not flag]
     each = [x for x, flag in zip(args, flags, strict=True) if flag]

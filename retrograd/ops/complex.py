@@ -17,7 +17,7 @@ from .elementwise import arithmetic, to_dtype, unary
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of a complex number; itself for a real one."""
+    """The dtype of the parts of a complex number; a real dtype itself."""
     return np.empty((), dtype).real.dtype
 
 
@@ -73,7 +73,7 @@ imag: Primitive = primitive(
 
 def _with_part(x: Aval, v: Aval) -> Aval:
     if x.dtype.kind != "c" or v.shape != x.shape or v.dtype != real_dtype(x.dtype):
-        raise ValueError(f"{v} is no part of {x}")
+        raise ValueError(f"{v} is not a part of {x}")
     return Aval(x.shape, x.dtype)
 
 

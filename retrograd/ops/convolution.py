@@ -19,7 +19,7 @@ BACKWARDS = (slice(None, None, -1),)
 def _convolve_shape(x: Aval, v: Aval, mode: str) -> Aval:
     """In mode "valid" ``v`` is not longer than ``x``."""
     if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size or x.dtype != v.dtype:
-        raise ValueError(f"{x} and {v} are no vectors to convolve")
+        raise ValueError(f"{x} and {v} are not vectors to convolve")
     if mode == "full":
         return Aval((x.size + v.size - 1,), x.dtype)
     if mode != "valid" or v.size > x.size:
@@ -38,7 +38,7 @@ def _pull_v(ct: Symbol, x: Symbol, v: Any, mode: str) -> Any:
 
 
 def _windows(x: Symbol, count: int, width: int) -> Symbol:
-    """All parts of ``width`` neighbours along the last axis."""
+    """All windows of ``width`` neighbours along the last axis."""
     b = x.builder
     first, step = (b.emit(iota, (), {"aval": Aval((n,), INT)})[0] for n in (count, width))
     shape = (count, width)
@@ -48,7 +48,7 @@ def _windows(x: Symbol, count: int, width: int) -> Symbol:
 
 
 def _convolve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, mode: str) -> Any:
-    """Each lane is a product of the matrix of all windows of ``x`` with ``v`` backwards."""
+    """Each lane is a product: the matrix of all windows of ``x``, times ``v`` backwards."""
     x, v = (lanes(size, a, f) for a, f in zip(args, flags, strict=True))
     n, m = x.shape[1], v.shape[1]
     if mode == "full":

@@ -14,7 +14,7 @@ from .index import getitem
 def _shape(x: Aval, v: Aval, mode: str, method: str) -> Aval:
     """In mode "valid" ``v`` is not longer than ``x`` along any axis."""
     if not x.ndim or x.ndim != v.ndim or not x.size or not v.size or x.dtype != v.dtype or x.dtype.kind not in "iufc":
-        raise ValueError(f"{x} and {v} are no arrays to convolve")
+        raise ValueError(f"{x} and {v} are not arrays to convolve")
     sizes = list(zip(x.shape, v.shape, strict=True))
     if mode == "full":
         return Aval(tuple(n + m - 1 for n, m in sizes), x.dtype)

@@ -23,12 +23,12 @@ def along(axis: int, part: slice) -> tuple[slice, ...]:
 
 def _accumulated(x: Aval, axis: int, reverse: bool) -> Aval:
     if not 0 <= axis < x.ndim:
-        raise ValueError(f"{axis} is no axis of {x}")
+        raise ValueError(f"{axis} is not an axis of {x}")
     return x
 
 
 def accumulation(name: str, ufunc: str, diff: Pull | Push) -> Primitive:
-    """A ufunc's ``accumulate`` along one axis; with ``reverse`` it begins at the end."""
+    """A ufunc's ``accumulate`` along one axis; with ``reverse`` it starts from the end."""
 
     def code(node: Node) -> str:
         axis = node.attrs["axis"]
@@ -56,7 +56,7 @@ def _recurrence_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, axis: int, re
 
 
 def _with_end(x: Symbol, value: float, axis: int, *, first: bool) -> Symbol:
-    """``x`` with one more entry along an axis, filled with a number."""
+    """Add one entry, filled with a number, to ``x`` along an axis."""
     end = x.builder.constant(value, Aval((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype))
     joined: Symbol = concatenate(*((end, x) if first else (x, end)), axis=axis)
     return joined
@@ -99,7 +99,7 @@ recurrence: Primitive = primitive(
 
 
 def _before(out: Symbol, axis: int, reverse: bool) -> Symbol:
-    """The product of what comes before each element: ``out`` one step later, beginning with 1."""
+    """The product of the elements before each element: ``out`` one step later, with 1 in front."""
     if out.shape[axis] == 0:
         return out
     kept = slice(1, None) if reverse else slice(None, -1)
@@ -107,7 +107,7 @@ def _before(out: Symbol, axis: int, reverse: bool) -> Symbol:
 
 
 def _cumprod_push(t: Symbol, out: Symbol, x: Symbol, axis: int, reverse: bool) -> Symbol:
-    """The product rule as a recurrence: nothing is divided by x, which may be zero."""
+    """The product rule as a recurrence, without a division by x, which may be zero."""
     later = getitem(x, index=along(axis, slice(None, -1) if reverse else slice(1, None)))
     tangent: Symbol = recurrence(later, t * _before(out, axis, reverse), axis=axis, reverse=reverse)
     return tangent

@@ -40,7 +40,7 @@ def _places(x: Symbol, offset: int) -> tuple[list[Symbol], Index]:
 
 
 def set_diagonal(x: Symbol, v: Symbol, offset: int) -> Symbol:
-    """``x`` with ``v`` on a diagonal."""
+    """Write ``v`` on a diagonal of ``x``."""
     at, index = _places(x, offset)
     written: Symbol = scatter(x, v, *at, index=index, unique=True)
     return written
@@ -64,7 +64,7 @@ diagonal: Primitive = primitive(
 
 def _diag_shape(x: Aval, offset: int) -> Aval:
     if x.ndim != 1:
-        raise ValueError(f"{x} is no vector")
+        raise ValueError(f"{x} is not a vector")
     n = x.size + abs(offset)
     return Aval((n, n), x.dtype)
 

@@ -17,7 +17,7 @@ BOOL = np.dtype(bool)
 
 
 def same_shape(*avals: Aval) -> tuple[int, ...]:
-    """The common shape; ValueError where the shapes differ."""
+    """The common shape; ValueError if the shapes differ."""
     shape = avals[0].shape
     for aval in avals:
         if aval.shape != shape or aval.steps is not None:
@@ -26,7 +26,7 @@ def same_shape(*avals: Aval) -> tuple[int, ...]:
 
 
 def same_dtype(*avals: Aval) -> np.dtype[Any]:
-    """The common dtype; ValueError where the dtypes differ."""
+    """The common dtype; ValueError if the dtypes differ."""
     dtype = avals[0].dtype
     for aval in avals:
         if aval.dtype is not dtype and aval.dtype != dtype:
@@ -102,7 +102,7 @@ def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
 
 def _const_shape(aval: Aval, value: Any) -> Aval:
     if isinstance(value, tuple) and np.shape(value) != aval.shape:
-        raise ValueError(f"an array of shape {np.shape(value)} is no {aval}")
+        raise ValueError(f"an array of shape {np.shape(value)} is not of the type {aval}")
     return aval
 
 
@@ -156,7 +156,7 @@ cast: Primitive = primitive(
 
 
 def to_dtype(x: Symbol, dtype: np.dtype[Any]) -> Symbol:
-    """``x`` cast, of the same kind."""
+    """Cast ``x``, which keeps its kind."""
     out: Symbol = x if x.dtype == dtype else cast(x, aval=Aval(x.shape, dtype, x.aval.kind))
     return out
 

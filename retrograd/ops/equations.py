@@ -21,13 +21,13 @@ from .shape import broadcast_to, reshape_to, swap, tril, triu
 def matrix(x: Aval) -> Aval:
     """One square matrix, in single or double precision; ValueError for anything else."""
     if x.ndim != 2 or x.shape[0] != x.shape[1] or x.dtype.char not in "fdFD" or x.steps is not None:
-        raise ValueError(f"{x} is no square matrix in single or double precision")
+        raise ValueError(f"{x} is not a square matrix in single or double precision")
     return x
 
 
 def _right_side(n: int, a: Aval, b: Aval) -> Aval:
     if b.ndim not in (1, 2) or b.shape[0] != n or a.dtype != b.dtype:
-        raise ValueError(f"{a} and {b} are no equations")
+        raise ValueError(f"{a} and {b} do not form linear equations")
     return Aval(b.shape, b.dtype)
 
 
@@ -37,7 +37,7 @@ def _by_columns(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags
     return looped(prim, size, args, flags, **attrs)
 
 
-# --- a triangle of a matrix; what is beside it is not read
+# --- a triangle of a matrix; the rest is not read
 
 
 def _triangular_shape(a: Aval, b: Aval, lower: bool, unit: bool) -> Aval:
@@ -70,7 +70,7 @@ solve_triangular: Primitive = primitive(
 
 def _banded_shape(ab: Aval, b: Aval, low: int, up: int) -> Aval:
     if ab.ndim != 2 or ab.shape[0] != low + up + 1 or ab.dtype.char not in "fdFD":
-        raise ValueError(f"{ab} holds no {low} lower and {up} upper diagonals")
+        raise ValueError(f"{ab} does not hold {low} lower and {up} upper diagonals")
     return _right_side(ab.shape[1], ab, b)
 
 
@@ -120,7 +120,7 @@ solve_banded: Primitive = primitive(
 
 def _sylvester_shape(a: Aval, b: Aval, q: Aval) -> Aval:
     if q.shape != (matrix(a).shape[0], matrix(b).shape[0]) or not a.dtype == b.dtype == q.dtype:
-        raise ValueError(f"{a}, {b} and {q} are no equation of Sylvester")
+        raise ValueError(f"{a}, {b} and {q} do not form a Sylvester equation")
     return Aval(q.shape, q.dtype)
 
 
@@ -152,11 +152,11 @@ def pivot_order(pivots):
 
 def _order_shape(pivots: Aval) -> Aval:
     if pivots.ndim != 1 or pivots.dtype.kind != "i":
-        raise ValueError(f"{pivots} are no pivots")
+        raise ValueError(f"{pivots} are not pivots")
     return Aval(pivots.shape, np.dtype(np.int64))
 
 
-# which row of the matrix each row of the factors comes from
+# for each row of the factors, the row of the matrix from which it comes
 pivot_order = primitive("pivot_order", _order_shape, "pivot_order({0})", helper=ORDER, batch=looped)
 
 
@@ -165,7 +165,7 @@ def _lu_shape(a: Aval) -> tuple[Aval, ...]:
 
 
 def _lu_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
-    """F = L⁻¹ P dA U⁻¹ is divided: dL is L times its strict lower triangle, dU the rest times U."""
+    """F = L⁻¹ P dA U⁻¹ is split: dL is L times its strict lower triangle, dU is the rest times U."""
     lu, pivots = b.copy_node(node, [args[0].value])
     low, up = tril(lu, k=-1), triu(lu, k=0)
     rows = gather(tans[0], pivot_order(pivots), index=(Arg(1), slice(None)))

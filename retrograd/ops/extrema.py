@@ -1,4 +1,4 @@
-"""Larger and smaller ones: maximum, minimum, clip, heaviside. Ties share the derivative equally."""
+"""Elementwise maximum, minimum, clip and heaviside; ties share the derivative equally."""
 
 from __future__ import annotations
 

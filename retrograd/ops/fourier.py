@@ -1,7 +1,7 @@
 """Discrete Fourier transforms over a tuple of axes; operands already have the lengths of the transform.
 
-The matrix of a transform is symmetric, so a complex transform is its own transpose. In those between real numbers and
-half a spectrum, the last axis of the tuple is the halved one.
+The matrix of a transform is symmetric, so a complex transform is its own transpose. A transform between real numbers
+and half a spectrum halves the last axis of the tuple.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _spectrum(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _code(name: str, node: Node, sizes: str = "") -> str:
-    """One axis by the function of one axis, several by that of several."""
+    """NumPy's function of one axis, or its function of several axes."""
     axis, norm = node.attrs["axis"], node.attrs["norm"]
     if len(axis) == 1:
         place = "" if axis[0] == node.inputs[0].aval.ndim - 1 else f", axis={axis[0]}"

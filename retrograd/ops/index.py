@@ -1,4 +1,4 @@
-"""Reads and writes by index: basic ones (ints, also as operands, and slices: views), and by arrays of integers."""
+"""Reads and writes by index: a basic index (slices, and ints, also as operands) makes a view, integer arrays gather."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .shape import broadcast_to, iota, move_axis, reshape_to
 Index = tuple[Any, ...]
 INT = np.dtype(np.int64)
 REMEMBERED = 8192
-_PARTS: dict[Any, Aval] = {}  # NumPy takes longer to index than all other shape rules together
+_PARTS: dict[Any, Aval] = {}  # a cache, since indexing takes longer than all other shape rules together
 
 
 def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
@@ -43,12 +43,12 @@ def _indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
 
 def _example(at: Aval) -> Any:
     if at.dtype.kind not in "iu":
-        raise ValueError(f"{at} is no index")
+        raise ValueError(f"{at} is not an index")
     return np.zeros(at.shape, np.intp) if at.kind == "array" else 0
 
 
 def write_shape(x: Aval, v: Aval, *arrays: Aval, index: Index) -> Aval:
-    """The shape rule of writes: what is written has the shape and dtype of the part."""
+    """The shape rule of writes: the value has the shape and dtype of the part that it replaces."""
     part = indexed(x, arrays, index)
     if v.shape != part.shape or v.dtype != x.dtype:
         raise ValueError(f"{v} does not fit into the part {part} of {x}")
@@ -56,12 +56,12 @@ def write_shape(x: Aval, v: Aval, *arrays: Aval, index: Index) -> Aval:
 
 
 def whole(index: Index) -> bool:
-    """Whether it is the index of everything."""
+    """Whether the index selects the whole array."""
     return all(i is Ellipsis or i == slice(None) for i in index)
 
 
 def shifted(index: Index, by: int) -> Index:
-    """The index with its operands at positions ``by`` further."""
+    """The index with the positions of its operands moved up by ``by``."""
     return tuple(Arg(i.position + by) if isinstance(i, Arg) else i for i in index)
 
 
@@ -143,7 +143,7 @@ subitem: Primitive = primitive(  # what `absorb` makes of adding a negative
 
 
 def once(unique: bool) -> dict[str, bool]:
-    """The attribute of reads and writes that name no element twice."""
+    """The attribute that says that a read or a write names no element twice."""
     return {"unique": True} if unique else {}
 
 
@@ -162,7 +162,7 @@ def _first_is_split(index: Index) -> bool:
 
 
 def _array_axis(index: Index) -> int:
-    """Where the axes of the array indices begin in the result."""
+    """The axis of the result at which the axes of the array indices begin."""
     if _first_is_split(index):
         return 0
     axis = 0
@@ -240,7 +240,7 @@ gather: Primitive = primitive(
 
 
 def _winners(ct: Symbol, x: Any, v: Any, arrays: Sequence[Symbol], index: Index) -> Symbol:
-    """Which elements of ``v`` were not overwritten by a later one."""
+    """A mask of the elements of ``v`` that no later one overwrote."""
     number = reshape_to(_counting(ct.builder, math.prod(v.shape)), v.shape)
     blank = ct.builder.constant(-1, Aval(tuple(x.shape), INT))
     last = gather(scatter(blank, number, *arrays, index=index), *arrays, index=shifted(index, -1))
@@ -300,7 +300,7 @@ def _positions(x: Symbol, shape: tuple[int, ...], arrays: Sequence[Symbol], inde
             term, at, ndim = _counting(b, len(range(start, stop, step))) * (step * stride), next(free), 1
         else:
             given = arrays[item.position - 2]
-            if k:  # what is out of bounds must not become another element
+            if k:  # an index out of bounds must not name another element
                 term = gather(_counting(b, n) * stride, given, index=(Arg(1),))
             else:
                 term = cast(given, aval=Aval(given.shape, INT)) * stride
@@ -312,7 +312,7 @@ def _positions(x: Symbol, shape: tuple[int, ...], arrays: Sequence[Symbol], inde
 
 
 def _scatter_add_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> list[Symbol]:
-    """Into ``x`` flattened: several times faster than ``np.add.at`` is in two or more dimensions."""
+    """Scatter into the flattened ``x``, several times faster than ``np.add.at`` in two or more dimensions."""
     x, v, *arrays = args
     flat = x.ndim == 1 and node.attrs["index"] == (Arg(2),) and arrays[0].ndim == 1
     if flat or node.attrs.get("unique"):

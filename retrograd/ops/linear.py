@@ -94,7 +94,7 @@ matmul = primitive(
 
 def _vecdot_shape(a: Aval, b: Aval) -> Aval:
     if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.kind == "c":
-        raise ValueError(f"{a} and {b} are no equal stacks of real vectors")
+        raise ValueError(f"{a} and {b} are not equal stacks of real vectors")
     return Aval(a.shape[:-1], a.dtype, "array" if a.ndim > 1 else "scalar")
 
 
@@ -114,7 +114,7 @@ vecdot: Primitive = primitive(
 
 def _cross_shape(a: Aval, b: Aval) -> Aval:
     if a.shape != b.shape or a.dtype != b.dtype or a.shape[-1:] != (3,):
-        raise ValueError(f"{a} and {b} are no equal stacks of vectors of length 3")
+        raise ValueError(f"{a} and {b} are not equal stacks of vectors of length 3")
     return Aval(a.shape, a.dtype)
 
 

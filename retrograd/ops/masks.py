@@ -39,17 +39,17 @@ def _putmask_pull_v(ct: Symbol, x: Any, mask: Symbol, v: Any) -> Any:
 
 def _flatnonzero_batch(*_: Any, **__: Any) -> Any:
     raise ControlFlowError(
-        "how many elements a mask names may differ between the lanes of a vmap",
+        "the number of elements that a mask names may differ between the lanes of a vmap",
         remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
     )
 
 
-# as many places as its aval says: a guard behind it asks whether that is so
+# as many positions as its aval says; a guard after it checks that
 flatnonzero = primitive(
     "flatnonzero", lambda mask, aval: aval, "np.flatnonzero({0})", typed=True, batch=_flatnonzero_batch
 )
 
-# {0}[mask] = number: where few elements are hit, a multiple faster than np.where, which branches on each element
+# {0}[mask] = number: a multiple faster than np.where if few elements are hit, since that branches on each element
 putmask: Primitive = primitive(
     "putmask",
     _putmask_shape,

@@ -16,7 +16,7 @@ from .equations import matrix, solve_sylvester
 from .index import getitem, setitem
 from .shape import swap
 
-# of a real matrix that has no real one, SciPy gives a complex one: as np.log does of a negative number, nan here
+# SciPy's root of a real matrix may be complex; here it is nan then, like np.log of a negative number
 SQRTM = """
 def real_sqrtm(a):
     found = scipy.linalg.sqrtm(a)
@@ -57,7 +57,7 @@ def logm_frechet(a, e):
 
 def _along(a: Aval, e: Aval) -> Aval:
     if matrix(a).shape != e.shape or a.dtype != e.dtype:
-        raise ValueError(f"{e} is no direction at {a}")
+        raise ValueError(f"{e} is not a direction at {a}")
     return Aval(a.shape, a.dtype)
 
 

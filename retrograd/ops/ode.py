@@ -40,7 +40,7 @@ def solve_ode(slope, start, times, parameters, method, rtol, atol):
 def _shape(start: Aval, times: Aval, *parameters: Aval, body: Graph, method: str, rtol: float, atol: float) -> Aval:
     """The body takes a time, a state and the parameters, and gives the slope of the state."""
     if start.ndim != 1 or times.ndim != 1 or not times.size or start.dtype != REAL or times.dtype != REAL:
-        raise ValueError(f"{start} and {times} are no state and times, in double precision")
+        raise ValueError(f"{start} and {times} are not a state and times in double precision")
     if body.in_avals[1:] != (start, *parameters) or body.out_avals != (start,) or method not in METHODS:
         raise ValueError(f"{body.name} gives no slope of {start} for {', '.join(map(str, parameters))}")
     return Aval((times.size, start.size), REAL)
@@ -102,7 +102,7 @@ ode: Primitive = primitive(
 
 
 def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Any]:
-    """The fields of a primitive that does what a graph, made from the node, does."""
+    """The fields of a primitive that computes what a graph, made from its node, computes."""
 
     def run(evaluate: Any, node: Node, *args: Any) -> Any:
         return evaluate(graph(node), args)[0]
@@ -122,7 +122,7 @@ def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Any]:
 def _tangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
     if rest[len(active)] != start or len(rest) != len(active) + 1 + sum(active):
         raise ValueError(
-            f"{len(rest)} operands are no tangents of {start} and {sum(active)} of {len(active)} parameters"
+            f"{len(rest)} operands are not tangents of {start} and {sum(active)} of {len(active)} parameters"
         )
     return _shape(start, times, *rest[: len(active)], **attrs)
 
@@ -233,7 +233,7 @@ def _parts(flat: Symbol, known: Sequence[Symbol], active: Sequence[bool]) -> lis
 def _cotangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
     *parameters, ct = rest
     if ct != states or ct != _shape(start, times, *parameters, **attrs):
-        raise ValueError(f"{ct} is no cotangent of {states}")
+        raise ValueError(f"{ct} is not a cotangent of {states}")
     return Aval((start.size + sum(a.size for a in picked(parameters, active)),), REAL)
 
 

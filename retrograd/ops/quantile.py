@@ -1,4 +1,4 @@
-"""Medians and quantiles along one axis: between two order statistics, through which the derivative goes."""
+"""Medians and quantiles along one axis; they lie between two order statistics, which get the derivative."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METHODS = ("linear", *ROUNDED, *OFFSETS, *JUMPING)
 
 
 def position(n: int, q: float, method: str) -> tuple[int, float]:
-    """Which order statistic of ``n`` is just below a quantile, and how far it is from there to the next."""
+    """The order statistic of ``n`` just below a quantile, and the fraction of the way from there to the next."""
     if method in JUMPING:
         return _jump(n, n * q - (1.5 if method == "closest_observation" else 1), method)
     if method in OFFSETS:  # Hyndman and Fan, Sample Quantiles in Statistical Packages (1996)
@@ -85,7 +85,7 @@ def _quantile_push(t: Symbol, out: Symbol, x: Symbol, axis: int, q: Any, method:
 
 
 def _statistics(at: Symbol, order: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Indices of the order statistics below and above places that are known only at run time, and the part between."""
+    """Indices of the order statistics below and above positions known only at run time, and the fraction between."""
     low = cast(at, aval=Aval(at.shape, order.dtype))
     part = at - cast(low, aval=at.aval)
     high = low + cast(gt(part, 0), aval=low.aval)
@@ -107,7 +107,7 @@ def _nan_quantile_push(t: Symbol, out: Symbol, x: Symbol, axis: int, q: float) -
 
 
 def _places(x: Symbol, q: Symbol, axis: int) -> list[Symbol]:
-    """The place of each level on the axis, for every line."""
+    """The position of each level on the axis, for every line."""
     kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     at = reshape_to(q if q.dtype == FLOAT else cast(q, aval=Aval(q.shape, FLOAT, q.aval.kind)), (q.size,))
     rows = (getitem(at, index=(slice(k, k + 1),)) for k in range(q.size))
@@ -115,7 +115,7 @@ def _places(x: Symbol, q: Symbol, axis: int) -> list[Symbol]:
 
 
 def _collected(rows: list[Symbol], out: Symbol) -> Symbol:
-    """Results of all levels, as one array of the shape and dtype of ``out``."""
+    """Join the results of all levels into one array of the shape and dtype of ``out``."""
     flat = [reshape_to(row, (row.size,)) for row in rows]
     joined: Symbol = concatenate(*flat, axis=0) if len(flat) > 1 else flat[0]
     shaped = reshape_to(joined, out.shape)

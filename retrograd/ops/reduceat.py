@@ -1,4 +1,4 @@
-"""Reductions over runs of one axis: what ``np.add.reduceat`` does for increasing starts of which the first is 0."""
+"""Reductions over runs of one axis, as by ``np.add.reduceat`` with increasing starts, the first of which is 0."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .shape import broadcast_to, iota, move_axis, reshape_to
 
 def _run_shape(x: Aval, starts: Aval, runs: Aval, axis: int) -> Aval:
     if not 0 <= axis < x.ndim or starts.ndim != 1 or runs.shape != (x.shape[axis],):
-        raise ValueError(f"{starts} and {runs} are no starts and numbers of runs on axis {axis} of {x}")
+        raise ValueError(f"{starts} and {runs} are not starts and numbers of runs on axis {axis} of {x}")
     return Aval((*x.shape[:axis], starts.size, *x.shape[axis + 1 :]), x.dtype)
 
 
 def _spread(r: Symbol, runs: Symbol, axis: int) -> Symbol:
-    """The result of its run, at each element."""
+    """Give each element the result of its run."""
     spread: Symbol = gather(r, runs, index=(*(slice(None),) * axis, Arg(1)))
     return spread
 
 
 def _lanes_of_starts(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, axis: int) -> Any:
-    """Lanes are laid end to end along the axis; only the starts of a lane may differ from those of another."""
+    """Lanes are laid end to end along the axis; only the starts may differ from lane to lane."""
     if not flags[1] and not flags[2]:
         return prim(*args, axis=axis + 1)
     x, starts, runs = (lanes(size, a, flag) for a, flag in zip(args, flags, strict=True))
@@ -43,7 +43,7 @@ def _lanes_of_starts(prim: Primitive, size: int, args: Sequence[Symbol], flags: 
 
 
 def _end_to_end(numbers: Symbol, step: int) -> Symbol:
-    """Numbers of all lanes in a row, those of lane k larger by k steps."""
+    """Concatenate the numbers of all lanes; those of lane k are larger by k steps."""
     size = numbers.shape[0]
     lane = numbers.builder.emit(iota, (), {"aval": Aval((size,), np.dtype(np.int64))})[0]
     shifted = numbers + broadcast_to(reshape_to(lane * step, (size, 1)), numbers.shape)
@@ -51,7 +51,7 @@ def _end_to_end(numbers: Symbol, step: int) -> Symbol:
 
 
 def run_reduction(name: str, ufunc: str, diff: Pull | Push) -> Primitive:
-    """A ufunc's ``reduceat``; operands are the array, the starts, and for each place the number of its run."""
+    """A ufunc's ``reduceat``; the operands are the array, the starts, and for each position the number of its run."""
     return primitive(
         name, _run_shape, f"{ufunc}.reduceat({{0}}, {{1}}, axis={{axis}})", diff=(diff, None), batch=_lanes_of_starts
     )

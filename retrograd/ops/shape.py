@@ -60,7 +60,7 @@ def _reshape_shape(x: Aval, aval: Aval) -> Aval:
 
 
 def _reshape_code(node: Node) -> str:
-    """The method, which is faster than the function; a number has none, and stays one when reshaped to ()."""
+    """Use the method, which is faster than the function; a number has none, and stays a number when reshaped to ()."""
     if node.inputs[0].aval.kind == "array":
         return "{0}.reshape({shape})"
     return "np.reshape({0}, {shape})" if node.out.aval.shape else "np.asarray({0})"
@@ -89,7 +89,7 @@ def reshape_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
 
 def _permute_shape(x: Aval, axes: tuple[int, ...]) -> Aval:
     if sorted(axes) != list(range(x.ndim)):
-        raise ValueError(f"{axes} is no permutation of the axes of {x}")
+        raise ValueError(f"{axes} is not a permutation of the axes of {x}")
     return Aval(tuple(x.shape[a] for a in axes), x.dtype)
 
 
@@ -185,7 +185,7 @@ concatenate = primitive(
 
 def _array_shape(*avals: Aval) -> Aval:
     if any(aval.shape or aval.dtype != avals[0].dtype for aval in avals):
-        raise ValueError(f"{', '.join(map(str, avals))} are no numbers of one dtype")
+        raise ValueError(f"{', '.join(map(str, avals))} are not numbers of one dtype")
     return Aval((len(avals),), avals[0].dtype)
 
 
@@ -234,7 +234,7 @@ roll: Primitive = primitive(
 
 def _triangle_shape(x: Aval, k: int) -> Aval:
     if x.ndim < 2:
-        raise ValueError(f"{x} is no matrix")
+        raise ValueError(f"{x} is not a matrix")
     return Aval(x.shape, x.dtype)
 
 

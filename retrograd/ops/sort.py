@@ -17,7 +17,7 @@ INT = np.dtype(np.int64)
 
 def _same(x: Aval, axis: int, **_: Any) -> Aval:
     if not 0 <= axis < x.ndim:
-        raise ValueError(f"{axis} is no axis of {x}")
+        raise ValueError(f"{axis} is not an axis of {x}")
     return x
 
 
@@ -55,9 +55,9 @@ sort = primitive(
 
 
 def _partition_push(t: Symbol, out: Symbol, x: Symbol, axis: int, kth: Any) -> Symbol:
-    """The tangents in the order of the result: where the element of equal rank went.
+    """The tangents in the order of the result: each result takes that of the element of equal rank.
 
-    ``argpartition`` may order what is neither below nor above otherwise than ``partition`` does.
+    The order of ``argpartition`` would not do: between the ranks ``kth`` it may differ from that of ``partition``.
     """
     rank = argsort(argsort(out, axis=axis, stable=True), axis=axis, stable=True)
     order = take_along(argsort(x, axis=axis, stable=True), rank, axis=axis)
@@ -72,7 +72,7 @@ argpartition = primitive("argpartition", _positions, "np.argpartition({0}, {kth}
 
 
 def _along(index: Aval, axis: int, position: int) -> str:
-    """Operand ``position`` as an index along one axis: between the numbers of the places on the other axes."""
+    """Source of an index with operand ``position`` along one axis, and a range along each other axis."""
     parts = [
         f"np.arange({n})" + (f"[:{', None' * (index.ndim - k - 1)}]" if k < index.ndim - 1 else "")
         for k, n in enumerate(index.shape)
@@ -89,7 +89,7 @@ def _take_shape(x: Aval, index: Aval, axis: int) -> Aval:
 
 def _add_shape(x: Aval, v: Aval, index: Aval, axis: int) -> Aval:
     if v != _take_shape(x, index, axis):
-        raise ValueError(f"{v} does not fit what {index} picks along axis {axis} of {x}")
+        raise ValueError(f"{v} does not fit the elements that {index} picks along axis {axis} of {x}")
     return x
 
 

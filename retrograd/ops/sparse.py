@@ -12,7 +12,7 @@ from ..ir.types import Aval
 from .batching import Flags, looped
 from .shape import permute, reshape_to
 
-# a matrix by compressed rows, or by compressed columns: the transpose of one is the other of the same arrays
+# compressed rows or compressed columns: the rows of a matrix are the columns of its transpose, in the same arrays
 PRODUCT = """
 def sparse_product(data, indices, starts, x, shape, by_rows):
     if by_rows:
@@ -33,7 +33,7 @@ def sparse_solve(data, indices, starts, b, shape, by_rows):
 def _shape(data: Aval, indices: Aval, starts: Aval, x: Aval, shape: tuple[int, int], by_rows: bool) -> Aval:
     fits = data.ndim == indices.ndim == starts.ndim == 1 and data.shape == indices.shape
     if not fits or starts.size != shape[not by_rows] + 1 or x.ndim not in (1, 2) or x.shape[0] != shape[1]:
-        raise ValueError(f"{data}, {indices}, {starts} make no matrix of shape {shape} to multiply {x} with")
+        raise ValueError(f"{data}, {indices}, {starts} do not make a matrix of shape {shape} to multiply {x} with")
     if data.dtype != x.dtype:
         raise ValueError(f"dtypes of {data} and {x} differ")
     return Aval((shape[0], *x.shape[1:]), x.dtype)
@@ -70,7 +70,7 @@ sparse_product: Primitive = primitive(
 
 def _solve_shape(data: Aval, indices: Aval, starts: Aval, b: Aval, shape: tuple[int, int], by_rows: bool) -> Aval:
     if shape[0] != shape[1] or b.dtype.char not in "dD":
-        raise ValueError(f"a sparse matrix of shape {shape} and {b} are no equations in double precision")
+        raise ValueError(f"a sparse matrix of shape {shape} and {b} do not form linear equations in double precision")
     return _shape(data, indices, starts, b, shape, by_rows)
 
 

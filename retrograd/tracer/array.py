@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ndarray  # a name of the module is looked up by substitution in a trace
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import ControlFlowError, InternalError, TracerConversionError
 from ..ir.builder import Builder, Symbol
@@ -29,8 +29,8 @@ NUMBERS = (bool, int, float, complex, np.generic)
 class Tracer:
     """A traced array, NumPy scalar or Python number.
 
-    ``home`` is its trace; ``shadow`` the example value that NumPy computed; ``storage``, ``parent`` and ``op`` tell
-    where its contents live (see ``mutation``); ``where`` is the user's line that made it.
+    ``home`` is its trace and ``shadow`` the example value that NumPy computed; ``storage``, ``parent`` and ``op``
+    tell where its contents live (see ``mutation``); ``where`` is the user's line that made it.
     """
 
     __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "viewed", "where")
@@ -60,7 +60,7 @@ class Tracer:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __pow__(self, other: Any) -> Any: ...
 
-    @property  # type: ignore[misc]  # a class, for whoever asks
+    @property  # type: ignore[misc]  # the answer depends on who asks
     def __class__(self) -> type:
         """``isinstance(t, np.ndarray)`` and ``isinstance(t, float)`` hold in the user's code alone."""
         return Tracer if is_ours(sys._getframe(1)) else type(self.shadow)
@@ -123,7 +123,7 @@ class Tracer:
         )
 
     def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
-        """What Python gets to know of the value; the graph then holds only where the answer is the same."""
+        """Answer Python's question about the value, and guard it: the graph holds only where the answer is the same."""
         found = convert(self.shadow)
         if self.const:
             return found
@@ -168,14 +168,14 @@ def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) 
 
 
 def wrap_all(trace: Trace, symbols: Sequence[Symbol], shadows: Sequence[Any], where: Where | None) -> list[Tracer]:
-    """The results of a node as tracers; under ``no_grad`` they count as constant."""
+    """Wrap the results of a node as tracers; under ``no_grad`` no derivative flows through them."""
     if STOPPED.get():
         symbols = [stop_gradient(symbol) for symbol in symbols]
     return [wrap(trace, symbol, shadow, where) for symbol, shadow in zip(symbols, shadows, strict=True)]
 
 
 def enter(trace: Trace, x: Any, name: str | None = None) -> Tracer:
-    """A plain array, by reference, or a number as a tracer; the view of the array is read-only."""
+    """Make a tracer of a plain array, held by reference and read-only, or of a number."""
     if not isinstance(x, np.ndarray):
         return wrap(trace, None, np.asarray(x), None)
     shadow = x.view()
@@ -184,7 +184,7 @@ def enter(trace: Trace, x: Any, name: str | None = None) -> Tracer:
 
 
 def is_known(t: Tracer) -> bool:
-    """Whether the value is the example value: of plain numbers, or of captured arrays that then must stay."""
+    """Whether the example is the value: made of plain numbers, or of captured arrays, which then must not change."""
     return t.const or (t.home.active and t.home.settled(read(t)))
 
 
@@ -199,12 +199,12 @@ def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
 
 
 def settled(operands: Sequence[Any]) -> bool:
-    """Whether operands are plain numbers, so that what is computed from them is known."""
+    """Whether all operands are plain numbers, so that the result is known while tracing."""
     return all(x.const if type(x) is Tracer else not isinstance(x, ndarray) for x in operands)
 
 
 def symbol_in(trace: Trace, x: Any) -> Symbol:
-    """An operand as a symbol of ``trace``: its own tracer, one of an enclosing trace, an array or a number."""
+    """Turn an operand into a symbol of ``trace``: a tracer of it or of an enclosing trace, an array or a number."""
     if isinstance(x, Tracer):
         if x.home is trace:
             return read(x)
@@ -230,7 +230,7 @@ def _base(a: np.ndarray[Any, Any]) -> Any:
 
 @noting_failure
 def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs: Any) -> Tracer:
-    """Run a primitive on the example values, unless that was done, and record it."""
+    """Record a primitive; run it on the example values unless ``example`` already holds its result."""
     trace = owner(tracers_in(operands))
     where, hint = user_site(2)
     if settled(operands):
@@ -241,7 +241,7 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
         return _wrapped(trace, prim, operands, symbols, attrs, None, shadow, where)
     trace.builder.where = where
     if prim.alias is not None and isinstance(base := operands[prim.alias], Tracer) and base.home is trace:
-        make_traced(base)  # which part of it the view shows may be traced
+        make_traced(base)  # the index of the view may be traced
     symbols = [symbol_in(trace, x) for x in operands]
     if example is None:
         out = prim(*symbols, **attrs)
@@ -257,7 +257,7 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
 
 
 def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tracer]:
-    """Like ``apply``, for a primitive of several results in memory of their own."""
+    """Like ``apply``, for a primitive with several results, none of which is a view."""
     trace = owner(tracers_in(operands))
     where = user_site(2)[0]
     if settled(operands):
@@ -275,7 +275,7 @@ def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tr
 
 
 def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """The example results of a node. A branch that is not taken may fail on the examples: there they are zero."""
+    """Run a node on the examples. If that fails in a branch that may not be taken, the results are zeros."""
     try:
         return run_node(node, [shadow_of(x) for x in operands])
     except BY_VALUE:
@@ -286,7 +286,7 @@ def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ..
 
 
 def check_aval(prim: Primitive, out: Symbol, shadow: Any) -> None:
-    """The shape rule must say what NumPy did."""
+    """Check that the shape rule predicted what NumPy returned."""
     found = aval_of(shadow)
     if found != out.aval:
         raise InternalError(f"{prim.name} is declared to give {out.aval}, but NumPy gave {found}")
@@ -308,14 +308,14 @@ def _wrapped(
             view = Tracer(trace, shadow, base.storage, base, (prim, symbols[1:], attrs), where)
             view.symbol, view.version = out, base.storage.version
             return view
-        if isinstance(base, Tracer) and same_memory(shadow, base.shadow):  # what it shows is not this trace's to change
+        if isinstance(base, Tracer) and same_memory(shadow, base.shadow):  # only the enclosing trace may write there
             shadow = shadow.view()
             shadow.flags.writeable = False
     return wrap(trace, out, shadow, where)
 
 
 def cast_to(x: Any, aval: Aval, trace: Trace) -> Symbol:
-    """An operand as a symbol with the dtype of ``aval``, stretched to its shape."""
+    """Turn an operand into a symbol with the dtype and shape of ``aval``."""
     if type(x) is Tracer:
         if x.storage.symbol is None and not isinstance(x.shadow, ndarray):
             return trace.builder.constant(x.shadow, aval)

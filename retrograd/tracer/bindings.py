@@ -41,12 +41,12 @@ class Binding(NamedTuple):
         return type(now) is type(self.value) and isinstance(now, NUMBERS) and bool(now == self.value)
 
     def test(self, place: str, value: str) -> str:
-        """Source that compares, over the names of the place and of the value."""
+        """Source of the comparison; ``place`` and ``value`` are the names that it reads."""
         return f"{place}.cell_contents is {value}" if self.in_cell else f"{place}.get({self.name!r}) is {value}"
 
 
 class Contents(NamedTuple):
-    """The bytes of a captured array that Python, or code that is not traced, has looked at."""
+    """The bytes of a captured array on which the recording depends: Python, or code that is not traced, read them."""
 
     place: np.ndarray[Any, Any]
     name: str
@@ -54,25 +54,25 @@ class Contents(NamedTuple):
 
     @property
     def in_cell(self) -> bool:
-        """An array is no variable."""
+        """Always False: the bytes belong to an array, not to a variable."""
         return False
 
     @property
     def now(self) -> bytes:
-        """What it holds at present."""
+        """The present bytes of the array."""
         return self.place.tobytes()
 
     def holds(self) -> bool:
-        """Whether it holds the same."""
+        """Whether the bytes are the same."""
         return self.now == self.value
 
     def test(self, place: str, value: str) -> str:
-        """Source that compares, over the names of the array and of the bytes."""
+        """Source of the comparison; ``place`` and ``value`` are the names that it reads."""
         return f"{place}.tobytes() == {value}"
 
 
 class Bindings:
-    """The bindings that several recordings rely on; ``hold()`` is generated, since every call asks."""
+    """The bindings that several recordings rely on; every call checks them, so the check is compiled source."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], Binding | Contents] = {}
@@ -84,7 +84,7 @@ class Bindings:
         self._same = _generated(list(self._known.values()))
 
     def clear(self) -> None:
-        """Rely on nothing any more."""
+        """Forget all bindings."""
         self._known.clear()
         self._same = _nothing
 
@@ -97,7 +97,7 @@ class Bindings:
             return False
         if not all(b.holds() for b in self._known.values()):
             return False
-        self.add([b._replace(value=b.now) for b in self._known.values()])  # equal numbers: the new ones from now on
+        self.add([b._replace(value=b.now) for b in self._known.values()])  # equal numbers: compare with the new ones
         return True
 
 
@@ -106,7 +106,7 @@ def _nothing() -> bool:
 
 
 def _generated(bindings: list[Binding | Contents]) -> Callable[[], bool]:
-    """A function that compares; names enter its source as string literals only."""
+    """Compile the comparison; names enter its source as string literals only."""
     scope: dict[str, Any] = {"__builtins__": {}}
     tests = []
     for k, b in enumerate(bindings):

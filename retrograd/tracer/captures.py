@@ -1,9 +1,9 @@
-"""Captures: what a traced function reads of its surroundings, by reference, in a copy of the function.
+"""Captures: a traced function runs as a copy that reads arrays of its surroundings as tracers.
 
-The copy has cells of its own and a view of its globals, in which arrays are tracers, so that what is computed from
-them is recorded. Functions in cells, and those of the same module that it names, are copied as well. What is read is
-noted with its name: once a name is bound to something else, the recording is stale. When the trace ends, new values
-of cells and globals are carried back.
+The copy has its own cells and a view of the module's globals. In both, a tracer stands for each array and refers to
+it, so that operations on the array are recorded. Functions in cells and functions of the same module are copied as
+well. Each name that is read is noted: once it is bound to something else, the recording is stale. When the trace ends,
+new values of cells and globals are carried back.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .trace import CURRENT, Trace
 
 Function = Callable[..., Any]
 SEEDED = ("__name__", "__builtins__", "__package__", "__spec__", "__loader__", "__file__")
-OPTIMIZED = 0x1  # the flag of the code of functions, which that of a class body lacks
+OPTIMIZED = 0x1  # a flag that the code of a function has and the code of a class body lacks
 LIBRARIES = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}
 
 
 @contextmanager
 def following_captures(function: Function) -> Iterator[Function]:
-    """The copy of a function for the present trace; it is void when the block ends."""
+    """Give the copy of a function for the current trace; LeakedTracerError if it stores a traced value outside."""
     trace = CURRENT.get()
     assert trace is not None
     around = Surroundings(trace)
@@ -46,14 +46,14 @@ def following_captures(function: Function) -> Iterator[Function]:
     around.watch.check()
     if left:
         raise LeakedTracerError(
-            f"the traced function leaves a traced value in {', '.join(left)}",
+            f"the traced function stores a traced value in {', '.join(left)}",
             where=next(iter(left.values())),
-            remedy="return it: what is computed is known only when the compiled function runs",
+            remedy="return it: its value is known only when the compiled function runs",
         )
 
 
 class Globals(View):
-    """A view of a module's names in which captured objects are replaced; what is stored into it is carried back."""
+    """A view of a module's names with captured objects replaced; ``carry_back`` copies new values to the module."""
 
     def __init__(self, base: dict[str, Any], around: Surroundings) -> None:
         self.base = base
@@ -77,12 +77,12 @@ class Globals(View):
         return made
 
     def settle(self, name: str) -> None:
-        """Put a name into the dictionary itself: the body of a class looks nowhere else."""
+        """Look a name up now: the body of a class reads the dictionary itself, without ``__missing__``."""
         with suppress(KeyError):
             self.entered[name] = self[name] = self[name]
 
     def carry_back(self) -> dict[str, Any]:
-        """End the view; what was stored into it."""
+        """End the view: copy what was stored into it to the module, except traced values; return all of it."""
         stored = {name: x for name, x in self.items() if self.entered.get(name, self) is not x}
         self.base.update((name, x) for name, x in stored.items() if not isinstance(x, Tracer))
         self.around = None
@@ -92,19 +92,19 @@ class Globals(View):
 
 
 class Surroundings:
-    """What one traced function has entered: tracers, copies of functions, cells, views of globals."""
+    """All that stands for captured objects in one trace: tracers, copies of functions, cells, views of globals."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._mentioned: set[str] = set()  # names of attributes in the program
-        self._entered: dict[int, tuple[Any, Any]] = {}  # by identity: the object, kept alive, and what stands for it
-        self._cells: dict[int, tuple[CellType, CellType, Any]] = {}  # a cell, its stand-in, what that held at first
+        self._mentioned: set[str] = set()  # names of globals and attributes that the program reads
+        self._entered: dict[int, tuple[Any, Any]] = {}  # id: the object, kept alive, and its stand-in
+        self._cells: dict[int, tuple[CellType, CellType, Any]] = {}  # id: cell, stand-in, the stand-in's first contents
         self._globals: dict[int, Globals] = {}
         self._copies: list[tuple[FunctionType, FunctionType]] = []
         self.watch = Watch()
 
     def called(self, function: Function) -> Function:
-        """The function to be traced; of a callable object, its method."""
+        """The stand-in of the function to trace; for a callable object, of its ``__call__``."""
         call = vars(type(function)).get("__call__")
         if isinstance(call, FunctionType) and not _of_library(call):
             function = MethodType(call, function)
@@ -117,7 +117,7 @@ class Surroundings:
         return self.of(function)  # type: ignore[no-any-return]  # a function for a function
 
     def of(self, x: Any, name: str | None = None) -> Any:
-        """What stands for a captured object inside the trace."""
+        """The stand-in of a captured object inside the trace; most objects stand for themselves."""
         if id(x) in self._entered:
             return self._entered[id(x)][1]
         if isinstance(x, ModuleType):
@@ -140,12 +140,12 @@ class Surroundings:
         return made
 
     def note(self, names: Mapping[str, Any] | CellType, name: str, value: Any) -> None:
-        """A name that was read, and the attributes of what it means that the program mentions."""
+        """Note a name that was read, and those attributes of its value that the program mentions."""
         self._trace.bindings.append(Binding(names, name, value))
         self._note_attributes(value)
 
     def _note_attributes(self, x: Any) -> None:
-        """Attributes of an object, of its class or of a module that the program mentions."""
+        """Note the attributes of an object, its class or a module that the program mentions; watch generators there."""
         if isinstance(x, FunctionType) or _of_library(x):
             return
         for names in _namespaces(x):
@@ -177,19 +177,19 @@ class Surroundings:
         return made
 
     def _view_of(self, base: dict[str, Any]) -> Globals:
-        if isinstance(base, Globals):  # of an enclosing trace, which enters what is captured
+        if isinstance(base, Globals):  # a view of an enclosing trace already replaces what is captured
             return base
         if id(base) not in self._globals:
             self._globals[id(base)] = Globals(base, self)
         return self._globals[id(base)]
 
     def _cell(self, cell: CellType) -> CellType:
-        """The cell itself, or where its contents are replaced another, yet to be filled."""
+        """The cell itself, or an empty one in its place if its contents must be replaced."""
         if id(cell) in self._cells:
             return self._cells[id(cell)][1]
         try:
             value = cell.cell_contents
-        except ValueError:  # it is yet to be filled
+        except ValueError:  # the cell is still empty
             return cell
         self.note(cell, "", value)
         enters = type(value) is np.ndarray or _is_copied(value) or isinstance(value, (MethodType, partial, *GENERATORS))
@@ -204,7 +204,7 @@ class Surroundings:
             self._cells[id(cell)] = (cell, stands, stands.cell_contents)
 
     def carry_back(self) -> dict[str, Where | None]:
-        """End the copies: what the function bound anew is bound outside too, except for traced values."""
+        """End the copies and carry new values back, except traced ones; return where these were stored, by name."""
         left: dict[str, Where | None] = {}
         for names in self._globals.values():
             left |= {f"the global {name}": x.where for name, x in names.carry_back().items() if isinstance(x, Tracer)}
@@ -223,7 +223,7 @@ class Surroundings:
 
 
 def _contents(cell: CellType) -> Any:
-    """What a cell holds; None for one that was emptied."""
+    """The contents of a cell; None if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -258,7 +258,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _names_in(code: CodeType) -> set[str]:
-    """The names of globals and attributes in a function and in those inside of it."""
+    """The names of globals and attributes in the code of a function and of the functions inside it."""
     return {name for inner in _codes(code) for name in inner.co_names}
 
 

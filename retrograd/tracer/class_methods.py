@@ -1,7 +1,7 @@
 """Methods of other libraries' classes that mean something else for traced values: ``norm.logpdf``, a spline's call.
 
-An object made outside the traced function cannot be replaced by name, as functions of modules are. So while a trace is
-active these methods of its class are ours; they hand every call over that is not ours to answer.
+An object made outside the traced function cannot be replaced by name, as a function of a module can. So while a trace
+is active, handlers replace these methods of its class; a handler passes on the calls that it does not answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROVIDERS: dict[str, list[Provider]] = {}
 
 
 def methods(module: str) -> Callable[[Provider], Provider]:
-    """The decorated function lists the methods of a module's classes that have handlers, once the module is loaded."""
+    """Register a function that lists the methods with handlers of a module's classes, once the module is loaded."""
 
     def register(provider: Provider) -> Provider:
         PROVIDERS.setdefault(module, []).append(provider)
@@ -38,14 +38,14 @@ def methods(module: str) -> Callable[[Provider], Provider]:
 
 
 class ClassMethods:
-    """Puts handlers in on the first of several overlapping traces, and the methods back after the last."""
+    """Installs handlers when the first of several overlapping traces begins; restores the methods after the last."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[tuple[type, str, Any, Any]]] = {}
         self._patched: list[tuple[type, str, Any]] = []
 
     def patch(self) -> None:
-        """Put the handlers in, for the modules that are loaded."""
+        """Install the handlers of all loaded modules."""
         for name, providers in PROVIDERS.items():
             module = sys.modules.get(name)
             if module is None:
@@ -58,14 +58,14 @@ class ClassMethods:
                 self._patched.append((owner, method, original))
 
     def restore(self) -> None:
-        """Put the methods back."""
+        """Restore the methods."""
         for owner, method, original in self._patched:
             setattr(owner, method, original)
         self._patched.clear()
 
 
 def _located(method: Method) -> tuple[type, str, Any, Any]:
-    """The class that defines the method, its name, the method, and what stands for it."""
+    """The class that defines the method, its name, the method, and its replacement."""
     owner = next(cls for cls in method.cls.__mro__ if method.name in vars(cls))
     original = vars(owner)[method.name]
 

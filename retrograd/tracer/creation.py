@@ -1,6 +1,6 @@
 """Creation functions inside a trace: ``np.zeros(3)`` called by the user's code gives a traced, mutable array.
 
-NumPy never hands such calls over; ``interception`` says how these functions take their place.
+NumPy does not dispatch such calls; ``interception`` puts the functions of this file in their place.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ def fresh(value: Any) -> Any:
 
 
 def holds_tracers(obj: Any, const: bool = True) -> bool:
-    """Whether nested lists hold tracers; unless ``const``, only those whose value is not known count."""
+    """Whether nested lists hold tracers; with ``const=False``, tracers of plain numbers do not count."""
     if isinstance(obj, Tracer):
         return const or not obj.const
     return isinstance(obj, (list, tuple)) and any(holds_tracers(x, const) for x in obj)
 
 
 def decided(size: Any) -> Any:
-    """A length, a shape or a place that NumPy must know: traced integers are looked at."""
+    """Make a length, shape or position plain: asking a traced integer for its value adds a guard."""
     if isinstance(size, (list, tuple)):
         return tuple(map(decided, size))
     if not isinstance(size, Tracer):
         return size
     if size.dtype.kind not in "iub":
-        raise unsupported("a traced float stands for a length", "make it a whole number: int(n)")
+        raise unsupported("a traced float as a length", "convert it to an integer: int(n)")
     return size.__index__() if size.ndim == 0 else tuple(n.__index__() for n in size)
 
 
 def of_sizes(function: Function) -> Function:
-    """The substitute of a function of lengths and numbers, such as ``np.eye``; traced ones must be integers."""
+    """Substitute a function of lengths and numbers, such as ``np.eye``; traced arguments must be integers."""
 
     def create(*args: Any, **options: Any) -> Any:
         options.pop("like", None)
@@ -70,7 +70,7 @@ def of_sizes(function: Function) -> Function:
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """``np.full``, whose value may be traced."""
+    """``np.full`` with a fill value that may be traced."""
     fill_value = _joined(fill_value)
     return _filled(fresh(np.full(decided(shape), shadow_of(fill_value), dtype, order)), fill_value)
 
@@ -85,13 +85,13 @@ def full_like(
     *,
     device: Any = None,
 ) -> Any:
-    """``np.full_like``, whose value may be traced."""
+    """``np.full_like`` with a fill value that may be traced."""
     like, fill_value = shadow_of(_joined(a)), _joined(fill_value)
     return _filled(fresh(np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))), fill_value)
 
 
 def like(value: int) -> Function:
-    """``np.zeros_like`` and the like."""
+    """Substitute ``np.zeros_like`` or a relative that fills with ``value``."""
 
     def create(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **_: Any) -> Any:
         return full_like(a, value, dtype, order, subok, shape)
@@ -112,7 +112,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
 
 
 def ndarray(shape: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
-    """``np.ndarray``; over a buffer of the user's it stays an ordinary array."""
+    """``np.ndarray``; given a buffer, it makes an ordinary array over the user's memory."""
     if args or options.keys() - {"order"}:
         return np.ndarray(shape, dtype, *args, **options)
     return empty(shape, dtype, options.get("order") or "C")
@@ -135,13 +135,13 @@ def array(
 
 
 def _as(function: Function, obj: Any) -> Any:
-    """What NumPy's function makes of an object: the object itself, another view of it, or a new array."""
+    """Apply a NumPy conversion: the result is the object itself, another view of it, or a new array."""
     obj = _joined(obj)
     made = function(shadow_of(obj))
     if made is shadow_of(obj):
         return obj
     if isinstance(obj, np.ndarray) and not same_memory(made, obj):
-        obj = enter(active_trace(), obj)  # a copy of what it holds at each call
+        obj = enter(active_trace(), obj)  # the compiled function copies what it holds at each call
     if not isinstance(obj, Tracer):
         return made if isinstance(obj, np.ndarray) else fresh(made)
     aval = traceable(made)
@@ -155,14 +155,14 @@ def _as(function: Function, obj: Any) -> Any:
 
 
 def _joined(obj: Any) -> Any:
-    """Nested lists that hold tracers as one array."""
+    """Join nested lists that hold tracers into one array; everything else stays."""
     if isinstance(obj, (list, tuple)) and holds_tracers(obj):
         return np.stack([x if isinstance(x, Tracer) else array(x) for x in obj]).copy()
     return obj
 
 
 def _conversion(name: str) -> Function:
-    """The substitute of ``np.asarray`` and the like, which return an array that fits as it is."""
+    """Substitute ``np.asarray`` or a relative; an array that already fits is returned as it is."""
     original = getattr(np, name)
 
     def convert(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
@@ -192,12 +192,12 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, *, like: Any = No
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    """``np.take``, which NumPy hands over only if the array is traced, but not if the indices are."""
+    """``np.take``: NumPy dispatches on the array alone, so an array must be a tracer if its indices are traced."""
     return np.take(_entered(a, indices), indices, axis, out, mode)
 
 
 def _entered(a: Any, *others: Any) -> Any:
-    """A plain array as a tracer, if others are traced."""
+    """Make a plain array a tracer if one of the others is traced."""
     a = _joined(a)
     if isinstance(a, Tracer) or not holds_tracers(others):
         return a
@@ -205,7 +205,7 @@ def _entered(a: Any, *others: Any) -> Any:
 
 
 def _first_enters(name: str) -> Function:
-    """The substitute of a function that NumPy hands over only if its first argument is traced, and of lists."""
+    """Substitute a function for which NumPy dispatches on the first argument alone; lists enter the trace, too."""
     original = getattr(np, name)
 
     def call(*args: Any, **options: Any) -> Any:
@@ -216,7 +216,7 @@ def _first_enters(name: str) -> Function:
 
 
 def number_type(cls: Any) -> Function:
-    """The substitute of a class of NumPy scalars, where it is called."""
+    """Substitute a class of NumPy scalars where it is called, as in ``np.float64(x)``."""
 
     def convert(*args: Any) -> Any:
         if not args or not holds_tracers(args):
@@ -228,7 +228,7 @@ def number_type(cls: Any) -> Function:
 
 
 def isscalar(element: Any) -> bool:
-    """``np.isscalar``, which NumPy does not hand over either."""
+    """``np.isscalar``, which NumPy does not dispatch either."""
     return bool(np.isscalar(shadow_of(element)))
 
 

@@ -1,4 +1,4 @@
-"""Functions that modules bound early, by ``from numpy import zeros``: stand-ins take their place during traces."""
+"""Names that modules bound early, by ``from numpy import zeros``: stand-ins replace them during traces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..where import FOREIGN
 
 
 class EarlyNames:
-    """Finds and replaces such names in the modules of users and of the pure-Python libraries that they use.
+    """Finds and replaces such names in the user's modules and in the pure-Python libraries that these use.
 
-    A module is read again when it has got more names or fewer.
+    A module is searched again when its number of names has changed.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class EarlyNames:
         self._found.clear()
 
     def patch(self) -> None:
-        """Put the stand-ins in."""
+        """Replace the functions by their stand-ins."""
         if self._modules != len(sys.modules):
             self._modules = len(sys.modules)
             loaded = list(sys.modules.items())
@@ -42,7 +42,7 @@ class EarlyNames:
                     self._patched.append((names, name, stand_in.original, stand_in))
 
     def restore(self) -> None:
-        """Put the functions back, where nobody bound the name to something else meanwhile."""
+        """Restore the functions, except where a name was bound to something else meanwhile."""
         for names, name, original, stand_in in self._patched:
             if names.get(name) is stand_in:
                 names[name] = original

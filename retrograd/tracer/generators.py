@@ -1,8 +1,9 @@
-"""Random generators inside a trace: draws are recorded, and made anew at each call, in plain NumPy's stream.
+"""Random generators inside a trace: draws are recorded, and each call draws anew, from the stream that NumPy uses.
 
-A generator that the function captures, and the hidden one behind ``np.random.normal``, are stood for by a
-TracedGenerator. While tracing it draws from a copy. One that is made inside from a seed gives the same numbers at each
-call, which are plain numbers. What draws in any other way is found by its state, and refused.
+A TracedGenerator stands for a generator that the function captures, and for the hidden one behind
+``np.random.normal``. While tracing it draws from a copy. A generator that the function makes from a seed gives the
+same numbers at each call, so its draws are plain numbers. Any other draw is detected by the changed state of its
+generator, and refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .interception import substitutes
 from .trace import Capture, Trace, unsupported
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
-# Draws whose parameters may be traced: the draw without them, and NumPy's formula for the one with them.
+# Draws whose parameters may be traced: the standard draw, and NumPy's formula that applies the parameters to it.
 LOCATED: dict[str, tuple[str, tuple[tuple[str, float], ...], Callable[..., Any]]] = {
     "normal": ("standard_normal", (("loc", 0.0), ("scale", 1.0)), lambda z, loc, scale: loc + scale * z),
     "uniform": ("random", (("low", 0.0), ("high", 1.0)), lambda u, low, high: low + (high - low) * u),
@@ -39,7 +40,7 @@ _examples: WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]] = WeakKeyDiction
 
 
 def example_of(trace: Trace, generator: Any) -> Any:
-    """The copy that a trace and those inside of it draw from."""
+    """The copy of a generator from which a trace and the traces inside it draw."""
     while trace.parent is not None:
         trace = trace.parent
     known = _examples.setdefault(trace, {})
@@ -49,7 +50,7 @@ def example_of(trace: Trace, generator: Any) -> Any:
 
 
 def rewinding(trace: Trace) -> Callable[[], None]:
-    """What sets the copies that are drawn from back to where they are now, also those that are met later."""
+    """A function that sets the copies back to their present states, and later copies to the states they began with."""
     while trace.parent is not None:
         trace = trace.parent
     known = _examples.setdefault(trace, {})
@@ -63,7 +64,7 @@ def rewinding(trace: Trace) -> Callable[[], None]:
 
 
 def capture_generator(trace: Trace, generator: Any, name: str | None = None) -> Symbol:
-    """A generator as a trailing input of a trace."""
+    """Make a generator a trailing input of a trace."""
     found = trace.captures.get(id(generator))
     if found is None:
         symbol = trace.builder.input(aval_of(generator), name or "rng")
@@ -77,7 +78,7 @@ class TracedGenerator:
     def __init__(self, generator: Any, name: str | None = None, made: bool = False) -> None:
         self._generator, self._name, self._made = generator, name, made
 
-    @property  # type: ignore[misc]  # a class, for whoever asks
+    @property  # type: ignore[misc]  # isinstance asks for it
     def __class__(self) -> type:
         return TracedGenerator if is_ours(sys._getframe(1)) else type(self._generator)
 
@@ -125,7 +126,7 @@ class TracedGenerator:
 
     def _shuffle(self, x: Any, axis: int = 0) -> None:
         if axis:
-            raise unsupported("shuffle along another axis than the first", "shuffle the transpose")
+            raise unsupported("shuffling along another axis than the first", "shuffle the transpose")
         x[...] = x[self._draw("permutation", len(x))]
 
 
@@ -134,7 +135,7 @@ def _plain(x: Any) -> Any:
     if isinstance(x, Tracer):
         if not is_known(x):
             raise unsupported(
-                "a parameter of a draw is traced", "draw from the standard distribution, and shift and scale that"
+                "a traced parameter of this draw", "draw from the standard distribution, and shift and scale that"
             )
         x = x.shadow
     if isinstance(x, np.ndarray):
@@ -154,7 +155,7 @@ def _made_inside(make: Callable[..., Any]) -> Callable[..., Any]:
             return TracedGenerator(seed)
         if seed is None:
             raise unsupported(
-                "a generator that the system seeds is made inside a traced function, which makes it once",
+                "making a generator without a seed inside a traced function, which runs once,",
                 "make it outside: the function may draw from generators that it captures",
             )
         return TracedGenerator(make(_plain(seed)), made=True)
@@ -188,7 +189,7 @@ def state_of(generator: Any) -> Any:
 
 
 def restore(generator: Any, state: Any) -> None:
-    """Set a generator back."""
+    """Set a generator back to a state."""
     if isinstance(generator, np.random.Generator):
         generator.bit_generator.state = state
     else:
@@ -202,9 +203,9 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class Watch:
-    """Generators that may be drawn from unseen: NumPy's hidden one, and attributes of objects that are read.
+    """Generators that code might draw from unseen: NumPy's hidden one, and attributes of objects that are read.
 
-    Of the hidden one nothing is known while other threads run, which may draw from it.
+    The hidden one is not watched while other threads run, since they may draw from it.
     """
 
     def __init__(self) -> None:
@@ -217,20 +218,19 @@ class Watch:
         self._states.setdefault(id(generator), (generator, state_of(generator)))
 
     def check(self) -> None:
-        """UnsupportedError if one has drawn; it is set back."""
+        """Raise UnsupportedError if a watched generator was drawn from, and set it back."""
         moved = [(g, s) for g, s in self._states.values() if not _same(s, state_of(g))]
         for generator, state in moved:
             restore(generator, state)
         if moved:
             raise unsupported(
-                f"a {type(moved[0][0]).__name__} that the traced function reaches through an object or a library drew "
-                "numbers, which would be the same at each call",
+                f"drawing from a {type(moved[0][0]).__name__} that the function reaches through an object or a library",
                 "let the function name the generator itself, as a global, a closure or a default argument",
             )
 
 
 def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[..., Any]:
-    """``run``, which draws from captured generators: where it raises, as at a missing path, they are set back."""
+    """Wrap ``run``: if it raises, as at a missing path, the captured generators are set back."""
     generators = [g for g in captures if isinstance(g, GENERATORS)]
     if not generators:
         return run

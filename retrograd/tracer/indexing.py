@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import ndarray  # a name of the module is looked up by substitution in a trace
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..ir.builder import attr_key
 from ..ir.texts import Arg
@@ -25,10 +25,10 @@ from .ufuncs import as_operand, copy
 
 
 class Index:
-    """An index taken apart: ints, slices, None and ``Arg`` in ``parts``, the operands that these name, and facts.
+    """An index taken apart: ``parts`` are ints, slices, None and ``Arg``, which names one of ``operands``.
 
-    ``basic`` is the index of a view; ``unique`` says that no element is named twice. An index with a single bool
-    becomes one with None: ``empty`` is then the axis of the result that has no element.
+    ``basic`` says that the index makes a view, ``unique`` that it names no element twice. A single bool becomes None in
+    ``parts``; if it is False, ``empty`` is the axis of the result that must have no element.
     """
 
     def __init__(self, given: Any, x: Tracer) -> None:
@@ -36,7 +36,7 @@ class Index:
         self.operands: list[Any] = []
         self.empty: int | None = None
         self.by_bool = False
-        self.named = 0  # operands that say what one traced mask names
+        self.named = 0  # the number of operands that hold the positions of one traced mask
         self.basic, self.unique = True, False
         items = given if isinstance(given, tuple) else (given,)
         if is_plain(given):
@@ -93,7 +93,7 @@ class Index:
         return (*parts[: at[0]], *(slice(None),) * full, *parts[at[0] + 1 :])
 
     def _unique(self, shape: tuple[int, ...]) -> bool:
-        """Whether that is known: of one element each, and of lists, masks and arrays made in the trace."""
+        """Whether no element is surely named twice: single elements, lists, masks, arrays made in the trace."""
         if all(np.size(shadow_of(i)) <= 1 for i in self.operands):
             return True
         if any(not isinstance(i, Tracer) or not i.const for i in self.operands):
@@ -104,7 +104,7 @@ class Index:
         return np.unique(flat).size == flat.size
 
     def known(self, value: Any) -> bool:
-        """Whether the operands and a value are plain numbers, and no arrays of the user's, which may change."""
+        """Whether the operands and ``value`` are plain numbers; an array of the user's is not, since it may change."""
         return all(i.const if isinstance(i, Tracer) else not isinstance(i, ndarray) for i in (value, *self.operands))
 
     def symbols(self, trace: Trace) -> list[Any]:
@@ -130,7 +130,7 @@ def _bounded(s: slice) -> slice:
 
 
 def _shadows(index: Any) -> Any:
-    """The index of the example values."""
+    """The index with example values in place of tracers."""
     if isinstance(index, tuple):
         return tuple(map(_shadows, index))
     if isinstance(index, list):
@@ -139,7 +139,7 @@ def _shadows(index: Any) -> Any:
 
 
 def _within(x: Tracer, index: Any) -> Any:
-    """The index of the example values; where those are not meant, as in a branch that is not taken, within bounds."""
+    """The index with example values; in a branch that may not be taken, zeros replace those that are out of bounds."""
     if is_plain(index):
         return index
     trace, found = CURRENT.get(), _shadows(index)
@@ -221,7 +221,7 @@ def _write(x: Tracer, place: Any, at: Index, value: Any, shape: tuple[int, ...],
 
 
 def add_at(x: Tracer, index: Any, value: Any) -> bool:
-    """``np.add.at(x, index, value)``; without a value only whether it is known that no element is named twice."""
+    """``np.add.at(x, index, value)``; without a value, only whether it is known that no element is named twice."""
     x.shadow[_within(x, index)]  # NumPy's own error for a bad index
     at = Index(index, x)
     if value is None or at.empty is not None:
@@ -254,7 +254,7 @@ def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
 
 
 def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> bool:
-    """``x[..., mask, ...] = value`` for a traced mask, if the value does not depend on how many it names."""
+    """``x[..., mask, ...] = value`` for a traced mask; False if that takes the number of elements that it names."""
     k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
     mask, before, after = items[k], items[:k], items[k + 1 :]
     x.shadow[_within(x, items)]  # NumPy's own error for a bad index

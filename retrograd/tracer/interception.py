@@ -1,8 +1,8 @@
 """Names of modules that mean something else inside a trace: ``np.zeros``, ``math.sin``, ``scipy.linalg.expm``.
 
-Such calls are never handed over to us. So while a trace is active in some thread, the class of each module with
-registered substitutes is a subclass of ModuleType in which the intercepted names are properties. The getter looks at
-its caller: only code that is neither NumPy's, SciPy's nor ours, at an instruction that loads that very name, in a
+NumPy does not dispatch such calls to its operands. So while some thread traces, each module with registered
+substitutes has a subclass of ModuleType as its class, in which the intercepted names are properties. The getter looks
+at its caller: only code that is neither NumPy's, SciPy's nor ours, at an instruction that loads that very name, in a
 context with an active trace, gets the substitute; everyone else gets the module's own object.
 """
 
@@ -32,10 +32,10 @@ _loads: dict[int, tuple[CodeType, dict[int, tuple[str, bool]]]] = {}
 
 
 def substitutes(module: str) -> Callable[[Provider], Provider]:
-    """The decorated function says what stands inside a trace for names of a module, which it is given when loaded.
+    """Register a function that is given the module, once it is loaded, and returns substitutes by name.
 
-    It maps names to substitutes. A function stands for a function; one that stands for a class is used only where
-    the class is called, so that ``isinstance`` and ``dtype=`` keep the class.
+    A function stands for a function. What stands for a class is used only where the class is called, so that
+    ``isinstance`` and ``dtype=`` keep the class.
     """
 
     def register(provider: Provider) -> Provider:
@@ -84,7 +84,7 @@ def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
 def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
     """For each instruction that loads an attribute: its name, and whether it is called there.
 
-    A call of ``getattr`` counts as a load of that name, which no attribute has.
+    A call of ``getattr`` counts as a load of the name ``getattr``.
     """
     spans = [(i, i.positions) for i in dis.get_instructions(code)]
     starts: dict[Any, list[Any]] = {}
@@ -103,7 +103,7 @@ def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
 
 
 def _is_getattr(inside: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether a call that begins with these instructions is one of ``getattr``, and not of what that returned."""
+    """Whether these instructions begin a call of ``getattr`` itself, not a call of its result."""
     return len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr"
 
 
@@ -140,7 +140,7 @@ class Substituted:
 
 
 def _fallback(module: ModuleType, name: str) -> Any:
-    """What the module itself does for a missing name; a class with it is not specialised as a plain module."""
+    """Do what the module does for a missing name; a class that has this is not specialised as a plain module."""
     own = vars(module).get("__getattr__")
     if own is not None:
         return own(name)
@@ -148,10 +148,10 @@ def _fallback(module: ModuleType, name: str) -> Any:
 
 
 class Interception:
-    """Swaps the modules' classes on the first of several overlapping traces, and back after the last.
+    """Swaps the modules' classes when the first of several overlapping traces begins, and back after the last.
 
-    Where the interpreter refuses the swap, names are not intercepted: what they make are plain arrays, which refuse
-    traced values by name.
+    If the interpreter refuses the swap, names are not intercepted: ``np.zeros`` makes a plain array, and writing a
+    traced value into it raises a named error.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class Interception:
         self._methods = ClassMethods()
 
     def meaning(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What stands for a function that is itself traced, as in ``grad(scipy.special.logsumexp)``."""
+        """The substitute of a function that is traced directly, as in ``grad(scipy.special.logsumexp)``."""
         return self._by_original.get(id(function), function)
 
     def enter(self) -> None:

@@ -1,4 +1,4 @@
-"""What a traced mask names: its number is known only at run time, so the graph holds for masks that name as many."""
+"""The elements that a traced mask names: their number depends on data, so a guard holds it fixed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .mutation import read
 
 
 def places(mask: Tracer) -> Tracer:
-    """The places of true elements in a mask laid out flat: int64, as many as there are now.
+    """The positions of the true elements in the flattened mask: int64, as many as in the example.
 
     Raises ControlFlowError in the body of a loop, which is compiled for all values.
     """
     where = user_site()[0]
     if not mask.home.concrete:
         raise ControlFlowError(
-            "how many elements a traced mask names depends on data, in a function that is compiled for all values",
+            "the number of elements that a traced mask names depends on data, while the function is compiled for "
+            "all values",
             where=where,
             remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
         )
@@ -32,7 +33,7 @@ def places(mask: Tracer) -> Tracer:
 
 
 def nonzero(mask: Tracer) -> tuple[Any, ...]:
-    """``np.nonzero`` of a traced mask: the places of true elements along each axis."""
+    """``np.nonzero`` of a traced mask: the positions of the true elements along each axis."""
     flat: Any = places(mask)
     found = []
     for n in reversed(mask.shape[1:]):

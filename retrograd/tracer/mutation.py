@@ -45,7 +45,7 @@ def read(t: Tracer) -> Symbol:
 def _op_of(t: Tracer) -> tuple[Primitive, Sequence[Symbol], dict[str, Any]]:
     if t.op is None:
         raise unsupported(
-            "traced values were written into an array of which another NumPy function made a view",
+            "writing traced values into an array that has a view made by another NumPy function",
             "make the view by indexing, reshape or transpose, or copy it",
         )
     return t.op
@@ -95,7 +95,7 @@ def _climb(t: Tracer, symbol: Symbol) -> Symbol:
 
 
 def _before_write(t: Tracer) -> Symbol:
-    """The parent's value while ``storage.version`` already counts the write in progress."""
+    """The parent's value before the write in progress, which ``storage.version`` already counts."""
     t.storage.version -= 1
     try:
         return read(t)
@@ -104,12 +104,12 @@ def _before_write(t: Tracer) -> Symbol:
 
 
 def check_writable(t: Tracer, trace: Trace) -> None:
-    """Named errors for writes that NumPy would refuse or that would leave the trace."""
+    """Raise a named error for a write that NumPy would refuse or that would leave the trace."""
     if not t.shadow.flags.writeable:
         if not any(c.symbol is t.storage.symbol for c in t.home.captures.values()):
             raise ReadOnlyError("the array is read-only", remedy="write into a copy: x = x.copy()")
         raise CapturedWriteError(
-            "the traced function writes into an array that it captures, which would change it for all",
+            "the traced function writes into an array that it captures, which would change the array outside",
             remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
         )
     current = CURRENT.get()
@@ -125,7 +125,7 @@ def set_shape(t: Tracer, shape: Any) -> None:
     """``t.shape = shape``: from now on the tracer is another view of its memory."""
     if t.viewed:
         raise unsupported(
-            "setting the shape of an array of which there are views", "bind the reshaped array: x = x.reshape(shape)"
+            "setting the shape of an array that has views", "bind the reshaped array: x = x.reshape(shape)"
         )
     shadow = t.shadow.view()
     shadow.shape = shape  # NumPy's own error
@@ -135,7 +135,7 @@ def set_shape(t: Tracer, shape: Any) -> None:
 
 
 def make_traced(t: Tracer) -> None:
-    """Before a traced value is written into memory that so far held plain numbers: record its contents."""
+    """Record the contents of memory that held plain numbers so far, before a traced value is written into it."""
     root: Any = t
     while root.parent is not None:
         root = root.parent

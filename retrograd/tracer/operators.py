@@ -46,7 +46,7 @@ PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcu
 
 
 def _raise_to(x: Any, n: Any) -> Any:
-    """``x ** n`` as NumPy does it: arrays have shortcuts for some exponents, and numbers a power of their own."""
+    """``x ** n`` as NumPy computes it: arrays take shortcuts for some exponents, and numbers have their own power."""
     base = shadow_of(x)
     if isinstance(base, np.ndarray) and type(n) in (int, float) and n in SHORTCUTS:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)
@@ -58,13 +58,13 @@ def _raise_to(x: Any, n: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _shortcut(dtype: np.dtype[Any], kind: str, n: Any) -> Ufunc | None:
-    """The ufunc that ``x ** n`` stands for; which exponents have one depends on NumPy's version, so NumPy is asked."""
+    """The ufunc that ``x ** n`` stands for; NumPy is asked, since the exponents that have one depend on its version."""
     probe = np.array([*PROBE, -np.inf, np.nan] if dtype.kind in "fc" else PROBE)
     try:
         with np.errstate(all="ignore"):
             probe = (probe + 1j * probe[::-1] if dtype.kind == "c" else probe).astype(dtype)
             raised, short = probe**n, SHORTCUTS[n](probe)
-    except (TypeError, ValueError):  # bools are not copied by a sign, integers not raised to negative powers
+    except (TypeError, ValueError):  # bools and integers lack some of the operations
         return None
     return SHORTCUTS[n] if raised.dtype == short.dtype and raised.tobytes() == short.tobytes() else None
 
@@ -81,7 +81,7 @@ def _in_place(ufunc: Ufunc, forward: Callable[[Any, Any], Any]) -> Callable[[Any
 
 
 def _or_repeated(multiply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A list or a string times an integer is repeated, as often as must be known."""
+    """Multiply; a list or a string is repeated instead, by a number that must be known."""
 
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, (list, tuple, str, bytes)) and not isinstance(self.shadow, np.ndarray):
@@ -114,7 +114,7 @@ def _pow_in_place(self: Any, n: Any) -> Any:
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    """A sparse matrix, which is no operand of a ufunc, answers by its own reflected product."""
+    """``x @ y``; a sparse matrix is not an operand of a ufunc, and answers by its reflected product."""
     if not hasattr(type(other), "__array_ufunc__") and getattr(type(other), "__array_priority__", 0) > 0:
         return NotImplemented
     return call_ufunc(np.matmul, [self, other], None, True, {})

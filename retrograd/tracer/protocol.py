@@ -1,4 +1,4 @@
-"""NumPy's two protocols on Tracer, and what it has of the methods of ndarray: the rooms above fill the tables."""
+"""NumPy's two protocols on Tracer, and its methods of ndarray; the rooms above fill the tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: 
 def array_function(
     self: Tracer, function: Any, types: Iterable[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """``__array_function__``: by the table of handlers; on plain numbers any function runs, with any option."""
+    """``__array_function__``: call the handler in the table; on plain numbers any function runs, with any option."""
     handler = FUNCTIONS.get(function)
     if handler is not None:
         try:
@@ -68,7 +68,7 @@ def _all_known(function: Any, tree: Any, options: Mapping[str, Any]) -> bool:
 
 
 def _of_numbers(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """NumPy's own function, on the plain numbers that the tracers hold."""
+    """Run NumPy's own function on the plain numbers that the tracers hold."""
     tracers = _tracers((args, dict(kwargs)))
     plain, options = map_leaves(shadow_of, (args, dict(kwargs)))
     found = function(*plain, **options)
@@ -79,7 +79,7 @@ def _of_numbers(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
 
 
 def _constant(tracers: list[Tracer], x: Any) -> Any:
-    """A result as a tracer: one of the operands, a view of one (readable while that holds plain numbers), or new."""
+    """Turn a result into a tracer: an operand, a view of one (readable while it holds plain numbers), or a new one."""
     if not isinstance(x, np.ndarray):
         return x
     where = user_site()[0]
@@ -103,7 +103,7 @@ def _missing_method(name: str) -> Callable[..., Any]:
 
 
 def missing_attribute(name: str) -> property:
-    """An attribute of ndarray that only traced values of known content have, and nobody sets."""
+    """An attribute of ndarray that can be read only while the value is known, and cannot be set."""
 
     def get(self: Tracer) -> Any:
         if is_known(self):

@@ -1,8 +1,8 @@
 """``float(t)`` and ``complex(t)``: traced numbers stay traced.
 
-Python lets no value that is not a plain number out of ``float``. So when a traced value is asked for one, the calling
-module is noted, and the function is traced once more, with look-alikes of ``float`` and ``complex`` as globals of that
-module for as long as the trace lasts.
+Python lets ``float(t)`` return nothing but a plain number. So when code asks a traced value for one, its module is
+noted, and the function is traced once more: during that trace, look-alikes of ``float`` and ``complex`` are globals of
+the module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .refusals import refusal
 T = TypeVar("T")
 P = ParamSpec("P")
 Namespace = dict[str, Any]
-MOST = 64  # modules that are served: code that makes new ones all the time is not followed for ever
+MOST = 64  # modules to serve at most, since some code makes new ones without end
 
 
 def number(x: Any, cls: type = float) -> Any:
@@ -81,7 +81,7 @@ class Askers:
 
     @contextmanager
     def served(self, namespaces: Mapping[int, Namespace]) -> Iterator[None]:
-        """Put look-alikes into the namespaces for a while."""
+        """Keep look-alikes in the namespaces during the block."""
         for names in namespaces.values():
             self._change(names, 1)
         try:
@@ -109,7 +109,7 @@ _known: dict[int, Namespace] = {}  # modules that asked in earlier traces, to be
 
 
 def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
-    """A function that traces; it traces again when a module was found to ask for plain numbers."""
+    """Wrap a function that traces: it traces again when it finds another module that asks for plain numbers."""
 
     @functools.wraps(trace)
     def traced(*args: P.args, **options: P.kwargs) -> T:
@@ -134,7 +134,7 @@ def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
 
 
 def _ask(name: str) -> bool:
-    """Note the module of the code that wants a plain number; False if it was served before, or wants none."""
+    """Note the module whose code asks for a plain number; False if it was served already, or does not ask."""
     frame, asked = user_frame(sys._getframe(2)), _asked.get()
     if frame is None or asked is None or name not in frame.f_code.co_names:
         return False
@@ -155,8 +155,8 @@ def to_float(self: Tracer) -> float:
     if not _ask("float") and is_known(self):
         return float(self.shadow)
     raise refusal(
-        "a traced value is made a plain number (by code that is no Python, or by writing it into an array made outside "
-        "the traced function), but it is known only when the compiled function runs",
+        "a traced value is converted to a plain number (by code that is not Python, or by a write into an array made "
+        "outside the traced function), but it is known only when the compiled function runs",
         "leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",
     )
 

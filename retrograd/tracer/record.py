@@ -28,7 +28,7 @@ Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recorded function: ``graph`` takes the traced leaves, then what was captured.
+    """A recorded function: ``graph`` takes the traced leaves, then the captures.
 
     ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
     no arrays, by position (the graph does not hold them). It is ``tainted`` if an operation failed on the examples
@@ -56,8 +56,9 @@ def record(
 ) -> Recorded:
     """Run ``function`` on one tracer per example; examples are copied first, and never changed.
 
-    With ``gathers``, operations on values of enclosing traces alone are recorded here too, not there. In an enclosing
-    trace generators are set back: there the graph is run on the examples, and draws what was drawn here.
+    With ``gathers``, an operation whose operands all belong to enclosing traces is recorded here too. Inside an
+    enclosing trace, generators are set back at the end: that trace runs the graph on the examples and must draw the
+    same numbers.
     """
     parent = CURRENT.get()
     rewind = None if parent is None else rewinding(parent)
@@ -95,7 +96,7 @@ def record(
 
 
 def _note_decisions(trace: Trace) -> None:
-    """What was raised here was decided here: an enclosing function that catches it goes this way for these examples."""
+    """Taint the enclosing traces: if one of them catches the exception, it does so for these decisions only."""
     outer = trace.parent if trace.decided else None
     while outer is not None:
         outer.tainted = True
@@ -103,7 +104,7 @@ def _note_decisions(trace: Trace) -> None:
 
 
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:
-    """Call the user's function; what NumPy or another library says of a traced value is said in our words."""
+    """Call the user's function; errors of NumPy and other libraries about traced values become ours."""
     try:
         return function(tracers)
     except Thrown as thrown:
@@ -124,7 +125,7 @@ def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> An
 
 
 def _value(x: Any) -> Any:
-    """What is thrown out of a recording on the user's own arguments is known."""
+    """The plain value of a thrown leaf; the outermost recording runs on the user's own arguments, so it is known."""
     return np.copy(x.shadow)[()] if isinstance(x, Tracer) else x
 
 
@@ -148,7 +149,7 @@ def enclosing() -> Trace | None:
 
 
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
-    """Put a graph into ``trace``, applied to operands and captures; its results as tracers."""
+    """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
     if all(_settled(x) for x in operands) and not marks(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
@@ -170,7 +171,7 @@ def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
 
 
 def _settled(x: Any) -> bool:
-    """Whether an operand is a plain number, so that what is computed from it is known."""
+    """Whether an operand is a plain number, so that the result is known while tracing."""
     if isinstance(x, Tracer):
         return x.const
     return not isinstance(x, Capture) and not isinstance(x, np.ndarray)

@@ -1,4 +1,4 @@
-"""Calls that cannot be traced: what the user's line calls there, and what to do instead."""
+"""Calls that cannot be traced: which function the user's line calls, and what to do instead."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..errors import TracerConversionError
 from ..where import Where, is_foreign, user_frame
 from . import class_methods, interception
 
-STORE = "return the value from the traced function, and store the result that the call gives"
+STORE = "return the value from the traced function, and store the result of the call"
 DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
 OTHER_ARRAYS = "convert the result of the traced function; a function of that library can be called through rg.lens"
 TABLES = "take the columns out as arrays before, with to_numpy(), and pass those"
 SHOW = "return the value, and draw the result"
 
-# by the beginning of the full name; the longest one counts
+# remedies by the beginning of a function's full name; the longest match counts
 ALTERNATIVES: dict[str, str] = {
     "array": "make an array with np.array",
     "builtins.bytearray": STORE,
@@ -73,7 +73,7 @@ ALTERNATIVES: dict[str, str] = {
 
 
 TRACER = "retrograd.tracer.array"
-TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # as which a traced value passes
+TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # types that a traced value passes for
 
 
 class Called(NamedTuple):
@@ -85,7 +85,7 @@ class Called(NamedTuple):
 
 
 def alternative(name: str) -> str | None:
-    """What to do instead of calling the function of this full name, if that is known."""
+    """The remedy for a call of the function with this full name, if one is known."""
     parts = name.split(".")
     for k in range(len(parts), 0, -1):
         found = ALTERNATIVES.get(".".join(parts[:k]))
@@ -107,23 +107,23 @@ def _has_substitute(name: str) -> bool:
 
 
 def _loaded(table: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ModuleType]]:
-    """What provides for a module, beside the module."""
+    """The providers for all loaded modules, each with its module."""
     return [(provider, sys.modules[m]) for m, providers in table.items() if m in sys.modules for provider in providers]
 
 
 def refusal(what: str, remedy: str) -> TracerConversionError:
-    """The error for a traced value in other hands; ``what`` and ``remedy`` count where the line calls nothing known."""
+    """The error for a traced value in foreign code; ``what`` and ``remedy`` count if the line calls nothing known."""
     frame = user_frame(sys._getframe(1))
     return _refusal(frame, what, remedy) if frame is not None else TracerConversionError(what, remedy=remedy)
 
 
 def translated(fault: Exception) -> TracerConversionError | None:
-    """The error for a library's own complaint about a type that it does not know, if it is about a traced value."""
+    """The error to raise for a library's complaint about a type; None if the complaint is not about a traced value."""
     step = _users_step(fault.__traceback__)
     if step is None or isinstance(fault, Warning) or type(fault).__module__.partition(".")[0] == "jax":
         return None
     if _source(step.tb_frame.f_code, step.tb_lasti, step.tb_frame.f_globals).startswith("raise"):
-        return None  # the user's own
+        return None  # the user's own error
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
     ours = "Tracer" in str(fault) and not isinstance(fault, AttributeError)
@@ -139,7 +139,7 @@ def translated(fault: Exception) -> TracerConversionError | None:
 
 
 def _users_step(traceback: TracebackType | None) -> TracebackType | None:
-    """The innermost step in the user's code; a library's is taken where there is no other."""
+    """The innermost step of a traceback in the user's code, or in a library's if there is none."""
     steps = []
     while traceback is not None:
         if not is_foreign(traceback.tb_frame):
@@ -159,7 +159,7 @@ def _refusal(frame: FrameType, what: str, remedy: str) -> TracerConversionError:
 
 
 def _called(frame: FrameType, instruction: int) -> Called | None:
-    """What is called at an instruction, if that is a call of something with a name."""
+    """The function called at an instruction; None if the instruction is no call or the function has no name."""
     source = _source(frame.f_code, instruction, frame.f_globals)
     try:
         tree = ast.parse(f"({source})", mode="eval").body
@@ -181,7 +181,7 @@ def _holds_traced(value: Any) -> bool:
         return any(map(_holds_traced, value))
     if isinstance(value, dict):
         return any(map(_holds_traced, value.values()))
-    return type(value).__module__ == TRACER  # its class stands in a module that imports this one
+    return type(value).__module__ == TRACER  # Tracer's module imports this one
 
 
 def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:
@@ -191,7 +191,7 @@ def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:
     if line is None or last is None or start is None or end is None or last > len(lines):
         return ""
     text = [part.encode() for part in lines[line - 1 : last]]
-    text[-1] = text[-1][:end]  # first the end: both may be in one line
+    text[-1] = text[-1][:end]  # cut the end first: both ends may be in one line
     text[0] = text[0][start:]
     return b"".join(text).decode(errors="replace")
 
@@ -211,7 +211,7 @@ def _dotted(node: ast.expr) -> list[str]:
 
 
 def _full_name(names: list[str], frame: FrameType) -> str | None:
-    """A function's name with its module; nothing of the user's is run to find it."""
+    """The full name of a function, with its module; finding it runs no code of the user's."""
     scopes = (frame.f_locals, frame.f_globals, vars(builtins))
     found = next((scope[names[0]] for scope in scopes if names[0] in scope), None)
     owner: Any = None

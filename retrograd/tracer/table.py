@@ -1,4 +1,4 @@
-"""The table of NumPy functions that are traced by compositions, and what all of them use."""
+"""The table of NumPy functions that are traced by compositions, and helpers of those compositions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import generic, ndarray  # a name of the module is looked up by substitution in a trace
+from numpy import generic, ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import CapturedWriteError
 from ..ir.types import Aval
@@ -55,7 +55,7 @@ def only_default(name: str, **given: Any) -> None:
 
 
 def truth(value: Any) -> bool:
-    """An option that is true or false, false where NumPy was given none."""
+    """A flag as a bool; False if NumPy was given none."""
     return bool(value) if value is not np._NoValue else False
 
 
@@ -65,9 +65,9 @@ def shadow_dtype(x: Any) -> np.dtype[Any]:
 
 
 def lifted(*operands: Any) -> list[Any]:
-    """Operands as tracers of arrays and NumPy scalars: lists, plain arrays and numbers enter the trace of the others.
+    """Make operands tracers of arrays and NumPy scalars: lists, plain arrays and numbers enter the trace of the others.
 
-    A view of a plain array shows what its owner writes into it later, and is read-only.
+    A plain array is held by reference: its tracer is read-only, and shows what the user writes into the array later.
     """
     found = [as_operand(x) for x in operands]
     trace = owner(tracers_in(found))
@@ -75,7 +75,7 @@ def lifted(*operands: Any) -> list[Any]:
 
 
 def into(out: Any, result: Any) -> Any:
-    """The result, written into the array ``out`` where one is given."""
+    """Write the result into ``out`` if one is given; return the array that holds it."""
     if out is None:
         return result
     if not isinstance(out, Tracer):

@@ -38,8 +38,8 @@ _number = itertools.count(1)
 class Storage:
     """The memory behind tracers that share it: its current value in the graph, and how often it was written.
 
-    ``symbol`` is None while only plain numbers were written in: then the example value is the value. ``hint`` is the
-    variable that an array made inside the trace was first bound to.
+    ``symbol`` is None while only plain numbers were written into it: then the example value is the value. ``hint`` is
+    the variable that an array made inside the trace was first bound to.
     """
 
     __slots__ = ("hint", "symbol", "version")
@@ -54,7 +54,7 @@ class Storage:
 class Capture:
     """A value from outside: an array of the user's, or a symbol of the enclosing trace with its example value.
 
-    Or, ``made`` inside the trace, an array too large for a constant node: nobody else holds it.
+    With ``made``, an array made inside the trace that is too large for a constant node: nobody else holds it.
     """
 
     payload: Any
@@ -64,7 +64,7 @@ class Capture:
 
 
 class Trace:
-    """One recording. ``parent`` is the enclosing one; ``concrete`` is False where example values may not decide."""
+    """One recording. ``parent`` is the enclosing trace; ``concrete`` is False if examples must not decide branches."""
 
     def __init__(self, name: str, parent: Trace | None, concrete: bool = True, max_nodes: int | None = None) -> None:
         self.name = name
@@ -73,23 +73,23 @@ class Trace:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.concrete: bool = concrete and (parent is None or parent.concrete)
         self.active = True
-        self.gathers = False  # a branch or the body of a loop: what happens there stays there
+        self.gathers = False  # a branch or a loop body, which records all that happens in it
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
         self.bindings: list[Binding | Contents] = []  # names that were read
         self.decided: dict[tuple[Value, str], Any] = {}
         self._contents: dict[str, dict[Value, bool]] = {}
-        self.tainted = False  # an operation failed on these examples: another time it may not
+        self.tainted = False  # an operation failed on these examples; on others it may not
         self._lifted: dict[int, tuple[Storage, int, Symbol]] = {}
-        self._sums: dict[int, tuple[int, Where | None]] = {}  # of captured arrays, with the lines that met them
+        self._sums: dict[int, tuple[int, Where | None]] = {}  # checksum, line of the first use
 
     def __str__(self) -> str:
         return f"trace {self.number} of {self.name}"
 
     @property
     def full(self) -> bool:
-        """Whether it has more nodes than it may have."""
+        """Whether the recording has more than ``max_nodes`` nodes."""
         return len(self.builder.nodes) > self.max_nodes
 
     def descends_from(self, other: Trace) -> bool:
@@ -105,7 +105,7 @@ class Trace:
         return self.builder.constant(value, aval_of(value))
 
     def capture(self, array: Any, aval: Aval | None = None, *, made: bool = False, hint: str | None = None) -> Symbol:
-        """An array from outside, or a list of steps of this aval, by reference: a trailing input."""
+        """Make an array from outside, or a list of steps with this aval, a trailing input; it is held by reference."""
         found = self.captures.get(id(array))
         if found is None:
             symbol = self.builder.input(aval or traceable(array), hint)
@@ -115,11 +115,11 @@ class Trace:
         return found.symbol
 
     def keep(self, array: np.ndarray[Any, Any]) -> Symbol:
-        """The present contents of an array that was made inside the trace: a trailing input, too."""
+        """Make a copy of an array that was made inside the trace a trailing input."""
         return self.capture(array.copy(), made=True)
 
     def capture_symbol(self, symbol: Symbol, shadow: Any) -> Symbol:
-        """A value of the enclosing trace: a trailing input."""
+        """Make a value of the enclosing trace a trailing input."""
         found = self.captures.get(symbol.value)
         if found is None:
             hint = symbol.value.hint
@@ -127,7 +127,7 @@ class Trace:
         return found.symbol
 
     def lift(self, array: np.ndarray[Any, Any], storage: Storage | None = None) -> Symbol:
-        """The present contents of an array made inside the trace, as a constant."""
+        """Enter an array made inside the trace by its present contents: as a constant, a range or a trailing input."""
         flat = array.reshape(-1)
         if flat.size == 0 or (flat.view(f"V{flat.itemsize}")[:1] == flat.view(f"V{flat.itemsize}")).all():
             fill = flat[0].item() if flat.size else 0
@@ -144,7 +144,7 @@ class Trace:
         return known[2]
 
     def decide(self, symbol: Symbol, kind: str, expected: Any, where: Where | None) -> None:
-        """Python was told the answer to a question about a value: the graph holds only where it is the same."""
+        """Emit a guard: Python was told an answer about a value, and the graph holds only where it is the same."""
         if (symbol.value, kind) in self.decided or self._follows_from_contents(symbol.value):
             return
         self.decided[symbol.value, kind] = expected
@@ -152,11 +152,11 @@ class Trace:
         self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False})
 
     def settled(self, symbol: Symbol) -> bool:
-        """Whether a value is read from captured arrays: the graph then holds for their present contents."""
+        """Whether a value follows from captured arrays alone; the graph then holds for their present contents only."""
         return self.concrete and self._follows_from_contents(symbol.value, "biufc")
 
     def _follows_from_contents(self, value: Value, kinds: str = "iub") -> bool:
-        """Whether a value is read from captured arrays of these kinds: the recording then holds for their contents."""
+        """Whether a value follows from captured arrays of these kinds; then the recording relies on their contents."""
         if not self._is_contents(value, kinds):
             return False
         made, by_value = self.builder.made, {c.symbol.value: c for c in self.captures.values()}
@@ -173,7 +173,7 @@ class Trace:
         return True
 
     def _is_contents(self, value: Value, kinds: str) -> bool:
-        """Whether nothing but such arrays and numbers went into a value; each value is looked at once in a trace."""
+        """Whether a value was computed from such arrays and numbers alone; the answer for each value is remembered."""
         known = self._contents.setdefault(kinds, {})
         stack = [value]
         while stack:
@@ -197,7 +197,7 @@ class Trace:
         return isinstance(payload, np.ndarray) and payload.dtype.kind in kinds
 
     def _counted(self, start: int, step: int, size: int) -> Symbol:
-        """What ``np.arange`` of integers gives, as nodes: its contents need not travel with the graph."""
+        """The result of ``np.arange`` of integers as nodes, so that its contents need not travel with the graph."""
         count: Symbol = self.builder.emit(iota, (), {"aval": Aval((size,), np.dtype(np.int64))})[0]
         count = count if step == 1 else count * step
         return count if start == 0 else count + start
@@ -206,7 +206,7 @@ class Trace:
     def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
         """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it.
 
-        An enclosing ``no_grad`` stops the results of what is recorded here, not what is inside it.
+        An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
         """
         token = CURRENT.set(self)
         stopped = STOPPED.set(False)
@@ -220,13 +220,13 @@ class Trace:
             self.active = False
 
     def finish(self, inputs: Sequence[Symbol], outputs: Sequence[Symbol]) -> Graph:
-        """The recorded graph: its inputs, then what was captured; CapturedWriteError if that changed meanwhile."""
+        """The recorded graph: its inputs, then the captures; CapturedWriteError if a captured array has changed."""
         for capture in self.captures.values():
             known, where = self._sums.get(id(capture.payload), (None, None))
             if known is not None and known != _checksum(capture.payload):
                 raise CapturedWriteError(
-                    "an array that meets traced values here was changed while the function was traced, by code that "
-                    "compiled functions do not run again",
+                    "a captured array that meets traced values here was changed while the function was traced, by code "
+                    "that compiled functions do not run again",
                     where=where,
                     remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
                 )
@@ -235,12 +235,12 @@ class Trace:
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
 
 
-# What NumPy raises for some values and not for others of their shape and dtype.
+# Exceptions that NumPy raises for some values and not for others of the same shape and dtype.
 BY_VALUE = (ArithmeticError, IndexError, np.linalg.LinAlgError)
 
 
 def noting_failure(function: F) -> F:
-    """The function; a failure that depends on values is noted in the trace, for other values may not fail."""
+    """Wrap a function: a failure that depends on values taints the trace, since other values may not fail."""
 
     @functools.wraps(function)
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -263,15 +263,15 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
 def traceable(value: Any) -> Aval:
     """The aval of a value that is about to be traced; UnsupportedError for what NumPy's rules do not cover."""
     if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
-        raise unsupported(f"arrays of the class {type(value).__name__} are not traced", "pass np.asarray(x)")
+        raise unsupported(f"an array of the class {type(value).__name__}", "pass np.asarray(x)")
     try:
         return aval_of(value)
     except TypeError as fault:
-        raise unsupported(str(fault), "convert it first: x.astype(float)") from None
+        raise UnsupportedError(str(fault), remedy="convert it first: x.astype(float)") from None
 
 
 def owner(tracers: Sequence[Tracer]) -> Trace:
-    """The innermost trace among operands; named errors for leaked and unrelated ones."""
+    """The innermost trace among operands; raises named errors for leaked and unrelated tracers."""
     deepest = tracers[0].home
     if deepest is CURRENT.get() and not deepest.full:
         for t in tracers:
@@ -308,7 +308,7 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
 
 
 def _gathering(deepest: Trace) -> Trace:
-    """Where an operation is recorded whose operands belong to ``deepest``: in a body, all that happens there."""
+    """The trace that records an operation on values of ``deepest``: a body records all that happens in it."""
     trace = CURRENT.get()
     while trace is not None and trace is not deepest:
         if trace.gathers:
@@ -318,5 +318,5 @@ def _gathering(deepest: Trace) -> Trace:
 
 
 def unsupported(what: str, remedy: str) -> UnsupportedError:
-    """The error for what is not traced, at the user's line."""
-    return UnsupportedError(what, remedy=remedy)
+    """The error that says, at the user's line, that ``what`` is not supported."""
+    return UnsupportedError(f"{what} is not supported", remedy=remedy)

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy import ndarray  # a name of the module is looked up by substitution in a trace
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import CapturedWriteError
 from ..ir.modules import resolve
@@ -41,7 +41,7 @@ UFUNCS = primitives()
 
 @lru_cache(maxsize=1)
 def scipy_primitives() -> dict[Ufunc, Primitive]:
-    """The primitive of each ufunc of ``scipy.special`` that has one; whoever asks has imported SciPy."""
+    """The primitive of each ufunc of ``scipy.special`` that has one; called only once SciPy is imported."""
     return {resolve(p.numpy.ufunc): p for p in REGISTRY.values() if p.numpy.ufunc.startswith("scipy.special.")}
 
 
@@ -62,8 +62,8 @@ def name_of(ufunc: Ufunc) -> str:
     return f"scipy.special.{name}" if getattr(special, name, None) is ufunc else name
 
 
-# What stands for operands that where= leaves out, 0.5 for each of SciPy's ufuncs: there each of these has a finite
-# value and a finite derivative.
+# Numbers that stand for operands where where= is False (0.5 for each of SciPy's ufuncs): there these functions have
+# finite values and finite derivatives.
 INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
     [
         np.divide,
@@ -92,7 +92,7 @@ INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
 def _targets(
     ufunc: Any, given: tuple[Aval, ...], out: Aval, dtype: Any = None, casting: Any = "same_kind"
 ) -> tuple[Aval, ...]:
-    """What operands of these avals are cast to, by NumPy's choice of dtypes; Python numbers are weak."""
+    """The avals to cast operands to, by NumPy's choice of dtypes; Python numbers are weak."""
     dtypes: Sequence[np.dtype[Any]]
     if out.kind == "python":
         found = [aval.dtype for aval in given]
@@ -104,13 +104,13 @@ def _targets(
 
 
 def _stretched(dtypes: Sequence[np.dtype[Any]], out: Aval) -> tuple[Aval, ...]:
-    """The avals with these dtypes of operands that give a result of this shape and kind."""
+    """The avals of operands that have these dtypes and give a result of the shape and kind of ``out``."""
     inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
     return tuple([Aval(out.shape, dtype, inner) for dtype in dtypes])
 
 
 def _kind(aval: Aval) -> Any:
-    """What NumPy's choice of dtypes wants to know of an operand."""
+    """An operand as ``resolve_dtypes`` takes it: its dtype, or the type of a Python number."""
     return WEAK.get(aval.dtype.kind, aval.dtype) if aval.kind == "python" else aval.dtype
 
 
@@ -125,7 +125,7 @@ def as_operand(x: Any) -> Any:
 
 
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
-    """Record ``run(*operands)``, which is ``ufunc`` with ``dtype`` and ``casting``, or an operator that means it."""
+    """Record ``run(*operands)``: ``ufunc`` with ``dtype`` and ``casting``, or the operator that means the same."""
     operands = [x if type(x) is Tracer else as_operand(x) for x in operands]
     shadows = [x.shadow if type(x) is Tracer else x for x in operands]
     shadow = run(*shadows)
@@ -134,7 +134,7 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
     try:
         given = tuple(map(aval_of, shadows))
     except TypeError:
-        if prim.name not in ("eq", "ne"):  # numbers and strings differ, whatever they are
+        if prim.name not in ("eq", "ne"):  # a number never equals a string
             what = f"{name_of(ufunc)} of a traced value and objects"
             raise unsupported(what, "convert them to numbers first") from None
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
@@ -191,7 +191,7 @@ def positive(x: Any, **options: Any) -> Any:
 
 
 def _parts(ufunc: Any, first: str, second: str) -> Callable[..., Any]:
-    """A ufunc with two results, each by a primitive of its own."""
+    """A ufunc with two results, each computed by its own primitive."""
 
     def call(x: Any, **options: Any) -> Any:
         run = partial(ufunc, **options)
@@ -207,7 +207,7 @@ def _divmod(x: Any, y: Any, **options: Any) -> Any:
     return np.floor_divide(x, y, **options), np.remainder(x, y, **options)
 
 
-COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `functions.products` adds matmul
+COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `numpy.products` adds matmul
     np.positive: positive,
     np.divmod: _divmod,
     np.modf: _parts(np.modf, "fraction", "trunc"),
@@ -216,7 +216,7 @@ COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `functions.products` adds matmu
 
 
 def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Plain numbers only: any ufunc runs."""
+    """Run any ufunc: all operands are plain numbers."""
     where_ = user_site(2)[0]
     found = ufunc(*map(shadow_of, inputs), **options)
     if not any(isinstance(x, Tracer) for x in inputs):
@@ -253,7 +253,7 @@ def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: 
 
 
 def _understood(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Operands as ``signature=`` wants them, and ``dtype=`` and ``casting=``."""
+    """Cast the operands as ``signature=`` says, and keep ``dtype=`` and ``casting=`` of the options."""
     options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
     if "signature" in options:
         inputs = _signed(ufunc, inputs, options.pop("signature"), options.get("casting", "same_kind"))
@@ -265,7 +265,7 @@ def _understood(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> t
 
 
 def _signed(ufunc: Any, inputs: Sequence[Any], signature: Any, casting: Any) -> Sequence[Any]:
-    """Operands cast to the dtypes of the loop that ``signature=`` names."""
+    """Cast the operands to the dtypes that ``signature=`` names."""
     types = tuple(signature.replace("->", "")) if isinstance(signature, str) else tuple(signature)
     if len(types) != ufunc.nin + ufunc.nout:
         raise unsupported(f"np.{ufunc.__name__} with the signature {signature!r}", "name the dtype of each operand")
@@ -280,7 +280,7 @@ def _signed(ufunc: Any, inputs: Sequence[Any], signature: Any, casting: Any) -> 
 
 
 def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
-    """Operands in the trace of ``out``; with several results, one that is given stretches all."""
+    """Bring the operands into the trace of ``out``; for several results, stretch them to one shape."""
     inputs = [as_operand(x) for x in inputs]
     if ufunc.nout > 1:
         shape = np.broadcast_shapes(*(np.shape(shadow_of(x)) for x in (*inputs, *out) if x is not None))
@@ -292,7 +292,7 @@ def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
 
 
 def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[Any]:
-    """Operands with harmless numbers where ``mask`` is False: what is not used must not make the gradient nan."""
+    """Put harmless numbers where ``mask`` is False: an element that is not used must not make the gradient nan."""
     if out is None or any(o is None for o in out):
         raise unsupported(f"{name_of(ufunc)} with where= but without out=", "pass out=, or use np.where")
     found = np.asarray(shadow_of(mask)).dtype
@@ -319,7 +319,7 @@ def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
 
 
 def assign(target: Tracer, value: Any) -> Tracer:
-    """``target[...] = value`` with NumPy's cast; the target itself."""
+    """``target[...] = value`` with NumPy's cast; returns the target."""
     trace = owner([target, *tracers_in([value])])
     check_writable(target, trace)
     if target.const and (not isinstance(value, Tracer) or value.const):

@@ -98,5 +98,5 @@ def test_what_is_not_one_array_to_one_array_is_refused() -> None:
         rg.jacobian(lambda x: (x, x), sparse=True)(X)
     with pytest.raises(rg.errors.OptionError, match="one array"):
         rg.jacobian(lambda x: x["a"] + x["b"], sparse=True)({"a": X, "b": X})
-    with pytest.raises(rg.errors.UnsupportedError, match="not traced"):
+    with pytest.raises(rg.errors.UnsupportedError, match="cannot be traced"):
         rg.jit(lambda x: rg.jacobian(np.sin, sparse=True)(x) @ x)(X)

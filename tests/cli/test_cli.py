@@ -68,7 +68,7 @@ def test_a_compiled_function_is_shown_as_the_plain_one(target, capsys):
         (["show", "nothing"], "names no function"),
         (["show", "no.such.module:f"], "cannot load"),
         (["show", "math:nothing"], "cannot load"),
-        (["show", "math:sin", "--arg", "f65[3]"], "is no type"),
+        (["show", "math:sin", "--arg", "f65[3]"], "is not a type"),
         (["opt", "no/such/file.ir"], "cannot read"),
     ],
 )

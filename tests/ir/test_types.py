@@ -56,7 +56,7 @@ def test_the_names_of_dtypes_count_bits() -> None:
     "text", ["", "f64[", "f64[3", "f64]3[", "f64[a]", "f[3]", "float[3]", "F64", "f64 [3]", "f64[3] "]
 )
 def test_what_is_no_type_is_refused(text: str) -> None:
-    with pytest.raises(ParseError, match="is no type") as caught:
+    with pytest.raises(ParseError, match="is not a type") as caught:
         parse_type(text)
     assert "write for example f64[3,2]" in str(caught.value)
 
@@ -97,7 +97,7 @@ def test_lists_of_steps_nest() -> None:
     assert aval.stacked(2).stacked(4).steps == (4, 2)
     assert aval.stacked(2).stacked(4).unstacked() == aval.stacked(2)
     assert aval.stacked(2).unstacked() == aval
-    with pytest.raises(ValueError, match="no list of steps"):
+    with pytest.raises(ValueError, match="is not a list of steps"):
         aval.unstacked()
 
 

@@ -1,4 +1,4 @@
-"""Blocks: the pairs of input and cotangent that calls of a function value made, one block for each call."""
+"""Blocks: the pairs of an input and a cotangent that calls of a function value made, one block for each call."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Entry = tuple[tuple[Any, ...], Any]  # the arguments of a call, and the cotangen
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The pairs that one call made, all at once where it stood in a loop or under vmap.
+    """The pairs that one call made: one pair, or many at once if the call stood in a loop or under vmap.
 
-    ``inputs`` is the tuple of arguments, ``cotangent`` has the structure of the result. Leaves that are ``stacked`` and
-    all of the cotangent have one leading axis for each Axis in ``place``, which orders pairs as the calls were made.
-    ``made`` tells which calls a branch left out, along the first of these axes.
+    ``inputs`` is the tuple of arguments; ``cotangent`` has the structure of the result. The ``stacked`` leaves of the
+    inputs and all leaves of the cotangent have one leading axis for each Axis in ``place``, which orders pairs as the
+    calls were made. ``made`` tells, along the first of these axes, which calls a branch left out.
     """
 
     inputs: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Block:
         return tuple(a.size for a in self.place if isinstance(a, Axis))
 
     def entries(self) -> Iterator[tuple[tuple[int, ...], Entry]]:
-        """Its pairs, each with what orders it."""
+        """Its pairs, each with a key that sorts pairs in the order of the calls."""
         if not self.sizes:
             yield tuple(a for a in self.place if isinstance(a, int)), (self.inputs, self.cotangent)
             return
@@ -53,7 +53,7 @@ class Block:
             yield order, (self._inputs(at), map_leaves(at, self.cotangent))
 
     def flat(self) -> tuple[tuple[Any, ...], Any]:
-        """Inputs and cotangent with all leading axes in one, without the calls that were not made."""
+        """Inputs and cotangent with all leading axes joined into one, and without the calls that were not made."""
         n, kept = len(self.sizes), np.flatnonzero(self._mask())
 
         def merged(x: Any) -> Any:
@@ -63,7 +63,7 @@ class Block:
         return self._inputs(merged), map_leaves(merged, self.cotangent)
 
     def settled(self) -> Block:
-        """The same without the calls that were not made."""
+        """The same block without the calls that were not made."""
         if self.made is True or not self.sizes:
             return self if self.made is True else replace(self, made=True)
         inputs, ct = self.flat()
@@ -71,7 +71,7 @@ class Block:
         return Block(inputs, ct, (*(a for a in self.place if isinstance(a, int)), kept), self.stacked)
 
     def called(self, function: Callable[..., Any]) -> list[Pair]:
-        """Each leaf of the function's results on the inputs, over lanes if these are, with its cotangent."""
+        """The leaves of the function's results at the inputs, over lanes if there are any, each with its cotangent."""
         if not self.sizes:
             return aligned(function(*map_leaves(_own, self.inputs)), self.cotangent)
         inputs, ct = self.flat()
@@ -85,13 +85,13 @@ class Block:
         return aligned(vmap(one)(*(x for x, on in zip(leaves, self.stacked, strict=True) if on)), ct)
 
     def shape(self) -> Hashable:
-        """What two single pairs have in common that fit in one block."""
+        """A key that is equal for two single pairs that fit into one block."""
         (xs, inputs), (cts, cotangent) = flatten(self.inputs), flatten(self.cotangent)
         numbers = [(np.shape(shadow_of(x)), np.result_type(shadow_of(x))) if is_traced(x) else Same(x) for x in xs]
         return (inputs, cotangent, *numbers, *(np.shape(shadow_of(c)) for c in cts))
 
     def _mask(self) -> np.ndarray[Any, Any]:
-        """Which calls were made, over all leading axes."""
+        """A mask of the calls that were made, over all leading axes."""
         made = np.asarray(self.made)
         return np.broadcast_to(made.reshape(made.shape + (1,) * (len(self.sizes) - made.ndim)), self.sizes)
 
@@ -104,22 +104,22 @@ class Block:
 
 
 class Blocks:
-    """Blocks of pairs: groups of calls that were recorded together, one group after the other."""
+    """Blocks of pairs in groups; the calls of one group were recorded together."""
 
     _groups: tuple[tuple[Block, ...], ...] = ()
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What each call made: one pair, or many with leading axes."""
+        """One block for each call: one pair, or many with leading axes."""
         return tuple(block for group in self._groups for block in group)
 
     def matched(self, function: Callable[..., Any]) -> list[Pair]:
-        """Each leaf of the function's results at the points, call by call, with its cotangent."""
+        """The leaves of the function's results at the points, call by call, each with its cotangent."""
         return [pair for block in self.blocks for pair in block.called(function)]
 
 
 def aligned(out: Any, ct: Any) -> list[Pair]:
-    """The leaves of a result with their cotangents; a function among them is called where its cotangent has inputs."""
+    """The leaves of a result with their cotangents; a function among them is called if its cotangent has inputs."""
     leaves, spec = flatten(out)
     found: list[Pair] = []
     for y, c in zip(leaves, flatten_up_to(spec, ct, "the cotangent of a function value"), strict=True):
@@ -131,7 +131,7 @@ def aligned(out: Any, ct: Any) -> list[Pair]:
 
 
 def _fitting(ct: Any, y: Any) -> Any:
-    """A cotangent for this value; TreeError or ShapeError where it is none."""
+    """A cotangent for this value; TreeError or ShapeError if it does not fit."""
     if not flatten(ct)[1].is_leaf():
         raise TreeError(
             f"a cotangent {flatten(ct)[1]} is given for one result",
@@ -148,7 +148,7 @@ def _fitting(ct: Any, y: Any) -> Any:
 
 
 def _own(x: Any) -> Any:
-    """An input that a function may write into: what it writes stays in the trace, or in a copy."""
+    """An input that a function may write into: the write stays in the trace, or in a copy."""
     if not isinstance(x, np.ndarray):
         return x
     trace = enclosing()
@@ -156,7 +156,7 @@ def _own(x: Any) -> Any:
 
 
 def bare(inputs: tuple[Any, ...]) -> Any:
-    """One argument stands for itself, several for a tuple."""
+    """The inputs as the user writes them: one argument is bare, several are a tuple."""
     return inputs[0] if len(inputs) == 1 else inputs
 
 
@@ -166,7 +166,7 @@ def arguments(x: Any) -> tuple[Any, ...]:
 
 
 def joined(place: int, blocks: Sequence[Block]) -> list[Block]:
-    """Single pairs of one shape as one block; left as they are where they have no numbers to stack."""
+    """Join single pairs of one shape into one block; pairs without numbers to stack stay as they are."""
     on = tuple(is_traced(x) for x in flatten(blocks[0].inputs)[0])
     if len(blocks) == 1 or not any(on):
         return [replace(block, place=(place, i), stacked=(False,) * len(on)) for i, block in enumerate(blocks)]

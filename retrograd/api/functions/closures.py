@@ -1,4 +1,4 @@
-"""Closure conversion: a Python function as a template, and the numbers and arrays that it captures, by name."""
+"""Closure conversion: a Python function becomes a template, and a dict of the numbers and arrays that it captures."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .free_names import free_names
 
 OURS = ("retrograd", "numpy", "scipy", "builtins")
 
-Made = dict[int, Any]  # by the identity of a function that is converted: what is rebuilt for it
+Made = dict[int, Any]  # from the id of a function that is converted to the function rebuilt for it
 
 
 @dataclass(frozen=True)
 class Template:
-    """A callable without its captures. ``key`` is equal for equal code over equal other values.
+    """A callable without its captures. ``key`` is equal for equal code over equal values of everything else.
 
-    ``rebuild(captures, made)`` is the callable with these captures; ``made`` holds the functions around it that are
-    being rebuilt, for those that call themselves.
+    ``rebuild(captures, made)`` is the callable with these captures; ``made`` holds the enclosing functions that are
+    being rebuilt, so that a function can call itself.
     """
 
     key: Hashable
@@ -51,7 +51,7 @@ class Fn:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The plain callable. It is made anew each time: its globals hold what stands for NumPy's in the trace."""
+        """The plain callable, rebuilt at each access, since its globals hold the stand-ins of the present trace."""
         return self.template.rebuild(self.captures, {}) if self._function is None else self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ class Fn:
         return f"<function value {getattr(self.function, '__qualname__', self.function)!s} over {list(self.captures)}>"
 
     def over(self, captures: Mapping[str, Any]) -> Fn:
-        """The same function over other captures: a dict like ``captures``, nested functions as dicts. TreeError."""
+        """The same function over other captures, a dict like ``captures`` with nested functions as dicts. TreeError."""
         leaves = flatten_like(flatten(as_mapping(self))[1], as_mapping(dict(captures)), "the captures")
         opened: Fn = unflatten(flatten(self)[1], leaves)
         return opened
@@ -71,7 +71,7 @@ def register_function_container(cls: type[Fn], make: Callable[[Template, dict[st
     """Make a class of function values a container of its captures, in the order of their names."""
 
     def take_apart(f: Fn) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
-        names = tuple(sorted(f.captures))  # as dicts are flattened, so that leaves stand in one order
+        names = tuple(sorted(f.captures))  # in the order in which dicts are flattened
         return tuple(f.captures[n] for n in names), (f.template, names), names
 
     def put_together(data: Any, children: Any) -> Fn:
@@ -85,17 +85,17 @@ register_function_container(Fn, Fn)
 
 
 def as_mapping(tree: Any) -> Any:
-    """A tree in which the captures of function values stand as dicts: what their cotangents look like."""
+    """A tree in which dicts of captures replace function values: the structure of their cotangents."""
     return map_kind(Fn, lambda f: {name: as_mapping(value) for name, value in f.captures.items()}, tree)
 
 
 def is_function(x: Any) -> bool:
-    """Whether an argument counts as a function value: it is callable, and no container of other values."""
+    """Whether an argument counts as a function value: it is callable, and not a container of other values."""
     return isinstance(x, Fn) or (callable(x) and flatten(x)[1].is_leaf())
 
 
 def converted(function: Callable[..., Any]) -> Fn:
-    """Closure conversion of any callable."""
+    """Convert any callable."""
     return function if isinstance(function, Fn) else _converted(function, ())
 
 
@@ -115,7 +115,7 @@ def _converted(function: Any, within: tuple[int, ...]) -> Fn:
 
 
 def _is_callable_object(x: Any) -> bool:
-    """Whether it is an instance of a class of the user's with ``__call__``."""
+    """Whether it is an instance of one of the user's classes with ``__call__``."""
     return callable(x) and not isinstance(x, type) and not _foreign(type(x).__module__) and hasattr(x, "__dict__")
 
 
@@ -153,9 +153,9 @@ NUMERIC = (Tracer, np.ndarray, np.generic, float, complex)
 
 @dataclass(frozen=True)
 class _Divided:
-    """Values by name, divided into those that are captured and those that belong to the template.
+    """Values by name, divided into captures and values that belong to the template.
 
-    ``loops`` are names of functions that are being converted already, as one that calls itself.
+    ``loops`` names the functions that are already being converted, such as one that calls itself.
     """
 
     captured: dict[str, Any]
@@ -193,15 +193,15 @@ def _lifted(x: Any, within: tuple[int, ...]) -> Any:
 
 
 def _opened(value: Any, made: Made) -> Any:
-    """A capture as the function sees it: nested function values as plain functions."""
+    """A capture as the function sees it: plain functions in place of nested function values."""
     return map_kind(Fn, lambda f: f.template.rebuild(f.captures, made), value)
 
 
 @dataclass(frozen=True, eq=False)
 class _Shell:
-    """A function without what it captures: ``cells``, ``globals`` and ``defaults`` name where captures stand.
+    """A function without its captures: ``cells``, ``globals`` and ``defaults`` name their places.
 
-    ``loops`` and ``global_loops`` name where functions stand that are converted around it, by their identity.
+    ``loops`` and ``global_loops`` name the places of functions that are being converted around it, with their ids.
     """
 
     blank: types.FunctionType
@@ -215,7 +215,7 @@ class _Shell:
     keywords: tuple[str, ...]
 
     def rebuild(self, values: Mapping[str, Any], made: Made) -> Callable[..., Any]:
-        """The function over captures."""
+        """The function with these captures."""
         scope = self.blank.__globals__
         if self.globals or self.global_loops:
             scope = {**scope, **{n: _opened(values[n], made) for n in self.globals}}
@@ -263,7 +263,7 @@ def _closure(function: types.FunctionType, within: tuple[int, ...]) -> Fn:
 
 
 def _blank(function: types.FunctionType, scope: dict[str, Any], empty: Collection[str]) -> types.FunctionType:
-    """A copy of a function without defaults, in other globals, with new cells for some of its variables."""
+    """A copy of a function without defaults, with other globals and with new cells for some of its variables."""
     code = function.__code__
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     closure = tuple(types.CellType() if n in empty else c for n, c in cells)

@@ -18,14 +18,14 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
 
     Captured are floating-point numbers and arrays, and trees of them, in the variables of enclosing functions, the
     globals that it names, default arguments, the arguments of a ``functools.partial``, the attributes of a callable
-    object or of a method's instance. Functions among these that capture something are function values in turn.
-    What the function itself rebinds is not captured, nor what it reaches in other ways, as the attributes of
-    other objects.
+    object or of a method's instance. If a function among these captures something, it becomes a function value in turn.
+    A variable that the function itself rebinds is not captured; neither are values that it reaches in other ways, such
+    as the attributes of other objects.
 
     A function value is called like the function. It is a container: as an argument of a transform its captures are
-    traced, and another closure of the same definition is not compiled anew. ``.over(captures)`` is the same function
-    over other values. With ``examples``, the function is recorded on them at once, so that what cannot be traced is
-    refused here.
+    traced, and another closure of the same definition is not compiled again. ``.over(captures)`` is the same function
+    with other values. With ``examples``, the function is recorded on them at once, so that an operation that cannot be
+    traced is refused here. Raises OptionError if ``function`` is not callable.
 
     >>> import retrograd as rg
     >>> def line(a, b):
@@ -45,10 +45,11 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
 
 
 def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """``(pure, captures)``: what the function captures, and ``pure(*captures, *args)``, which captures nothing.
+    """``(pure, captures)``: the values that a function captures, and ``pure(*captures, *args)``, which captures none.
 
-    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.fn`` finds. On the ``examples`` it
-    is checked that the function uses no other value of an enclosing trace: CapturedTracerError otherwise.
+    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.fn`` finds. The ``examples`` serve
+    to check that the function uses no other value of an enclosing trace: CapturedTracerError otherwise. Raises
+    OptionError if ``function`` is not callable, or ``pure`` gets too few arguments.
 
     >>> import numpy as np, retrograd as rg
     >>> w = np.array([1.0, 2.0])
@@ -80,7 +81,7 @@ def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Calla
 
 
 def _check_closed(pure: Callable[..., Any], call: Call) -> None:
-    """CapturedTracerError if values of an enclosing trace reach the function otherwise than as arguments."""
+    """Raise CapturedTracerError if the function uses values of an enclosing trace that are not arguments."""
 
     def run(tracers: Sequence[Any]) -> Any:
         return pure(*call.rebuild(tracers)[0])

@@ -19,9 +19,9 @@ from .resumption import pull
 class FunctionCotangent(Blocks):
     """The cotangent of a function value: finitely many pairs of an input and the cotangent of the result there.
 
-    It stands for the function that is, at each point, the sum of the cotangents listed there, and zero elsewhere. So a
-    list that is permuted, that has entries of one point merged or zero entries left out, is an equal one. The sum of
-    two is their concatenation.
+    It stands for a function: at each point the sum of the cotangents listed there, and zero elsewhere. So two lists are
+    equal if they differ only in their order, in how they divide the cotangents of one point, or in entries that are
+    zero. The sum of two is their concatenation.
 
     ``pairs`` lists them in the order of the calls; the input is bare for one argument and a tuple for several.
     ``blocks`` holds them as they were made: a call under ``rg.vmap`` or in ``rg.scan`` is one block.
@@ -42,14 +42,14 @@ class FunctionCotangent(Blocks):
             return
         if not isinstance(pairs, Iterable):
             raise TreeError(
-                f"{pairs!r} is no cotangent of a function",
+                f"{pairs!r} is not a cotangent of a function",
                 remedy="give a FunctionCotangent or a list of pairs: [(x, ct), ...]",
             )
         entries = []
         for pair in pairs:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TreeError(
-                    f"{pair!r} is no pair of an input and a cotangent",
+                    f"{pair!r} is not a pair of an input and a cotangent",
                     remedy="give a list of pairs: [(x, ct), ...]",
                 )
             entries.append((arguments(pair[0]), pair[1]))
@@ -57,7 +57,7 @@ class FunctionCotangent(Blocks):
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[Block]) -> FunctionCotangent:
-        """The cotangent of one function value, out of what its calls in one graph made."""
+        """The cotangent of one function value, from the blocks of its calls in one graph."""
         return cls._of_groups((tuple(blocks),))
 
     @classmethod
@@ -101,7 +101,7 @@ class FunctionCotangent(Blocks):
         return map_leaves(lambda x: x * 0, self.entries[0][1]) if self.entries else 0.0
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same function, up to the rounding of the sums at each point."""
+        """Whether both are the same function, apart from the rounding of the sums at each point."""
         if isinstance(other, (int, float)) and other == 0:
             other = FunctionCotangent()
         if not isinstance(other, FunctionCotangent):
@@ -113,7 +113,7 @@ class FunctionCotangent(Blocks):
         return all(_cancel(entries) for entries in sides.values())
 
     def normalized(self) -> FunctionCotangent:
-        """The same with each point once, in the order of first calls, and without zeros."""
+        """The same cotangent with each point once, in the order of first calls, and without zeros."""
         at: dict[Any, list[Entry]] = {}
         for args, ct in self.entries:
             at.setdefault(canonical(bare(args)), []).append((args, ct))
@@ -121,7 +121,7 @@ class FunctionCotangent(Blocks):
         return _of_entries([(args, ct) for args, ct in merged if any(np.any(leaf) for leaf in flatten(ct)[0])])
 
     def batched(self) -> FunctionCotangent:
-        """The same, with pairs of equal shapes in one block: what computes with it makes one call for each block."""
+        """The same cotangent with pairs of equal shapes in one block, which takes one call to compute with."""
         alike: dict[Any, list[Block]] = {}
         for args, ct in self.entries:
             block = Block(args, ct)
@@ -130,7 +130,7 @@ class FunctionCotangent(Blocks):
         return FunctionCotangent.of_blocks(made)
 
     def stack(self) -> tuple[Any, Any]:
-        """Inputs and cotangents as arrays, with a first axis over the pairs. ShapeError where they differ in shape."""
+        """Inputs and cotangents as arrays with a first axis over the pairs. ShapeError if pairs differ in shape."""
         if not self.pairs:
             raise ShapeError("a cotangent without pairs has no shapes to stack", remedy="look at pairs first")
         return _stacked([x for x, _ in self.pairs]), _stacked([ct for _, ct in self.pairs])
@@ -138,23 +138,23 @@ class FunctionCotangent(Blocks):
     def fold(self, function: Callable[[Any, Any], Any], zero: Any = 0.0) -> Any:
         """The sum of ``function(input, cotangent)`` over the pairs; ``zero`` if there are none.
 
-        All that can be made of a function cotangent has this form, with a function that is additive in the cotangent.
+        Every linear function of a cotangent has this form, with a ``function`` that is linear in the cotangent.
         """
         terms = [function(x, ct) for x, ct in self.pairs]
         return summed(terms) if terms else zero
 
     def pair(self, function: Callable[..., Any]) -> Any:
-        """The sum of ⟨cotangent, function(input)⟩: the derivative, along ``function``, of what this is a gradient of.
+        """The sum of ⟨cotangent, function(input)⟩: the derivative of the differentiated result along ``function``.
 
         Complex numbers are not conjugated, as in all cotangents.
         """
         return sum((np.sum(ct * y) for y, ct in self.matched(function)), 0.0)
 
     def pull_into(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """The cotangents of what ``function`` captures, by name: each pair is pulled back through it, and summed.
+        """The cotangents of the captures of ``function``, by name: the sum over all pairs, each pulled back through it.
 
-        ``function`` is the function value that this is a cotangent of; see ``rg.fn`` for what counts as captured.
-        This is where the additions that the list of pairs suspends are done. Raises ShapeError, TreeError.
+        ``function`` is the function value that this is a cotangent of; ``rg.fn`` says what counts as captured. Here the
+        additions are made that a list of pairs postpones. Raises ShapeError, TreeError.
 
         >>> import retrograd as rg
         >>> def line(a):
@@ -167,7 +167,7 @@ class FunctionCotangent(Blocks):
         return found
 
     def pulled(self, value: Fn) -> list[Any]:
-        """``pull_into`` leaf by leaf: the cotangents of the captures of a function value, None where there is none."""
+        """``pull_into`` leaf by leaf: the cotangents of a function value's captures, None for one that has none."""
         leaves = flatten(value)[0]
         places = [i for i, x in enumerate(leaves) if is_inexact(x)]
         found: list[Any] = [None] * len(leaves)
@@ -177,7 +177,7 @@ class FunctionCotangent(Blocks):
         return found
 
     def settled(self) -> FunctionCotangent:
-        """The same without the calls that were not made."""
+        """The same cotangent without the calls that were not made."""
         return FunctionCotangent._of_groups(tuple(block.settled() for block in group) for group in self._groups)
 
 

@@ -10,7 +10,7 @@ from types import CodeType
 
 @dataclass(frozen=True)
 class FreeNames:
-    """``globals`` that are read, cell variables that are ``rebound``, and whether any global is written."""
+    """The ``globals`` that code reads, the cell variables that it has ``rebound``, and whether it writes a global."""
 
     globals: tuple[str, ...]
     rebound: frozenset[str]

@@ -1,4 +1,4 @@
-"""fit_pairs: a function value moved against its cotangent, by a learner in place of the optimiser."""
+"""fit_pairs: a learner moves a function value against its cotangent."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def fit_pairs(
 ) -> Fn:
     """The function after learning from its cotangent: a function value, with ``.captures``.
 
-    A cotangent is no update of parameters: it says at which points the values of the function should move, and how. The
-    values wanted are the targets ``function(x) - alpha * ct``. The learner decides what becomes of the captures θ:
+    A cotangent is not an update of parameters: it says at which points the values of the function should move, and how.
+    The wanted values are the targets ``function(x) - alpha * ct``. The learner decides how the captures θ change:
 
-    - ``"sgd"``: the cotangent is pulled into θ, which moves against it with the rate ``eta * alpha``.
+    - ``"sgd"``: θ moves against the cotangent that is pulled into it, with the rate ``eta * alpha``.
     - ``"targets"``: ``steps`` steps of gradient descent, with the rate ``eta``, on ½ Σ (f(x) - target)². The first
       one is the step of ``"sgd"``.
     - ``"least_squares"``: ``steps`` Gauss-Newton steps to the targets, each of least norm: exact in one step where
       the function is linear in θ and the targets can be reached.
-    - ``"table"``: the function itself, with the targets in a table: it memorises them, and is unchanged elsewhere.
+    - ``"table"``: θ stays, and a table overrides the function at the points: it memorises the targets.
 
-    Points that are listed more than once count once, with the sum of their cotangents. Raises OptionError.
+    A point that is listed more than once counts once, with the sum of its cotangents. Raises OptionError.
 
     >>> import retrograd as rg
     >>> def line(t0, t1):
@@ -61,7 +61,7 @@ def fit_pairs(
     if learner not in LEARNERS:
         raise OptionError(f"there is no learner {learner!r}", remedy=f"choose from {', '.join(LEARNERS)}")
     if type(steps) is not int or steps < 0:
-        raise OptionError(f"steps={steps!r} is no number of steps", remedy="give an int >= 0")
+        raise OptionError(f"steps={steps!r} is not a number of steps", remedy="give an int >= 0")
     value = converted(function)
     if learner != "table" and not value.captures:
         raise OptionError(
@@ -84,7 +84,7 @@ def _targets(value: Fn, ct: FunctionCotangent, alpha: float) -> list[Any]:
 
 
 def _toward(ct: FunctionCotangent, residuals: Iterable[Any]) -> FunctionCotangent:
-    """Other cotangents at the points of ``ct``, leaf by leaf."""
+    """The cotangent with other values at the points of ``ct``, given leaf by leaf."""
     rest = iter(residuals)
     blocks = []
     for block in ct.blocks:
@@ -94,7 +94,7 @@ def _toward(ct: FunctionCotangent, residuals: Iterable[Any]) -> FunctionCotangen
 
 
 def _moved(value: Fn, ct: FunctionCotangent, rate: float) -> Fn:
-    """The function with its captures moved against the cotangents that are pulled into them."""
+    """The function with its captures moved against their cotangents."""
     leaves, spec = flatten(value)
     moved = [x if g is None else x - rate * g for x, g in zip(leaves, ct.pulled(value), strict=True)]
     found: Fn = unflatten(spec, moved)
@@ -114,7 +114,7 @@ def _descended(value: Fn, ct: FunctionCotangent, rates: Rates) -> Fn:
 
 
 def _least_squares(value: Fn, ct: FunctionCotangent, rates: Rates) -> Fn:
-    """Gauss-Newton: θ - J⁺ (f - target), with the pseudo-inverse of the Jacobian J of all values in θ."""
+    """Gauss-Newton: θ - J⁺ (f - target), where J is the Jacobian of all values with respect to θ."""
     targets = np.concatenate([np.ravel(t) for t in _targets(value, ct, rates.alpha)])
     for _ in range(rates.steps):
         theta, opened = _flat(value)
@@ -128,7 +128,7 @@ def _least_squares(value: Fn, ct: FunctionCotangent, rates: Rates) -> Fn:
 
 
 def _flat(value: Fn) -> tuple[Any, Callable[[Any], Fn]]:
-    """All inexact captures in one vector, and the function over such a vector."""
+    """All inexact captures in one vector, and a function from such a vector to the function value."""
     leaves, spec = flatten(value)
     places = [i for i, x in enumerate(leaves) if is_inexact(x)]
     shapes = [np.shape(leaves[i]) for i in places]
@@ -146,7 +146,7 @@ def _flat(value: Fn) -> tuple[Any, Callable[[Any], Fn]]:
 
 
 def _table(value: Fn, ct: FunctionCotangent, rates: Rates) -> Fn:
-    """The function plus, at the points of the cotangent alone, -α times it."""
+    """The function plus, at the points of the cotangent only, -α times the cotangent."""
     for block in ct.blocks:
         points, spec = flatten(block.inputs)
         values = [-rates.alpha * np.asarray(c) for c in flatten(block.cotangent)[0]]

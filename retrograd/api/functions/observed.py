@@ -1,4 +1,4 @@
-"""Function values at differentiated positions: what a traced function is given for them, and what comes back."""
+"""Function values at differentiated positions: their stand-ins in the traced function, and their cotangents."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .blocks import Block
 from .closures import Fn, Same, as_mapping, converted, is_function, register_function_container
 from .cotangent import FunctionCotangent
 
-SEVERAL = 16  # forms of calls that are compared, so that calls of one form share it
+SEVERAL = 16  # the most forms that a call is compared with
 
 _number = itertools.count(1)
-HOMES: WeakValueDictionary[int, Trace] = WeakValueDictionary()  # where each function value may be called
+HOMES: WeakValueDictionary[int, Trace] = WeakValueDictionary()  # the trace in which each function value may be called
 
 
 @dataclass(frozen=True)
 class Form:
-    """The structure of one call: ``fixed`` arguments are no operands, ``active`` results have cotangents."""
+    """The structure of one call: ``fixed`` arguments are not operands, ``active`` results have cotangents."""
 
     args: Spec
     fixed: dict[int, Any]
@@ -43,7 +43,7 @@ class Form:
     active: tuple[int, ...]
 
     def equals(self, other: Form) -> bool:
-        """Whether both take and give the same; fixed arguments are compared as by templates of functions."""
+        """Whether arguments and results agree; fixed arguments are compared as the values of templates are."""
         alike = (self.args, self.results, self.active) == (other.args, other.results, other.active)
         fixed = [{i: Same(x) for i, x in form.fixed.items()} for form in (self, other)]
         return alike and fixed[0] == fixed[1]
@@ -51,14 +51,14 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The calls of one function value: its ``key`` in the marks, and the forms that calls have."""
+    """The calls of one function value: its ``key`` in the marks, and the forms of its calls."""
 
     key: int
     forms: list[Form] = field(default_factory=list)
     count: Iterator[int] = field(default_factory=itertools.count)
 
     def form(self, form: Form) -> int:
-        """The number of a form; equal ones share it, so that calls in a loop are alike."""
+        """The number of a form; equal forms share it, so that calls in a loop are alike."""
         for i, known in enumerate(self.forms[:SEVERAL]):
             if known.equals(form):
                 return i
@@ -66,7 +66,7 @@ class Calls:
         return len(self.forms) - 1
 
     def block(self, site: Site, outputs: Sequence[Any], cts: Sequence[Any]) -> Block:
-        """What one call was given, and the cotangents of its results."""
+        """The block of one call, from the arguments that it was given and the cotangents of its results."""
         form, operands = self.forms[site.call], iter(outputs)
         inputs = [form.fixed[i] if i in form.fixed else next(operands) for i in range(form.args.num_leaves)]
         cotangents: list[Any] = [None] * form.results.num_leaves
@@ -77,14 +77,14 @@ class Calls:
         made = outputs[-1] if site.chosen else True
         if isinstance(made, Tracer):
             raise UnsupportedError(
-                "whether a function value is called in a branch is not known while an enclosing function is traced",
+                "a function value is called in a branch that may not be taken, while an enclosing function is traced",
                 remedy='use fns="captures", or choose with np.where',
             )
         return Block(unflatten(form.args, inputs), unflatten(form.results, cotangents), site.place, stacked, made)
 
 
 class FunctionValue:
-    """A function value inside a trace: it computes as the plain function does, and its calls are marked."""
+    """A function value inside a trace: it computes as the plain function does, and marks its calls."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -99,7 +99,7 @@ class FunctionValue:
         home = HOMES.get(self.calls.key)
         if trace is None or home is None or not trace.descends_from(home):
             raise LeakedTracerError(
-                "a function value is called outside of the function that took it",
+                "a function value is called outside the function that took it",
                 where=where,
                 remedy="call it in the function that takes it, or return a function that calls it",
             )
@@ -116,7 +116,7 @@ class FunctionValue:
         results, out_spec = flatten(self._results(args))
         if before != [x.storage.version for x in leaves if isinstance(x, Tracer)]:
             raise UnsupportedError(
-                "a function value writes into its argument: its results are then not all that it does",
+                "a function value writes into its argument, so its results are not all that it does",
                 where=where,
                 remedy="let it copy the argument first: x = x.copy()",
             )
@@ -134,7 +134,7 @@ class FunctionValue:
         return unflatten(out_spec, results)
 
     def _results(self, args: tuple[Any, ...]) -> Any:
-        """What the function gives; one that is not traced is called as it is, and has pairs, but no derivative."""
+        """The results of the function; if it cannot be traced, the host calls it: with pairs, but no derivative."""
         try:
             return self.function(*args)
         except (UnsupportedError, TracerConversionError):
@@ -142,13 +142,13 @@ class FunctionValue:
 
 
 class Lifted(Fn):
-    """A plain function at a differentiated position: the traced function gets a plain function."""
+    """A plain function at a differentiated position; the traced function gets it as a plain function."""
 
     __slots__ = ()
 
 
 class Observed(Fn):
-    """The function value at a differentiated position whose cotangent is wanted as pairs: its captures have none."""
+    """A function value at a differentiated position, with its cotangent wanted as pairs; its captures get none."""
 
     __slots__ = ("index",)
 
@@ -167,7 +167,7 @@ register_container(
 
 @dataclass(frozen=True, eq=False)
 class FunctionCall(Call):
-    """A call with function values among the differentiated arguments; ``calls`` are those of the last recording."""
+    """A call with function values among the differentiated arguments; ``calls`` are the calls in the last recording."""
 
     calls: dict[int, Calls] = field(default_factory=dict)
 
@@ -211,13 +211,13 @@ def take_functions(
 def checked_form(fns: str) -> str:
     """The option ``fns``; OptionError unless it is ``"captures"`` or ``"pairs"``."""
     if fns not in ("captures", "pairs"):
-        raise OptionError(f"fns={fns!r} names no form of cotangents", remedy='use "captures" or "pairs"')
+        raise OptionError(f"fns={fns!r} is not a form of cotangents", remedy='use "captures" or "pairs"')
     return fns
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """A recorded graph with its calls of observed function values laid open, and how pairs come out of it.
+    """A recorded graph in which the calls of observed function values are exposed; it turns cotangents into pairs.
 
     ``graph`` has further inputs, the perturbations of results, and further outputs, the arguments of calls.
     """
@@ -228,7 +228,7 @@ class Observation:
     calls: dict[int, Calls]
 
     def cotangents(self, parts: Iterable[Any], args: Sequence[Any], cts: Sequence[Any]) -> Iterator[Any]:
-        """The cotangents of whole arguments; those of function values as pairs where observed, else as dicts."""
+        """The cotangents of whole arguments: pairs for observed function values, dicts for others."""
         given, found = iter(args), iter(cts)
         of = {calls.key: calls for calls in self.calls.values()}
         blocks: dict[int, list[Block]] = {key: [] for key in of}
@@ -245,14 +245,14 @@ class Observation:
 
 
 def observe(call: Call, graph: Graph) -> Observation:
-    """Lay open the calls of the function values that were recorded for this call."""
+    """Expose the calls of the function values that were recorded for this call."""
     calls = dict(call.calls) if isinstance(call, FunctionCall) else {}
     exposed = expose(graph, tuple(c.key for c in calls.values())) if calls else Exposed(graph, ())
-    for key in marks(exposed.graph):  # those of functions around this one are left; any other was kept too long
+    for key in marks(exposed.graph):  # marks of enclosing functions remain; any other was kept too long
         home = HOMES.get(key)
         if home is None or not home.active:
             raise LeakedTracerError(
-                "a compiled function was recorded with a function value that it does not get as an argument, and is "
+                "a compiled function was recorded with a function value that is not one of its arguments, and is "
                 "called with another",
                 remedy="pass the function value to it as an argument",
             )

@@ -22,11 +22,11 @@ from .closures import Fn, Template
 if TYPE_CHECKING:
     from .cotangent import FunctionCotangent
 
-KEPT = 64  # functions of which the compiled code is kept
+KEPT = 64  # the number of functions whose compiled code is kept
 
 
 class PullIntoCaptures(Transform):
-    """The gradient of the sum of ⟨ct, f(x)⟩ with respect to what f captures, as a list of leaves."""
+    """The gradient of the sum of ⟨ct, f(x)⟩ with respect to the captures of f, as a list of leaves."""
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         captures = children(children(call.spec)[0])[0].num_leaves

@@ -10,7 +10,12 @@ from ...errors import OptionError, ShapeError
 
 
 def linear(x: Any, W: Any, b: Any = None) -> Any:
-    """``x @ W + b`` for rows x of shape (..., n_in), W of shape (n_in, n_out), b of shape (n_out,) or None."""
+    """``x @ W + b`` for rows x of shape (..., n_in), W of shape (n_in, n_out), b of shape (n_out,) or None.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.nn.linear(np.array([[1.0, 2.0]]), np.eye(2), np.array([0.5, 0.0]))
+    array([[1.5, 2. ]])
+    """
     return x @ W if b is None else x @ W + b
 
 
@@ -25,7 +30,12 @@ def relu(x: Any) -> Any:
 
 
 def leaky_relu(x: Any, slope: float = 0.01) -> Any:
-    """x where it is positive, else ``slope * x``; the derivative at 0 is ``slope``."""
+    """x if it is positive, else ``slope * x``, elementwise; the derivative at 0 is ``slope``.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.nn.leaky_relu(np.array([-1.0, 2.0]), slope=0.1)
+    array([-0.1,  2. ])
+    """
     return np.where(x <= 0, slope * x, x)
 
 

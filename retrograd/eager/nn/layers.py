@@ -1,4 +1,4 @@
-"""Layers of a record: they load their parameters from a store, and put updated ones back."""
+"""Layers of a record: they load their parameters from a store, and put updated parameters back."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .functional import conv2d, linear
 
 
 class Layer:
-    """Parameters of one layer, as tensors of a record.
+    """The parameters of one layer, as tensors of a record.
 
-    ``name`` is the layer's own in its record; without one it is the kind and a number, the same in every record
-    that makes its layers in the same order.
+    ``name`` is the layer's own in its record. Without a name it is the kind and a number, which is the same in every
+    record that makes its layers in the same order.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Layer:
         }
 
     def update(self, grads: Gradients, rate: float) -> None:
-        """Put parameters into the store that are a step of ``rate`` down the gradient; the record stays as it is."""
+        """Put parameters into the store that are one step of ``rate`` down the gradient; the record stays as it is."""
         for part, t in self.parameters.items():
             self._store[f"{self.name}.{part}"] = t.data - t.dtype.type(rate) * grads.wrt(t)
 
@@ -63,9 +63,19 @@ class Linear(Layer):
 
 
 class Conv2d(Layer):
-    """``rg.nn.conv2d`` with kernels of ``size`` by ``size``; parameters are drawn as those of ``Linear``.
+    """``rg.nn.conv2d`` with kernels of ``size`` by ``size``, from ``c_in`` to ``c_out`` channels.
 
-    Raises OptionError, ShapeError.
+    ``W`` has the shape (c_out, c_in, size, size) and is drawn with variance 2 / (c_in·size²); ``b`` has the shape
+    (c_out,) and starts at zero. Raises OptionError, ShapeError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> store = rg.ParameterStore(np.random.default_rng(0))
+    >>> with rg.Record() as rec:
+    ...     layer = rg.nn.Conv2d(rec, 1, 2, 3, store, name="edges")
+    ...     print(layer(rec.tensor(np.ones((1, 1, 5, 5)))).shape)
+    (1, 2, 3, 3)
+    >>> sorted(store)
+    ['edges.W', 'edges.b']
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What rules of linear algebra are written with: adjoints, triangles, scaled columns; and shape rules of matrices."""
+"""Building blocks for the rules of linear algebra: adjoints, triangles, scaled columns; shape rules of matrices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..complex import conj, real, real_dtype
 from ..diagonals import set_diagonal
 from ..shape import broadcast_to, reshape_to, swap, tril
 
-PRECISIONS = "fdFD"  # what LAPACK has
+PRECISIONS = "fdFD"  # the dtypes of LAPACK
 
 
 def matrices(x: Aval) -> tuple[int, int]:
-    """Rows and columns; ValueError where it is no stack of matrices that LAPACK takes."""
+    """Rows and columns; ValueError unless it is a stack of matrices that LAPACK takes."""
     if x.ndim < 2 or x.dtype.char not in PRECISIONS or x.steps is not None:
-        raise ValueError(f"{x} is no stack of matrices in single or double precision")
+        raise ValueError(f"{x} is not a stack of matrices in single or double precision")
     return x.shape[-2], x.shape[-1]
 
 
@@ -31,7 +31,7 @@ def square(x: Aval) -> Aval:
     """The shape rule of matrix functions: a stack of square matrices in and out."""
     rows, columns = matrices(x)
     if rows != columns:
-        raise ValueError(f"{x} is no stack of square matrices")
+        raise ValueError(f"{x} is not a stack of square matrices")
     return Aval(x.shape, x.dtype)
 
 

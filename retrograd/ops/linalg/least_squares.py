@@ -19,7 +19,7 @@ from .factorizations import svd
 from .forms import across, adjoint, down, matrices
 from .solutions import lanes_as_columns, stacked_columns
 
-NOISE = 1e3  # what a cut below so many times the rounding of a matrix leaves out is rounding
+NOISE = 1e3  # a cut below this many times the rounding of a matrix leaves out rounding only
 
 
 def _cuts(x: Symbol, rcond: float | None) -> bool:
@@ -78,7 +78,7 @@ pinv = primitive("pinv", _pinv_shape, "np.linalg.pinv({0}, {rcond})", batch=elem
 def _lstsq_shape(a: Aval, b: Aval, rcond: float | None) -> Aval:
     rows, columns = matrices(a)
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != rows or a.dtype != b.dtype:
-        raise ValueError(f"{a} and {b} are no equations")
+        raise ValueError(f"{a} and {b} do not form linear equations")
     return Aval((columns, *b.shape[1:]), b.dtype)
 
 
@@ -97,7 +97,7 @@ def _lstsq_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, rcond: float | Non
 
 
 def _lstsq_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, rcond: float | None) -> Any:
-    """NumPy solves for one matrix only: of several it takes the pseudo-inverses."""
+    """NumPy solves for one matrix only; several matrices go through their pseudo-inverses."""
     if not flags[0]:
         return lanes_as_columns(lambda b: lstsq(args[0], b, rcond=rcond), args[1])
     a, b, vector = stacked_columns(size, args, flags)
@@ -111,7 +111,7 @@ def _lstsq_code(node: Node) -> str:
     return f"np.linalg.lstsq({{0}}, {{1}}{option})[0]"
 
 
-# the solution alone: what else np.linalg.lstsq gives is composed
+# the solution alone; the other results of np.linalg.lstsq are composed
 lstsq: Primitive = primitive(
     "lstsq",
     _lstsq_shape,

@@ -22,12 +22,12 @@ def _solve_shape(a: Aval, b: Aval) -> Aval:
     n = square(a).shape[-1]
     fits = b.shape == (n,) if b.ndim == 1 else b.ndim == a.ndim and b.shape[:-1] == a.shape[:-1]
     if not fits or (b.ndim == 1 and a.ndim != 2) or a.dtype != b.dtype:
-        raise ValueError(f"{a} and {b} are no equations")
+        raise ValueError(f"{a} and {b} do not form linear equations")
     return Aval(b.shape, b.dtype)
 
 
 def lanes_as_columns(solved: Callable[[Symbol], Symbol], b: Symbol) -> Any:
-    """Lanes of right sides as columns of one: the matrix is factorized once."""
+    """Put the right sides of all lanes side by side as columns, so that the matrix is factorized once."""
     if b.ndim == 2:
         return swap(solved(swap(b)))
     size, n, k = b.shape

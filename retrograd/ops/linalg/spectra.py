@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors.
 
-Where two eigenvalues coincide, their vectors may be any basis and have no derivative: what needs one is nan. Sums over
-the whole spectrum have gradients there, since those need the vectors alone.
+If two eigenvalues coincide, their vectors may be any basis and have no derivative: a derivative that needs one is nan.
+Sums over the whole spectrum have gradients there, since those need the vectors alone.
 """
 
 from __future__ import annotations

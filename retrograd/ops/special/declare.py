@@ -1,4 +1,4 @@
-"""How the functions of ``scipy.special`` are declared."""
+"""Declarations of functions of ``scipy.special``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_parameters(*avals: Aval) -> Aval:
     shape = same_shape(*avals)
     for p in parameters:
         if p.dtype not in (real_dtype(x.dtype), np.dtype(np.int64)):
-            raise ValueError(f"{p} is no parameter of a function of {x}")
+            raise ValueError(f"{p} is not a parameter of a function of {x}")
     out = result(shape, x.dtype, (x,) if shape else avals)
     return out if shape else Aval((), x.dtype, "scalar")
 

@@ -115,7 +115,7 @@ def _direct(name: str, factor: float) -> Primitive:
 
 
 def _inverse(name: str, factor: float) -> Primitive:
-    """Where I(a, b, x) = y stays the same, dx is -(∂I/∂a)/(∂I/∂x) da; for the complement as well."""
+    """If I(a, b, x) = y stays the same, dx is -(∂I/∂a)/(∂I/∂x) da; this holds for the complement, too."""
     return special(
         name,
         push(lambda t, out, a, b, y: -(t * (betainc_slope(a, b, out, first=True) * exp(-_density(a, b, out))))),
