@@ -133,8 +133,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
 
     ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
-    The tangent of a function is a function g: the derivative is that of f + ε g in ε. That of ``rg.fn(f)`` may also be
-    another such function value, whose captures are the tangents of those of f.
+    The tangent of a function is a function g: the derivative is that of f + ε g in ε. For ``rg.functions.fn(f)`` it may
+    also be another such function value, whose captures are the tangents of those of f.
     Raises NonDifferentiableError, ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg

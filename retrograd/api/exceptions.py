@@ -33,7 +33,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
     """Where ``pred`` holds, leave the enclosing ``try_catch``, whose handler gets ``payload``.
 
     ``payload`` is a tree of tuples, lists, dicts, arrays, numbers and strings. Outside ``try_catch`` it raises
-    ``rg.Thrown(payload)`` when the compiled function runs. Raises ShapeError where ``pred`` is no single bool,
+    ``rg.errors.Thrown(payload)`` when the compiled function runs. Raises ShapeError where ``pred`` is no single bool,
     UnsupportedError for other objects in the payload.
 
     >>> import retrograd as rg

@@ -40,9 +40,9 @@ class Linear(Layer):
     at zero. Raises OptionError, ShapeError.
 
     >>> import numpy as np, retrograd as rg
-    >>> store = rg.ParameterStore(np.random.default_rng(0))
+    >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> for step in range(3):
-    ...     with rg.Record() as rec:
+    ...     with rg.eager.Record() as rec:
     ...         layer = rg.nn.Linear(rec, 2, 2, store, name="fc")
     ...         loss = np.sum(layer(rec.tensor([[1.0, 2.0]])) ** 2)
     ...         layer.update(loss.grad(), rate=0.05)
