@@ -134,3 +134,12 @@ def test_config_shows_its_settings_and_their_values():
         assert {"exact=True", "fast=False", "max_traces=7"} <= set(shown[len("rg.config(") : -1].split(", "))
         assert all(f"{name}={getattr(rg.config, name)!r}" in shown for name in settings)
     assert "exact=False" in repr(rg.config)
+
+
+def test_a_compiled_function_shows_how_to_look_at_it():
+    names = {"at", "source", "graph", "dot", "plan", "tradeoff", "executable", "cache_info"}
+    for transform in (rg.grad, rg.value_and_grad, rg.jit, rg.vmap, rg.jacrev, rg.hessian):
+        compiled = transform(np.sin)
+        assert callable(compiled)
+        assert public(compiled) == names
+        assert all(callable(getattr(compiled, name)) for name in names)
