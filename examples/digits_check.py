@@ -88,7 +88,7 @@ class ByRecord:
         self.momentum = momentum
 
     def step(self, batch: Batch, rate: float) -> Weights:
-        with rg.Record() as rec:
+        with rg.eager.Record() as rec:
             tensors = {name: rec.tensor(weight) for name, weight in self.weights.items()}
             grads = mean_cross_entropy(tensors, *batch).grad()
         gradient = {name: grads.wrt(tensor) for name, tensor in tensors.items()}
@@ -103,7 +103,7 @@ class ByTensor:
     name = "tensors"
 
     def __init__(self, weights: Weights, momentum: float) -> None:
-        self.tensors = {name: rg.Tensor(weight, requires_grad=True) for name, weight in weights.items()}
+        self.tensors = {name: rg.eager.Tensor(weight, requires_grad=True) for name, weight in weights.items()}
         self.velocity = {name: np.zeros_like(weight) for name, weight in weights.items()}
         self.momentum = momentum
 

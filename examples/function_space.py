@@ -84,7 +84,7 @@ def loss(f: Function, x: Floats, y: Floats) -> Any:
 
 
 class Way(NamedTuple):
-    """A way to learn: the function at the start, how many outer steps, and the options of ``rg.fit_pairs``."""
+    """A way to learn: the first function, the number of outer steps, and options of ``rg.functions.fit_pairs``."""
 
     start: Function
     steps: int
@@ -121,7 +121,7 @@ def learn(way: Way, steps: int, points: tuple[Floats, Floats, Floats, Floats]) -
     course = Course(way.start)
     course.note(points)
     for _ in range(min(way.steps, steps)):
-        course.f = rg.fit_pairs(course.f, slope(course.f, *points[:2]), **way.options)
+        course.f = rg.functions.fit_pairs(course.f, slope(course.f, *points[:2]), **way.options)
         course.note(points)
     return course
 

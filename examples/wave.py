@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> str | None:
         ground, misfits = invert(gradient, recorded, options.iterations)
         example = layers(), sources()[1], recorded[1]
         found = costs(options.steps, example, [*options.compare, options.budget])
-    except rg.MemoryBudgetError as error:
+    except rg.errors.MemoryBudgetError as error:
         return f"wave: {error}"
     found = sorted(found, key=lambda c: c.predicted)
     print(table(found))

@@ -1,54 +1,58 @@
 """retrograd: a graph compiler for derivatives of plain NumPy programs."""
 
-from . import errors, ir, ops, passes, scipy
-from . import numpy as _numpy  # noqa: F401 - it teaches traced arrays the functions of NumPy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import errors as errors
+from . import ir as ir
+from . import numpy  # it teaches traced arrays the functions of NumPy
 from . import reports as _reports  # noqa: F401 - it tells of compiled functions
+from . import scipy as scipy
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.at_a_point import jvp, linear_transpose, linearize, vjp
 from .api.batching import vmap
 from .api.branches import cond, switch
 from .api.check_grads import check_grads
-from .api.control import associative_scan, fori_loop, map, scan, while_loop
+from .api.control import associative_scan, fori_loop, scan, while_loop
+from .api.control import map as map
 from .api.custom import custom_jvp, custom_vjp
-from .api.exceptions import callcc, require, throw_if, try_catch
-from .api.functions.closures import Fn
-from .api.functions.conversion import closure_convert, fn
-from .api.functions.cotangent import FunctionCotangent
-from .api.functions.learners import fit_pairs
+from .api.exceptions import callcc, throw_if, try_catch
+from .api.exceptions import require as require
 from .api.gradients import grad, value_and_grad
 from .api.jacobians import hessian, jacfwd, jacrev
-from .api.jit import jit, trace
+from .api.jit import jit
+from .api.jit import trace as trace
 from .api.lens import lens
 from .api.lens_laws import check_lens
 from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
 from .api.primitive import primitive
-from .api.regions import checkpoint, name, policies
+from .api.regions import checkpoint, policies
+from .api.regions import name as name
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
-from .compiler.settings import config
-from .eager import nn, optim
-from .eager.custom import Function
-from .eager.parameters import ParameterStore
-from .eager.records import Record
-from .eager.tensors import Tensor
-from .errors import *  # noqa: F403 - the tree of exceptions is part of the face
-from .ir.primitive import pull, push
+from .compiler.settings import config as config
+from .errors import RetrogradError
+from .ir.primitive import pull as pull
+from .ir.primitive import push as push
 from .tracer.tree import register_container
+
+if TYPE_CHECKING:
+    from . import eager as eager
+    from .api import functions as functions
+    from .eager import nn as nn
+    from .eager import optim as optim
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Everything",
-    "Fn",
-    "Function",
-    "FunctionCotangent",
     "Log",
-    "ParameterStore",
     "Periodic",
-    "Record",
+    "RetrogradError",
     "Snapshots",
-    "Tensor",
     "Tiered",
     "adjoint",
     "associative_scan",
@@ -56,22 +60,16 @@ __all__ = [
     "check_grads",
     "check_lens",
     "checkpoint",
-    "closure_convert",
     "cond",
-    "config",
     "cotangent_space",
     "custom_jvp",
     "custom_vjp",
     "debug_counters",
     "debug_nans",
-    "errors",
-    "fit_pairs",
-    "fn",
     "fori_loop",
     "grad",
     "hessian",
     "hvp",
-    "ir",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -80,29 +78,38 @@ __all__ = [
     "lens",
     "linear_transpose",
     "linearize",
-    "map",
-    "name",
-    "nn",
     "no_grad",
-    "ops",
-    "optim",
-    "passes",
     "policies",
     "primitive",
-    "pull",
-    "push",
     "register_container",
-    "require",
     "scan",
-    "scipy",
     "stop_gradient",
     "subgraph",
     "switch",
     "throw_if",
-    "trace",
     "try_catch",
     "value_and_grad",
     "vjp",
     "vmap",
     "while_loop",
 ]
+# `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
+_COMMON_WORDS = ("config", "map", "name", "pull", "push", "require", "trace")
+_ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy")
+_LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
+
+del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and so finds names that are wrong
+
+    def __getattr__(name: str) -> Any:
+        """The rooms that not every program needs."""
+        if name not in _LOADED_ON_FIRST_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = room = import_module(_LOADED_ON_FIRST_USE[name], __name__)
+        return room
+
+
+def __dir__() -> list[str]:
+    """The face, and nothing else."""
+    return [*__all__, *_COMMON_WORDS, *_ROOMS, "__version__"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import __version__
 from .api.gradients import grad
 from .api.jit import jit
 from .compiler.stages import PASSES
@@ -70,6 +71,7 @@ def load(target: str) -> Callable[..., Any]:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(prog="retrograd", description="Look at what retrograd makes of a function.")
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="print a graph, generated source or DOT")
     show.add_argument("target", help="module:function or path/file.py:function")

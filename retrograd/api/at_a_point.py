@@ -179,8 +179,8 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
 
     ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
-    The tangent of a function is a function g: the derivative is that of f + ε g in ε. That of ``rg.fn(f)`` may also be
-    another such function value, whose captures are the tangents of those of f.
+    The tangent of a function is a function g: the derivative is that of f + ε g in ε. For ``rg.functions.fn(f)`` it may
+    also be another such function value, whose captures are the tangents of those of f.
     Raises NonDifferentiableError, ShapeError, TreeError.
 
     >>> import numpy as np, retrograd as rg
@@ -331,9 +331,11 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     >>> rg.linear_transpose(lambda x: A @ x, np.zeros(2))(np.array([1.0, 0.0]))
     (array([1., 2.]),)
     """
+    transform = Transform("linear_transpose")
+    transform.accept(function)
     call = take_apart(function, examples, {})
     chosen = _all_wanted(function, call)
-    recorded, _ = Transform("linear_transpose").record(function, call)
+    recorded, _ = transform.record(function, call)
     n = len(call.traced)
     inputs = recorded.graph.inputs
     turned = Graph(recorded.graph.name, (*inputs[n:], *inputs[:n]), recorded.graph.nodes, recorded.graph.outputs)

@@ -34,7 +34,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
     """If ``pred`` holds, leave the enclosing ``try_catch``; its handler gets ``payload``.
 
     ``payload`` is a tree of tuples, lists, dicts, arrays, numbers and strings. Outside ``try_catch`` it raises
-    ``rg.Thrown(payload)`` when the compiled function runs. Raises ShapeError unless ``pred`` is a single bool,
+    ``rg.errors.Thrown(payload)`` when the compiled function runs. Raises ShapeError unless ``pred`` is a single bool,
     UnsupportedError for other objects in the payload.
 
     >>> import retrograd as rg

@@ -26,7 +26,7 @@ def check_lens(function: Callable[..., Any], *args: Any) -> None:
     >>> rg.check_lens(lambda x: (x * x, lambda ct: 2 * x * ct), 3.0)
     >>> try:
     ...     rg.check_lens(lambda x: (x, lambda ct: ct * ct), 3.0)
-    ... except rg.LensLawError as fault:
+    ... except rg.errors.LensLawError as fault:
     ...     print(fault.law)
     additivity
     """

@@ -39,13 +39,7 @@ class Compiled:
     """
 
     def __init__(self, function: Callable[..., Any], transform: Transform) -> None:
-        if not isinstance(transform.nan_safe, bool):
-            raise OptionError(f"nan_safe={transform.nan_safe!r}", remedy="choose from False and True")
-        if not callable(function):
-            raise OptionError(
-                f"{transform.label} wants a function, got {type(function).__name__}",
-                remedy=f"write {transform.label}(f), and call the result with the arguments",
-            )
+        transform.accept(function)
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self._user, self._transform = function, transform

@@ -77,6 +77,12 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, "base", _replaced(self.base, {name: value}))
 
+    def __dir__(self) -> tuple[str, ...]:
+        return Settings._fields
+
+    def __repr__(self) -> str:
+        return f"rg.config({', '.join(f'{name}={value!r}' for name, value in self.now()._asdict().items())})"
+
     @contextmanager
     def __call__(self, **settings: Any) -> Iterator[Config]:
         """Settings for the block, in this thread or task alone."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..errors import OptionError
 from ..ir.graph import Graph
 from ..ops.structural.call import make_call
 from ..passes.inline import inline_into
@@ -30,6 +31,16 @@ class Transform:
     label: str
     nan_safe: bool = False
     inline: ClassVar[int] = INLINE
+
+    def accept(self, function: Any) -> None:
+        """Raise OptionError unless this is a function, and the options are right."""
+        if not isinstance(self.nan_safe, bool):
+            raise OptionError(f"nan_safe={self.nan_safe!r}", remedy="choose from False and True")
+        if not callable(function):
+            raise OptionError(
+                f"{self.label} wants a function, got {type(function).__name__}",
+                remedy=f"write {self.label}(f), and call the result with the arguments",
+            )
 
     def describe(self, function: Callable[..., Any]) -> str:
         """What messages call the function under this transform."""

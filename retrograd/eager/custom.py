@@ -37,7 +37,7 @@ class Function:
     each argument, None for zero.
 
     >>> import numpy as np, retrograd as rg
-    >>> class Exp(rg.Function):
+    >>> class Exp(rg.eager.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):
     ...         y = np.exp(x)
@@ -47,7 +47,7 @@ class Function:
     ...     def backward(ctx, ct):
     ...         (y,) = ctx.saved_tensors
     ...         return ct * y
-    >>> x = rg.Tensor(0.0, requires_grad=True)
+    >>> x = rg.eager.Tensor(0.0, requires_grad=True)
     >>> (3 * Exp.apply(x)).backward()
     >>> float(x.grad.data)
     3.0

@@ -17,7 +17,7 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
     Arrays are copied in, and handed out read-only.
 
     >>> import numpy as np, retrograd as rg
-    >>> store = rg.ParameterStore(np.random.default_rng(0))
+    >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> store["fc.W"] = np.eye(2)
     >>> store.load("fc.W", (2, 2), scale=1.0)[0]
     array([1., 0.])
@@ -39,7 +39,7 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
             if self._rng is None:
                 raise OptionError(
                     f"the parameter {name!r} is missing, and there is no generator to draw it from",
-                    remedy="write rg.ParameterStore(np.random.default_rng(seed))",
+                    remedy="write rg.eager.ParameterStore(np.random.default_rng(seed))",
                 )
             self[name] = (scale * self._rng.standard_normal(shape)).astype(self._dtype)
             found = self._arrays[name]

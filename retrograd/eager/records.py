@@ -94,7 +94,7 @@ class Record:
     >>> import numpy as np, retrograd as rg
     >>> x, y = 2.0, 3.0
     >>> for k in range(2):
-    ...     rec = rg.Record()
+    ...     rec = rg.eager.Record()
     ...     tx, ty = rec.tensor(x), rec.tensor(y)
     ...     z = tx * ty
     ...     x = x - 0.1 * z.grad().wrt(tx)

@@ -49,7 +49,7 @@ class Tensor(Eager):
     Raises NonDifferentiableError if ``requires_grad`` is asked for numbers that are not floating-point.
 
     >>> import numpy as np, retrograd as rg
-    >>> x = rg.Tensor([1.0, 2.0], requires_grad=True)
+    >>> x = rg.eager.Tensor([1.0, 2.0], requires_grad=True)
     >>> y = np.sum(3 * x * x)
     >>> y.backward()
     >>> x.grad.data

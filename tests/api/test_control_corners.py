@@ -95,7 +95,7 @@ def test_a_derivative_of_a_pullback_inside_a_loop(ours: Any, plain: Any) -> None
     values.assert_close(found, run(plain, lambda body, x: body(body(x)))(W, X), EXACT)
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.IndependentOutputWarning")  # a loop of no steps ignores the matrix
+@pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")  # no steps ignore the matrix
 @pairs
 def test_lanes_of_lanes(ours: Any, plain: Any) -> None:
     ws = np.stack([W, W * 0.5])
@@ -292,7 +292,7 @@ def test_a_loop_index_behaves_as_the_int_of_range() -> None:
             c = c + x[i] * i + x[i + 1 : i + 2][0] / (i + 1) + x[-i - 1] * (i % 2)
         return c
 
-    with pytest.raises(rg.ControlFlowError):  # the ends of a slice must be known
+    with pytest.raises(rg.errors.ControlFlowError):  # the ends of a slice must be known
         rg.jit(ours)(x)
 
     def without_slices(f: Any) -> Any:

@@ -14,7 +14,7 @@ from tests.support import values
 
 EXACT = 1e-11
 Function = Callable[..., Any]
-linear = pytest.mark.filterwarnings("ignore::retrograd.IndependentOutputWarning")  # some are linear: no second one
+linear = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")  # no second derivative
 over_programs = pytest.mark.parametrize("program", PROGRAMS, ids=str)
 over_cases = pytest.mark.parametrize(
     ("program", "args"), [pytest.param(p, args, id=f"{p}-{k}") for p in PROGRAMS for k, args in enumerate(p.inputs)]

@@ -70,12 +70,12 @@ def test_what_is_not_caught_is_raised_and_the_next_call_works() -> None:
     for transform in (rg.jit, rg.grad, rg.value_and_grad):
         f = transform(thrower)
         for _ in range(2):
-            with pytest.raises(rg.Thrown) as info:
+            with pytest.raises(rg.errors.Thrown) as info:
                 f(-2.0)
             assert info.value.payload["x"] == -2.0
             assert info.value.payload["why"] == ("a 'quoted' # {reason}\n", 1, None, [-4.0])
             assert np.all(np.isfinite(f(4.0)))
-    with pytest.raises(rg.Thrown):
+    with pytest.raises(rg.errors.Thrown):
         thrower(-1.0)
     assert thrower(4.0) == 2.0
 
@@ -85,18 +85,18 @@ def test_what_is_not_caught_in_a_loop_is_raised_when_it_runs() -> None:
         f = transform(looping)
         for xs in (XS / 10, XS, XS / 10, XS):
             if xs is XS:
-                with pytest.raises(rg.Thrown) as info:
+                with pytest.raises(rg.errors.Thrown) as info:
                     f(xs)
                 assert info.value.payload == {"x": 4.0, "why": ("a 'quoted' # {reason}\n", 1, None, [4.5])}
             else:
                 f(xs)
         assert f.cache_info().misses == 1
-    with pytest.raises(rg.Thrown):
+    with pytest.raises(rg.errors.Thrown):
         rg.vmap(looping)(np.stack([XS / 10, XS]))
     values.assert_close(rg.vmap(looping)(np.stack([XS / 10, XS / 20])), np.array([0.85, 0.425]), 1e-12)
     _, pullback = rg.vjp(looping, XS / 10)
     values.assert_close(pullback(1.0)[0], np.ones(4), 1e-15)
-    with pytest.raises(rg.Thrown):
+    with pytest.raises(rg.errors.Thrown):
         rg.vjp(looping, XS)
 
 
@@ -116,9 +116,9 @@ def test_a_thrower_whose_result_nobody_reads_still_throws() -> None:
 
     g = rg.grad(f)
     values.assert_close(g(XS / 10), np.ones(4), 0)
-    with pytest.raises(rg.Thrown):
+    with pytest.raises(rg.errors.Thrown):
         g(XS)
-    with pytest.raises(rg.Thrown, match="too small"):
+    with pytest.raises(rg.errors.Thrown, match="too small"):
         g(np.array([2.7, -5.0, 0.0, 0.0]))
 
 
@@ -129,10 +129,10 @@ def test_a_payload_caught_by_python_outside_of_its_loop_cannot_be_used() -> None
     def f(xs: Any) -> Any:
         try:
             return looping(xs)
-        except rg.Thrown as thrown:
+        except rg.errors.Thrown as thrown:
             return thrown.payload["x"] * 2
 
-    with pytest.raises(rg.LeakedTracerError):
+    with pytest.raises(rg.errors.LeakedTracerError):
         f(XS)
 
 
@@ -140,7 +140,7 @@ def test_plain_python_catches_what_is_thrown_outside_of_loops() -> None:
     def f(x: Any) -> Any:
         try:
             return thrower(x)
-        except rg.Thrown as thrown:
+        except rg.errors.Thrown as thrown:
             return thrown.payload["x"] ** 2
 
     slope = rg.grad(f)
@@ -159,7 +159,7 @@ def test_python_catches_what_a_compiled_function_raises_by_its_own_decision() ->
     def outer(x: Any) -> Any:
         try:
             return inner(x) * 3
-        except (ValueError, rg.Thrown):
+        except (ValueError, rg.errors.Thrown):
             return x**2
 
     for f, values_ in ((rg.jit(outer), {2.0: 4.0, -2.0: -6.0, -20.0: 400.0}), (rg.grad(outer), {2.0: 4.0, -2.0: 3.0})):
@@ -205,57 +205,57 @@ def test_a_compiled_function_may_throw_into_the_caller_that_catches() -> None:
 
 
 def test_thrown_is_an_exception_with_a_payload() -> None:
-    again = pickle.loads(pickle.dumps(rg.Thrown({"a": 1})))
+    again = pickle.loads(pickle.dumps(rg.errors.Thrown({"a": 1})))
     assert again.payload == {"a": 1}
-    assert rg.Thrown().payload == ()
-    assert not issubclass(rg.Thrown, rg.errors.RetrogradError)
+    assert rg.errors.Thrown().payload == ()
+    assert not issubclass(rg.errors.Thrown, rg.errors.RetrogradError)
 
 
 REFUSED: dict[str, tuple[Any, type[Exception]]] = {
     "different payloads": (
         lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), rg.throw_if(x < 0, (x, x)), x)[2], lambda p: p),
-        rg.TreeError,
+        rg.errors.TreeError,
     ),
     "different shapes": (
         lambda x: rg.try_catch(
             lambda: (rg.throw_if(x > 0, x), rg.throw_if(x < 0, np.array([x, x])), x)[2], lambda p: p
         ),
-        rg.ShapeError,
+        rg.errors.ShapeError,
     ),
     "a handler of another shape": (
         lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), x)[1], lambda p: np.array([p, p])),
-        rg.ShapeError,
+        rg.errors.ShapeError,
     ),
     "a handler of another structure": (
         lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, x), x)[1], lambda p: (p, p)),
-        rg.TreeError,
+        rg.errors.TreeError,
     ),
     "objects as payload": (
         lambda x: rg.try_catch(lambda: (rg.throw_if(x > 0, object()), x)[1], lambda p: x),
-        rg.UnsupportedError,
+        rg.errors.UnsupportedError,
     ),
-    "an array as predicate": (lambda x: rg.throw_if(np.array([x, x]) > 0), rg.ShapeError),
-    "an array as requirement": (lambda x: rg.require(np.array([x, x]) > 0), rg.ShapeError),
-    "no function": (lambda x: rg.try_catch(x, x), rg.OptionError),
-    "no function to finish": (lambda x: rg.try_catch(lambda: x, lambda p: x, 3), rg.OptionError),
-    "no function to leave": (rg.callcc, rg.OptionError),
+    "an array as predicate": (lambda x: rg.throw_if(np.array([x, x]) > 0), rg.errors.ShapeError),
+    "an array as requirement": (lambda x: rg.require(np.array([x, x]) > 0), rg.errors.ShapeError),
+    "no function": (lambda x: rg.try_catch(x, x), rg.errors.OptionError),
+    "no function to finish": (lambda x: rg.try_catch(lambda: x, lambda p: x, 3), rg.errors.OptionError),
+    "no function to leave": (rg.callcc, rg.errors.OptionError),
     "every step leaves": (
         lambda x: rg.callcc(lambda k: rg.fori_loop(3, lambda i, c: k(c), x)),
-        rg.UnsupportedError,
+        rg.errors.UnsupportedError,
     ),
     "every branch leaves": (
         lambda x: rg.callcc(lambda k: rg.cond(x > 0, lambda: k(x), lambda: k(-x))),
-        rg.UnsupportedError,
+        rg.errors.UnsupportedError,
     ),
     "thrown in a condition": (
         lambda x: rg.try_catch(
             lambda: rg.while_loop(lambda c: (rg.throw_if(c > 9, c), c < 5)[1], lambda c: c * 2, x), lambda p: p
         ),
-        rg.UnsupportedError,
+        rg.errors.UnsupportedError,
     ),
     "Python decides in a body": (
         lambda x: rg.try_catch(lambda: x if x > 0 else -x, lambda p: p),
-        rg.ControlFlowError,
+        rg.errors.ControlFlowError,
     ),
 }
 
@@ -274,5 +274,5 @@ def test_a_continuation_ends_with_its_body() -> None:
         return 1.0
 
     assert rg.callcc(body) == 1.0
-    with pytest.raises(rg.LeakedTracerError, match="continuation"):
+    with pytest.raises(rg.errors.LeakedTracerError, match="continuation"):
         kept[0](2.0)

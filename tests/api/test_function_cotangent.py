@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
-from retrograd import FunctionCotangent as Pairs
+
+Pairs = rg.functions.FunctionCotangent
 
 points = st.sampled_from([0.0, 0.5, 1.0, -2.0, 3.5])
 numbers = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-9)
@@ -120,19 +121,19 @@ def test_a_zero_has_no_shape_and_a_place_in_every_sum():
     assert Pairs()(1.0) == 0.0
     w = 2.0
     assert Pairs().pull_into(lambda x: w * x) == {"w": 0.0}
-    with pytest.raises(rg.ShapeError):
+    with pytest.raises(rg.errors.ShapeError):
         Pairs().stack()
 
 
 def test_what_does_not_fit_is_refused():
     w = np.ones(2)
-    with pytest.raises(rg.ShapeError):
+    with pytest.raises(rg.errors.ShapeError):
         Pairs([(1.0, np.ones(3))]).pull_into(lambda x: w * x)
-    with pytest.raises(rg.TreeError):
+    with pytest.raises(rg.errors.TreeError):
         Pairs([(1.0, (1.0, 2.0))]).pull_into(lambda x: w[0] * x)
-    with pytest.raises(rg.ShapeError):
+    with pytest.raises(rg.errors.ShapeError):
         Pairs([(1.0, 1.0), (np.ones(2), 1.0)]).stack()
-    with pytest.raises(rg.TreeError):
+    with pytest.raises(rg.errors.TreeError):
         Pairs([(1.0, 1.0), (1.0, (1.0, 1.0))]).normalized()
     with pytest.raises(TypeError):
         hash(Pairs())

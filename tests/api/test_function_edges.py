@@ -70,7 +70,7 @@ def test_pairs_captures_and_arithmetic_agree(run, f, x, expected):
 
 
 @pytest.mark.parametrize(("run", "f", "x", "expected"), CASES.values(), ids=CASES.keys())
-@pytest.mark.filterwarnings("ignore::retrograd.IndependentOutputWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 def test_compiled_twice_and_again(run, f, x, expected):
     pairs, captures = rg.grad(run, fns="pairs"), rg.grad(run)
     for _ in range(2):

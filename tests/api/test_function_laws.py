@@ -89,7 +89,7 @@ def test_pulled_into_the_captures_it_is_their_gradient(p: Program) -> None:
     ct = random_like(out, 2)
     df, *rest = pullback(ct)
     captured, *same = rg.vjp(p.run, f, *p.args)[1](ct)
-    assert set(captured) == set(rg.fn(f).captures)
+    assert set(captured) == set(rg.functions.fn(f).captures)
     close(df.pull_into(f), captured, tolerance(p) * 10)
     close(rest, same, tolerance(p) * 10)
 

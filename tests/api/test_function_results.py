@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import FunctionCotangent as Pairs
+
+Pairs = rg.functions.FunctionCotangent
 
 
 def test_a_function_result_resumes_into_its_captures():

@@ -373,7 +373,7 @@ def test_an_empty_argument_has_an_empty_gradient():
 
 
 def test_a_gradient_that_nothing_reaches_is_zero():
-    with pytest.warns(rg.IndependentOutputWarning):
+    with pytest.warns(rg.errors.IndependentOutputWarning):
         slope = rg.grad(lambda x, y: np.sum(y))(X, X)
     np.testing.assert_array_equal(slope, np.zeros(3))
     slopes = rg.grad(lambda x, y: np.sum(y), (0, 1))(X, X)

@@ -19,7 +19,7 @@ def test_three_gradients_of_a_cube():
     assert rg.grad(cube)(2.0) == 12.0
     assert rg.grad(rg.grad(cube))(2.0) == 12.0
     assert rg.grad(rg.grad(rg.grad(cube)))(2.0) == 6.0
-    with pytest.warns(rg.IndependentOutputWarning):
+    with pytest.warns(rg.errors.IndependentOutputWarning):
         assert rg.grad(rg.grad(rg.grad(rg.grad(cube))))(2.0) == 0.0
 
 

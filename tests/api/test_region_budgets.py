@@ -190,7 +190,7 @@ def test_a_gradient_with_a_budget_leaves_regions_as_they_are() -> None:
     region = rg.checkpoint(memory=2 * BATCH.nbytes)(layers)
     free = rg.grad(loss_of(region), (0, 1))
     most = free.plan(W, BATCH).peak_bytes
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         rg.grad(loss_of(region), (0, 1), memory=1)(W, BATCH)
     least = caught.value.minimum
     tight = rg.grad(loss_of(region), (0, 1), memory=least)
@@ -216,7 +216,7 @@ def test_draws_are_saved_and_cost_what_they_take() -> None:
         source = rg.grad(lambda x, f=region: np.sum(f(x))).source(X)
         assert source.count(".normal(") == source.count(".uniform(") == 1
     too_small = rg.checkpoint(memory=2 * X.nbytes - 1)(drawing(generator))
-    with pytest.raises(rg.MemoryBudgetError, match=r"region must not compute again .* 95,999 bytes") as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError, match=r"region must not compute again .* 95,999 bytes") as caught:
         rg.grad(lambda x: np.sum(too_small(x)))(X)
     assert caught.value.minimum == 2 * X.nbytes
 
@@ -292,7 +292,7 @@ def test_loops_of_unknown_length_are_run_again() -> None:
         return rg.while_loop(lambda c: np.sum(c * c) > 1.0, lambda c: sine(c) * 0.9, x)
 
     undecided = rg.checkpoint(memory="1 GB")(lambda x: np.cos(settle_by_host(np.sin(x))))
-    with pytest.raises(rg.OptionError, match="depends on its data"):
+    with pytest.raises(rg.errors.OptionError, match="depends on its data"):
         rg.grad(lambda x: np.sum(undecided(x)))(X)
 
 
@@ -311,7 +311,7 @@ def test_plans_name_what_regions_keep() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "a lot", rg.Snapshots(3), rg.Everything()])
 def test_wrong_budgets_are_refused(wrong: Any) -> None:
-    with pytest.raises(rg.OptionError, match="memory="):
+    with pytest.raises(rg.errors.OptionError, match="memory="):
         rg.checkpoint(memory=wrong)
     with pytest.raises(TypeError, match="unexpected keyword"):
         rg.checkpoint(slots=3)  # type: ignore[call-arg]

@@ -259,10 +259,10 @@ def test_halving_takes_logarithmic_memory() -> None:
 
 def test_wrong_policies_and_names_are_refused() -> None:
     for wrong in ("save_nothing", 3, ("sometimes",), ("within", 8, p.save_all), p.save_names):
-        with pytest.raises(rg.OptionError, match=r"rg\.policies"):
+        with pytest.raises(rg.errors.OptionError, match=r"rg\.policies"):
             rg.checkpoint(policy=wrong)
-    with pytest.raises(rg.OptionError, match="no name"):
+    with pytest.raises(rg.errors.OptionError, match="no name"):
         rg.name(X, 3)
-    with pytest.raises(rg.OptionError, match="no name"):
+    with pytest.raises(rg.errors.OptionError, match="no name"):
         p.save_names("a", 1)
     assert rg.checkpoint(layer)(W, X).shape == (4,)

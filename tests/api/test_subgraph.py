@@ -138,5 +138,5 @@ def _plain(u: Any, k: Any) -> Any:
 
 @pytest.mark.parametrize("inline", [-1, 1.5, True, "all"])
 def test_a_wrong_size_is_refused(inline: Any) -> None:
-    with pytest.raises(rg.OptionError, match="inline"):
+    with pytest.raises(rg.errors.OptionError, match="inline"):
         rg.subgraph(layer, inline=inline)

@@ -272,5 +272,5 @@ def test_nothing_to_differentiate_is_an_error():
     class Fixed:
         mass: Any = field(default=2.0, metadata={"nondiff": True})
 
-    with pytest.raises(rg.NonDifferentiableError):
+    with pytest.raises(rg.errors.NonDifferentiableError):
         rg.grad(lambda f: f.mass * 2.0)(Fixed())

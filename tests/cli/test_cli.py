@@ -100,6 +100,12 @@ def test_opt_names_the_passes_it_knows(tmp_path, capsys):
     assert "simplify" in capsys.readouterr().err
 
 
+def test_the_version_is_that_of_the_face(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"retrograd {rg.__version__}\n"
+
+
 def test_the_module_runs(target):
     command = [sys.executable, "-m", "retrograd", "show", target, "--arg", "f64[2]", "--arg", "float"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

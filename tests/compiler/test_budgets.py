@@ -73,7 +73,7 @@ every_case = pytest.mark.parametrize(("loss", "args"), CASES.values(), ids=CASES
 
 def least(loss: Callable[..., Any], args: tuple[Any, ...]) -> int:
     """The number of bytes that the error names."""
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         rg.value_and_grad(loss, (0, 1), memory=1)(*args)
     return int(caught.value.minimum)
 
@@ -119,11 +119,11 @@ def turned(loss: Callable[..., Any], args: tuple[Any, ...]) -> Graph:
 
 def test_a_budget_that_cannot_be_kept_is_an_error_before_anything_runs() -> None:
     loss, args = CASES["u-net"]
-    with pytest.raises(rg.MemoryBudgetError, match="allow at least"):
+    with pytest.raises(rg.errors.MemoryBudgetError, match="allow at least"):
         rg.grad(loss, memory="1 kB")(*args)
     minimum = least(loss, args)
     rg.value_and_grad(loss, (0, 1), memory=minimum)(*args)
-    with pytest.raises(rg.OptionError):
+    with pytest.raises(rg.errors.OptionError):
         rg.grad(loss, memory="a lot")
     assert rg.grad(loss, memory="available")(*args).shape == args[0].shape
 

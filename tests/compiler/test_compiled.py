@@ -109,7 +109,7 @@ def test_positions_and_keywords_are_different_calls_with_equal_results():
 def test_a_call_that_fails_is_neither_a_hit_nor_kept():
     f = rg.jit(lambda x: x.tobytes())
     for _ in range(3):
-        with pytest.raises(rg.UnsupportedError):
+        with pytest.raises(rg.errors.UnsupportedError):
             f(X)
     info = f.cache_info()
     assert (info.hits, info.misses, info.size) == (0, 0, 0)

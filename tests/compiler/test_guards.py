@@ -752,7 +752,7 @@ def test_lanes_that_decide_alike_are_mapped_and_others_refused() -> None:
     np.testing.assert_array_equal(mapped(np.array([1.0, 2.0])), [2.0, 4.0])
     np.testing.assert_array_equal(mapped(np.array([-1.0, -2.0])), [1.0, 2.0])
     np.testing.assert_array_equal(mapped(np.array([1.0, 2.0])), [2.0, 4.0])
-    with pytest.raises(rg.ControlFlowError, match=r"np\.where"):
+    with pytest.raises(rg.errors.ControlFlowError, match=r"np\.where"):
         mapped(np.array([1.0, -2.0]))
     np.testing.assert_array_equal(rg.vmap(rg.grad(f))(np.array([-1.0, -2.0])), [-1.0, -1.0])
     np.testing.assert_array_equal(rg.grad(lambda v: np.sum(rg.vmap(f)(v)))(np.array([3.0, 2.0])), [2.0, 2.0])

@@ -155,12 +155,12 @@ def test_large_states_take_what_is_predicted_and_no_more_than_the_budget(program
 @known
 def test_the_least_budget_of_the_error_is_enough_and_a_byte_less_is_not(program: Function) -> None:
     u = U[:200, :200].copy()
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         slopes(program(1000, 5))(u, K)
     least = caught.value.minimum
     assert least is not None
     assert measured(slopes(program(least, 5)), u, K) <= least + PYTHON
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         slopes(program(least - 1, 5))(u, K)
     assert caught.value.minimum == least
 
@@ -213,13 +213,13 @@ def test_a_loop_of_unknown_length_stays_within_its_budget_at_every_length(progra
 def test_with_more_memory_a_loop_of_unknown_length_repeats_fewer_steps(program: Function) -> None:
     u = U[:70, :70]
     expected = slopes(program(None))(u, K)
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         slopes(program("1 kB"))(u, K)
     least = caught.value.minimum
     assert least is not None
     steps = ever_fewer_steps(program, range(least, least + 50 * u.nbytes, 7 * u.nbytes), u, expected)
     assert (steps[0], steps[-1]) == (40 + 40 * 39 // 2, 40)
-    with pytest.raises(rg.MemoryBudgetError):
+    with pytest.raises(rg.errors.MemoryBudgetError):
         slopes(program(least - 1))(u, K)
 
 
@@ -273,6 +273,6 @@ def test_beside_a_loop_of_unknown_length_that_keeps_all_there_is_no_budget() -> 
         v = rg.scan(lambda c, _: (np.sin(c), None), u, None, 5, memory="100 MB")[0]
         return rg.while_loop(lambda c: c < 10.0, lambda c: c * c + 1.0, np.sum(v**2) + 1.0)
 
-    with pytest.raises(rg.OptionError, match="depends on its data") as caught:
+    with pytest.raises(rg.errors.OptionError, match="depends on its data") as caught:
         rg.grad(loss)(U)
     assert caught.value.where is not None

@@ -102,15 +102,15 @@ def test_without_it_the_source_is_as_it_was():
 
 @pytest.mark.parametrize("transform", [rg.grad, rg.value_and_grad, rg.jit])
 def test_wrong_options_are_refused(transform):
-    with pytest.raises(rg.OptionError, match="nan_safe"):
+    with pytest.raises(rg.errors.OptionError, match="nan_safe"):
         transform(logarithm, nan_safe=1)
 
 
 # ---------------------------------------------------------------------------------------------- debug_nans
 
 
-def fault_of(call: Any) -> rg.NanError:
-    with quiet(), rg.debug_nans(), pytest.raises(rg.NanError) as caught:
+def fault_of(call: Any) -> rg.errors.NanError:
+    with quiet(), rg.debug_nans(), pytest.raises(rg.errors.NanError) as caught:
         call()
     return caught.value
 

@@ -98,5 +98,5 @@ def test_an_array_that_changes_while_it_is_traced_is_refused():
         model.w[:] = 0.0
         return first + model.w * x
 
-    with pytest.raises(rg.CapturedWriteError, match="changed while the function was traced"):
+    with pytest.raises(rg.errors.CapturedWriteError, match="changed while the function was traced"):
         rg.jit(f)(X)

@@ -41,7 +41,7 @@ def test_sobel_finds_edges_and_its_gradient_is_the_direct_one():
     edges = rg.nn.conv2d(image, kernel)
     np.testing.assert_array_equal(edges, direct_conv2d(image, kernel, [0.0], 1, 0))
     assert set(np.flatnonzero(edges[0, 0, 0])) == {2, 3}
-    x = rg.Tensor(image, requires_grad=True)
+    x = rg.eager.Tensor(image, requires_grad=True)
     ct = RNG.normal(size=edges.shape)
     rg.nn.conv2d(x, kernel).backward(ct)
     expected = np.zeros_like(image)
@@ -71,10 +71,10 @@ def test_a_function_is_one_on_every_kind_of_array(name):
 
     value, slopes = rg.value_and_grad(loss, argnums=tuple(range(len(args))))(*args)
     np.testing.assert_allclose(value, loss(*args), rtol=1e-13)
-    rec = rg.Record()
+    rec = rg.eager.Record()
     recorded = [rec.tensor(x) for x in args]
     grads = loss(*recorded).grad()
-    eager = [rg.Tensor(x, requires_grad=True) for x in args]
+    eager = [rg.eager.Tensor(x, requires_grad=True) for x in args]
     loss(*eager).backward()
     for slope, mine, other in zip(slopes, recorded, eager, strict=True):
         np.testing.assert_allclose(grads.wrt(mine), slope, rtol=1e-11, atol=1e-13)
@@ -96,12 +96,12 @@ def test_at_their_edges():
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        (lambda: rg.nn.cross_entropy(np.ones(3), np.array([0])), rg.ShapeError),
-        (lambda: rg.nn.cross_entropy(np.ones((2, 3)), np.array([0])), rg.ShapeError),
-        (lambda: rg.nn.conv2d(np.ones((1, 2, 4, 4)), np.ones((1, 3, 2, 2))), rg.ShapeError),
-        (lambda: rg.nn.conv2d(np.ones((4, 4)), np.ones((2, 2))), rg.ShapeError),
-        (lambda: rg.nn.conv2d(np.ones((1, 1, 2, 2)), np.ones((1, 1, 3, 3))), rg.ShapeError),
-        (lambda: rg.nn.conv2d(np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 1)), stride=0), rg.OptionError),
+        (lambda: rg.nn.cross_entropy(np.ones(3), np.array([0])), rg.errors.ShapeError),
+        (lambda: rg.nn.cross_entropy(np.ones((2, 3)), np.array([0])), rg.errors.ShapeError),
+        (lambda: rg.nn.conv2d(np.ones((1, 2, 4, 4)), np.ones((1, 3, 2, 2))), rg.errors.ShapeError),
+        (lambda: rg.nn.conv2d(np.ones((4, 4)), np.ones((2, 2))), rg.errors.ShapeError),
+        (lambda: rg.nn.conv2d(np.ones((1, 1, 2, 2)), np.ones((1, 1, 3, 3))), rg.errors.ShapeError),
+        (lambda: rg.nn.conv2d(np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 1)), stride=0), rg.errors.OptionError),
     ],
 )
 def test_a_wrong_use_is_a_named_error(wrong, error):
@@ -114,9 +114,9 @@ def test_a_wrong_use_is_a_named_error(wrong, error):
 
 
 def test_two_layers_have_distinct_names_that_stay_the_same_in_each_record():
-    store = rg.ParameterStore(np.random.default_rng(0))
+    store = rg.eager.ParameterStore(np.random.default_rng(0))
     for _ in range(2):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         layers = [rg.nn.Linear(rec, 2, 2, store), rg.nn.Linear(rec, 2, 2, store), rg.nn.Conv2d(rec, 1, 1, 2, store)]
         assert [layer.name for layer in layers] == ["linear1", "linear2", "conv2d1"]
     assert sorted(store) == ["conv2d1.W", "conv2d1.b", "linear1.W", "linear2.W"]
@@ -124,8 +124,8 @@ def test_two_layers_have_distinct_names_that_stay_the_same_in_each_record():
 
 def test_missing_parameters_are_drawn_from_the_given_generator():
     def drawn(seed):
-        store = rg.ParameterStore(np.random.default_rng(seed), np.float32)
-        rg.nn.Linear(rg.Record(), 300, 200, store, name="fc", bias=True)
+        store = rg.eager.ParameterStore(np.random.default_rng(seed), np.float32)
+        rg.nn.Linear(rg.eager.Record(), 300, 200, store, name="fc", bias=True)
         return store
 
     first, again, other = drawn(1), drawn(1), drawn(2)
@@ -137,8 +137,8 @@ def test_missing_parameters_are_drawn_from_the_given_generator():
 
 
 def test_an_update_goes_down_the_gradient_and_leaves_the_record_alone():
-    store = rg.ParameterStore(np.random.default_rng(0))
-    with rg.Record() as rec:
+    store = rg.eager.ParameterStore(np.random.default_rng(0))
+    with rg.eager.Record() as rec:
         layer = rg.nn.Linear(rec, 3, 2, store, name="fc", bias=True)
         before = {part: t.data for part, t in layer.parameters.items()}
         grads = np.sum(layer(rec.tensor(np.ones((4, 3)))) ** 2).grad()
@@ -150,11 +150,11 @@ def test_an_update_goes_down_the_gradient_and_leaves_the_record_alone():
 
 def test_a_convolution_learns_the_sobel_kernel():
     rng = np.random.default_rng(0)
-    store = rg.ParameterStore(rng)
+    store = rg.eager.ParameterStore(rng)
     images = rng.normal(size=(8, 1, 8, 8))
     wanted = rg.nn.conv2d(images, SOBEL[None, None])
     for _ in range(60):
-        with rg.Record() as rec:
+        with rg.eager.Record() as rec:
             layer = rg.nn.Conv2d(rec, 1, 1, 3, store, name="edge", bias=False)
             loss = np.mean((layer(rec.tensor(images)) - wanted) ** 2)
             layer.update(loss.grad(), rate=0.3)
@@ -163,7 +163,7 @@ def test_a_convolution_learns_the_sobel_kernel():
 
 
 def test_the_store_is_a_mapping_that_hands_out_read_only_copies():
-    store = rg.ParameterStore()
+    store = rg.eager.ParameterStore()
     mine = np.ones(2)
     store["a"] = mine
     mine[0] = 5.0
@@ -175,12 +175,15 @@ def test_the_store_is_a_mapping_that_hands_out_read_only_copies():
 
 
 WRONG_LAYERS = {
-    "a taken name": (lambda rec, store: [rg.nn.Linear(rec, 2, 2, store, name="fc") for _ in range(2)], rg.OptionError),
-    "no generator": (lambda rec, _: rg.nn.Linear(rec, 2, 2, rg.ParameterStore()), rg.OptionError),
-    "no generator but a seed": (lambda rec, _: rg.ParameterStore(0), rg.OptionError),
+    "a taken name": (
+        lambda rec, store: [rg.nn.Linear(rec, 2, 2, store, name="fc") for _ in range(2)],
+        rg.errors.OptionError,
+    ),
+    "no generator": (lambda rec, _: rg.nn.Linear(rec, 2, 2, rg.eager.ParameterStore()), rg.errors.OptionError),
+    "no generator but a seed": (lambda rec, _: rg.eager.ParameterStore(0), rg.errors.OptionError),
     "another size": (
-        lambda rec, store: [rg.nn.Linear(r, 2, n, store, name="fc") for r, n in ((rec, 2), (rg.Record(), 3))],
-        rg.ShapeError,
+        lambda rec, store: [rg.nn.Linear(r, 2, n, store, name="fc") for r, n in ((rec, 2), (rg.eager.Record(), 3))],
+        rg.errors.ShapeError,
     ),
 }
 
@@ -189,6 +192,6 @@ WRONG_LAYERS = {
 def test_a_wrong_layer_is_a_named_error(name):
     wrong, error = WRONG_LAYERS[name]
     with pytest.raises(error) as caught:
-        wrong(rg.Record(), rg.ParameterStore(np.random.default_rng(0)))
+        wrong(rg.eager.Record(), rg.eager.ParameterStore(np.random.default_rng(0)))
     assert __file__ in str(caught.value)
     assert caught.value.remedy

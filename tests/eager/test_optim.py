@@ -126,12 +126,12 @@ def test_a_step_is_differentiable():
     ],
 )
 def test_a_wrong_option_is_refused(wrong):
-    with pytest.raises(rg.OptionError) as caught:
+    with pytest.raises(rg.errors.OptionError) as caught:
         wrong()
     assert __file__ in str(caught.value)
 
 
 def test_gradients_of_another_structure_are_refused():
     optimiser = rg.optim.sgd(0.1)
-    with pytest.raises(rg.TreeError):
+    with pytest.raises(rg.errors.TreeError):
         optimiser.update({"v": START}, optimiser.init({"w": START}), {"w": START})

@@ -18,7 +18,7 @@ X = np.array([[1, 2, 3]], np.float32)
 
 
 def made() -> int:
-    return rg.Record.cache_info().misses
+    return rg.eager.Record.cache_info().misses
 
 
 # ----------------------------------------------------------------------------------------- the document's examples
@@ -27,7 +27,7 @@ def made() -> int:
 def test_values_are_updated_outside_while_a_record_keeps_its_own():
     x, y, printed = 2.0, 3.0, []
     for _ in range(2):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         tx, ty = rec.tensor(x), rec.tensor(y)
         z = tx * ty
         x = x - 0.1 * z.grad().wrt(tx)
@@ -39,7 +39,7 @@ def test_values_are_updated_outside_while_a_record_keeps_its_own():
 def training(steps, store):
     losses, slopes = [], []
     for _ in range(steps):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         linear = rg.nn.Linear(rec, 3, 3, store, name="fc")
         out = linear(rec.tensor(X))
         loss = np.sum(rg.nn.relu(out))
@@ -51,7 +51,7 @@ def training(steps, store):
 
 
 def test_the_linear_layer_of_the_document():
-    store = rg.ParameterStore()
+    store = rg.eager.ParameterStore()
     store["fc.W"] = W
     losses, slopes = training(5, store)
     assert [str(x) for x in losses] == ["90.61549", "90.19549", "89.77549", "89.35549", "88.935486"]
@@ -61,7 +61,7 @@ def test_the_linear_layer_of_the_document():
 
 
 def test_a_record_is_used_again_and_earlier_gradients_stay():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x, y = rec.tensor(0.5), rec.tensor(4.2)
     z = x * y + np.sin(x)
     first = z.grad()
@@ -74,7 +74,7 @@ def test_a_record_is_used_again_and_earlier_gradients_stay():
 
 
 def test_shared_nodes_take_linear_work():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor(3.0)
     y = x**2
     assert (y + y).grad().wrt(x) == 12.0
@@ -85,14 +85,14 @@ def test_shared_nodes_take_linear_work():
 
 
 def test_log_softmax():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor([1.0, 2.0, 3.0, 4.0])
     expected = [0.87176559, 0.65142273, 0.05246873, -1.57565704]
     np.testing.assert_allclose(np.sum(rg.nn.log_softmax(x)).grad().wrt(x), expected, atol=5e-9)
 
 
 def test_an_unreachable_tensor_has_a_zero_gradient_of_its_shape():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x, other = rec.tensor(2.0), rec.tensor(np.ones((2, 3), np.float32))
     grads = (x * x).grad()
     np.testing.assert_array_equal(grads.wrt(other), np.zeros((2, 3), np.float32), strict=True)
@@ -127,7 +127,7 @@ def test_gradients_are_those_of_the_compiled_function(name):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     value, expected = rg.value_and_grad(PROGRAMS[name], argnums=(0, 1))(a, b)
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x, y = rec.tensor(a), rec.tensor(b)
     loss = PROGRAMS[name](x, y)
     np.testing.assert_allclose(loss.data, value, rtol=1e-14)
@@ -139,7 +139,7 @@ def test_gradients_are_those_of_the_compiled_function(name):
 @pytest.mark.parametrize("size", [3, 2047, 2048, 9000])
 def test_gradients_by_intermediates_below_and_above_the_thresholds_of_storage(size):
     a = np.linspace(-1.0, 1.0, size)
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor(a)
     y = np.tanh(x)
     z = y * y + x
@@ -153,7 +153,7 @@ def test_gradients_by_intermediates_below_and_above_the_thresholds_of_storage(si
 
 def test_a_record_is_not_changed_by_what_its_owner_does_to_an_array():
     a, c = np.array([1.0, 2.0]), np.array([3.0, 4.0])
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor(a)
     loss = np.sum(x * c * x)
     a[:], c[:] = 100.0, 100.0
@@ -162,7 +162,7 @@ def test_a_record_is_not_changed_by_what_its_owner_does_to_an_array():
 
 def test_python_may_branch_on_values():
     def run(value):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         x = rec.tensor(value)
         y = x * x if x > 1.0 else 3.0 * x
         return y.grad().wrt(x)
@@ -172,7 +172,7 @@ def test_python_may_branch_on_values():
 
 def test_a_mask_of_known_values_picks_elements():
     def run(values):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         x = rec.tensor(values)
         return np.sum(x[x > 0] ** 2).grad().wrt(x)
 
@@ -183,7 +183,7 @@ def test_a_mask_of_known_values_picks_elements():
 
 def test_no_grad_detach_and_stop_gradient_make_constants():
     def run(stopped):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         x = rec.tensor(2.0)
         y = x**3
         return (stopped(y) * x).grad().wrt(x)
@@ -196,7 +196,7 @@ def test_no_grad_detach_and_stop_gradient_make_constants():
 
 
 def test_functions_with_several_results_and_with_plain_ones():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor([[1.0, 2.0], [3.0, 4.0]])
     left, right = np.split(x, 2, axis=1)
     assert np.shape(x) == (2, 2)
@@ -210,17 +210,17 @@ def test_functions_with_several_results_and_with_plain_ones():
 
 
 def test_a_training_loop_records_and_compiles_in_its_first_step_only():
-    store = rg.ParameterStore(np.random.default_rng(3), np.float32)
+    store = rg.eager.ParameterStore(np.random.default_rng(3), np.float32)
     training(1, store)
     before = made()
     training(5, store)
     assert made() == before
-    assert rg.Record.cache_info().hits > 0
+    assert rg.eager.Record.cache_info().hits > 0
 
 
 def test_new_inputs_record_nothing_and_new_shapes_do():
     def run(x):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         t = rec.tensor(x)
         return np.sum(np.sinh(t) * t).grad().wrt(t)
 
@@ -237,7 +237,7 @@ def test_new_inputs_record_nothing_and_new_shapes_do():
 
 def test_another_static_argument_is_another_operation():
     def run(axis):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         t = rec.tensor([[1.0, 2.0], [3.0, 5.0]])
         return np.sum(np.max(t, axis=axis) * np.array([1.0, 10.0])).grad().wrt(t)
 
@@ -249,14 +249,14 @@ def test_another_static_argument_is_another_operation():
 def test_history_begins_anew_when_it_is_long(monkeypatch):
     monkeypatch.setattr("retrograd.eager.history.LARGEST", 20)
     for n in range(1, 8):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         x = rec.tensor(np.ones(n))
         assert np.sum(x * x * x).grad().wrt(x)[0] == 3.0
     assert HISTORY.size <= 24
 
 
 def test_the_adjoint_reads_values_instead_of_computing_them_again():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor(np.ones(3))
     loss = np.sum(np.exp(np.sin(x)))
     adjoint = rec._steps[loss.position].adjoint(loss.position)
@@ -267,10 +267,10 @@ def test_the_adjoint_reads_values_instead_of_computing_them_again():
 
 @pytest.mark.slow
 def test_a_step_costs_at_most_30_microseconds_beyond_the_compiled_body():
-    store = rg.ParameterStore()
+    store = rg.eager.ParameterStore()
     store["fc.W"] = W
     training(10, store)
-    rec = rg.Record()
+    rec = rg.eager.Record()
     t = rec.tensor(W)
     out = rec.tensor(X) @ t
     loss = np.sum(rg.nn.relu(out))
@@ -298,7 +298,7 @@ def test_a_step_costs_at_most_30_microseconds_beyond_the_compiled_body():
 
 
 def test_closing_a_record_frees_its_values():
-    with rg.Record() as rec:
+    with rg.eager.Record() as rec:
         x = rec.tensor(np.ones(1000))
         inner = np.exp(x)
         kept = weakref.ref(inner.data)
@@ -313,7 +313,7 @@ def test_closing_a_record_frees_its_values():
 
 
 def closed():
-    with rg.Record() as rec:
+    with rg.eager.Record() as rec:
         x = rec.tensor(1.0)
         y = x * x
     return rec, x, y
@@ -327,42 +327,66 @@ class Foreign:
 
 
 WRONG = {
-    "a foreign array": (lambda: rg.Record().tensor([1.0]) * Foreign(), rg.UnsupportedError),
-    "a foreign array first": (lambda: np.add(Foreign(), rg.Record().tensor([1.0])), rg.UnsupportedError),
-    "a foreign array in a list": (lambda: np.stack([rg.Record().tensor([1.0]), Foreign()]), rg.UnsupportedError),
-    "mixed records": (lambda: rg.Record().tensor(1.0) * rg.Record().tensor(2.0), rg.RecordMismatchError),
-    "mixed in a list": (lambda: np.stack([rg.Record().tensor(1.0), rg.Record().tensor(2.0)]), rg.RecordMismatchError),
+    "a foreign array": (lambda: rg.eager.Record().tensor([1.0]) * Foreign(), rg.errors.UnsupportedError),
+    "a foreign array first": (lambda: np.add(Foreign(), rg.eager.Record().tensor([1.0])), rg.errors.UnsupportedError),
+    "a foreign array in a list": (
+        lambda: np.stack([rg.eager.Record().tensor([1.0]), Foreign()]),
+        rg.errors.UnsupportedError,
+    ),
+    "mixed records": (
+        lambda: rg.eager.Record().tensor(1.0) * rg.eager.Record().tensor(2.0),
+        rg.errors.RecordMismatchError,
+    ),
+    "mixed in a list": (
+        lambda: np.stack([rg.eager.Record().tensor(1.0), rg.eager.Record().tensor(2.0)]),
+        rg.errors.RecordMismatchError,
+    ),
     "a tensor of another record as a value": (
-        lambda: rg.Record().tensor(rg.Record().tensor(1.0)),
-        rg.RecordMismatchError,
+        lambda: rg.eager.Record().tensor(rg.eager.Record().tensor(1.0)),
+        rg.errors.RecordMismatchError,
     ),
     "the gradient by a tensor of another record": (
-        lambda: rg.Record().tensor(1.0).grad().wrt(rg.Record().tensor(1.0)),
-        rg.RecordMismatchError,
+        lambda: rg.eager.Record().tensor(1.0).grad().wrt(rg.eager.Record().tensor(1.0)),
+        rg.errors.RecordMismatchError,
     ),
-    "the gradient by an array": (lambda: rg.Record().tensor(1.0).grad().wrt(np.ones(1)), rg.RecordMismatchError),
-    "mixed with a Tensor": (lambda: rg.Record().tensor(1.0) * rg.Tensor(1.0, True), rg.RecordMismatchError),
-    "mixed with a Tensor, reflected": (lambda: rg.Tensor(1.0, True) * rg.Record().tensor(1.0), rg.RecordMismatchError),
-    "mixed with a traced value": (lambda: rg.grad(lambda x: rg.Record().tensor(1.0) * x)(1.0), rg.RecordMismatchError),
+    "the gradient by an array": (
+        lambda: rg.eager.Record().tensor(1.0).grad().wrt(np.ones(1)),
+        rg.errors.RecordMismatchError,
+    ),
+    "mixed with a Tensor": (
+        lambda: rg.eager.Record().tensor(1.0) * rg.eager.Tensor(1.0, True),
+        rg.errors.RecordMismatchError,
+    ),
+    "mixed with a Tensor, reflected": (
+        lambda: rg.eager.Tensor(1.0, True) * rg.eager.Record().tensor(1.0),
+        rg.errors.RecordMismatchError,
+    ),
+    "mixed with a traced value": (
+        lambda: rg.grad(lambda x: rg.eager.Record().tensor(1.0) * x)(1.0),
+        rg.errors.RecordMismatchError,
+    ),
     "mixed with a traced value, reflected": (
-        lambda: rg.grad(lambda x: x * rg.Record().tensor(1.0))(1.0),
-        rg.TracerConversionError,
+        lambda: rg.grad(lambda x: x * rg.eager.Record().tensor(1.0))(1.0),
+        rg.errors.TracerConversionError,
     ),
-    "computing in a closed record": (lambda: closed()[1] + 1.0, rg.LeakedTracerError),
-    "the gradient in a closed record": (lambda: 2.0 * closed()[2].grad().wrt(0), rg.LeakedTracerError),
-    "a new tensor in a closed record": (lambda: closed()[0].tensor(1.0), rg.LeakedTracerError),
-    "several elements": (lambda: rg.Record().tensor([1.0, 2.0]).grad(), rg.NonScalarOutputError),
-    "an integer loss": (lambda: rg.Record().tensor(3).grad(), rg.NonDifferentiableError),
-    "a complex loss": (lambda: rg.Record().tensor(3j).grad(), rg.NonDifferentiableError),
-    "an array of objects": (lambda: rg.Record().tensor(np.array([None])), rg.UnsupportedError),
-    "writing": (lambda: rg.Record().tensor([1.0]).__setitem__(0, 2.0), rg.UnsupportedError),
-    "out=": (lambda: np.add(rg.Record().tensor([1.0]), 1.0, out=np.zeros(1)), rg.UnsupportedError),
-    "pickling": (lambda: pickle.dumps(rg.Record().tensor(1.0)), rg.OptionError),
-    "copyto": (lambda: np.copyto(rg.Record().tensor([1.0]), 2.0), rg.UnsupportedError),
-    "adding at indices": (lambda: np.add.at(rg.Record().tensor([1.0]), [0], 1.0), rg.UnsupportedError),
-    "float": (lambda: float(rg.Record().tensor(1.0)), rg.TracerConversionError),
-    "an array of it": (lambda: np.asarray(rg.Record().tensor(1.0)), rg.TracerConversionError),
-    "a shape that depends on data": (lambda: np.unique(rg.Record().tensor([1.0, 1.0])), rg.ControlFlowError),
+    "computing in a closed record": (lambda: closed()[1] + 1.0, rg.errors.LeakedTracerError),
+    "the gradient in a closed record": (lambda: 2.0 * closed()[2].grad().wrt(0), rg.errors.LeakedTracerError),
+    "a new tensor in a closed record": (lambda: closed()[0].tensor(1.0), rg.errors.LeakedTracerError),
+    "several elements": (lambda: rg.eager.Record().tensor([1.0, 2.0]).grad(), rg.errors.NonScalarOutputError),
+    "an integer loss": (lambda: rg.eager.Record().tensor(3).grad(), rg.errors.NonDifferentiableError),
+    "a complex loss": (lambda: rg.eager.Record().tensor(3j).grad(), rg.errors.NonDifferentiableError),
+    "an array of objects": (lambda: rg.eager.Record().tensor(np.array([None])), rg.errors.UnsupportedError),
+    "writing": (lambda: rg.eager.Record().tensor([1.0]).__setitem__(0, 2.0), rg.errors.UnsupportedError),
+    "out=": (lambda: np.add(rg.eager.Record().tensor([1.0]), 1.0, out=np.zeros(1)), rg.errors.UnsupportedError),
+    "pickling": (lambda: pickle.dumps(rg.eager.Record().tensor(1.0)), rg.errors.OptionError),
+    "copyto": (lambda: np.copyto(rg.eager.Record().tensor([1.0]), 2.0), rg.errors.UnsupportedError),
+    "adding at indices": (lambda: np.add.at(rg.eager.Record().tensor([1.0]), [0], 1.0), rg.errors.UnsupportedError),
+    "float": (lambda: float(rg.eager.Record().tensor(1.0)), rg.errors.TracerConversionError),
+    "an array of it": (lambda: np.asarray(rg.eager.Record().tensor(1.0)), rg.errors.TracerConversionError),
+    "a shape that depends on data": (
+        lambda: np.unique(rg.eager.Record().tensor([1.0, 1.0])),
+        rg.errors.ControlFlowError,
+    ),
 }
 
 
@@ -376,15 +400,15 @@ def test_a_wrong_use_is_a_named_error_with_line_and_remedy(name):
 
 
 def test_integers_have_no_gradient():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x, n = rec.tensor(2.0), rec.tensor([1, 2])
-    with pytest.raises(rg.NonDifferentiableError):
+    with pytest.raises(rg.errors.NonDifferentiableError):
         np.sum(x * n).grad().wrt(n)
 
 
 def test_an_operation_that_fails_leaves_the_record_as_it_was():
     def run(index):
-        rec = rg.Record()
+        rec = rg.eager.Record()
         x = rec.tensor([1.0, 2.0, 3.0])
         try:
             y = x[index]
@@ -398,7 +422,7 @@ def test_an_operation_that_fails_leaves_the_record_as_it_was():
 
 
 def test_the_gradient_of_a_value_by_itself_is_one():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor(3.0)
     y = x * x
     assert x.grad().wrt(x) == 1.0
@@ -408,7 +432,7 @@ def test_the_gradient_of_a_value_by_itself_is_one():
 
 
 def test_several_losses_of_one_record_have_gradients_of_their_own():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x = rec.tensor([1.0, 2.0, 3.0])
     y = np.sin(x)
     slopes = [t.grad().wrt(x) for t in y]
@@ -416,7 +440,7 @@ def test_several_losses_of_one_record_have_gradients_of_their_own():
 
 
 def test_numbers_keep_their_kind():
-    rec = rg.Record()
+    rec = rg.eager.Record()
     x, a = rec.tensor(2.0), rec.tensor(np.array([2.0], np.float32))
     assert type((x * x).grad().wrt(x)) is np.float64
     assert type(x.data) is np.float64

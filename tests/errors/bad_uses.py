@@ -334,7 +334,8 @@ for _what, _ct in {
         return rg.linear_transpose(np.negative, X)(ct)  # <-
 
     add(f"cotangent {_what}", _pulled, errors.ShapeError)
-    add(f"tangent {_what}", _pushed, errors.ShapeError)
+    _untraced = _what in ("an array of objects", "a masked array")  # tangents are arguments of what is compiled
+    add(f"tangent {_what}", _pushed, errors.UnsupportedError if _untraced else errors.ShapeError)
     add(f"transposed cotangent {_what}", _transposed, errors.ShapeError)
 
 for _what, _ct in {"a list": [1.0, 2.0, 3.0], "a tuple": (X,), "None": None, "a dict": {"x": X}}.items():
@@ -1038,12 +1039,12 @@ def a_form_of_cotangents_that_there_is_not():
 
 @bad(errors.OptionError)
 def a_learner_that_there_is_not():
-    rg.fit_pairs(lambda x, a=1.0: a * x, [(1.0, 1.0)], "adam")  # <-
+    rg.functions.fit_pairs(lambda x, a=1.0: a * x, [(1.0, 1.0)], "adam")  # <-
 
 
 @bad(errors.OptionError)
 def a_function_without_captures_to_learn():
-    rg.fit_pairs(np.sin, [(1.0, 1.0)])  # <-
+    rg.functions.fit_pairs(np.sin, [(1.0, 1.0)])  # <-
 
 
 @bad(errors.TreeError)
@@ -1063,7 +1064,7 @@ def a_number_as_the_tangent_of_a_function():
 
 @bad(errors.ShapeError)
 def a_pair_of_another_shape():
-    rg.FunctionCotangent([(0.5, np.ones(2))]).pull_into(lambda x, a=1.0: a * x)  # <-
+    rg.functions.FunctionCotangent([(0.5, np.ones(2))]).pull_into(lambda x, a=1.0: a * x)  # <-
 
 
 @bad(errors.CapturedTracerError)
@@ -1074,7 +1075,7 @@ def a_traced_value_that_closure_conversion_does_not_find():
     def f(x):
         box = Box()
         box.value = x
-        return rg.closure_convert(lambda y: box.value * y, 1.0)  # <-
+        return rg.functions.closure_convert(lambda y: box.value * y, 1.0)  # <-
 
     rg.jit(f)(2.0)
 

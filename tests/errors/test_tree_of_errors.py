@@ -57,9 +57,9 @@ def test_a_code_lies_in_the_range_of_its_family(cls):
 
 
 @each_class
-def test_a_class_has_a_sentence_and_is_on_the_face(cls):
+def test_a_class_has_a_sentence_and_is_found_through_the_face(cls):
     assert cls.__doc__
-    assert getattr(rg, cls.__name__) is cls
+    assert getattr(rg.errors, cls.__name__) is cls
 
 
 @each_class

@@ -37,7 +37,7 @@ def test_learners_learn_what_they_were_not_shown(courses):
 def test_gradient_descent_is_that_on_the_weights(example, courses):
     """The learner with one inner step, compared with gradients of the weights as arguments."""
     x, y, *_ = example.data()
-    f = rg.fn(example.network())
+    f = rg.functions.fn(example.network())
     weights = f.captures["weights"]
     slope = rg.grad(lambda weights: example.loss(f.over({"weights": weights}), x, y))
     options = example.WAYS["gradient descent"].options

@@ -102,7 +102,7 @@ def chained(steps: list[Block], ops: Any, p: Any, s: Any) -> Any:
     return s
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.IndependentOutputWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 @pytest.mark.parametrize("seed", [*range(30), *(pytest.param(k, marks=pytest.mark.slow) for k in range(30, 300))])
 def test_random_programs(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -14,7 +14,8 @@ from tests.fuzz.programs import programs
 from tests.fuzz.test_programs import SEEDS, compiled, inputs
 
 FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
-WRITES = (rg.UnsupportedError, rg.TracerConversionError)  # programs that write into arrays are not for eager ones
+# Programs that write into arrays are not for eager ones.
+WRITES = (rg.errors.UnsupportedError, rg.errors.TracerConversionError)
 
 
 def is_write(fault: Exception) -> bool:
@@ -22,14 +23,14 @@ def is_write(fault: Exception) -> bool:
 
 
 def by_tensors(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, list[Any]]:
-    tensors = [rg.Tensor(x, requires_grad=True) for x in args]
+    tensors = [rg.eager.Tensor(x, requires_grad=True) for x in args]
     out = f(*tensors)
     out.backward()
     return out.data, [np.zeros(t.shape) if t.grad is None else t.grad.data for t in tensors]
 
 
 def by_record(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, list[Any]]:
-    with rg.Record() as rec:
+    with rg.eager.Record() as rec:
         tensors = [rec.tensor(x) for x in args]
         out = f(*tensors)
         grads = out.grad()

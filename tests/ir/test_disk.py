@@ -86,7 +86,7 @@ def test_a_byte_that_changed_is_noticed(disk: Disk, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)
-    with pytest.raises(rg.SnapshotError, match=r"not what was written|cannot be read back"):
+    with pytest.raises(rg.errors.SnapshotError, match=r"not what was written|cannot be read back"):
         disk.read(0, 1)
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_was_cut_is_noticed(disk: Disk, share: float) -> None:
     path = disk.folder / "state-0.npy"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(rg.SnapshotError, match=r"not what was written|cannot be read back"):
+    with pytest.raises(rg.errors.SnapshotError, match=r"not what was written|cannot be read back"):
         disk.read(0, 1)
 
 
@@ -104,7 +104,7 @@ def test_objects_are_neither_written_nor_read(disk: Disk) -> None:
     with pytest.raises(ValueError, match="allow_pickle"):
         disk.write(0, np.array([object()]))
     (disk.folder / "state-1.npy").write_bytes(b"\x80\x04}.")
-    with pytest.raises(rg.SnapshotError):
+    with pytest.raises(rg.errors.SnapshotError):
         disk.read(1, 1)
 
 
@@ -212,7 +212,7 @@ def test_a_full_disk_is_a_named_error(tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        with pytest.raises(rg.SnapshotError, match="is full: a state takes 16,000 bytes") as caught:
+        with pytest.raises(rg.errors.SnapshotError, match="is full: a state takes 16,000 bytes") as caught:
             f(U, XS)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -227,7 +227,7 @@ def test_a_directory_that_went_away_is_a_named_error(tmp_path: Path) -> None:
     f = grower(place)
     f(U, XS)
     place.rmdir()
-    with pytest.raises(rg.SnapshotError, match="No such file or directory"):
+    with pytest.raises(rg.errors.SnapshotError, match="No such file or directory"):
         f(U, XS)
 
 
@@ -280,7 +280,7 @@ HARMS = [shutil.rmtree, cut, flip, replace_by_folders]
 @pytest.mark.parametrize("at", [20, 40])
 def test_what_happens_to_the_states_meanwhile_is_a_named_error(tmp_path: Path, harm: Any, at: int) -> None:
     f = meddling(tmp_path, at, harm)
-    with pytest.raises(rg.SnapshotError) as caught:
+    with pytest.raises(rg.errors.SnapshotError) as caught:
         f(U, XS)
     assert "test_disk.py" in "".join(caught.value.__notes__)
     assert list(tmp_path.iterdir()) == []
@@ -288,7 +288,7 @@ def test_what_happens_to_the_states_meanwhile_is_a_named_error(tmp_path: Path, h
 
 def test_a_folder_that_became_a_file_is_a_named_error(tmp_path: Path) -> None:
     f = meddling(tmp_path, 20, replace_by_a_file)
-    with pytest.raises(rg.SnapshotError, match="Not a directory"):
+    with pytest.raises(rg.errors.SnapshotError, match="Not a directory"):
         f(U, XS)
 
 
@@ -300,7 +300,7 @@ def test_a_directory_that_cannot_be_written_to_is_a_named_error(tmp_path: Path, 
     f(U, XS)
     place.rmdir()
     place.write_bytes(b"")
-    with pytest.raises(rg.SnapshotError, match="Not a directory") as caught:
+    with pytest.raises(rg.errors.SnapshotError, match="Not a directory") as caught:
         f(U, XS)
     assert "can be written to" in str(caught.value)
 
@@ -411,7 +411,7 @@ def test_two_processes_in_one_folder_do_not_spoil_each_other(tmp_path: Path) -> 
         f(U, XS)
         os._exit(1)
     os.read(ready, 1)
-    with pytest.raises(rg.SnapshotError, match="the same gradient of the same inputs is at work"):
+    with pytest.raises(rg.errors.SnapshotError, match="the same gradient of the same inputs is at work"):
         f(U, XS)
     assert_same_bits(f(U + 1.0, XS), plain(U + 1.0, XS))
     os.kill(child, signal.SIGKILL)
@@ -430,16 +430,16 @@ def test_threads_with_one_folder_are_right_or_refused(tmp_path: Path) -> None:
     def attempt(_: int) -> Any:
         try:
             return f(U, XS)
-        except rg.SnapshotError as error:
+        except rg.errors.SnapshotError as error:
             return error
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(attempt, range(20)))
-    right = [x for x in found if not isinstance(x, rg.SnapshotError)]
+    right = [x for x in found if not isinstance(x, rg.errors.SnapshotError)]
     assert right
     for x in right:
         assert_same_bits(x, expected)
-    assert all("is at work" in str(x) for x in found if isinstance(x, rg.SnapshotError))
+    assert all("is at work" in str(x) for x in found if isinstance(x, rg.errors.SnapshotError))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -452,10 +452,10 @@ def test_a_run_with_other_inputs_does_not_take_up_what_is_left(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("plan", "error", "what"),
     [
-        (lambda: rg.Tiered(0, 1), rg.OptionError, "Tiered\\(ram=0\\)"),
-        (lambda: rg.Tiered(1, 0), rg.OptionError, "Tiered\\(disk=0\\)"),
-        (lambda: rg.Tiered(1, 1, "/no/such/folder"), rg.SnapshotError, "there is no directory"),
-        (lambda: rg.Tiered(1, 1, resume=True), rg.OptionError, "without a directory"),
+        (lambda: rg.Tiered(0, 1), rg.errors.OptionError, "Tiered\\(ram=0\\)"),
+        (lambda: rg.Tiered(1, 0), rg.errors.OptionError, "Tiered\\(disk=0\\)"),
+        (lambda: rg.Tiered(1, 1, "/no/such/folder"), rg.errors.SnapshotError, "there is no directory"),
+        (lambda: rg.Tiered(1, 1, resume=True), rg.errors.OptionError, "without a directory"),
     ],
 )
 def test_tiers_that_cannot_be_are_refused(plan: Any, error: type[Exception], what: str) -> None:

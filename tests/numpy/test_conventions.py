@@ -51,7 +51,7 @@ def test_a_wider_constant_does_not_widen_the_gradient():
 
 @pytest.mark.parametrize("x", [3, np.arange(3)])
 def test_integers_have_no_derivative(x):
-    with pytest.raises(rg.NonDifferentiableError):
+    with pytest.raises(rg.errors.NonDifferentiableError):
         rg.grad(lambda x: np.sum(x * 1.0))(x)
 
 

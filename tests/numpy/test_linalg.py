@@ -244,7 +244,7 @@ def test_pinv_and_lstsq_keep_a_rank_that_does_not_change():
 )
 def test_bases_that_are_free_have_no_derivative(program):
     point = TALL if "qr" in program.__code__.co_names or "svd" in program.__code__.co_names else WIDE
-    with pytest.raises(rg.NonDifferentiableError, match="any basis"):
+    with pytest.raises(rg.errors.NonDifferentiableError, match="any basis"):
         rg.grad(program)(point)
 
 
@@ -283,7 +283,7 @@ def test_options_that_are_not_traced_are_refused_by_name():
         lambda x: la.pinv(x, rcond=np.ones(2)),
         lambda x: la.qr(x, "raw"),
     ):
-        with pytest.raises(rg.UnsupportedError):
+        with pytest.raises(rg.errors.UnsupportedError):
             rg.jit(call)(A)
 
 

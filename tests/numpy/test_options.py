@@ -133,7 +133,7 @@ def test_each_option_is_right_or_refused(row):
             expected, found = outcome(program, args), outcome(rg.jit(program), args)
         try:
             if isinstance(found, type):
-                assert not issubclass(found, rg.InternalError)
+                assert not issubclass(found, rg.errors.InternalError)
                 assert isinstance(expected, type) or issubclass(found, rg.RetrogradError)
             else:
                 assert_same(plain(found), plain(expected), 1e-13)

@@ -75,7 +75,7 @@ def test_each_argument_alone_is_traced_right_or_refused(row):
                 expected, found = (outcome(f, [point]) for f in (program, compiled))
                 try:
                     if isinstance(found, type):
-                        assert not issubclass(found, rg.InternalError)
+                        assert not issubclass(found, rg.errors.InternalError)
                         named = issubclass(found, rg.RetrogradError) or row.code in NUMPYS_OWN
                         assert named or isinstance(expected, type)
                     else:

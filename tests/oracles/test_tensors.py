@@ -179,7 +179,7 @@ def test_value_and_gradients_are_torchs(name: str) -> None:
     for shapes in case.shapes:
         rng = np.random.default_rng(len(name))
         operands = [rng.uniform(case.low, case.high, shape) for shape in shapes]
-        mine = [rg.Tensor(x, requires_grad=True) for x in operands]
+        mine = [rg.eager.Tensor(x, requires_grad=True) for x in operands]
         theirs = [torch.tensor(x, requires_grad=True) for x in operands]
         out, other = case.ours(*mine), case.theirs(*theirs)
         assert out.shape == tuple(other.shape)
@@ -194,7 +194,7 @@ def test_value_and_gradients_are_torchs(name: str) -> None:
             np.testing.assert_allclose(a.grad.data, b.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
-class OursTimes(rg.Function):
+class OursTimes(rg.eager.Function):
     """x · y."""
 
     @staticmethod
@@ -236,7 +236,7 @@ def test_complex_gradients_are_torchs(name: str) -> None:
     ours, theirs = COMPLEX[name]
     rng = np.random.default_rng(2)
     x, y, ct = (rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)) for _ in range(3))
-    mine = [rg.Tensor(v, requires_grad=True) for v in (x, y)]
+    mine = [rg.eager.Tensor(v, requires_grad=True) for v in (x, y)]
     others = [torch.tensor(v, requires_grad=True) for v in (x, y)]
     out, other = ours(*mine), theirs(*others)
     ct = ct if np.iscomplexobj(out.data) else ct.real
@@ -252,7 +252,7 @@ def test_roles_of_tensors_are_torchs():
         tensors = [a, b, a * b, (a * b).detach(), (a * b).detach() * a, b * b, a > b]
         return [(t.requires_grad, t.is_leaf, t.grad_fn is None) for t in tensors]
 
-    assert roles(rg.Tensor) == roles(lambda v, on: torch.tensor(v, requires_grad=on))
+    assert roles(rg.eager.Tensor) == roles(lambda v, on: torch.tensor(v, requires_grad=on))
 
 
 def test_a_detached_operand_contributes_nothing_as_in_torch():
@@ -262,4 +262,6 @@ def test_a_detached_operand_contributes_nothing_as_in_torch():
         (c.detach() * a + c * b).backward()
         return [float(t.grad.item()) for t in (a, b)]
 
-    assert slopes(lambda v: rg.Tensor(v, requires_grad=True)) == slopes(lambda v: torch.tensor(v, requires_grad=True))
+    assert slopes(lambda v: rg.eager.Tensor(v, requires_grad=True)) == slopes(
+        lambda v: torch.tensor(v, requires_grad=True)
+    )

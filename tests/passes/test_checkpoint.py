@@ -470,7 +470,7 @@ def test_a_loop_of_unknown_length_in_fixed_slots() -> None:
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(plan: Any, what: str) -> None:
-    with pytest.raises(rg.OptionError, match=what):
+    with pytest.raises(rg.errors.OptionError, match=what):
         plan()
 
 
@@ -512,10 +512,10 @@ def test_a_plan_that_cannot_be_followed_is_named_with_its_line() -> None:
 
         return run
 
-    with pytest.warns(rg.UnusedPlanWarning, match=r"the loop at .*test_checkpoint.py:\d+ is not followed"):
+    with pytest.warns(rg.errors.UnusedPlanWarning, match=r"the loop at .*test_checkpoint.py:\d+ is not followed"):
         found = rg.grad(chosen(rg.Snapshots(1)))(H)
     assert_same_bits(found, rg.grad(chosen(None))(H))
-    with pytest.warns(rg.UnusedPlanWarning, match="use rg.vjp instead of rg.linearize"):
+    with pytest.warns(rg.errors.UnusedPlanWarning, match="use rg.vjp instead of rg.linearize"):
         rg.linearize(cell(rg.Snapshots(1)), W, H, XS[:3])
 
 

@@ -209,12 +209,12 @@ def test_the_least_that_an_error_names_is_enough_and_a_byte_less_is_not(scale: i
     tight = 0
     for seed in range(12):
         graph = random_turn(seed, 8, scale)
-        with pytest.raises(rg.MemoryBudgetError) as caught:
+        with pytest.raises(rg.errors.MemoryBudgetError) as caught:
             keep_within_budget(with_budget(graph, 1), own_outputs)
         least = caught.value.minimum
         assert least is not None
         assert peak(keep_within_budget(with_budget(graph, least), own_outputs)) == least
-        with pytest.raises(rg.MemoryBudgetError):
+        with pytest.raises(rg.errors.MemoryBudgetError):
             keep_within_budget(with_budget(graph, least - 1), own_outputs)
         tight += least < peak(graph)
     assert tight >= 6

@@ -71,18 +71,18 @@ def _associative_scan(f: Any, xs: Any) -> Any:
 
 def _throw_if(pred: Any, payload: Any = ()) -> None:
     if pred:
-        raise rg.Thrown(payload)
+        raise rg.errors.Thrown(payload)
 
 
 def _require(pred: Any, payload: Any = ()) -> None:
     if not pred:
-        raise rg.Thrown(payload)
+        raise rg.errors.Thrown(payload)
 
 
 def _try_catch(body: Any, handler: Any, finally_: Any = None) -> Any:
     try:
         value = body()
-    except rg.Thrown as thrown:
+    except rg.errors.Thrown as thrown:
         value = handler(thrown.payload)
     return finally_(value) if finally_ else value
 

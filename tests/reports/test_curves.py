@@ -52,7 +52,7 @@ def test_each_point_is_what_its_budget_gives(nets: ModuleType, k: int) -> None:
     assert (points[0].plan, points[0].work) == ("Everything()", 0)
     for point in (points[0], points[len(points) // 2], points[-1]):
         check_point(case, point)
-    with pytest.raises(rg.MemoryBudgetError):
+    with pytest.raises(rg.errors.MemoryBudgetError):
         rg.grad(case.loss, memory=points[-1].peak_bytes - 1)(*case.args)
 
 
@@ -207,7 +207,7 @@ def test_loops_and_the_rest_share_a_budget() -> None:
         for x, y in zip(grads, others, strict=True):
             np.testing.assert_array_equal(x, y)
     least = curve.points[-1].peak_bytes
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         rg.value_and_grad(mixed, (0, 1), memory=least - 1)(*MIXED)
     assert caught.value.minimum == least
 

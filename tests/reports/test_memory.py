@@ -110,7 +110,7 @@ def test_states_that_share_arrays_with_their_neighbours_are_counted_right() -> N
 def test_a_call_stays_within_its_budget(budget: str) -> None:
     f, limit = heat(budget), bytes_of(budget)
     if limit < predicted(heat(rg.Snapshots(1)), U, 0.1):
-        with pytest.raises(rg.MemoryBudgetError, match="no plan for this loop stays within 9,000,000 bytes"):
+        with pytest.raises(rg.errors.MemoryBudgetError, match="no plan for this loop stays within 9,000,000 bytes"):
             f(U, 0.1)
         return
     assert predicted(f, U, 0.1) <= limit
@@ -131,7 +131,7 @@ def test_a_budget_that_is_too_small_names_the_least_one_before_anything_runs() -
 
         return np.sum(rg.scan(body, u, None, 10, memory="1 MB")[0])
 
-    with pytest.raises(rg.MemoryBudgetError) as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
         rg.grad(loss)(U)
     least = caught.value.minimum
     assert f"allow at least {least:,} bytes" in str(caught.value)
@@ -142,7 +142,7 @@ def test_a_budget_that_is_too_small_names_the_least_one_before_anything_runs() -
         return rg.grad(lambda u: np.sum(rg.scan(lambda c, _: (np.sin(c), None), u, None, 10, memory=memory)[0]))
 
     assert measured(again(least), U) <= least + PYTHON
-    with pytest.raises(rg.MemoryBudgetError):
+    with pytest.raises(rg.errors.MemoryBudgetError):
         again(least - 1)(U)
 
 
@@ -161,7 +161,7 @@ def test_bytes_as_they_are_written(text: Any, found: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1 MB", "1 MiBs", 0, -5, True, 1.5, None, "64 furlongs", b"1"])
 def test_what_is_no_number_of_bytes_is_refused(text: Any) -> None:
-    with pytest.raises(rg.OptionError, match="is no plan and no number of bytes"):
+    with pytest.raises(rg.errors.OptionError, match="is no plan and no number of bytes"):
         bytes_of(text)
 
 

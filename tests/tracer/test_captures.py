@@ -291,7 +291,7 @@ def test_a_traced_value_that_is_left_outside_is_an_error_and_nothing_is_left():
         return x
 
     for f in (into_a_global, into_a_cell):
-        with pytest.raises(rg.LeakedTracerError, match="return it"):
+        with pytest.raises(rg.errors.LeakedTracerError, match="return it"):
             rg.jit(f)(X)
     assert LAST is None
     assert kept == "kept"
@@ -343,7 +343,7 @@ def written_through_a_default(x, w=W):
 @pytest.mark.parametrize("f", [written, added_to, summed_into, sorted_in_place, written_through_a_default])
 def test_a_write_into_a_captured_array_is_an_error_that_says_what_to_do(f):
     before = W.copy()
-    with pytest.raises(rg.CapturedWriteError, match=r"x = x\.copy\(\)"):
+    with pytest.raises(rg.errors.CapturedWriteError, match=r"x = x\.copy\(\)"):
         rg.jit(f)(X)
     np.testing.assert_array_equal(W, before)
 

@@ -166,7 +166,7 @@ def test_a_function_that_cannot_be_followed_makes_plain_arrays_which_refuse_trac
         made[0] = x[0]
         return made
 
-    with pytest.raises(rg.TracerConversionError):
+    with pytest.raises(rg.errors.TracerConversionError):
         rg.jit(f)(X)
     np.testing.assert_array_equal(rg.jit(lambda x: PLAIN["zeros"](3) + x)(X), X)
 

@@ -73,7 +73,7 @@ def tried(function: Any, *operands: Any) -> Any:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             found = function(*operands)
-    except (rg.UnsupportedError, rg.ControlFlowError):
+    except (rg.errors.UnsupportedError, rg.errors.ControlFlowError):
         raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError, IndexError):
         return "refused"
@@ -206,7 +206,7 @@ def test_functions_have_numpys_result_types(function):
         for name in names:
             try:
                 results[name] = tried(function, given[name])
-            except rg.UnsupportedError:
+            except rg.errors.UnsupportedError:
                 results[name] = None
         return results
 

@@ -179,7 +179,7 @@ REFUSED = {
 def test_what_is_not_followed_is_refused_and_changes_nothing(name):
     f, remedy = REFUSED[name]
     before = RNG.bit_generator.state
-    with pytest.raises(rg.UnsupportedError, match=remedy):
+    with pytest.raises(rg.errors.UnsupportedError, match=remedy):
         f(X) if name == "lanes" else rg.jit(f)(X)
     assert RNG.bit_generator.state == before
 

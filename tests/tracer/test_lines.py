@@ -127,7 +127,7 @@ def test_errors_name_the_innermost_line_of_the_users():
     def f(x):
         return deep(x)
 
-    with pytest.raises(rg.UnsupportedError) as caught:
+    with pytest.raises(rg.errors.UnsupportedError) as caught:
         rg.jit(f)(X)
     assert caught.value.where.line == deep.__code__.co_firstlineno + 1
     assert caught.value.where.file == __file__

@@ -71,7 +71,7 @@ def check(program: Callable[..., Any], *inputs: tuple[Any, ...]) -> str:
         expected = outcome(lambda args=args: program(*[np.copy(a) if isinstance(a, np.ndarray) else a for a in args]))
         found = outcome(lambda args=args: compiled(*args))
         if isinstance(found, rg.RetrogradError):
-            assert not isinstance(found, rg.InternalError), found
+            assert not isinstance(found, rg.errors.InternalError), found
             assert found.where is not None
             assert found.where.file == __file__
             assert found.remedy

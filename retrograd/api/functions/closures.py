@@ -35,7 +35,7 @@ class Template:
 
 
 class Fn:
-    """A function value: its ``template`` and its ``captures``, a dict by name. See ``rg.fn``.
+    """A function value: its ``template`` and its ``captures``, a dict by name. See ``rg.functions.fn``.
 
     It is a container: passed to a transform, its captures are traced, and another closure of the same definition
     compiles nothing anew.

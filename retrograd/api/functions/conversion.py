@@ -30,7 +30,7 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
     >>> import retrograd as rg
     >>> def line(a, b):
     ...     return lambda x: a * x + b
-    >>> f = rg.fn(line(2.0, 1.0))
+    >>> f = rg.functions.fn(line(2.0, 1.0))
     >>> f(3.0), f.captures
     (7.0, {'a': 2.0, 'b': 1.0})
     >>> f.over({"a": 5.0, "b": 0.0})(3.0)
@@ -47,13 +47,13 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
 def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """``(pure, captures)``: the values that a function captures, and ``pure(*captures, *args)``, which captures none.
 
-    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.fn`` finds. The ``examples`` serve
-    to check that the function uses no other value of an enclosing trace: CapturedTracerError otherwise. Raises
-    OptionError if ``function`` is not callable, or ``pure`` gets too few arguments.
+    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.functions.fn`` finds. The
+    ``examples`` serve to check that the function uses no other value of an enclosing trace: CapturedTracerError
+    otherwise. Raises OptionError if ``function`` is not callable, or ``pure`` gets too few arguments.
 
     >>> import numpy as np, retrograd as rg
     >>> w = np.array([1.0, 2.0])
-    >>> pure, captures = rg.closure_convert(lambda x: w @ x, w)
+    >>> pure, captures = rg.functions.closure_convert(lambda x: w @ x, w)
     >>> captures
     (array([1., 2.]),)
     >>> float(pure(np.array([0.0, 1.0]), np.array([3.0, 4.0])))

@@ -27,10 +27,10 @@ class FunctionCotangent(Blocks):
     ``blocks`` holds them as they were made: a call under ``rg.vmap`` or in ``rg.scan`` is one block.
 
     >>> import retrograd as rg
-    >>> ct = rg.FunctionCotangent([(3.0, 18.0), (9.0, 1.0)]) + rg.FunctionCotangent([(3.0, -8.0)])
+    >>> ct = rg.functions.FunctionCotangent([(3.0, 18.0), (9.0, 1.0)]) + rg.functions.FunctionCotangent([(3.0, -8.0)])
     >>> ct.pairs
     ((3.0, 18.0), (9.0, 1.0), (3.0, -8.0))
-    >>> ct(3.0), ct(5.0), ct == rg.FunctionCotangent([(9.0, 1.0), (3.0, 10.0), (5.0, 0.0)])
+    >>> ct(3.0), ct(5.0), ct == rg.functions.FunctionCotangent([(9.0, 1.0), (3.0, 10.0), (5.0, 0.0)])
     (10.0, 0.0, True)
     """
 
@@ -153,13 +153,14 @@ class FunctionCotangent(Blocks):
     def pull_into(self, function: Callable[..., Any]) -> dict[str, Any]:
         """The cotangents of the captures of ``function``, by name: the sum over all pairs, each pulled back through it.
 
-        ``function`` is the function value that this is a cotangent of; ``rg.fn`` says what counts as captured. Here the
-        additions are made that a list of pairs postpones. Raises ShapeError, TreeError.
+        ``function`` is the function value that this is a cotangent of; ``rg.functions.fn`` says what it captures. Here
+        the additions are made that a list of pairs postpones. Raises ShapeError, TreeError.
 
         >>> import retrograd as rg
         >>> def line(a):
         ...     return lambda x: a * x
-        >>> {name: float(ct) for name, ct in rg.FunctionCotangent([(1, 2.0), (3, -1.0)]).pull_into(line(0.5)).items()}
+        >>> ct = rg.functions.FunctionCotangent([(1, 2.0), (3, -1.0)])
+        >>> {name: float(slope) for name, slope in ct.pull_into(line(0.5)).items()}
         {'a': -1.0}
         """
         value = converted(function)

@@ -51,10 +51,10 @@ def fit_pairs(
     >>> import retrograd as rg
     >>> def line(t0, t1):
     ...     return lambda x: t0 + t1 * x
-    >>> f = rg.fit_pairs(line(1.0, 1.0), [(2.0, -2.0)], alpha=0.5, eta=0.1)
+    >>> f = rg.functions.fit_pairs(line(1.0, 1.0), [(2.0, -2.0)], alpha=0.5, eta=0.1)
     >>> {name: float(t) for name, t in f.captures.items()}
     {'t0': 1.1, 't1': 1.2}
-    >>> g = rg.fit_pairs(line(1.0, 1.0), [(2.0, -2.0)], "table", alpha=0.5)
+    >>> g = rg.functions.fit_pairs(line(1.0, 1.0), [(2.0, -2.0)], "table", alpha=0.5)
     >>> float(g(2.0)), float(g(2.1))
     (4.0, 3.1)
     """

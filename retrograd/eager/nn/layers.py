@@ -40,9 +40,9 @@ class Linear(Layer):
     at zero. Raises OptionError, ShapeError.
 
     >>> import numpy as np, retrograd as rg
-    >>> store = rg.ParameterStore(np.random.default_rng(0))
+    >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> for step in range(3):
-    ...     with rg.Record() as rec:
+    ...     with rg.eager.Record() as rec:
     ...         layer = rg.nn.Linear(rec, 2, 2, store, name="fc")
     ...         loss = np.sum(layer(rec.tensor([[1.0, 2.0]])) ** 2)
     ...         layer.update(loss.grad(), rate=0.05)
@@ -69,8 +69,8 @@ class Conv2d(Layer):
     (c_out,) and starts at zero. Raises OptionError, ShapeError.
 
     >>> import numpy as np, retrograd as rg
-    >>> store = rg.ParameterStore(np.random.default_rng(0))
-    >>> with rg.Record() as rec:
+    >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
+    >>> with rg.eager.Record() as rec:
     ...     layer = rg.nn.Conv2d(rec, 1, 2, 3, store, name="edges")
     ...     print(layer(rec.tensor(np.ones((1, 1, 5, 5)))).shape)
     (1, 2, 3, 3)
