@@ -30,7 +30,10 @@ from .api.regions import checkpoint, policies
 from .api.regions import name as name
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
+from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
+from .compiler import staleness as _staleness  # noqa: F401 - it compares recordings for rg.config.check_captures
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
+from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config as config

@@ -15,7 +15,7 @@ import numpy as np
 from . import __version__
 from .api.gradients import grad
 from .api.jit import jit
-from .compiler.stages import PASSES
+from .compiler.stages import passes
 from .errors import OptionError, RetrogradError
 from .ir.parser import parse, parse_type
 from .ir.types import Aval
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("--emit", choices=sorted(EMITS), default="source")
     opt = commands.add_parser("opt", help="run passes over a graph in text")
     opt.add_argument("file", help="a file with one graph; - for standard input")
-    opt.add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=f"of {', '.join(PASSES)}; by commas")
+    opt.add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=f"of {', '.join(passes())}; by commas")
     about = commands.add_parser("errors", help="explain an error by its code, or list all")
     about.add_argument("code", nargs="?", help="RG0203, or the name of a class")
     return top
@@ -99,9 +99,9 @@ def opt(options: argparse.Namespace) -> str:
         raise OptionError(f"cannot read {options.file!r}: {fault}") from None
     graph = verify(parse(text))
     for name in options.passes.split(","):
-        if name not in PASSES:
-            raise OptionError(f"there is no pass {name!r}", remedy=f"choose from {', '.join(PASSES)}")
-        graph = PASSES[name](graph)
+        if name not in passes():
+            raise OptionError(f"there is no pass {name!r}", remedy=f"choose from {', '.join(passes())}")
+        graph = passes()[name](graph)
     return str(graph)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compilation import Derived, Later, Run, on_operands
+from ..compiler.compilation import Derived
 from ..compiler.compiled import kept_with
 from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
 from ..compiler.inside import inserted
+from ..compiler.later import Later, Run, on_operands
 from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default
 from ..compiler.recording import results_of
@@ -123,7 +124,7 @@ class Vjp(Transform):
         seeded = [aval.inexact and i < n for i, aval in enumerate(graph.out_avals)]
         forward = at_rest(lin.forward, seen.deltas)
         joined = budget is not None or limited(forward)
-        later = Later(pullback_graph(lin, seeded), len(graph.outputs), joined, budget)
+        later = Later(forward, pullback_graph(lin, seeded), len(graph.outputs), joined, budget)
         count, avals, results, has_aux = (
             len(recorded.graph.outputs),
             leaf_avals(recorded, head),
@@ -314,7 +315,7 @@ class Linearization(Transform):
 
             return results(found), linear
 
-        return Derived(lin.forward, assemble, lin=lin, later=Later(lin.linear, len(avals)))
+        return Derived(lin.forward, assemble, lin=lin, later=Later(lin.forward, lin.linear, len(avals)))
 
 
 def _zero(aval: Aval) -> Any:

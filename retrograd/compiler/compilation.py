@@ -10,46 +10,28 @@ from typing import TYPE_CHECKING, Any
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.plan import Plan
-from ..passes.control.merge_paths import without_guards
 from ..passes.linearize import Linearized
-from ..passes.remat.split import divide, halves, together, turned, with_own_inputs
-from ..tracer.record import Recorded, enclosing
-from ..tracer.trace import Capture
-from .debug_nans import DERIVATIVE, FUNCTION, inspect
+from ..tracer.record import Recorded
 from .executable import Executable
 from .garbage import paused
-from .inside import continued_in, inserted
 from .settings import Settings
 from .signature import Call
-from .stages import PIPELINE, PLANS, run, settled, warn_of_unused_plans
+from .stages import PIPELINE, run
 
 if TYPE_CHECKING:
+    from .later import Evaluate, Later
     from .paths import Paths
 
-Run = Callable[[Sequence[Any]], Sequence[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Later:
-    """The second half of a derivative at a point, which runs when the user asks: (residuals…, more…) → results.
-
-    The first half returns ``outs`` results and then the residuals. Halves that are ``joined``, by a ``budget`` in bytes
-    or by loops that follow plans, are planned as one graph: their code hands on what the plan keeps.
-    """
-
-    graph: Graph
-    outs: int
-    joined: bool = False
-    budget: int | None = None
+INSPECTORS: dict[str, Callable[..., Any]] = {}  # functions of a compilation that the rooms around the core add
 
 
 @dataclass(frozen=True, eq=False)
 class Derived:
     """What a transform makes of a recorded function: a graph, and how its results become the user's.
 
-    ``assemble`` takes the list of results; if there is a second half, the results of the function and what runs that
-    half on more operands. Ways whose ``form`` is equal are assembled alike; without one, each in its own way.
-    ``graphs`` makes earlier graphs by name, for inspection, and ``lin`` says what a derivative keeps.
+    ``assemble`` takes the list of results; with a second half, ``later``, it takes the results of the function and what
+    runs that half on more operands. Ways whose ``form`` is equal are assembled alike; without one, each in its own
+    way. ``graphs`` makes earlier graphs by name, for inspection, and ``lin`` says what a derivative keeps.
     """
 
     graph: Graph
@@ -59,11 +41,12 @@ class Derived:
     lin: Linearized | None = None
     later: Later | None = None
 
-    def assembled(self, results: Sequence[Any], run: Callable[[Sequence[Any]], Run]) -> Any:
-        """The user's result; ``run`` tells, of what the first half hands on, how the second runs."""
+    def interpreted(self, results: Sequence[Any], evaluated: Evaluate = evaluate) -> Any:
+        """The user's result, where the second half is interpreted, too, or goes into the trace that is recording."""
         if self.later is None:
             return self.assemble(results)
-        return self.assemble(results[: self.later.outs], run(results[self.later.outs :]))
+        continued = self.later.on_residuals(evaluated)
+        return self.assemble(results[: self.later.outs], continued(results[self.later.outs :]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +54,7 @@ class Compilation:
     """One way through a function for one signature: the call, its recording, its graphs by stage, its code.
 
     ``signature`` holds all ways of the signature, which run in one piece of code. Graphs and code are made when they
-    are asked for.
+    are asked for. What a room makes of a compilation is a function of it: reports registers its own in INSPECTORS.
     """
 
     name: str
@@ -84,31 +67,21 @@ class Compilation:
     @cached_property
     def planned(self) -> Graph:
         """What is compiled, still with the turn between the forward and the adjoint part of a derivative."""
-        later = self.derived.later
         with paused:
-            if later is None or not later.joined:
-                graph = self.derived.graph
-                stacks = later is not None and any(v.aval.steps is not None for v in graph.outputs[later.outs :])
-                found = run(with_own_inputs(graph) if stacks else graph, PIPELINE, self.settings, until="divide")
+            if self.derived.later is not None:
+                found = self.derived.later.planned(self.settings)
             else:
-                forward, back = (settled(g, self.settings) for g in (self.derived.graph, without_guards(later.graph)))
-                found = run(together(forward, later.outs, back, later.budget), PLANS, self.settings, until="divide")
-        warn_of_unused_plans(found)
+                found = run(self.derived.graph, PIPELINE, self.settings, until="divide")
+        INSPECTORS["unused plans"](found)
         return found
 
     @cached_property
     def graph(self) -> Graph:
         """What is compiled; of a derivative at a point, the first half."""
-        return self._halves[0]
-
-    @cached_property
-    def _halves(self) -> tuple[Graph, Graph | None]:
-        later = self.derived.later
         with paused:
-            graph = divide(self.planned)
-            if later is None:
-                return graph, None
-            return halves(graph) if later.joined else (graph, run(without_guards(later.graph), PIPELINE, self.settings))
+            if self.derived.later is not None:
+                return self.derived.later.first(self.planned)
+            return run(self.planned, ("divide",), self.settings)
 
     @cached_property
     def graphs(self) -> dict[str, Callable[[], Graph]]:
@@ -131,66 +104,27 @@ class Compilation:
         return self.executable.source()
 
     @cached_property
-    def _second(self) -> Executable:
-        graph = self._halves[1]
-        assert graph is not None
-        return Executable(graph)
+    def second(self) -> Executable:
+        """The code of the second half of a derivative at a point."""
+        assert self.derived.later is not None
+        with paused:
+            return Executable(self.derived.later.second(self.planned, self.settings))
 
     def assemble(self, results: Sequence[Any]) -> Any:
         """The user's result out of what the code of this way returned."""
-        return self.derived.assembled(results, self._continued)
+        later = self.derived.later
+        if later is None:
+            return self.derived.assemble(results)
+        return self.derived.assemble(results[: later.outs], later.on_kept(lambda: self.second, results[later.outs :]))
 
-    def _continued(self, kept: Sequence[Any]) -> Run:
-        """How the second half runs on what the code of the first one handed on."""
-        later, forward = self.derived.later, self.derived.graph
-        assert later is not None
-
-        def continued(more: Sequence[Any]) -> Sequence[Any]:
-            trace = enclosing()
-            if trace is None:
-                found: Sequence[Any] = self._second(*kept, *more)
-                return found
-            residuals = kept
-            if later.joined:  # both halves become part of that trace, where the plans hold again
-                residuals = inserted(trace, forward, kept[: len(forward.inputs)])[later.outs :]
-            return inserted(trace, turned(later.graph, later.budget), [*residuals, *more])
-
-        return continued
+    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """The operands of the graph: the leaves of a call, and what the function captured."""
+        return [*leaves, *(c.payload for c in self.recorded.captures)]
 
     def results(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """What the first half gives, by plain interpretation; Miss if these arguments go another way."""
-        return evaluate(self.derived.graph, self._arguments(leaves))
+        return evaluate(self.derived.graph, self.arguments(leaves))
 
     def interpret(self, leaves: Sequence[Any]) -> Any:
         """The user's result, by plain interpretation."""
-        return self.derived.assembled(self.results(leaves), continued_in(self.derived, evaluate))
-
-    def inspect(self, leaves: Sequence[Any]) -> Any:
-        """The same; NanError at the first operation that makes a nan or an infinity, of the function first."""
-        args = self._arguments(leaves)
-        inspect(self.recorded.graph, args, FUNCTION)
-        found = inspect(settled(self.derived.graph), args, DERIVATIVE)
-        return self.derived.assembled(found, continued_in(self.derived, _inspected))
-
-    def _arguments(self, leaves: Sequence[Any]) -> list[Any]:
-        return [*leaves, *(c.payload for c in self.recorded.captures)]
-
-
-def _inspected(graph: Graph, args: Sequence[Any]) -> Sequence[Any]:
-    return inspect(settled(graph), args, DERIVATIVE)
-
-
-def on_operands(graph: Graph, first: Sequence[Any]) -> Run:
-    """A graph applied to its first operands: it runs on the others, or goes into the trace that is recording."""
-    code: list[Executable] = []
-
-    def applied(more: Sequence[Any]) -> Sequence[Any]:
-        trace = enclosing()
-        if trace is not None:
-            return inserted(trace, graph, [*first, *more])
-        if not code:
-            code.append(Executable(run(without_guards(graph))))
-        found: Sequence[Any] = code[0](*(x.payload if isinstance(x, Capture) else x for x in first), *more)
-        return found
-
-    return applied
+        return self.derived.interpreted(self.results(leaves))

@@ -15,19 +15,17 @@ from ..tracer.bindings import Bindings
 from ..tracer.record import Recorded
 from ..tracer.trace import CURRENT
 from .cache import Cache, CacheInfo
-from .compilation import Compilation, Derived
+from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .inside import called_inside
 from .paths import Paths
 from .settings import OVERRIDES, Settings, config
 from .signature import Call
-from .staleness import stale
 from .transform import Transform
 
 KEPT = ("_bindings", "_cache", "_flat", "_inner", "_methods")  # the compilations of one function
 NAME = "__retrograd__"  # in the dictionary of a function: what is kept with it
 FACE = ("at", "cache_info", "dot", "executable", "graph", "plan", "source", "tradeoff")
-INSPECTORS: dict[str, Callable[[Compilation], Any]] = {}  # what rooms above tell of a compilation
 
 
 class Compiled:
@@ -68,7 +66,7 @@ class Compiled:
         if CURRENT.get() is not None:
             return called_inside(self, args, kwargs)
         settings = OVERRIDES.get() or config.base
-        if not self._bindings.hold() or (settings.check_captures and stale(self, args, kwargs)):
+        if not self._bindings.hold() or (settings.check_captures and INSPECTORS["stale"](self, args, kwargs)):
             self._forget()
         if not kwargs:
             key: list[Any] = [settings]
@@ -164,9 +162,8 @@ class Compiled:
 
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""
-        from ..ir.dot import to_dot  # networkx is heavy
-
-        return to_dot(self.graph(*args, **kwargs))
+        text: str = INSPECTORS["dot"](self.graph(*args, **kwargs))
+        return text
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:
         """What a call with these arguments keeps in memory and computes again; print it, or draw it."""

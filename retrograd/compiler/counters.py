@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from ..ir.target import PROVIDERS
 from .settings import config
 
 
@@ -57,3 +58,6 @@ def debug_counters() -> Iterator[Counters]:
             yield counters
     finally:
         COUNTERS.reset(token)
+
+
+PROVIDERS.append(lambda graph: {"count": count})

@@ -12,7 +12,9 @@ import numpy as np
 from ..errors import NanError
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph, Node
+from .compilation import INSPECTORS, Compilation
 from .settings import Config, config
+from .stages import settled
 
 FUNCTION, DERIVATIVE = "the function", "the derivative"
 
@@ -54,3 +56,17 @@ def _first(values: Sequence[Any]) -> str:
         elif np.asarray(x).dtype.kind in "fc" and not np.all(np.isfinite(x)):
             return "nan" if np.any(np.isnan(x)) else "inf"
     return ""
+
+
+def inspected(compilation: Compilation, leaves: Sequence[Any]) -> Any:
+    """The user's result by plain interpretation, of the function first: NanError as for ``inspect``."""
+    args = compilation.arguments(leaves)
+    inspect(compilation.recorded.graph, args, FUNCTION)
+    return compilation.derived.interpreted(_derivative(compilation.derived.graph, args), _derivative)
+
+
+def _derivative(graph: Graph, args: Sequence[Any]) -> Sequence[Any]:
+    return inspect(settled(graph), args, DERIVATIVE)
+
+
+INSPECTORS["debug_nans"] = inspected

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import Thrown
 from ..ir.builder import Builder
 from ..ir.evaluate import evaluate
+from ..ir.primitive import TRANSFORMS
 from ..ir.types import Aval, aval_of
 from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.throw import Leaving
@@ -21,6 +22,7 @@ from ..where import user_site
 FEW = 2
 
 
+@TRANSFORMS.register("examples")
 def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
     """Example results; zeros where something throws on the way that is still to be caught.
 

@@ -11,14 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Thrown
 from ..ir.graph import Graph, Value
 from ..ir.plan import Plan
-from ..ir.target import TARGETS, Module, Target
-from ..ops.structural.guard import Miss
-from ..ops.structural.host import called
-from ..ops.structural.throw import tree_of
-from .counters import count
+from ..ir.target import PROVIDERS, TARGETS, Module, Target
 
 _number = itertools.count(1)
 _gone: deque[str] = deque()  # names of modules that nobody has any more
@@ -52,7 +47,7 @@ class Executable:
         self.plan: Plan = self.target.plan(self.target.legalise(graph))
         self.module: Module = self.target.emit(self.plan)
         self.filename = f"<generated {self.module.function} {next(_number)}>"
-        names: dict[str, Callable[..., Any]] = {**called(graph), "miss": _miss, "throw": _throw, "count": count}
+        names = {name: function for provide in PROVIDERS for name, function in provide(graph).items()}
         self.function: Callable[..., Any] = self.target.load(self.module, self.filename, names)
         _show(self.filename, self.module.source)
         weakref.finalize(self, _gone.append, self.filename)
@@ -81,11 +76,3 @@ class Executable:
                 if where is not None:
                     fault.add_note(f"in compiled code that stands for {where}")
             step = step.tb_next
-
-
-def _throw(form: str, *leaves: Any) -> None:
-    raise Thrown(tree_of(form, leaves))
-
-
-def _miss(value: Any) -> None:
-    raise Miss(value)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir.builder import Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
+from ..ir.primitive import TRANSFORMS
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
-from ..passes.remat.split import turned, without_idle_turn
 from ..tracer.array import shadow_of
 from ..tracer.generators import GENERATORS, example_of, rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert
 from ..tracer.trace import Capture, Trace
-from .example_values import examples
 from .settings import config
 from .signature import Call
 
 if TYPE_CHECKING:
-    from .compilation import Derived, Run
+    from .compilation import Derived
     from .compiled import Compiled
 
 
@@ -31,17 +30,17 @@ def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, A
     call = compiled._take(args, kwargs)
     recorded, derived = _recorded_once(compiled, trace, call)
     rewind = rewinding(trace)
-    graph, operands = without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
+    graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
     try:
         results = example_results(trace, graph, operands)
     except Miss:  # its decisions were those for other values
         rewind()
         recorded, derived = compiled._record(call)
-        graph, operands = without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
+        graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
         results = example_results(trace, graph, operands)
     trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
     place = inline_into if derived.later is not None else compiled._transform.place(graph)
-    return derived.assembled(insert(trace, graph, operands, results, place), continued_in(derived, evaluate))
+    return derived.interpreted(insert(trace, graph, operands, results, place))
 
 
 def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Recorded, Derived]:
@@ -59,24 +58,6 @@ def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Record
     return found
 
 
-def continued_in(
-    derived: Derived, evaluated: Callable[[Graph, Sequence[Any]], Sequence[Any]]
-) -> Callable[[Sequence[Any]], Run]:
-    """How a second half runs on residuals: as part of a trace if one is recording, else as ``evaluated`` says."""
-
-    def at(residuals: Sequence[Any]) -> Run:
-        def continued(more: Sequence[Any]) -> Sequence[Any]:
-            later, trace = derived.later, enclosing()
-            assert later is not None
-            if trace is None:
-                return evaluated(later.graph, [*residuals, *more])
-            return inserted(trace, turned(later.graph, later.budget), [*residuals, *more])
-
-        return continued
-
-    return at
-
-
 def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place = inline_into) -> list[Any]:
     """Put a graph into a trace, applied to values and captures; its results as traced values."""
     return insert(trace, graph, operands, example_results(trace, graph, operands), place)
@@ -85,7 +66,8 @@ def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place =
 def example_results(trace: Trace, graph: Graph, operands: Sequence[Any]) -> Sequence[Any]:
     """What a graph gives for the example values of its operands."""
     values = [_example(trace, x) for x in operands]
-    return examples(trace, lambda: evaluate(graph, values), graph.out_avals)
+    found: Sequence[Any] = TRANSFORMS.examples(trace, lambda: evaluate(graph, values), graph.out_avals)
+    return found
 
 
 def _example(trace: Trace, x: Any) -> Any:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ControlFlowError, ManyPathsWarning
 from ..ir.builder import Builder, attr_key
 from ..ir.graph import Graph, Value
+from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
-from ..passes.control.merge_paths import merge_paths
 from ..tracer.generators import repeatable
 from ..where import warn
-from .compilation import Compilation, Derived
+from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .garbage import paused
 from .settings import Settings, config
@@ -70,13 +70,15 @@ class Paths:
             graphs.append((_over(way, captures), alike[0] if alike else len(forms) - 1))
         several = len(forms) > 1
         with paused:
-            merged = merge_paths([_marked(g, k) if several else g for g, k in graphs])
+            merged = graphs[0][0]
+            if len(ways) > 1:
+                merged = TRANSFORMS.merge_paths([_marked(g, k) if several else g for g, k in graphs])
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
             self.executable = Executable(merged, made)
         self.call = self._follower(self.executable, tuple(captures.values()), [way.assemble for way in forms])
         if self.settings.debug_nans:
-            self.call = lambda compiled, leaves: self.way(compiled, leaves).inspect(leaves)
+            self.call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)
 
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir.builder import Builder, Symbol
-from ..passes.reroll.reroll import reroll
+from ..ir.primitive import TRANSFORMS
 from ..passes.simplify import simplify
 from ..tracer.captures import following_captures
 from ..tracer.record import Recorded, record
@@ -45,7 +45,7 @@ def _rolled(recorded: Recorded) -> Recorded:
     if len(recorded.graph.nodes) < LONG:
         return recorded
     with paused:
-        graph, arrays = reroll(simplify(recorded.graph))
+        graph, arrays = TRANSFORMS.reroll(simplify(recorded.graph))
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))

@@ -15,6 +15,7 @@ from ..ir.builder import attrs_key
 from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from ..where import Where, warn
+from .compilation import INSPECTORS
 from .settings import config
 
 if TYPE_CHECKING:
@@ -63,3 +64,6 @@ def _same(p: Capture, q: Capture) -> bool:
 def _first_use(recorded: Recorded, capture: Capture) -> Where | str:
     users = (node.where for node in recorded.graph.nodes if capture.symbol.value in node.inputs)
     return next(users, None) or "the result"
+
+
+INSPECTORS["stale"] = stale

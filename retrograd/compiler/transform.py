@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ..errors import OptionError
 from ..ir.graph import Graph
-from ..ops.structural.call import make_call
+from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
 from ..tracer.record import Place, Recorded
 from .compilation import Derived
@@ -82,7 +82,8 @@ class Transform:
 
     def place(self, graph: Graph) -> Place:
         """How the graph goes into another trace: copied into it if it is small or has effects, else as a call."""
-        return inline_into if len(graph.nodes) <= self.inline or graph.effect else make_call
+        called: Place = TRANSFORMS.make_call
+        return inline_into if len(graph.nodes) <= self.inline or graph.effect else called
 
 
 @dataclass(frozen=True)

@@ -101,3 +101,6 @@ class Targets(dict[str, Target]):
 
 
 TARGETS = Targets()
+
+# What tells, of a graph, the functions that its code calls by name, beside those of its module.
+PROVIDERS: list[Callable[[Graph], Mapping[str, Callable[..., Any]]]] = []

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
+from ..ir.primitive import REGISTRY
 from ..ir.types import Aval
-from ..ops.structural.region import turn
 from .inline import inline_into
 from .linearize import Linearized
 from .transpose import transpose_into
@@ -27,7 +27,7 @@ def value_and_grad(
     args = b.share_inputs(lin.forward)
     results = inline_into(b, lin.forward, args)
     if turned is not None:
-        b.emit(turn, (), turned)
+        b.emit(REGISTRY["turn"], (), turned)
     outs, residuals = results[: len(graph.outputs)], results[len(graph.outputs) :]
     b.where = None
     seeds = [

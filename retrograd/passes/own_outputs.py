@@ -10,6 +10,8 @@ from .inline import inline_into
 
 def own_outputs(graph: Graph) -> Graph:
     """Copy results that are inputs or views of them, views of each other, read-only, or passed through a loop."""
+    if any(node.attrs.get("split") for node in graph.nodes):  # it will be divided, and each half gets its own
+        return graph
     made = graph.producer
     seen: set[Value] = set()
     shared = []

@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.api.memory import bytes_of
-from retrograd.compiler import compilation
+from retrograd.compiler import later
 from retrograd.compiler.executable import Executable
 from retrograd.compiler.memory import budgets
 from retrograd.compiler.memory.budgets import Choosing, peak_of
@@ -61,7 +61,7 @@ class Parts:
             self.whole = divide(planned)
             return self.whole
 
-        monkeypatch.setattr(compilation, "divide", spy)
+        monkeypatch.setattr(later, "divide", spy)
 
     def peak(self) -> int:
         return peak_of(self.whole)

@@ -21,7 +21,7 @@ import numpy as np
 
 from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler.executable import Executable
-from retrograd.compiler.stages import PASSES
+from retrograd.compiler.stages import passes
 from retrograd.errors import GraphError, ParseError
 from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder
@@ -154,7 +154,7 @@ def _refused(graph: Graph, _: Step) -> str:
 
 
 GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
-    **{name: lambda g, _, run=run: run(g) for name, run in PASSES.items()},  # these take no arguments
+    **{name: lambda g, _, run=run: run(g) for name, run in passes().items()},  # these take no arguments
     "jvp": lambda g, step: jvp(g, step.flags(g)),
     "transpose": lambda g, step: transpose(g, step.known(g)),
     "value_and_grad": _value_and_grad,

@@ -29,6 +29,7 @@ def run_call(evaluate: Any, node: Node, *args: Any) -> Any:
     return evaluate(node.attrs["body"], args)
 
 
+@TRANSFORMS.register("make_call")
 def make_call(b: Builder, body: Graph, operands: Sequence[Symbol], *, closed: bool = False) -> list[Symbol]:
     """Emit a call; its results. Operands take the avals of the body's inputs."""
     values = [b.coerce(x, v.aval).value for x, v in zip(operands, body.inputs, strict=True)]

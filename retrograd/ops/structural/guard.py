@@ -14,6 +14,7 @@ from ...ir.evaluate import Left
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
 from ...ir.structure import Body, Group, Runs, Structure
+from ...ir.target import PROVIDERS
 from ...ir.types import Aval
 
 KINDS = ("bool", "int", "number", "size")  # of questions
@@ -90,3 +91,10 @@ exit_if: Primitive = primitive(
         results=(),
     ),
 )
+
+
+def _miss(value: Any) -> None:
+    raise Miss(value)
+
+
+PROVIDERS.append(lambda graph: {"miss": _miss})

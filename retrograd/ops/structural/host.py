@@ -14,6 +14,7 @@ from ...ir.builder import Builder
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
 from ...ir.rewrite import walk
+from ...ir.target import PROVIDERS
 from ...ir.types import Aval
 
 HOSTS: WeakValueDictionary[str, Host] = WeakValueDictionary()  # while a graph holds them
@@ -62,6 +63,9 @@ def called(graph: Graph) -> dict[str, Host]:
     """The host functions of a graph and of the graphs inside its nodes, by name."""
     names = [node.attrs["name"] for node in walk(graph) if node.prim is host]
     return {name: HOSTS[name] for name in names}
+
+
+PROVIDERS.append(called)
 
 
 def _shape(*_: Aval, name: str) -> tuple[Aval, ...]:

@@ -15,6 +15,7 @@ from ...errors import Thrown
 from ...ir.builder import Symbol
 from ...ir.graph import Node
 from ...ir.primitive import Primitive, primitive
+from ...ir.target import PROVIDERS
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import BOOL
@@ -96,3 +97,10 @@ def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **
 
 
 throw_if: Primitive = primitive("throw_if", _shape, multi=True, effect=True, run=_run, batch=_batch)
+
+
+def _throw(form: str, *leaves: Any) -> None:
+    raise Thrown(tree_of(form, leaves))
+
+
+PROVIDERS.append(lambda graph: {"throw": _throw})

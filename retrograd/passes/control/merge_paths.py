@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from ...errors import ControlFlowError
 from ...ir.builder import Builder, attr_key
 from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS
 from ...ir.rewrite import walk, with_bodies
 from ...ops.structural.guard import exit_if, guard
 from ..prune import prune
 
 
+@TRANSFORMS.register("merge_paths")
 def merge_paths(paths: Sequence[Graph]) -> Graph:
     """One graph out of graphs with the same inputs that differ in what their guards expect; it has the first's name."""
     if len(paths) == 1:

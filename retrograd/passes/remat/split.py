@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph
+from ...ir.primitive import TRANSFORMS
 from ...ops.shape import copy
 from ...ops.structural.call import call, make_call
 from ...ops.structural.region import turn
@@ -52,6 +53,7 @@ def turned(back: Graph, budget: int | None) -> Graph:
     return b.graph(back.name, inline_into(b, back, inputs))
 
 
+@TRANSFORMS.register("without_idle_turn")
 def without_idle_turn(graph: Graph) -> Graph:
     """The graph without a turn that has no budget, for a trace in which it would tell nothing."""
     if not any(node.prim is turn and node.attrs["budget"] is None for node in graph.nodes):

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
@@ -26,6 +27,7 @@ from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
 
 
+@TRANSFORMS.register("reroll")
 def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """The graph with its loops, also those in loops, and the arrays that are its further inputs.
 
