@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -198,7 +199,9 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
         return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
     if config.debug_nans and enclosing() is None:
         return _pushed(function, tuple(primals), tuple(tangents), _inspected)
-    found: tuple[Any, Any] = kept_with(function, Composed("jvp", make=_pushing))(tuple(primals), tuple(tangents))
+    found: tuple[Any, Any] = kept_with(function, Composed("jvp", make=_pushing, inline=sys.maxsize))(
+        tuple(primals), tuple(tangents)
+    )
     return found
 
 

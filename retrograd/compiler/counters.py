@@ -45,7 +45,7 @@ def debug_counters() -> Iterator[Counters]:
     """Counters for a block, in this thread or task alone; what is compiled there counts.
 
     >>> import numpy as np, retrograd as rg
-    >>> loop = lambda x: rg.fori_loop(0, 8, lambda i, x: np.sin(x), x, memory=rg.Snapshots(2))
+    >>> loop = lambda x: rg.fori_loop(8, lambda i, x: np.sin(x), x, memory=rg.Snapshots(2))
     >>> with rg.debug_counters() as counters:
     ...     slope = rg.grad(loop)(0.5)
     >>> counters.snapshots_peak

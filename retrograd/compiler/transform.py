@@ -91,6 +91,7 @@ class Composed(Transform):
     """A transform whose ``make(f)`` is a function that calls ``f`` and other transforms of it."""
 
     make: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+    inline: int = INLINE  # type: ignore[misc]  # of other transforms it is a constant
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         built = self.make(function)

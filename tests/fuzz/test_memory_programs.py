@@ -42,7 +42,7 @@ slow = pytest.mark.parametrize("seed", range(1000, 2000))
 @pytest.fixture(autouse=True)
 def _short_loops_become_loops() -> Iterator[None]:
     folding = "retrograd.passes.reroll"
-    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.compiled.LONG")
+    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.recording.LONG")
     with mock.patch(limits[0], 20), mock.patch(limits[1], 20), mock.patch(limits[2], 20):
         yield
 
