@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -191,9 +192,9 @@ class Kept(dict[Transform, Compiled]):
 
 def kept_with(function: Callable[..., Any], transform: Transform) -> Compiled:
     """The function under a transform; compiled once for both, as long as the function lives."""
-    names = getattr(function, "__dict__", None)
-    if not isinstance(names, dict) or isinstance(function, type):
+    if not isinstance(function, (FunctionType, Compiled)):  # the names of an object are its state
         return Compiled(function, transform)
+    names = function.__dict__
     kept = names.get(NAME)
     found = None if kept is None else kept.get(transform)
     if found is None or found._user is not function:  # a wrapper or a copy took over the names of another function

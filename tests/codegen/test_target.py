@@ -225,7 +225,11 @@ def test_whoever_plans_measures_or_runs_asks_the_target(monkeypatch: pytest.Monk
         return observed.asked
 
     thrifty = rg.grad(f, memory="200 kB")
-    assert asked(lambda: thrifty.graph(x, stage="optimised")) == {"legalise", "plan", "footprint"}  # nothing is compiled
+    assert asked(lambda: thrifty.graph(x, stage="optimised")) == {
+        "legalise",
+        "plan",
+        "footprint",
+    }  # nothing is compiled
     assert asked(lambda: thrifty(x)) == {"legalise", "plan", "emit", "load"}
     assert asked(lambda: thrifty.plan(x)) == {"legalise", "plan", "footprint"}
     assert asked(lambda: rg.grad(f, memory="200 kB")(x)) == set(METHODS)
