@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compilation import Derived
-from ..compiler.compiled import kept_with
 from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
 from ..compiler.inside import inserted
+from ..compiler.kept import kept_with
 from ..compiler.later import Later, Run, on_operands
 from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default

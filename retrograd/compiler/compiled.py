@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from .signature import Call
 from .transform import Transform
 
 KEPT = ("_bindings", "_cache", "_flat", "_inner", "_methods")  # the compilations of one function
-NAME = "__retrograd__"  # in the dictionary of a function: what is kept with it
 FACE = ("at", "cache_info", "dot", "executable", "graph", "plan", "source", "tradeoff")
 
 
@@ -181,24 +179,3 @@ class Compiled:
     def cache_info(self) -> CacheInfo:
         """Calls that found their signature compiled, that compiled it, and signatures kept."""
         return self._cache.info()
-
-
-class Kept(dict[Transform, Compiled]):
-    """The compilations of a function that calls such as ``rg.vjp(f, x)`` keep with it; copies and pickles have none."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Kept, ()
-
-
-def kept_with(function: Callable[..., Any], transform: Transform) -> Compiled:
-    """The function under a transform; compiled once for both, as long as the function lives."""
-    if not isinstance(function, (FunctionType, Compiled)):  # the names of an object are its state
-        return Compiled(function, transform)
-    names = function.__dict__
-    kept = names.get(NAME)
-    found = None if kept is None else kept.get(transform)
-    if found is None or found._user is not function:  # a wrapper or a copy took over the names of another function
-        if kept is None or found is not None:
-            kept = names[NAME] = Kept()
-        found = kept[transform] = Compiled(function, transform)
-    return found

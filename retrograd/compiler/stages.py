@@ -1,7 +1,7 @@
 """The passes that every compiled graph goes through, as data, and the one driver that runs them.
 
 A stage is a pass, Graph → Graph, or a planner, (Graph, rest) → Graph, where ``rest`` is what follows: a planner decides
-by the memory of the code that its choice becomes. Stages of the wings register themselves at their places.
+by the memory of the code that its choice becomes. ``STAGES`` has them in their order; wings fill in their own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ from ..passes.transpose import transpose
 from .settings import Settings, config
 
 Pass = Callable[[Graph], Graph]
-
-REWRITES = ("prune", "lower", "simplify")
-PLANS = ("open_calls", "share_budget", "plan_loops", "checkpoint", "keep_within_budget", "own_outputs", "divide")
-PIPELINE = (*REWRITES, *PLANS)
 
 
 @dataclass(frozen=True)
@@ -73,12 +69,21 @@ def _rules(settings: Settings) -> list[Rule]:
     return [*([] if settings.exact else REASSOCIATE), *(FAST if settings.fast else [])]
 
 
+IDLE = Stage(lambda graph, rest: graph)  # the place of a stage that a wing registers
 STAGES: dict[str, Stage] = {
     "prune": of_pass(prune),
     "lower": of_pass(lower),
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
+    "open_calls": IDLE,
+    "share_budget": IDLE,
+    "plan_loops": IDLE,
+    "checkpoint": IDLE,
+    "keep_within_budget": IDLE,
     "own_outputs": of_pass(own_outputs),
+    "divide": IDLE,
 }
+PIPELINE = tuple(STAGES)
+REWRITES, PLANS = PIPELINE[:3], PIPELINE[3:]  # what may change a rounding, and what keeps every bit
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 
 
@@ -118,7 +123,7 @@ def passes() -> dict[str, Pass]:
         "jvp": lambda graph: jvp(graph, _inexact(graph)),
         "linearize": lambda graph: linearize(graph, _inexact(graph)).linear,
         "transpose": lambda graph: transpose(graph, 0),
-        **{name: _alone(name) for name in PIPELINE if not STAGES[name].plans},
+        **{name: _alone(name) for name, stage in STAGES.items() if not stage.plans},
     }
 
 
