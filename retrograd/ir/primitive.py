@@ -8,7 +8,17 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import InternalError
-from .callbacks import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
+from .callbacks import (
+    BatchRule,
+    DceRule,
+    FreshRule,
+    JvpRule,
+    LowerRule,
+    RunRule,
+    ScratchRule,
+    ThroughRule,
+    TransposeRule,
+)
 from .embedded import embed
 from .structure import Structure
 from .texts import TEXTS, NumPyText, Template
@@ -139,6 +149,7 @@ class Primitive:
     effect: bool = False  # never merged, dropped or reordered
     cheap: bool = False  # may be recomputed rather than kept
     alias: int | None = None  # the result may share storage with this operand
+    through: ThroughRule | None = None  # what a write through such a view makes of the operand; None if it has none
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
     into: bool = False  # the result can be computed into given storage
     over: bool = False  # ... also into that of an operand that is read for it

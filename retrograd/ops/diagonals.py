@@ -56,6 +56,7 @@ diagonal: Primitive = primitive(
     _diagonal_shape,
     _diagonal_code,
     alias=0,
+    through=lambda v, shape, before, offset: set_diagonal(before(), v, offset),
     cheap=True,
     diff=(pull(_diagonal_pull, into=True),),
     batch=lambda prim, size, args, flags, offset: diagonal(args[0], offset=offset),

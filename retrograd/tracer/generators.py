@@ -24,7 +24,7 @@ from ..ir.types import aval_of
 from ..ops.structural.draw import DRAWS, draw
 from ..where import is_ours, user_site
 from .array import Tracer, is_known, shadow_of, wrap
-from .creation import active_trace, array, fresh
+from .creation import active_trace, entered, fresh
 from .interception import substitutes
 from .trace import Capture, Trace, unsupported
 
@@ -93,7 +93,7 @@ class TracedGenerator:
 
     def _draw(self, method: str, *args: Any, **named: Any) -> Any:
         if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
-            items = array(args[0])
+            items = entered(args[0])
             return items[self._draw(method, len(items), *args[1:], **named)]
         if method in LOCATED and any(isinstance(x, (Tracer, np.ndarray)) for x in (*args, *named.values())):
             return self._located(method, *args, **named)
