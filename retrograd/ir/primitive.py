@@ -141,6 +141,7 @@ class Primitive:
     lower: LowerRule | None = None  # what it becomes once all differentiation is done
     run: RunRule | None = None  # where there is no code to evaluate
     structure: Structure | None = None  # of a primitive with graphs among its attributes
+    mark: bool = False  # it is found in the graph later, so it is recorded even if all operands are plain numbers
     final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
 
     # results and their storage

@@ -108,6 +108,8 @@ set_imag: Primitive = primitive(
     diff=(pull(lambda ct, x, v: set_imag(ct, _zeros(ct))), pull(lambda ct, x, v: -imag(ct))),
 )
 
-conj: Primitive = unary("conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, shape=arithmetic)
+conj: Primitive = unary(
+    "conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, names="conjugate", shape=arithmetic
+)
 abs_: Primitive = unary("abs", "np.abs", push(_abs_push), code=_abs_code, shape=_modulus)
 sign: Primitive = unary("sign", "np.sign", push(_sign_push))

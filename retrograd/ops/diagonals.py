@@ -55,6 +55,7 @@ diagonal: Primitive = primitive(
     "diagonal",
     _diagonal_shape,
     _diagonal_code,
+    names="diagonal",
     alias=0,
     through=lambda v, shape, before, offset: set_diagonal(before(), v, offset),
     cheap=True,

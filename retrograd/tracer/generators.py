@@ -26,7 +26,7 @@ from ..where import is_ours, user_site
 from .array import Tracer, is_known, shadow_of, wrap
 from .creation import active_trace, entered, fresh
 from .interception import substitutes
-from .trace import Capture, Trace, unsupported
+from .trace import STATEFUL, Capture, Stateful, Trace, unsupported
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 # Draws whose parameters may be traced: the standard draw, and NumPy's formula that applies the parameters to it.
@@ -245,3 +245,6 @@ def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[...
             raise
 
     return again
+
+
+STATEFUL.append(Stateful(GENERATORS, TracedGenerator, capture_generator, rewinding, Watch))
