@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
-from ..ir.graph import Graph
+from ..ir.graph import FORMS, Graph
 from ..tracer.bindings import Bindings
 from ..tracer.record import Recorded
 from ..tracer.trace import CURRENT
@@ -164,9 +164,8 @@ class Compiled:
 
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""
-        from ..ir.dot import to_dot  # networkx is heavy
-
-        return to_dot(self.graph(*args, **kwargs))
+        text: str = FORMS["dot"](self.graph(*args, **kwargs))
+        return text
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:
         """What a call with these arguments keeps in memory and computes again; print it, or draw it."""

@@ -224,30 +224,6 @@ def _write(x: Tracer, place: Any, at: Index, value: Any, shape: tuple[int, ...],
         write(x, new)
 
 
-def add_at(x: Tracer, index: Any, value: Any) -> bool:
-    """``np.add.at(x, index, value)``; without a value, only whether it is known that no element is named twice."""
-    x.shadow[example_index(x, index)]  # NumPy's own error for a bad index
-    at = Index(index, x)
-    if value is None or at.empty is not None:
-        return at.basic or at.unique
-    trace = owner([x, *tracers_in([value, *at.operands])])
-    check_writable(x, trace)
-    trace.builder.where = user_site(2)[0]
-    if x.const and at.known(value):
-        np.add.at(x.shadow, example_index(x, index), shadow_of(value))
-        x.storage.version += 1
-        return True
-    make_traced(x)
-    v = cast_to(value, Aval(np.shape(x.shadow[example_index(x, index)]), x.dtype), trace)
-    np.add.at(x.shadow, example_index(x, index), shadow_of(value))
-    if at.basic:
-        write(x, ops.additem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
-    else:
-        parts = tuple(p for p in at.parts if p is not Ellipsis)
-        write(x, ops.scatter_add(read(x), v, *at.symbols(trace), index=shifted(parts, 2), **ops.once(at.unique)))
-    return True
-
-
 def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
     """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
     if not isinstance(value, Tracer) or value.parent is not x or value.op is None or not at.basic:

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from retrograd.ir import graph
 from retrograd.tracer import foreign, indexing, interception, trace, ufuncs
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +49,6 @@ LEAKS: dict[str, set[str]] = {
     "compiler/memory/loops": {"compiler/stages"},
     "compiler/memory/shared": {"compiler/stages"},
     "compiler/staleness": {"compiler/compiled"},
-    "ir/dot": {"compiler/compiled", "ir/graph"},
     "ir/parser": {"compiler/stages"},
     "ops/structural/call": {"compiler/transform"},
     "ops/structural/guard": {"compiler/executable", "compiler/inside", "compiler/paths", "tracer/trace"},
@@ -63,7 +63,7 @@ LEAKS: dict[str, set[str]] = {
     "passes/reroll/reroll": {"compiler/recording"},
     "tracer/generators": {"compiler/inside", "compiler/paths"},
 }
-MOST_LINES = 10321
+MOST_LINES = 10298
 
 
 def imports(file: str) -> Iterator[str]:
@@ -118,6 +118,7 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert indexing.PUT_BY_MASK
     assert ufuncs.COMPOSED
     assert ufuncs.INSIDE
+    assert graph.FORMS.keys() == {"dot", "networkx"}
     assert trace.STATEFUL
     assert len(foreign.ADVISERS) == 2
 
