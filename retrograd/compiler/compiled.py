@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
-from ..ir.graph import Graph
+from ..ir.graph import FORMS, Graph
 from ..tracer.bindings import Bindings
 from ..tracer.record import Recorded
 from ..tracer.trace import CURRENT
@@ -161,7 +161,7 @@ class Compiled:
 
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""
-        text: str = INSPECTORS["dot"](self.graph(*args, **kwargs))
+        text: str = FORMS["dot"](self.graph(*args, **kwargs))
         return text
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,6 @@
 """The intermediate representation: types, graphs, primitives, text, checks, interpretation."""
 
+from . import dot as dot
 from .evaluate import evaluate
 from .graph import Graph, Node, Value
 from .parser import parse

@@ -71,6 +71,18 @@ class FreshRule(Protocol):
         """Their positions."""
 
 
+class ThroughRule(Protocol):
+    """A write through a view, which the primitive makes of its first operand."""
+
+    def __call__(
+        self, new: Symbol, shape: tuple[int, ...], before: Callable[[], Symbol], /, *rest: Symbol, **attrs: Any
+    ) -> Symbol:
+        """The contents of that operand, which has this shape, after the view received ``new``.
+
+        ``before()`` gives the contents before; ``rest`` are the further operands.
+        """
+
+
 class ScratchRule(Protocol):
     """The workspace that is allocated while the code runs."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from string import Template
+from typing import TYPE_CHECKING
 
-import networkx as nx
-
-from .graph import Graph, Value
+from .graph import FORMS, Graph, Value
 from .printer import attr_text, value_names
 from .types import Aval
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 DOT = Template("""digraph $name {
   rankdir=TB
@@ -22,6 +24,8 @@ $body
 
 def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Vertices are inputs, nodes and outputs; edges are values, labelled with name and aval."""
+    import networkx as nx  # slow to import
+
     g: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=graph.name)
     names = value_names(graph)
     source: dict[Value, str] = {}
@@ -63,3 +67,6 @@ def to_dot(graph: Graph) -> str:
 def quoted(text: str) -> str:
     """A DOT string: JSON's escapes of quotes, backslashes and newlines are DOT's."""
     return json.dumps(text, ensure_ascii=False)
+
+
+FORMS.update(dot=to_dot, networkx=to_networkx)

@@ -133,6 +133,8 @@ class Graph:
         Vertices are ``"in0"``, ``"n0"``, ``"out0"``, ...; they carry ``label`` and nodes also ``prim``,
         ``where``; edges carry ``operand`` (the position) and ``aval`` (as text).
         """
-        from .dot import to_networkx  # networkx is heavy, and dot needs this module
+        made: nx.MultiDiGraph[str] = FORMS["networkx"](self)
+        return made
 
-        return to_networkx(self)
+
+FORMS: dict[str, Callable[[Graph], Any]] = {}  # what else a graph can be turned into, by name

@@ -8,7 +8,17 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import InternalError
-from .callbacks import BatchRule, DceRule, FreshRule, JvpRule, LowerRule, RunRule, ScratchRule, TransposeRule
+from .callbacks import (
+    BatchRule,
+    DceRule,
+    FreshRule,
+    JvpRule,
+    LowerRule,
+    RunRule,
+    ScratchRule,
+    ThroughRule,
+    TransposeRule,
+)
 from .embedded import embed
 from .structure import Structure
 from .texts import TEXTS, NumPyText, Template
@@ -131,6 +141,7 @@ class Primitive:
     lower: LowerRule | None = None  # what it becomes once all differentiation is done
     run: RunRule | None = None  # where there is no code to evaluate
     structure: Structure | None = None  # of a primitive with graphs among its attributes
+    mark: bool = False  # it is found in the graph later, so it is recorded even if all operands are plain numbers
     final: bool = False  # made by the last passes, which have laws of their own: neither differentiated nor batched
 
     # results and their storage
@@ -139,6 +150,7 @@ class Primitive:
     effect: bool = False  # never merged, dropped or reordered
     cheap: bool = False  # may be recomputed rather than kept
     alias: int | None = None  # the result may share storage with this operand
+    through: ThroughRule | None = None  # what a write through such a view makes of the operand; None if it has none
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
     into: bool = False  # the result can be computed into given storage
     over: bool = False  # ... also into that of an operand that is read for it

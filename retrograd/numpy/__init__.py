@@ -1,5 +1,6 @@
 """The table of NumPy functions that are traced, one file per family; importing the room fills it."""
 
+from ..tracer import class_methods, early_names, generators, masks, refusals
 from ..tracer.protocol import install
 from . import (
     applying,
@@ -7,6 +8,7 @@ from . import (
     arrays,
     complex,
     contraction,
+    creation,
     cumulative,
     diagonals,
     distinct,
@@ -36,6 +38,7 @@ from . import (
     statistics,
     take,
     ufunc_methods,
+    ufuncs,
     writing,
 )
 

@@ -9,10 +9,10 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..tracer.array import apply, shadow_of
-from ..tracer.creation import full_like, like
 from ..tracer.table import Axis, implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
+from .creation import full_like, like
 
 
 @implements(np.copy)

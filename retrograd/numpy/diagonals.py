@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops import diagonals as ops
-from ..ops import shape as shapes
+from ..ops import triangles
 from ..tracer.array import apply
 from ..tracer.table import implements, into, lifted
 from .shapes import broadcast_to, moveaxis, ravel
@@ -59,12 +59,12 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> Any:
-    return _triangle(shapes.tril, m, k)
+    return _triangle(triangles.tril, m, k)
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> Any:
-    return _triangle(shapes.triu, m, k)
+    return _triangle(triangles.triu, m, k)
 
 
 def _triangle(prim: Any, m: Any, k: int) -> Any:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import Tracer
-from ..tracer.creation import array, holds_tracers
+from ..tracer.creation import holds_tracers
 from ..tracer.interception import PROVIDERS, substitutes
 from ..tracer.table import FUNCTIONS
+from .creation import array
 
 # Functions for which a list means several arrays, or which look into lists themselves.
 LISTS = frozenset(

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import Tracer, shadow_of
-from ..tracer.creation import asarray, holds_tracers
+from ..tracer.creation import holds_tracers
 from ..tracer.interception import substitutes
 from ..tracer.python_numbers import number
 from ..tracer.trace import unsupported
+from .creation import asarray
 
 Function = Callable[..., Any]
 SAME = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import shape as shapes
+from ..ops.roll import roll as rolled
 from ..tracer.array import apply, shadow_of, wrap
 from ..tracer.indexing import is_traced
 from ..tracer.table import Axis, axes_of, implements, lifted
@@ -115,7 +115,7 @@ def roll(a: Any, shift: Any, axis: Axis = None) -> Any:
     out = x
     for k, by in enumerate(total):
         if x.shape[k] and by % x.shape[k]:
-            out = apply(shapes.roll, [out], axis=k, shift=by % x.shape[k])
+            out = apply(rolled, [out], axis=k, shift=by % x.shape[k])
     return copy(x) if out is x else out
 
 

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import CapturedWriteError
-from ..tracer.array import Tracer, same_memory, shadow_of
+from ..ir.types import Aval
+from ..ops import index as ops
+from ..tracer.array import Tracer, cast_to, same_memory, shadow_of, tracers_in
 from ..tracer.creation import fresh
-from ..tracer.indexing import add_at, is_traced, put
+from ..tracer.indexing import Index, example_index, is_traced, put
+from ..tracer.mutation import check_writable, make_traced, read, write
 from ..tracer.table import axes_of, implements
-from ..tracer.trace import unsupported
+from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, assign, astype
+from ..where import user_site
 from .shapes import reshape
 from .take import within
 
@@ -136,10 +140,10 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
     if any(not np.can_cast(np.result_type(a.dtype, shadow_of(v)), a.dtype, "same_kind") for v in values):
         raise unsupported(f"np.{ufunc.__name__}.at with values that are cast to {a.dtype}", "cast them with astype")
     if ufunc is np.add:
-        add_at(a, indices, values[0])
+        _add_at(a, indices, values[0])
     elif ufunc is np.subtract:
-        add_at(a, indices, np.negative(values[0]))
-    elif add_at(a, indices, None):
+        _add_at(a, indices, np.negative(values[0]))
+    elif _add_at(a, indices, None):
         put(a, indices, ufunc(a[indices], *values))
     elif any(is_traced(i) for i in (indices if isinstance(indices, tuple) else (indices,))):
         raise unsupported(
@@ -147,6 +151,30 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
         )
     else:
         _one_after_another(ufunc, a, indices, values)
+
+
+def _add_at(x: Tracer, index: Any, value: Any) -> bool:
+    """``np.add.at(x, index, value)``; without a value, only whether it is known that no element is named twice."""
+    x.shadow[example_index(x, index)]  # NumPy's own error for a bad index
+    at = Index(index, x)
+    if value is None or at.empty is not None:
+        return at.basic or at.unique
+    trace = owner([x, *tracers_in([value, *at.operands])])
+    check_writable(x, trace)
+    trace.builder.where = user_site(2)[0]
+    if x.const and at.known(value):
+        np.add.at(x.shadow, example_index(x, index), shadow_of(value))
+        x.storage.version += 1
+        return True
+    make_traced(x)
+    v = cast_to(value, Aval(np.shape(x.shadow[example_index(x, index)]), x.dtype), trace)
+    np.add.at(x.shadow, example_index(x, index), shadow_of(value))
+    if at.basic:
+        write(x, ops.additem(read(x), v, *at.symbols(trace), index=ops.shifted(at.parts, 2)))
+    else:
+        parts = tuple(p for p in at.parts if p is not Ellipsis)
+        write(x, ops.scatter_add(read(x), v, *at.symbols(trace), index=ops.shifted(parts, 2), **ops.once(at.unique)))
+    return True
 
 
 def _one_after_another(ufunc: Any, a: Tracer, indices: Any, values: list[Any]) -> None:

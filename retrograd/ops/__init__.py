@@ -24,10 +24,12 @@ from . import (
     quantile,
     reduce,
     reduceat,
+    roll,
     rounding,
     shape,
     sort,
     sparse,
     special,
     structural,
+    triangles,
 )

@@ -36,6 +36,7 @@ choose: Primitive = primitive(
     "choose",
     _choose_shape,
     _choose_code,
+    names="choose",
     joint=True,
     batch=elementwise,
     diff=(None, pull(lambda ct, *operands: None)),

@@ -56,6 +56,7 @@ real: Primitive = primitive(
     _part,
     "{0}.real",
     alias=0,
+    through=lambda v, shape, before: set_real(before(), v),
     cheap=True,
     batch=elementwise,
     diff=(pull(lambda ct, x: to_dtype(ct, x.dtype)),),
@@ -65,6 +66,7 @@ imag: Primitive = primitive(
     _part,
     "{0}.imag",
     alias=0,
+    through=lambda v, shape, before: set_imag(before(), v),
     cheap=True,
     batch=elementwise,
     diff=(pull(lambda ct, x: to_dtype(ct, x.dtype) * -1j),),
@@ -106,6 +108,8 @@ set_imag: Primitive = primitive(
     diff=(pull(lambda ct, x, v: set_imag(ct, _zeros(ct))), pull(lambda ct, x, v: -imag(ct))),
 )
 
-conj: Primitive = unary("conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, shape=arithmetic)
+conj: Primitive = unary(
+    "conj", "np.conj", pull(lambda ct, x: conj(ct)), code=_conj_code, names="conjugate", shape=arithmetic
+)
 abs_: Primitive = unary("abs", "np.abs", push(_abs_push), code=_abs_code, shape=_modulus)
 sign: Primitive = unary("sign", "np.sign", push(_sign_push))

@@ -35,7 +35,7 @@ def accumulation(name: str, ufunc: str, diff: Pull | Push) -> Primitive:
         flip = f"[{':, ' * axis}::-1]" if node.attrs["reverse"] else ""
         return f"{ufunc}.accumulate({{0}}{flip}, axis={axis}){flip}"
 
-    return primitive(name, _accumulated, code, diff=(diff,), batch=shifted_axis)
+    return primitive(name, _accumulated, code, names="accumulate", diff=(diff,), batch=shifted_axis)
 
 
 def _recurrence_shape(a: Aval, b: Aval, axis: int, reverse: bool) -> Aval:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull, push
 from .batching import elementwise
 from .elementwise import arithmetic, binary, eq, literal_value, square, to_dtype, unary, where
-from .extrema import maximum
 
 LN2 = math.log(2)
 LN10 = math.log(10)
@@ -66,25 +63,6 @@ log: Primitive = unary("log", "np.log", push(lambda t, out, x: t / x))
 log2 = unary("log2", "np.log2", push(lambda t, out, x: t / (x * LN2)))
 log10 = unary("log10", "np.log10", push(lambda t, out, x: t / (x * LN10)))
 log1p = unary("log1p", "np.log1p", push(lambda t, out, x: t / (x + 1)))
-
-
-def _above(x: Symbol, out: Symbol) -> Any:
-    """``x - out``, which is never positive; -inf where both are -inf, so that such terms have weight 0."""
-    return x - maximum(out, float(np.finfo(out.dtype).min))
-
-
-logaddexp = binary(
-    "logaddexp",
-    "np.logaddexp",
-    push(lambda t, out, x, y: t * exp(_above(x, out))),
-    push(lambda t, out, x, y: t * exp(_above(y, out))),
-)
-logaddexp2 = binary(
-    "logaddexp2",
-    "np.logaddexp2",
-    push(lambda t, out, x, y: t * exp2(_above(x, out))),
-    push(lambda t, out, x, y: t * exp2(_above(y, out))),
-)
 
 sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
 cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))

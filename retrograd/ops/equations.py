@@ -15,7 +15,8 @@ from ..ir.types import Aval
 from .batching import Flags, looped
 from .index import additem, gather, getitem, setitem
 from .linalg.solutions import lanes_as_columns
-from .shape import broadcast_to, reshape_to, swap, tril, triu
+from .shape import broadcast_to, reshape_to, swap
+from .triangles import tril, triu
 
 
 def matrix(x: Aval) -> Aval:

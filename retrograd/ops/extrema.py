@@ -1,14 +1,17 @@
-"""Elementwise maximum, minimum, clip and heaviside; ties share the derivative equally."""
+"""Elementwise maximum, minimum, clip, heaviside and logaddexp; ties share the derivative equally."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, push
 from ..ir.types import Aval
 from .batching import elementwise
 from .bits import bitwise_or
+from .elementary import exp, exp2
 from .elementwise import binary, eq, function, gt, to_dtype, where
 from .masks import putmask
 
@@ -37,6 +40,25 @@ minimum: Primitive = binary(
 )
 fmax = binary("fmax", "np.fmax", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
 fmin = binary("fmin", "np.fmin", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
+
+
+def _above(x: Symbol, out: Symbol) -> Any:
+    """``x - out``, which is never positive; -inf where both are -inf, so that such terms have weight 0."""
+    return x - maximum(out, float(np.finfo(out.dtype).min))
+
+
+logaddexp = binary(
+    "logaddexp",
+    "np.logaddexp",
+    push(lambda t, out, x, y: t * exp(_above(x, out))),
+    push(lambda t, out, x, y: t * exp(_above(y, out))),
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    "np.logaddexp2",
+    push(lambda t, out, x, y: t * exp2(_above(x, out))),
+    push(lambda t, out, x, y: t * exp2(_above(y, out))),
+)
 heaviside = binary(
     "heaviside",
     "np.heaviside",

@@ -56,6 +56,7 @@ fft: Primitive = primitive(
     "fft",
     _fft_shape,
     _fft_code,
+    names="fft ifft fftn ifftn",
     batch=shifted_axis,
     scratch=lambda x, **_: 2 * x.nbytes if x.dtype.kind == "f" else 0,
     diff=(pull(lambda ct, x, **attrs: to_dtype(fft(ct, **attrs), x.dtype)),),
@@ -88,7 +89,12 @@ def _rfft_pull(ct: Symbol, x: Any, axis: tuple[int, ...], norm: str) -> Any:
 
 
 rfft: Primitive = primitive(
-    "rfft", _rfft_shape, lambda node: _code("rfft", node), batch=shifted_axis, diff=(pull(_rfft_pull),)
+    "rfft",
+    _rfft_shape,
+    lambda node: _code("rfft", node),
+    names="fft rfft rfftn",
+    batch=shifted_axis,
+    diff=(pull(_rfft_pull),),
 )
 
 
@@ -111,4 +117,6 @@ def _irfft_pull(ct: Symbol, x: Any, axis: tuple[int, ...], n: int, norm: str) ->
     return _weighted(conj(rfft(ct, axis=axis, norm=OPPOSITE[norm])), axis[-1], n, 2.0)
 
 
-irfft: Primitive = primitive("irfft", _irfft_shape, _irfft_code, batch=shifted_axis, diff=(pull(_irfft_pull),))
+irfft: Primitive = primitive(
+    "irfft", _irfft_shape, _irfft_code, names="fft irfft irfftn", batch=shifted_axis, diff=(pull(_irfft_pull),)
+)

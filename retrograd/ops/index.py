@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,11 +105,18 @@ def _setitem_pull_v(ct: Symbol, x: Any, v: Any, *ints: Symbol, index: Index) -> 
     return getitem(ct, *ints, index=shifted(index, -1))
 
 
+def _getitem_through(
+    v: Symbol, shape: tuple[int, ...], before: Callable[[], Symbol], *ints: Symbol, index: Index
+) -> Any:
+    return v if whole(index) else setitem(before(), v, *ints, index=shifted(index, 1))
+
+
 getitem: Primitive = primitive(
     "getitem",
     _getitem_shape,
     "{0}[{index}]",
     alias=0,
+    through=_getitem_through,
     cheap=True,
     batch=_getitem_batch,
     diff=(pull(_getitem_pull, into=True), None),

@@ -12,7 +12,7 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull
 from ..ir.types import Aval
-from .batching import Flags, elementwise, lanes, shifted_axis
+from .batching import Flags, elementwise, lanes
 from .reduce import sum_
 
 
@@ -76,6 +76,7 @@ reshape: Primitive = primitive(
     _reshape_code,
     typed=True,
     alias=0,
+    through=lambda v, shape, before, aval: reshape_to(v, shape),
     cheap=True,
     diff=(pull(lambda ct, x, aval: reshape_to(ct, x.shape)),),
     batch=_reshape_batch,
@@ -114,6 +115,7 @@ permute: Primitive = primitive(
     _permute_shape,
     _permute_code,
     alias=0,
+    through=lambda v, shape, before, axes: permute(v, axes=inverse(axes)),
     cheap=True,
     diff=(pull(lambda ct, x, axes: permute(ct, axes=inverse(axes))),),
     batch=_permute_batch,
@@ -207,52 +209,6 @@ array = primitive(
     diff=(pull(lambda ct, *xs: None),),
     transpose=_array_transpose,
     batch=_array_batch,
-)
-
-
-def _roll_shape(x: Aval, shift: int, axis: int) -> Aval:
-    if not 0 < shift < x.shape[axis]:
-        raise ValueError(f"{x} is not rolled by {shift} along axis {axis}")
-    return Aval(x.shape, x.dtype)
-
-
-def _roll_code(node: Node) -> str:
-    axis = node.attrs["axis"]
-    lead, at = ":, " * axis, node.out.aval.shape[axis] - node.attrs["shift"]
-    return f"np.concatenate(({{0}}[{lead}{at}:], {{0}}[{lead}:{at}]), axis={axis})"
-
-
-roll: Primitive = primitive(
-    "roll",
-    _roll_shape,
-    _roll_code,
-    batch=shifted_axis,
-    takes_out=True,
-    diff=(pull(lambda ct, x, shift, axis: roll(ct, shift=x.shape[axis] - shift, axis=axis)),),
-)
-
-
-def _triangle_shape(x: Aval, k: int) -> Aval:
-    if x.ndim < 2:
-        raise ValueError(f"{x} is not a matrix")
-    return Aval(x.shape, x.dtype)
-
-
-tril: Primitive = primitive(
-    "tril",
-    _triangle_shape,
-    "np.tril({0}, {k})",
-    batch=elementwise,
-    order="A",
-    diff=(pull(lambda ct, x, k: tril(ct, k=k)),),
-)
-triu: Primitive = primitive(
-    "triu",
-    _triangle_shape,
-    "np.triu({0}, {k})",
-    batch=elementwise,
-    order="A",
-    diff=(pull(lambda ct, x, k: triu(ct, k=k)),),
 )
 
 

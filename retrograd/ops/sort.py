@@ -35,7 +35,11 @@ def _kind(node: Node) -> str:
 
 
 argsort: Primitive = primitive(
-    "argsort", _positions, lambda node: f"np.argsort({{0}}, axis={{axis}}{_kind(node)})", batch=shifted_axis
+    "argsort",
+    _positions,
+    lambda node: f"np.argsort({{0}}, axis={{axis}}{_kind(node)})",
+    names="argsort",
+    batch=shifted_axis,
 )
 
 
@@ -49,6 +53,7 @@ sort = primitive(
     "sort",
     _same,
     lambda node: f"np.sort({{0}}, axis={{axis}}{_kind(node)})",
+    names="sort",
     diff=(push(_sort_push),),
     batch=shifted_axis,
 )

@@ -18,10 +18,10 @@ from ..compiler.record_body import operand, put, recorded_body, strong, typed
 from ..errors import ShapeError
 from ..ir.builder import Symbol
 from ..ir.types import Aval
+from ..numpy.creation import array as traced_array
 from ..ops.ode import METHODS, ode
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.creation import active_trace
-from ..tracer.creation import array as traced_array
 from ..tracer.table import lifted
 from ..tracer.trace import unsupported
 from ..tracer.tree import flatten

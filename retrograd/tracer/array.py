@@ -19,8 +19,8 @@ from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from ..where import Where, is_ours, user_site
+from .foreign import adviser
 from .mutation import make_traced, read, set_shape
-from .refusals import refusal
 from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -116,7 +116,7 @@ class Tracer:
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         if is_known(self):
             return np.array(self.shadow)
-        raise refusal(
+        raise adviser().refusal(
             "a traced value reached code that needs a plain array (it was written into an array made outside "
             "the traced function, or handed to a library that does not dispatch to NumPy)",
             "make the array inside the traced function, or use the NumPy function of the same purpose",
@@ -159,7 +159,7 @@ class Tracer:
         )
 
     def __reduce__(self) -> Any:
-        raise refusal("a traced value cannot be pickled", "return it, and pickle the result")
+        raise adviser().refusal("a traced value cannot be pickled", "return it, and pickle the result")
 
 
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:

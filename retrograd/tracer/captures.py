@@ -21,9 +21,8 @@ from ..errors import LeakedTracerError
 from ..where import OURS, View, Where
 from .array import Tracer, enter
 from .bindings import Binding
-from .generators import GENERATORS, TracedGenerator, Watch
 from .interception import INTERCEPTION
-from .trace import CURRENT, Trace
+from .trace import CURRENT, STATEFUL, Trace, stateful
 
 Function = Callable[..., Any]
 SEEDED = ("__name__", "__builtins__", "__package__", "__spec__", "__loader__", "__file__")
@@ -43,7 +42,8 @@ def following_captures(function: Function) -> Iterator[Function]:
         around.carry_back()
         raise
     left = around.carry_back()
-    around.watch.check()
+    for _, watch in around.watches:
+        watch.check()
     if left:
         raise LeakedTracerError(
             f"the traced function stores a traced value in {', '.join(left)}",
@@ -101,7 +101,7 @@ class Surroundings:
         self._cells: dict[int, tuple[CellType, CellType, Any]] = {}  # id: cell, stand-in, the stand-in's first contents
         self._globals: dict[int, Globals] = {}
         self._copies: list[tuple[FunctionType, FunctionType]] = []
-        self.watch = Watch()
+        self.watches = [(kind.classes, kind.watch()) for kind in STATEFUL]
 
     def called(self, function: Function) -> Function:
         """The stand-in of the function to trace; for a callable object, of its ``__call__``."""
@@ -125,8 +125,8 @@ class Surroundings:
         made = x
         if type(x) is np.ndarray and x.dtype.kind in "biufc":
             made = enter(self._trace, x, name)
-        elif isinstance(x, GENERATORS):
-            made = TracedGenerator(x, name)
+        elif (kind := stateful(x)) is not None:
+            made = kind.stand_in(x, name)
         elif _is_copied(x):
             return self._copied(x)
         elif isinstance(x, MethodType):
@@ -145,13 +145,14 @@ class Surroundings:
         self._note_attributes(value)
 
     def _note_attributes(self, x: Any) -> None:
-        """Note the attributes of an object, its class or a module that the program mentions; watch generators there."""
+        """Note the attributes of an object, its class or a module that the program mentions; watch what has a state."""
         if isinstance(x, FunctionType) or _of_library(x):
             return
         for names in _namespaces(x):
-            for value in list(names.values()):
-                if isinstance(value, GENERATORS):
-                    self.watch.add(value)
+            for classes, watch in self.watches:
+                for value in list(names.values()):
+                    if isinstance(value, classes):
+                        watch.add(value)
             found = [Binding(names, name, names[name]) for name in self._mentioned & names.keys()]
             self._trace.bindings.extend(found)
 
@@ -192,7 +193,8 @@ class Surroundings:
         except ValueError:  # the cell is still empty
             return cell
         self.note(cell, "", value)
-        enters = type(value) is np.ndarray or _is_copied(value) or isinstance(value, (MethodType, partial, *GENERATORS))
+        enters = type(value) is np.ndarray or _is_copied(value) or isinstance(value, (MethodType, partial))
+        enters = enters or stateful(value) is not None
         stands = CellType() if enters or (callable(value) and INTERCEPTION.meaning(value) is not value) else cell
         self._cells[id(cell)] = (cell, stands, None if stands is not cell else value)
         return stands

@@ -12,6 +12,7 @@ from functools import wraps
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from .interception import PATCHERS, Patcher
 from .trace import CURRENT
 
 
@@ -37,7 +38,7 @@ def methods(module: str) -> Callable[[Provider], Provider]:
     return register
 
 
-class ClassMethods:
+class ClassMethods(Patcher):
     """Installs handlers when the first of several overlapping traces begins; restores the methods after the last."""
 
     def __init__(self) -> None:
@@ -76,3 +77,6 @@ def _located(method: Method) -> tuple[type, str, Any, Any]:
         return method.handler(original, self, *args, **options)
 
     return owner, method.name, original, substitute
+
+
+PATCHERS.append(ClassMethods())

@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from ..where import FOREIGN
+from .interception import PATCHERS, Patcher, StandIn
 
 
-class EarlyNames:
+class EarlyNames(Patcher):
     """Finds and replaces such names in the user's modules and in the pure-Python libraries that these use.
 
     A module is searched again when its number of names has changed.
@@ -23,7 +24,7 @@ class EarlyNames:
         self._modules = 0
         self._patched: list[tuple[dict[str, Any], str, Any, Any]] = []
 
-    def follow(self, stand_ins: Mapping[int, Any]) -> None:
+    def follow(self, stand_ins: Mapping[int, StandIn]) -> None:
         """Look for these functions too; each stand-in knows its ``original``."""
         self._stand_ins.update(stand_ins)
         self._found.clear()
@@ -55,3 +56,6 @@ class EarlyNames:
             found = [(name, self._stand_ins[id(x)]) for name, x in list(names.items()) if id(x) in self._stand_ins]
             known = self._found[module.__name__] = (module, len(names), found)
         return known[2]
+
+
+PATCHERS.append(EarlyNames())

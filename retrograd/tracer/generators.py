@@ -24,9 +24,9 @@ from ..ir.types import aval_of
 from ..ops.structural.draw import DRAWS, draw
 from ..where import is_ours, user_site
 from .array import Tracer, is_known, shadow_of, wrap
-from .creation import active_trace, array, fresh
+from .creation import active_trace, entered, fresh
 from .interception import substitutes
-from .trace import Capture, Trace, unsupported
+from .trace import STATEFUL, Capture, Stateful, Trace, unsupported
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 # Draws whose parameters may be traced: the standard draw, and NumPy's formula that applies the parameters to it.
@@ -93,7 +93,7 @@ class TracedGenerator:
 
     def _draw(self, method: str, *args: Any, **named: Any) -> Any:
         if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
-            items = array(args[0])
+            items = entered(args[0])
             return items[self._draw(method, len(items), *args[1:], **named)]
         if method in LOCATED and any(isinstance(x, (Tracer, np.ndarray)) for x in (*args, *named.values())):
             return self._located(method, *args, **named)
@@ -245,3 +245,6 @@ def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[...
             raise
 
     return again
+
+
+STATEFUL.append(Stateful(GENERATORS, TracedGenerator, capture_generator, rewinding, Watch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,18 @@ from ..ir.builder import attr_key
 from ..ir.texts import Arg
 from ..ir.types import Aval, aval_of
 from ..ops import index as ops
-from ..ops.elementwise import where
 from ..ops.index import shifted
-from ..ops.masks import putmask
-from ..ops.shape import broadcast_to, reshape
+from ..ops.shape import reshape
 from ..where import user_site
 from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in, wrap
-from .creation import array, holds_tracers
-from .masks import nonzero
+from .creation import joined
 from .mutation import check_writable, make_traced, read, write
 from .trace import CURRENT, Trace, owner, unsupported
 from .ufuncs import as_operand, copy
+
+# How to write where a traced mask says; each takes the array, the items of the index and the value, and tells
+# whether it has written.
+PUT_BY_MASK: list[Callable[[Tracer, tuple[Any, ...], Any], bool]] = []
 
 
 class Index:
@@ -58,8 +60,8 @@ class Index:
         if isinstance(item, slice):
             return [_bounded(item)]
         if isinstance(item, (list, range)):
-            item = array(item) if holds_tracers(item) else np.asarray(item if len(item) else np.zeros(0, np.intp))
-            item = item if isinstance(item, Tracer) else wrap(self.trace, None, item, None)
+            item = joined(item) if len(item) else np.zeros(0, np.intp)
+            item = item if isinstance(item, Tracer) else wrap(self.trace, None, np.asarray(item), None)
         shadow = shadow_of(item)
         if isinstance(shadow, (bool, np.bool_)) or getattr(shadow, "dtype", None) == np.bool_:
             return self._mask(item, before)
@@ -70,7 +72,7 @@ class Index:
 
     def _mask(self, item: Any, before: list[Any]) -> list[Any]:
         if is_traced(item) and np.ndim(item.shadow):
-            found = nonzero(item)
+            found = np.nonzero(item)
             self.operands.extend(found)
             self.named = len(found)
             return [Arg(len(self.operands) - len(found) + k) for k in range(len(found))]
@@ -138,7 +140,7 @@ def _shadows(index: Any) -> Any:
     return shadow_of(index)
 
 
-def _within(x: Tracer, index: Any) -> Any:
+def example_index(x: Tracer, index: Any) -> Any:
     """The index with example values; in a branch that may not be taken, zeros replace those that are out of bounds."""
     if is_plain(index):
         return index
@@ -161,7 +163,7 @@ def _first(index: Any) -> Any:
 
 def get(x: Tracer, index: Any) -> Any:
     """``x[index]``."""
-    found = x.shadow[_within(x, index)]  # NumPy's own error for a bad index, on the user's line
+    found = x.shadow[example_index(x, index)]  # NumPy's own error for a bad index, on the user's line
     at = Index(index, x)
     if at.basic:
         parts = shifted(at.parts, 1) if at.operands else at.parts
@@ -182,9 +184,11 @@ def put(x: Tracer, index: Any, value: Any) -> None:
         raise TypeError(f"{type(x.shadow).__name__!r} object does not support item assignment")
     items = index if isinstance(index, tuple) else (index,)
     value = as_operand(value)
-    if any(is_traced(i) and i.dtype == np.bool_ for i in items) and _put_where(x, items, value):
+    if any(is_traced(i) and i.dtype == np.bool_ for i in items) and any(
+        write_there(x, items, value) for write_there in PUT_BY_MASK
+    ):
         return
-    place = _within(x, index)
+    place = example_index(x, index)
     part = x.shadow[place]  # NumPy's own error for a bad index
     at = Index(index, x)
     trace = owner([x, *tracers_in([value, *at.operands])])
@@ -220,30 +224,6 @@ def _write(x: Tracer, place: Any, at: Index, value: Any, shape: tuple[int, ...],
         write(x, new)
 
 
-def add_at(x: Tracer, index: Any, value: Any) -> bool:
-    """``np.add.at(x, index, value)``; without a value, only whether it is known that no element is named twice."""
-    x.shadow[_within(x, index)]  # NumPy's own error for a bad index
-    at = Index(index, x)
-    if value is None or at.empty is not None:
-        return at.basic or at.unique
-    trace = owner([x, *tracers_in([value, *at.operands])])
-    check_writable(x, trace)
-    trace.builder.where = user_site(2)[0]
-    if x.const and at.known(value):
-        np.add.at(x.shadow, _within(x, index), shadow_of(value))
-        x.storage.version += 1
-        return True
-    make_traced(x)
-    v = cast_to(value, Aval(np.shape(x.shadow[_within(x, index)]), x.dtype), trace)
-    np.add.at(x.shadow, _within(x, index), shadow_of(value))
-    if at.basic:
-        write(x, ops.additem(read(x), v, *at.symbols(trace), index=shifted(at.parts, 2)))
-    else:
-        parts = tuple(p for p in at.parts if p is not Ellipsis)
-        write(x, ops.scatter_add(read(x), v, *at.symbols(trace), index=shifted(parts, 2), **ops.once(at.unique)))
-    return True
-
-
 def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
     """Whether ``value`` is ``x[index]`` itself: ``x[index] += v`` ends in such an assignment."""
     if not isinstance(value, Tracer) or value.parent is not x or value.op is None or not at.basic:
@@ -251,44 +231,3 @@ def _is_own_view(value: Any, x: Tracer, at: Index) -> bool:
     prim, rest, attrs = value.op
     same = [s.value for s in rest] == [s.value for s in at.symbols(value.home)]
     return prim is ops.getitem and same and attr_key(attrs["index"]) == attr_key(shifted(at.parts, 1))
-
-
-def _put_where(x: Tracer, items: tuple[Any, ...], value: Any) -> bool:
-    """``x[..., mask, ...] = value`` for a traced mask; False if that takes the number of elements that it names."""
-    k = next(k for k, i in enumerate(items) if is_traced(i) and i.dtype == np.bool_)
-    mask, before, after = items[k], items[:k], items[k + 1 :]
-    x.shadow[_within(x, items)]  # NumPy's own error for a bad index
-    if not all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in (*before, *after)):
-        return False
-    full = (slice(None),) * (x.ndim - mask.ndim - sum(isinstance(i, (int, slice)) for i in (*before, *after)))
-    after = after if Ellipsis in (*before, *after) else (*after, Ellipsis)
-    before, after = _expanded(before, full), _expanded(after, full)
-    part = get(x, (*before, *(slice(None),) * mask.ndim, *after, Ellipsis))
-    ndim = sum(not isinstance(i, int) for i in after)
-    shape = np.shape(shadow_of(value))
-    if len(shape) > ndim:
-        lead, rest = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
-        if lead[-1] != 1 or any(isinstance(i, int) for i in (*before, *after)):
-            return False
-        value = np.reshape(value, (*lead[:-1], *(1,) * mask.ndim, *rest))
-    wide: Any = np.reshape(mask, (*mask.shape, *(1,) * ndim))
-    trace = owner([x, mask, *tracers_in([value])])
-    check_writable(x, trace)
-    trace.builder.where = user_site(3)[0]
-    make_traced(x)
-    if mask.ndim and not shape and mask.shape == part.shape:
-        new = putmask(read(part), symbol_in(trace, wide), cast_to(value, Aval((), x.dtype, "scalar"), trace))
-    else:
-        chosen = broadcast_to(symbol_in(trace, wide), part.shape)
-        new = where(chosen, cast_to(value, Aval(part.shape, x.dtype), trace), read(part))
-    np.copyto(part.shadow, shadow_of(value), where=wide.shadow, casting="unsafe")
-    write(part, new)
-    return True
-
-
-def _expanded(items: tuple[Any, ...], full: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The items with slices in place of an ellipsis."""
-    if Ellipsis not in items:
-        return items
-    k = items.index(Ellipsis)
-    return (*items[:k], *full, *items[k + 1 :])

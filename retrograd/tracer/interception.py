@@ -18,8 +18,6 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from ..where import is_ours
-from .class_methods import ClassMethods
-from .early_names import EarlyNames
 from .trace import CURRENT
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
@@ -147,6 +145,24 @@ def _fallback(module: ModuleType, name: str) -> Any:
     raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
 
+class Patcher:
+    """Something else that means another thing during traces, such as a name bound early or a method of a class."""
+
+    def follow(self, stand_ins: Mapping[int, StandIn]) -> None:
+        """Take note of further stand-ins, by the id of the original."""
+
+    def patch(self) -> None:
+        """Put what is meant into place, as the first of several overlapping traces begins."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Undo that after the last."""
+        raise NotImplementedError
+
+
+PATCHERS: list[Patcher] = []
+
+
 class Interception:
     """Swaps the modules' classes when the first of several overlapping traces begins, and back after the last.
 
@@ -160,8 +176,6 @@ class Interception:
         self._known: dict[str, Substituted] = {}
         self._by_original: dict[int, StandIn] = {}
         self._swapped: list[Substituted] = []
-        self._early = EarlyNames()
-        self._methods = ClassMethods()
 
     def meaning(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The substitute of a function that is traced directly, as in ``grad(scipy.special.logsumexp)``."""
@@ -188,16 +202,17 @@ class Interception:
                 self._known[name] = Substituted(module)
                 stand_ins = {id(s.original): s for s in self._known[name].stand_ins}
                 self._by_original.update(stand_ins)
-                self._early.follow(stand_ins)
+                for patcher in PATCHERS:
+                    patcher.follow(stand_ins)
             with suppress(TypeError):
                 module.__class__ = self._known[name].cls
                 self._swapped.append(self._known[name])
-        self._early.patch()
-        self._methods.patch()
+        for patcher in PATCHERS:
+            patcher.patch()
 
     def _restore(self) -> None:
-        self._methods.restore()
-        self._early.restore()
+        for patcher in reversed(PATCHERS):
+            patcher.restore()
         for known in self._swapped:
             known.module.__class__ = known.original
         self._swapped.clear()

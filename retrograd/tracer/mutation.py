@@ -15,18 +15,11 @@ from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
 from ..ir.types import Aval
-from ..ops.complex import imag, real, set_imag, set_real
-from ..ops.diagonals import diagonal, set_diagonal
-from ..ops.index import getitem, setitem, shifted, whole
-from ..ops.shape import inverse, permute, reshape, reshape_to
-from ..ops.structural.region import named
+from ..ops.shape import reshape
 from .trace import CURRENT, Trace, unsupported
 
 if TYPE_CHECKING:
     from .array import Tracer
-
-
-PARTS = {real: set_real, imag: set_imag}
 
 
 def read(t: Tracer) -> Symbol:
@@ -74,24 +67,10 @@ def _climb(t: Tracer, symbol: Symbol) -> Symbol:
     """The parent's contents after the view ``t`` received ``symbol``."""
     assert t.parent is not None
     prim, rest, attrs = _op_of(t)
-    if prim is getitem:
-        if whole(attrs["index"]):
-            return symbol
-        around: Symbol = setitem(_before_write(t.parent), symbol, *rest, index=shifted(attrs["index"], 1))
-        return around
-    if prim is named:
-        return symbol
-    if prim is diagonal:
-        return set_diagonal(_before_write(t.parent), symbol, attrs["offset"])
-    if prim is reshape:
-        return reshape_to(symbol, t.parent.shadow.shape)
-    if prim is permute:
-        back: Symbol = permute(symbol, axes=inverse(attrs["axes"]))
-        return back
-    if prim in PARTS:
-        with_part: Symbol = PARTS[prim](_before_write(t.parent), symbol)
-        return with_part
-    raise unsupported(f"writing through a view made by {prim.name}", "write into the array itself")
+    if prim.through is None:
+        raise unsupported(f"writing through a view made by {prim.name}", "write into the array itself")
+    parent = t.parent
+    return prim.through(symbol, parent.shadow.shape, lambda: _before_write(parent), *rest, **attrs)
 
 
 def _before_write(t: Tracer) -> Symbol:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.primitive import REGISTRY
 from .array import Tracer, shadow_of
-from .ufuncs import Ufunc, assign, call_ufunc, elementwise, positive
+from .ufuncs import COMPOSED, Ufunc, assign, call_ufunc, elementwise
 
 ARITHMETIC: dict[str, tuple[str, Ufunc]] = {
     "add": ("add", np.add),
@@ -126,7 +126,7 @@ def install_operators(cls: type[Tracer]) -> None:
         "pow": _raise_to,
         "rpow": lambda self, other: _raise_to(other, self),
         "ipow": _pow_in_place,
-        "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else positive(self),
+        "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else COMPOSED[np.positive](self),
         "divmod": lambda self, other: (self // other, self % other),
         "rdivmod": lambda self, other: (other // self, other % self),
         "matmul": _matmul,

@@ -11,9 +11,9 @@ from ..errors import UnsupportedError
 from ..where import user_site
 from . import indexing
 from .array import Tracer, is_known, same_memory, shadow_of, wrap
+from .foreign import adviser
 from .operators import install_operators
 from .python_numbers import to_complex, to_float
-from .refusals import alternative
 from .table import FUNCTIONS, METHODS, REMEDIES, UFUNC_METHODS
 from .trace import noting_failure, owner, unsupported
 from .tree import flatten, map_leaves
@@ -52,7 +52,7 @@ def array_function(
                 raise
     elif not _all_known(function, (args, dict(kwargs)), kwargs):
         name = f"{function.__module__}.{function.__name__}"
-        remedy = REMEDIES.get(function) or alternative(name) or "write it with other NumPy functions"
+        remedy = REMEDIES.get(function) or adviser().alternative(name) or "write it with other NumPy functions"
         raise unsupported(f"{name} of a traced value", remedy)
     return _of_numbers(function, args, kwargs)
 

@@ -21,7 +21,7 @@ from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..where import module_names, user_frame
 from .array import Tracer, apply, is_known, shadow_of
-from .refusals import refusal
+from .foreign import adviser
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -154,7 +154,7 @@ def to_float(self: Tracer) -> float:
         return float(self.shadow)
     if not _ask("float") and is_known(self):
         return float(self.shadow)
-    raise refusal(
+    raise adviser().refusal(
         "a traced value is converted to a plain number (by code that is not Python, or by a write into an array made "
         "outside the traced function), but it is known only when the compiled function runs",
         "leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",

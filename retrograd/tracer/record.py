@@ -11,16 +11,15 @@ import numpy as np
 from ..errors import LeakedTracerError, RetrogradError, Thrown, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
+from ..ir.rewrite import walk
 from ..ir.types import Aval
-from ..ops.structural.applied import marks
 from ..where import user_site
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
-from .generators import GENERATORS, capture_generator, rewinding
+from .foreign import adviser
 from .interception import INTERCEPTION
 from .python_numbers import following_numbers
-from .refusals import translated
-from .trace import CURRENT, Capture, Trace, owner, traceable
+from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, traceable
 from .tree import Spec, flatten, map_leaves
 
 Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
@@ -61,7 +60,7 @@ def record(
     same numbers.
     """
     parent = CURRENT.get()
-    rewind = None if parent is None else rewinding(parent)
+    rewinds = [] if parent is None else [kind.rewinding(parent) for kind in STATEFUL]
     trace = Trace(name, parent, concrete, max_nodes)
     trace.gathers = gathers
     with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
@@ -88,7 +87,7 @@ def record(
                 shadows.append(shadow_of(leaf))
             else:
                 statics[i] = leaf
-    if rewind is not None:
+    for rewind in rewinds:
         rewind()
     graph = trace.finish(inputs, outputs)
     captures, bindings = tuple(trace.captures.values()), tuple(trace.bindings)
@@ -118,7 +117,7 @@ def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> An
             raise
         if isinstance(ours, RetrogradError):
             raise ours.with_traceback(fault.__traceback__) from None
-        named = translated(fault)
+        named = adviser().translated(fault)
         if named is None:
             raise
         raise named from fault
@@ -151,11 +150,16 @@ def enclosing() -> Trace | None:
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
-    if all(_settled(x) for x in operands) and not marks(graph):
+    if all(_settled(x) for x in operands) and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [_placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
     return wrap_all(trace, outs, shadows, where)
+
+
+def _marked(graph: Graph) -> bool:
+    """Whether a graph, or one inside it, holds a mark."""
+    return graph.once("marked", lambda: any(node.prim.mark for node in walk(graph)))
 
 
 def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
@@ -165,8 +169,8 @@ def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
         x = x.payload
     if isinstance(x, list):  # what a loop outside the trace kept for its derivative
         return trace.capture(x, aval)
-    if isinstance(x, GENERATORS):
-        return capture_generator(trace, x)
+    if (kind := stateful(x)) is not None:
+        return kind.capture(trace, x)
     return x if isinstance(x, Symbol) else symbol_in(trace, x)
 
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from ..errors import TracerConversionError
 from ..where import Where, is_foreign, user_frame
 from . import class_methods, interception
+from .array import Tracer
+from .foreign import ADVISERS, Adviser
 
 STORE = "return the value from the traced function, and store the result of the call"
 DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
@@ -72,7 +74,6 @@ ALTERNATIVES: dict[str, str] = {
 }
 
 
-TRACER = "retrograd.tracer.array"
 TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # types that a traced value passes for
 
 
@@ -181,7 +182,7 @@ def _holds_traced(value: Any) -> bool:
         return any(map(_holds_traced, value))
     if isinstance(value, dict):
         return any(map(_holds_traced, value.values()))
-    return type(value).__module__ == TRACER  # Tracer's module imports this one
+    return type(value) is Tracer
 
 
 def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:
@@ -225,3 +226,6 @@ def _full_name(names: list[str], frame: FrameType) -> str | None:
         return f"{cls.__module__}.{cls.__qualname__}.{names[-1]}"
     module = getattr(found, "__module__", None) or type(found).__module__
     return f"{module}.{getattr(found, '__qualname__', names[0])}"
+
+
+ADVISERS.append(Adviser(refusal, alternative, translated))

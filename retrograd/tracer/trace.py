@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -61,6 +61,24 @@ class Capture:
     symbol: Symbol
     shadow: Any
     made: bool = False
+
+
+class Stateful(NamedTuple):
+    """How traces take in objects that change as they are used, such as random generators."""
+
+    classes: tuple[type, ...]
+    stand_in: Callable[[Any, str | None], Any]  # what stands for one inside a trace, given its name
+    capture: Callable[[Trace, Any], Symbol]  # makes one a trailing input
+    rewinding: Callable[[Trace], Callable[[], None]]  # a function that sets the examples back to their present states
+    watch: Callable[[], Any]  # made for one trace: it may ``add`` an object that others change unseen, and ``check``
+
+
+STATEFUL: list[Stateful] = []
+
+
+def stateful(x: Any) -> Stateful | None:
+    """How traces take in this object; None if they do not, or if it has no state."""
+    return next((kind for kind in STATEFUL if isinstance(x, kind.classes)), None)
 
 
 class Trace:

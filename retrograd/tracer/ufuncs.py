@@ -18,7 +18,7 @@ from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
 from ..where import user_site
 from .array import NUMBERS, Tracer, apply, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
-from .creation import array, holds_tracers
+from .creation import joined
 from .mutation import check_writable, make_traced, write
 from .trace import STOPPED, Trace, owner, traceable, unsupported
 
@@ -37,6 +37,10 @@ def primitives() -> dict[Ufunc, Primitive]:
 
 
 UFUNCS = primitives()
+COMPOSED: dict[Ufunc, Callable[..., Any]] = {}  # ufuncs that are recorded as several operations
+# Numbers that stand for operands where where= is False (0.5 for each of SciPy's ufuncs): there these functions have
+# finite values and finite derivatives.
+INSIDE: dict[Ufunc, float] = {}
 
 
 @lru_cache(maxsize=1)
@@ -60,32 +64,6 @@ def name_of(ufunc: Ufunc) -> str:
         return f"np.{name}"
     special = sys.modules.get("scipy.special")
     return f"scipy.special.{name}" if getattr(special, name, None) is ufunc else name
-
-
-# Numbers that stand for operands where where= is False (0.5 for each of SciPy's ufuncs): there these functions have
-# finite values and finite derivatives.
-INSIDE: dict[Any, float] = {np.arccosh: 2.0} | dict.fromkeys(
-    [
-        np.divide,
-        np.floor_divide,
-        np.remainder,
-        np.fmod,
-        np.divmod,
-        np.reciprocal,
-        np.power,
-        np.float_power,
-        np.sqrt,
-        np.cbrt,
-        np.log,
-        np.log2,
-        np.log10,
-        np.log1p,
-        np.arcsin,
-        np.arccos,
-        np.arctanh,
-    ],
-    0.5,
-)
 
 
 @lru_cache(maxsize=8192)
@@ -121,7 +99,8 @@ def as_operand(x: Any) -> Any:
     """A tracer, an array or a number; lists become arrays as NumPy would make them."""
     if type(x) is Tracer or isinstance(x, OPERANDS):
         return x
-    return array(x) if holds_tracers(x) else np.asarray(x)
+    x = joined(x)
+    return x if isinstance(x, Tracer) else np.asarray(x)
 
 
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
@@ -180,39 +159,6 @@ def copy(x: Any, order: Any = "K") -> Tracer:
     where_, _ = user_site(2)
     shadow = np.array(x.shadow, order=order) if isinstance(x.shadow, np.ndarray) else x.shadow
     return wrap(trace, None if x.const else symbol_in(trace, x), shadow, where_)
-
-
-def positive(x: Any, **options: Any) -> Any:
-    """``np.positive(x)``: a copy, or a NumPy scalar."""
-    dtype = np.positive(shadow_of(x), **options).dtype
-    if dtype != x.dtype:
-        return astype(x, dtype)
-    return copy(x) if x.ndim else apply(cast, [x], aval=Aval((), dtype, "scalar"))
-
-
-def _parts(ufunc: Any, first: str, second: str) -> Callable[..., Any]:
-    """A ufunc with two results, each computed by its own primitive."""
-
-    def call(x: Any, **options: Any) -> Any:
-        run = partial(ufunc, **options)
-        return tuple(
-            elementwise(REGISTRY[name], ufunc, [x], lambda v, k=k: run(v)[k], **options)
-            for k, name in enumerate((first, second))
-        )
-
-    return call
-
-
-def _divmod(x: Any, y: Any, **options: Any) -> Any:
-    return np.floor_divide(x, y, **options), np.remainder(x, y, **options)
-
-
-COMPOSED: dict[Ufunc, Callable[..., Any]] = {  # `numpy.products` adds matmul
-    np.positive: positive,
-    np.divmod: _divmod,
-    np.modf: _parts(np.modf, "fraction", "trunc"),
-    np.frexp: _parts(np.frexp, "mantissa", "exponent"),
-}
 
 
 def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -40,7 +40,6 @@ IMPORTS_AT_THE_WRONG_LEVEL = [
     ("import networkx as nx", "TID253"),
     ("import scipy.special", "TID253"),
     ("from matplotlib import pyplot as plt", "TID253"),
-    ("from ..ir.dot import to_dot", "TID253"),
     ("def load():\n    import json\n    return json", "PLC0415"),
 ]
 

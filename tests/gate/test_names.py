@@ -17,6 +17,7 @@ SAME_FILE = {
     "checkpoint": "loops that compute residuals again: the room, and its pass",
     "complex": "complex numbers: the primitives, and the NumPy functions of them",
     "control": "control flow: the doors, and the passes over it",
+    "creation": "new arrays: those that a trace makes, and the NumPy functions that make them",
     "cumulative": "running totals: the primitives, and the NumPy functions of them",
     "custom": "derivatives of the user's own: the primitives, their doors, and those of tensors",
     "diagonals": "diagonals: the primitives, and the NumPy functions of them",
@@ -36,6 +37,7 @@ SAME_FILE = {
     "spectra": "eigenvalues: the primitives, and the NumPy functions of them",
     "structural": "primitives with graphs inside: their declarations, and their statements in NumPy source",
     "sweeps": "loops that compute residuals again: what their primitives share, and their statements in NumPy source",
+    "ufuncs": "NumPy's ufuncs: how one is recorded, and those that are compositions",
     "target": "what a graph is compiled for: the registry, and NumPy",
 }
 

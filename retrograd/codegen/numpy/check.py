@@ -14,7 +14,6 @@ from ...errors import InternalError
 from ...ir.embedded import EMBEDDED
 from ...ir.modules import SCIPY
 from ...ir.primitive import REGISTRY
-from ...ops.structural.draw import DRAWS
 
 NODES = frozenset(
     [
@@ -52,69 +51,11 @@ NODES = frozenset(
     ]
 )
 HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
-METHODS = DRAWS | frozenset(
-    {
-        "T",
-        "append",
-        "argsort",
-        "astype",
-        "at",
-        "conjugate",
-        "diagonal",
-        "copy",
-        "imag",
-        "real",
-        "count_nonzero",
-        "fmax",
-        "fmin",
-        "nanquantile",
-        *("ops", "structural", "disk", "open_disk", "write", "read", "drop", "again", "close", "resumed"),
-        "quantile",
-        "reduce",
-        "sort",
-        "reshape",
-        "reverse",
-        "transpose",
-        "accumulate",
-        "all",
-        "any",
-        "add",
-        "maximum",
-        "minimum",
-    }
-)
-FUNCTIONS = frozenset(
-    {
-        "arange",
-        "array",
-        "asarray",
-        "broadcast_to",
-        "choose",
-        "concatenate",
-        "eig",
-        "eigh",
-        "eigvals",
-        "eigvalsh",
-        "empty",
-        "fft",
-        "fftn",
-        "full",
-        "ifft",
-        "ifftn",
-        "inf",
-        "irfft",
-        "irfftn",
-        "linalg",
-        "lstsq",
-        "nan",
-        "ones",
-        "qr",
-        "reshape",
-        "rfft",
-        "rfftn",
-        "svd",
-        "zeros",
-    }
+# Names that emitters write; primitives tell of those in their texts.
+WRITTEN = (
+    "T all any append array asarray astype at concatenate conjugate copy count_nonzero empty full imag inf nan ones "
+    "real reduce reshape reverse transpose zeros "
+    "ops structural disk open_disk write read drop again close resumed"
 )
 IMPORTS = frozenset({"numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
 BUILTINS = {
@@ -136,11 +77,12 @@ BUILTINS = {
 
 
 @lru_cache(maxsize=8)
-def _numpy_names(primitives: int) -> frozenset[str]:
+def _names(primitives: int) -> frozenset[str]:
     known = [p.numpy for p in REGISTRY.values()]
     texts = " ".join(f"{t.code if isinstance(t.code, str) else ''} {t.op} {t.ufunc} {t.statement}" for t in known)
     used = {part for path in re.findall(r"(?:np|scipy)\.([\w.]+)", texts) for part in path.split(".")}
-    return frozenset(used) | FUNCTIONS | {dtype.__name__ for dtype in np.sctypeDict.values()} | {"bool"}
+    used.update(name for t in known for name in t.names.split())
+    return frozenset(used) | {*WRITTEN.split()} | {dtype.__name__ for dtype in np.sctypeDict.values()} | {"bool"}
 
 
 # Names, except keywords= and called( ones, and numbers and texts.
@@ -205,7 +147,7 @@ def _check_shape(shape: str) -> bool:
 
 
 def _check_tree(tree: ast.Module) -> None:
-    allowed = _numpy_names(len(REGISTRY)) | METHODS
+    allowed = _names(len(REGISTRY))
     for node in ast.walk(tree):
         kind = type(node)
         if kind not in NODES and not isinstance(node, HARMLESS):

@@ -63,6 +63,7 @@ class Scope:
         self.names = Names(EMBEDDED)
         self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
+        self.calls_back = False  # whether it calls functions of the program that made it
         self._by_graph: dict[Graph, str] = {}
         self._open: list[Names] = []  # of the functions under construction
 

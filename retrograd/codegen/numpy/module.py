@@ -14,7 +14,6 @@ from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.target import Module
 from ...ir.texts import literal
-from ...ops.structural.host import called
 from .emitter import Definition, Line, Scope
 
 VERSION = "0.1.0"
@@ -45,7 +44,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     imports = scipy_parts("\n".join(line.text for line in lines))
     text = _template().render(
         imports=imports,
-        hosts=bool(called(graph)),
+        hosts=scope.calls_back,
         title=_signature(graph, main),
         version=VERSION,
         constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],

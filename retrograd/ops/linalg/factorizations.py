@@ -85,7 +85,7 @@ def _qr_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], li
 
 
 # of matrices with at least as many rows as columns; others are composed
-qr = factorization("qr", _qr_shape, _qr_code, _qr_jvp, dce=_qr_dce)
+qr = factorization("qr", _qr_shape, _qr_code, _qr_jvp, names="qr", dce=_qr_dce)
 
 
 def _svd_shape(x: Aval, full: bool, vectors: bool) -> tuple[Aval, ...]:
@@ -139,4 +139,4 @@ def _svd_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], l
     return dict(node.attrs), [0], list(range(len(used)))
 
 
-svd = factorization("svd", _svd_shape, _svd_code, _svd_jvp, dce=_svd_dce)
+svd = factorization("svd", _svd_shape, _svd_code, _svd_jvp, names="svd", dce=_svd_dce)

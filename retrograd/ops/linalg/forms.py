@@ -15,7 +15,8 @@ from ...ir.types import Aval
 from ..batching import Flags, elementwise
 from ..complex import conj, real, real_dtype
 from ..diagonals import set_diagonal
-from ..shape import broadcast_to, reshape_to, swap, tril
+from ..shape import broadcast_to, reshape_to, swap
+from ..triangles import tril
 
 PRECISIONS = "fdFD"  # the dtypes of LAPACK
 

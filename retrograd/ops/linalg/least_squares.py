@@ -116,6 +116,7 @@ lstsq: Primitive = primitive(
     "lstsq",
     _lstsq_shape,
     _lstsq_code,
+    names="lstsq",
     batch=_lstsq_batch,
     diff=(push(_lstsq_push), pull(lambda ct, a, b, rcond: lstsq(swap(a), ct, rcond=rcond))),
 )

@@ -65,7 +65,7 @@ def _values_alone(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[in
     return dict(node.attrs), [0], list(range(len(used)))
 
 
-eigh = factorization("eigh", _eigh_shape, _eigh_code, _eigh_jvp, dce=_values_alone)
+eigh = factorization("eigh", _eigh_shape, _eigh_code, _eigh_jvp, names="eigh eigvalsh", dce=_values_alone)
 
 
 def _eig_shape(x: Aval, vectors: bool) -> tuple[Aval, ...]:
@@ -99,4 +99,4 @@ def _eig_jvp(t: Symbol, outs: list[Symbol], x: Symbol, vectors: bool) -> list[An
     return [dw, dv - v * across(to_dtype(shrink, v.dtype) + to_dtype(turn, v.dtype) * 1j, n)]
 
 
-eig = factorization("eig", _eig_shape, _eig_code, _eig_jvp, dce=_values_alone)
+eig = factorization("eig", _eig_shape, _eig_code, _eig_jvp, names="eig eigvals", dce=_values_alone)

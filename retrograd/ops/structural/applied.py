@@ -60,4 +60,4 @@ def marks(graph: Graph) -> frozenset[int]:
 
 # key: the function value that is called; call: the form of the call; nth: what keeps equal calls from becoming one;
 # args: how many operands are arguments, the rest are results; axes: how many leading axes of all are lanes of vmap.
-applied: Primitive = primitive("applied", _shape, multi=True, run=_run, lower=_lower, jvp=_jvp, batch=_batch)
+applied: Primitive = primitive("applied", _shape, mark=True, multi=True, run=_run, lower=_lower, jvp=_jvp, batch=_batch)

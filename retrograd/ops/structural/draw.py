@@ -74,4 +74,4 @@ def _code(node: Node) -> str:
     return f"{{0}}.{node.attrs['method']}({arguments})"
 
 
-draw: Primitive = primitive("draw", _shape, _code, typed=True, effect=True, diff=(None,))
+draw: Primitive = primitive("draw", _shape, _code, names=" ".join(sorted(DRAWS)), typed=True, effect=True, diff=(None,))

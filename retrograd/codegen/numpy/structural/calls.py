@@ -25,6 +25,7 @@ def _turn(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None
 
 @emits(host)
 def _host(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    emitter.scope.calls_back = True
     emitter.line(f"{''.join(f'{out}, ' for out in outs).rstrip()} = {node.attrs['name']}({', '.join(ins)})")
 
 

@@ -1,0 +1,271 @@
+"""Creation functions inside a trace: ``np.zeros(3)`` called by the user's code gives a traced, mutable array.
+
+NumPy does not dispatch such calls; ``interception`` puts the functions of this file in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..tracer.array import Tracer, cast_to, enter, same_memory, shadow_of, symbol_in, wrap
+from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joined
+from ..tracer.interception import substitutes
+from ..tracer.trace import traceable, unsupported
+from ..where import user_site
+
+Function = Callable[..., Any]
+
+
+def decided(size: Any) -> Any:
+    """Make a length, shape or position plain: asking a traced integer for its value adds a guard."""
+    if isinstance(size, (list, tuple)):
+        return tuple(map(decided, size))
+    if not isinstance(size, Tracer):
+        return size
+    if size.dtype.kind not in "iub":
+        raise unsupported("a traced float as a length", "convert it to an integer: int(n)")
+    return size.__index__() if size.ndim == 0 else tuple(n.__index__() for n in size)
+
+
+def of_sizes(function: Function) -> Function:
+    """Substitute a function of lengths and numbers, such as ``np.eye``; traced arguments must be integers."""
+
+    def create(*args: Any, **options: Any) -> Any:
+        options.pop("like", None)
+        return fresh(function(*map(decided, args), **{key: decided(x) for key, x in options.items()}))
+
+    return create
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """``np.full`` with a fill value that may be traced."""
+    fill_value = joined(fill_value)
+    return _filled(fresh(np.full(decided(shape), shadow_of(fill_value), dtype, order)), fill_value)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """``np.full_like`` with a fill value that may be traced."""
+    like, fill_value = shadow_of(joined(a)), joined(fill_value)
+    return _filled(fresh(np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))), fill_value)
+
+
+def like(value: int) -> Function:
+    """Substitute ``np.zeros_like`` or a relative that fills with ``value``."""
+
+    def create(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, **_: Any) -> Any:
+        return full_like(a, value, dtype, order, subok, shape)
+
+    return create
+
+
+def _filled(made: Any, value: Any) -> Any:
+    if not isinstance(value, np.ndarray) and (not isinstance(value, Tracer) or value.const):
+        return made
+    trace, aval = active_trace(), traceable(made.shadow)  # an array of the user's may change until the next call
+    return wrap(trace, trace.builder.coerce(cast_to(value, aval, trace), aval), made.shadow, made.where)
+
+
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """``np.empty``, filled with zeros so that a trace never depends on stale memory."""
+    return fresh(np.zeros(decided(shape), dtype, order))
+
+
+def ndarray(shape: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
+    """``np.ndarray``; given a buffer, it makes an ordinary array over the user's memory."""
+    if args or options.keys() - {"order"}:
+        return np.ndarray(shape, dtype, *args, **options)
+    return empty(shape, dtype, options.get("order") or "C")
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    """``np.array`` of numbers, arrays and tracers in nested lists."""
+    if copy is False and isinstance(obj, (list, tuple)):
+        np.array([0], copy=False)  # NumPy's own error
+    return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
+
+
+def _as(function: Function, obj: Any) -> Any:
+    """Apply a NumPy conversion: the result is the object itself, another view of it, or a new array."""
+    obj = joined(obj)
+    made = function(shadow_of(obj))
+    if made is shadow_of(obj):
+        return obj
+    if isinstance(obj, np.ndarray) and not same_memory(made, obj):
+        obj = enter(active_trace(), obj)  # the compiled function copies what it holds at each call
+    if not isinstance(obj, Tracer):
+        return made if isinstance(obj, np.ndarray) else fresh(made)
+    aval = traceable(made)
+    if same_memory(made, obj.shadow):
+        return np.reshape(obj, made.shape)
+    if obj.const:
+        return fresh(made)
+    trace = active_trace()
+    symbol = symbol_in(trace, np.reshape(obj if obj.dtype == made.dtype else obj.astype(made.dtype), made.shape))
+    return wrap(trace, trace.builder.coerce(symbol, aval), made, user_site(2)[0])
+
+
+def _conversion(name: str) -> Function:
+    """Substitute ``np.asarray`` or a relative; an array that already fits is returned as it is."""
+    original = getattr(np, name)
+
+    def convert(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        options.pop("like", None)
+        return _as(lambda x: original(x, dtype, *args, **options), a)
+
+    return convert
+
+
+asarray = _conversion("asarray")
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """``np.asarray_chkfinite``."""
+    a = asarray(a, dtype, order)
+    if a.dtype.kind in "fc" and not np.isfinite(a).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return a
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """``np.fromiter`` of numbers that may be traced."""
+    items = [item for _, item in zip(range(count), iter, strict=False)] if count >= 0 else list(iter)
+    if len(items) < count:
+        raise ValueError("iterator too short")
+    return array(items, dtype) if items else fresh(np.zeros(0, dtype))
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    """``np.take``: NumPy dispatches on the array alone, so an array must be a tracer if its indices are traced."""
+    return np.take(_entered(a, indices), indices, axis, out, mode)
+
+
+def _entered(a: Any, *others: Any) -> Any:
+    """Make a plain array a tracer if one of the others is traced."""
+    a = joined(a)
+    return entered(a) if holds_tracers(others) else a
+
+
+def _first_enters(name: str) -> Function:
+    """Substitute a function for which NumPy dispatches on the first argument alone; lists enter the trace, too."""
+    original = getattr(np, name)
+
+    def call(*args: Any, **options: Any) -> Any:
+        first = [_entered(a, *args, *options.values()) for a in args[:1]]
+        return original(*first, *args[1:], **options)
+
+    return call
+
+
+def number_type(cls: Any) -> Function:
+    """Substitute a class of NumPy scalars where it is called, as in ``np.float64(x)``."""
+
+    def convert(*args: Any) -> Any:
+        if not args or not holds_tracers(args):
+            return cls(*args)
+        made = joined(args[0]).astype(cls)
+        return made[()] if isinstance(made.shadow, np.ndarray) else made
+
+    return convert
+
+
+def isscalar(element: Any) -> bool:
+    """``np.isscalar``, which NumPy does not dispatch either."""
+    return bool(np.isscalar(shadow_of(element)))
+
+
+SIZED = ("zeros", "ones", "eye", "identity", "tri", "indices", "diag_indices", "tril_indices", "triu_indices")
+CONVERSIONS = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require")
+OF_FIRST = (
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "average",
+    "clip",
+    "cumprod",
+    "cumsum",
+    "diag",
+    "diagflat",
+    "diff",
+    "dot",
+    "gradient",
+    "interp",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nan_to_num",
+    "pad",
+    "percentile",
+    "prod",
+    "ptp",
+    "quantile",
+    "repeat",
+    "roll",
+    "sort",
+    "std",
+    "sum",
+    "trace",
+    "trapezoid",
+    "tril",
+    "triu",
+    "vander",
+    "var",
+)
+
+
+@substitutes("numpy")
+def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
+    own = {
+        f.__name__: f
+        for f in (
+            isscalar,
+            array,
+            full,
+            full_like,
+            empty,
+            ndarray,
+            take,
+            fromiter,
+            asarray_chkfinite,
+        )
+    }
+    numbers = np.number | np.bool
+    types = {name: cls for name, cls in vars(np).items() if isinstance(cls, type) and issubclass(cls, numbers)}
+    likes = {f"{name}_like": like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))}
+    return {
+        **own,
+        **likes,
+        "copy": lambda a, order="K", subok=False: array(a, order=order),
+        **{name: of_sizes(getattr(np, name)) for name in SIZED},
+        **{name: _conversion(name) for name in CONVERSIONS},
+        **{name: _first_enters(name) for name in OF_FIRST},
+        **{name: number_type(cls) for name, cls in types.items()},
+    }

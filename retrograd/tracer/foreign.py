@@ -1,0 +1,24 @@
+"""Errors about code that takes no traced values, and who can say more about it than the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..errors import TracerConversionError
+
+
+class Adviser(NamedTuple):
+    """Says what can be said about a call of foreign code."""
+
+    refusal: Callable[[str, str], TracerConversionError]  # of a traced value; given are what to say, and the remedy
+    alternative: Callable[[str], str | None]  # the remedy for a call of the function with this full name
+    translated: Callable[[Exception], TracerConversionError | None]  # for a complaint about a traced value
+
+
+ADVISERS = [Adviser(lambda what, remedy: TracerConversionError(what, remedy=remedy), lambda _: None, lambda _: None)]
+
+
+def adviser() -> Adviser:
+    """The one that knows most: the last that was registered."""
+    return ADVISERS[-1]
