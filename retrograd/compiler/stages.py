@@ -155,8 +155,8 @@ def _absorbed(graph: Graph) -> Graph:
 # Every pass on whole graphs by its name: the command line, the golden files and the pipeline read these tables.
 PASSES: dict[str, Pass] = {
     "absorb": _absorbed,
-    "jvp": lambda graph: jvp(graph, _inexact(graph)),
-    "linearize": lambda graph: linearize(graph, _inexact(graph)).linear,
+    "jvp": lambda graph: jvp(graph, _inexact(graph), nan_safe=config.nan_safe),
+    "linearize": lambda graph: linearize(graph, _inexact(graph), nan_safe=config.nan_safe).linear,
     "transpose": lambda graph: transpose(graph, 0),
     **{stage.name: partial(run, stages=(stage,)) for stage in PIPELINE if not stage.plans},
 }

@@ -59,7 +59,6 @@ LEAKS: dict[str, set[str]] = {
     "ops/structural/host": {"codegen/numpy/module", "compiler/executable"},
     "ops/structural/region": {"passes/differentiate", "tracer/mutation"},
     "ops/structural/throw": {"compiler/executable"},
-    "passes/annihilate": {"passes/jvp"},
     "passes/checkpoint/checkpoint": {"compiler/stages"},
     "passes/control/expose_calls": {"api/gradients"},
     "passes/control/merge_paths": {"compiler/compilation", "compiler/paths"},
@@ -72,7 +71,7 @@ LEAKS: dict[str, set[str]] = {
     "tracer/masks": {"tracer/indexing"},
     "tracer/refusals": {"tracer/array", "tracer/protocol", "tracer/python_numbers", "tracer/record"},
 }
-MOST_LINES = 10409
+MOST_LINES = 10414
 
 
 def imports(file: str) -> Iterator[str]:
