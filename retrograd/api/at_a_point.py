@@ -121,7 +121,7 @@ class Vjp(Transform):
         budget = self.memory[1] if self.memory is not None and self.memory[0] == "bytes" else None
         graph = seen.graph if budget is not None else with_default(seen.graph, self.memory)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
-        lin = linearize_graph(graph, active)
+        lin = linearize_graph(graph, active, nan_safe=config.nan_safe)
         seeded = [aval.inexact and i < n for i, aval in enumerate(graph.out_avals)]
         forward = at_rest(lin.forward, seen.deltas)
         joined = budget is not None or limited(forward)
@@ -223,7 +223,7 @@ def _pushed(
     call = take_apart(function, primals, {})
     chosen = _all_wanted(function, call)
     recorded, _ = Transform("jvp").record(function, call)
-    graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)])
+    graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
     results = run(recorded.graph, graph, [*call.values(), *recorded.captures], dots)
     n, assemble = len(recorded.graph.outputs), results_of(recorded)
@@ -308,7 +308,9 @@ class Linearization(Transform):
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         chosen = _all_wanted(function, call)
-        lin = linearize_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)])
+        lin = linearize_graph(
+            recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe
+        )
         results, avals = results_of(recorded), recorded.graph.out_avals
 
         def assemble(found: Sequence[Any], run: Run) -> Any:

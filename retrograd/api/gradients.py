@@ -10,6 +10,7 @@ from typing import Any
 from ..compiler.compilation import Derived
 from ..compiler.compiled import Compiled
 from ..compiler.recording import assembler, form_of
+from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
@@ -49,7 +50,7 @@ class Gradient(Transform):
         self._check_output(recorded)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         simple = simplify(seen.graph)
-        lin = linearize(simple, active)
+        lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"
             warn(

@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
-from ..ir.primitive import TRANSFORMS
 
 
 class Settings(NamedTuple):
@@ -105,4 +104,3 @@ def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:
 
 
 config = Config()
-TRANSFORMS.register("nan_safe")(lambda: config.nan_safe)

@@ -120,8 +120,8 @@ def passes() -> dict[str, Pass]:
     """Every pass on whole graphs by its name: the command line and the golden files read this table."""
     return {
         "absorb": TARGETS["numpy"].legalise,
-        "jvp": lambda graph: jvp(graph, _inexact(graph)),
-        "linearize": lambda graph: linearize(graph, _inexact(graph)).linear,
+        "jvp": lambda graph: jvp(graph, _inexact(graph), nan_safe=config.nan_safe),
+        "linearize": lambda graph: linearize(graph, _inexact(graph), nan_safe=config.nan_safe).linear,
         "transpose": lambda graph: transpose(graph, 0),
         **{name: _alone(name) for name, stage in STAGES.items() if not stage.plans},
     }

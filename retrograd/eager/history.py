@@ -96,7 +96,9 @@ class Step:
         HISTORY.misses += 1
         graph, origins, moves = self._unfolded(loss, sorted(targets))
         positions = len(graph.outputs)
-        found = recall(graph, [v in moves for v in graph.inputs], ["one", *[None] * (positions - 1)])
+        found = recall(
+            graph, [v in moves for v in graph.inputs], ["one", *[None] * (positions - 1)], nan_safe=config.nan_safe
+        )
         reads = tuple(origins[k] for k in found.reads)
         assert None not in [r for r in reads if not isinstance(r, np.ndarray)]
         return Adjoint(tuple(sorted(targets)), reads, Executable(run(found.graph)))

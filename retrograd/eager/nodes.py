@@ -81,7 +81,7 @@ def pullback(operation: Operation, active: tuple[bool, ...]) -> Pullback:
 def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
     graph = operation.graph
     flags = [*active, *(False for _ in operation.captures)]
-    made = recall(graph, flags, ["given" if a.inexact else None for a in graph.out_avals])
+    made = recall(graph, flags, ["given" if a.inexact else None for a in graph.out_avals], nan_safe=config.nan_safe)
     return Pullback(active, made.reads, Executable(run(made.graph)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from .builder import Builder, Symbol
@@ -21,17 +21,24 @@ class RunRule(Protocol):
         """``evaluate(graph, args)`` runs a body. With ``multi`` the results are a sequence, else the only one."""
 
 
+class JvpMode(NamedTuple):
+    """How tangents are made; rules of structural primitives hand it on to the transforms of their bodies.
+
+    With ``split`` nothing that gives results may depend on a tangent: a structural node becomes one that also gives
+    residuals, and one that is linear in the tangents and reads them. With ``nan_safe`` a zero tangent annihilates.
+    """
+
+    split: bool
+    nan_safe: bool
+
+
 class JvpRule(Protocol):
     """The node and its tangents."""
 
     def __call__(
-        self, b: Builder, node: Node, args: list[Symbol], tans: list[Symbol | None], split: bool, /
+        self, b: Builder, node: Node, args: list[Symbol], tans: list[Symbol | None], mode: JvpMode, /
     ) -> tuple[Sequence[Symbol], Sequence[Symbol | None]]:
-        """The results and their tangents, of which None is zero; some operand has a tangent.
-
-        With ``split`` nothing that gives results may depend on a tangent: the node becomes one that also gives
-        residuals, and one that is linear in the tangents and reads them.
-        """
+        """The results and their tangents, of which None is zero; some operand has a tangent."""
 
 
 class TransposeRule(Protocol):

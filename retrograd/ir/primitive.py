@@ -215,8 +215,8 @@ REGISTRY = Registry()
 class Transforms:
     """The transforms that rules of structural primitives need of their bodies; passes register here.
 
-    ``jvp``, ``linearize``, ``transpose``, ``batch`` and ``inline`` become attributes: ``ops`` can so use
-    passes that it must not import. ``nan_safe()`` tells whether zero annihilates in derivatives, a setting.
+    ``jvp``, ``linearize``, ``transpose``, ``batch``, ``inline`` and others become attributes: ``ops`` can so use
+    passes that it must not import.
     """
 
     def __init__(self) -> None:

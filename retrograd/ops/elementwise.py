@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
+from ..ir.callbacks import JvpMode
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
 from ..ir.texts import literal
@@ -88,13 +89,13 @@ def literal_value(x: Symbol) -> Any:
     return node.attrs["value"]
 
 
-def _add_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
+def _add_jvp(b: Builder, node: Node, args: Any, tans: Any, mode: JvpMode) -> Any:
     tx, ty = tans
     tangent = tx if ty is None else ty if tx is None else tx + ty
     return b.copy_node(node, [x.value for x in args]), [tangent]
 
 
-def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, split: bool) -> Any:
+def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, mode: JvpMode) -> Any:
     tx, ty = tans
     tangent = tx if ty is None else -ty if tx is None else tx - ty
     return b.copy_node(node, [x.value for x in args]), [tangent]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
+from ..ir.callbacks import JvpMode
 from ..ir.graph import Node
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull, push
 from ..ir.texts import Arg
@@ -165,7 +166,7 @@ def _lu_shape(a: Aval) -> tuple[Aval, ...]:
     return matrix(a), Aval(a.shape[:1], np.dtype(np.int32))
 
 
-def _lu_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+def _lu_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     """F = L⁻¹ P dA U⁻¹ is split: dL is L times its strict lower triangle, dU is the rest times U."""
     lu, pivots = b.copy_node(node, [args[0].value])
     low, up = tril(lu, k=-1), triu(lu, k=0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
+from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node
 from ..ir.modules import load
 from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
@@ -59,6 +60,10 @@ def _run(evaluate: Any, node: Node, start: Any, times: Any, *parameters: Any) ->
     return scope["solve_ode"](slope, start, times, parameters, method, rtol, atol)
 
 
+def _if_safe(nan_safe: bool) -> dict[str, Any]:
+    return {"nan_safe": True} if nan_safe else {}
+
+
 def _slopes(b: Builder, body: Graph, times: Symbol, states: Symbol, parameters: Sequence[Symbol]) -> Symbol:
     """The slopes at all times."""
     flags = [True, True, *(False for _ in parameters)]
@@ -66,7 +71,7 @@ def _slopes(b: Builder, body: Graph, times: Symbol, states: Symbol, parameters: 
     return lanes(times.size, out, wide)
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     """A later end moves the state along its slope; a later start moves it back."""
     (states,) = b.copy_node(node, [x.value for x in args])
     start, times, *parameters = args
@@ -81,7 +86,9 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
         known = [p for p, on in zip(parameters, active, strict=True) if on]
         dots = [instantiated(b, t, p.aval) for t, p in zip(picked(tans[2:], active), known, strict=True)]
         given = [start, times, states, *parameters, instantiated(b, moved, start.aval), *dots]
-        (term,) = b.emit(ode_tangent, [x.value for x in given], {**node.attrs, "active": active})
+        (term,) = b.emit(
+            ode_tangent, [x.value for x in given], {**node.attrs, "active": active, **_if_safe(mode.nan_safe)}
+        )
         tangent = term if tangent is None else tangent + term
     return [states], [tangent]
 
@@ -110,8 +117,8 @@ def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Any]:
     def lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
         return TRANSFORMS.inline(b, graph(node), args)
 
-    def jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
-        return TRANSFORMS.jvp(b, graph(node), args, tans, split)
+    def jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
+        return TRANSFORMS.jvp(b, graph(node), args, tans, mode)
 
     return {"run": run, "lower": lower, "jvp": jvp, "structure": Structure(bodies=(Body("body", Runs.NEVER),))}
 
@@ -119,7 +126,9 @@ def _standing_for(graph: Callable[[Node], Graph]) -> dict[str, Any]:
 # ode_tangent: (start, times, states, p..., start-dot, p-dot of active ones...) → states-dot, linear in the latter
 
 
-def _tangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
+def _tangent_shape(
+    start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], nan_safe: bool = False, **attrs: Any
+) -> Aval:
     if rest[len(active)] != start or len(rest) != len(active) + 1 + sum(active):
         raise ValueError(
             f"{len(rest)} operands are not tangents of {start} and {sum(active)} of {len(active)} parameters"
@@ -131,7 +140,7 @@ def _joined(*parts: Any) -> Any:
     return REGISTRY["concatenate"](*parts, axis=0)
 
 
-def _variational(body: Graph, active: Sequence[bool]) -> Graph:
+def _variational(body: Graph, active: Sequence[bool], nan_safe: bool) -> Graph:
     """(t, [y, ẏ], p..., ṗ...) → [y', ẏ']."""
     b = Builder()
     t, y, *parameters = body.in_avals
@@ -139,16 +148,17 @@ def _variational(body: Graph, active: Sequence[bool]) -> Graph:
     time, both = b.input(t, "t"), b.input(Aval((2 * n,), REAL), "y")
     given = [b.input(a) for a in parameters]
     dots = [b.input(a) for a in picked(parameters, active)]
+    mode = JvpMode(split=False, nan_safe=nan_safe)
     state, dot = getitem(both, index=(slice(0, n),)), getitem(both, index=(slice(n, 2 * n),))
-    (slope,), (tangent,) = TRANSFORMS.jvp(b, body, [time, state, *given], [None, dot, *spread(dots, active)], False)
+    (slope,), (tangent,) = TRANSFORMS.jvp(b, body, [time, state, *given], [None, dot, *spread(dots, active)], mode)
     return b.graph(f"{body.name}_tangent", [_joined(slope, instantiated(b, tangent, y))])
 
 
 def _expansion(node: Node) -> Graph:
     """The tangents as a part of the solution of a larger equation."""
     attrs = dict(node.attrs)
-    active, body = attrs.pop("active"), attrs["body"]
-    attrs["body"] = body.once(("variational", active, TRANSFORMS.nan_safe()), lambda: _variational(body, active))
+    active, safe, body = attrs.pop("active"), attrs.pop("nan_safe", False), attrs["body"]
+    attrs["body"] = body.once(("variational", active, safe), lambda: _variational(body, active, safe))
     b = Builder()
     b.where = node.where
     start, times, _, *rest = b.inputs_like(node.inputs)
@@ -158,7 +168,7 @@ def _expansion(node: Node) -> Graph:
     return b.graph("tangents", [getitem(found, index=(slice(None), slice(n, 2 * n)))])
 
 
-def _adjoint_equation(body: Graph, active: tuple[bool, ...]) -> Graph:
+def _adjoint_equation(body: Graph, active: tuple[bool, ...], nan_safe: bool) -> Graph:
     """(t, [y, ȳ, p̄], p...) → their slopes; p̄ are the cotangents of active parameters, flat."""
     b = Builder()
     t, y, *parameters = body.in_avals
@@ -167,7 +177,7 @@ def _adjoint_equation(body: Graph, active: tuple[bool, ...]) -> Graph:
     time, whole = b.input(t, "t"), b.input(Aval((2 * n + total,), REAL), "y")
     given = [b.input(a) for a in parameters]
     state, ct = getitem(whole, index=(slice(0, n),)), getitem(whole, index=(slice(n, 2 * n),))
-    lin = TRANSFORMS.linearize(body, [False, True, *active])
+    lin = TRANSFORMS.linearize(body, [False, True, *active], nan_safe=nan_safe)
     slope, *residuals = TRANSFORMS.inline(b, lin.forward, [time, state, *given])
     targets = [y, *picked(parameters, active)]
     found: Sequence[Any] = [None] * len(targets)
@@ -183,8 +193,8 @@ def _adjoint_equation(body: Graph, active: tuple[bool, ...]) -> Graph:
 def _interval(node: Node, parameters: Sequence[Symbol], n: int, total: int) -> Graph:
     """One step of the loop: the cotangents at the earlier of two times from those at the later."""
     attrs = dict(node.attrs)
-    active, body = attrs.pop("active"), attrs["body"]
-    attrs["body"] = body.once(("adjoint", active, TRANSFORMS.nan_safe()), lambda: _adjoint_equation(body, active))
+    active, safe, body = attrs.pop("active"), attrs.pop("nan_safe", False), attrs["body"]
+    attrs["body"] = body.once(("adjoint", active, safe), lambda: _adjoint_equation(body, active, safe))
     b = Builder()
     b.where = node.where
     given = [b.input(p.aval) for p in parameters]
@@ -230,7 +240,9 @@ def _parts(flat: Symbol, known: Sequence[Symbol], active: Sequence[bool]) -> lis
     return found
 
 
-def _cotangent_shape(start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], **attrs: Any) -> Aval:
+def _cotangent_shape(
+    start: Aval, times: Aval, states: Aval, *rest: Aval, active: Sequence[bool], nan_safe: bool = False, **attrs: Any
+) -> Aval:
     *parameters, ct = rest
     if ct != states or ct != _shape(start, times, *parameters, **attrs):
         raise ValueError(f"{ct} is not a cotangent of {states}")

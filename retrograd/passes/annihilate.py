@@ -8,10 +8,12 @@ import numpy as np
 
 from ..ir.builder import Builder
 from ..ir.graph import Node, Value
+from ..ir.primitive import TRANSFORMS
 from ..ops.annihilation import annihilating_div, annihilating_mul
 from ..ops.elementwise import const, div, mul
 
 
+@TRANSFORMS.register("annihilate")
 def annihilate(b: Builder, start: int, tangents: Sequence[Value]) -> None:
     """Replace, among the nodes made from ``start`` on, products of what depends on tangents with what does not."""
     depends = set(tangents)

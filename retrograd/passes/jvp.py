@@ -7,21 +7,18 @@ from typing import Any
 
 from ..errors import InternalError, NonDifferentiableError
 from ..ir.builder import Builder, Symbol
+from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS, Pull, Unknown
-from .annihilate import annihilate
 
 Tangent = Symbol | None
 
 
 @TRANSFORMS.register("jvp")
 def jvp_into(
-    b: Builder, graph: Graph, args: Sequence[Symbol], tans: Sequence[Tangent], split: bool = False
+    b: Builder, graph: Graph, args: Sequence[Symbol], tans: Sequence[Tangent], mode: JvpMode
 ) -> tuple[list[Symbol], list[Tangent]]:
-    """Outputs and their tangents; None is a zero tangent.
-
-    With ``split``, a structural node becomes two, one that depends on no tangent and one that is linear.
-    """
+    """Outputs and their tangents; None is a zero tangent."""
     start = len(b.nodes)
     primal: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
     tangent: dict[Value, Tangent] = dict(zip(graph.inputs, tans, strict=True))
@@ -34,15 +31,15 @@ def jvp_into(
             outs, douts = b.copy_node(node, [s.value for s in ins]), [None] * len(node.outputs)
         elif node.prim.jvp is not None:
             b.where, b.replica = node.where, 0
-            outs, douts = node.prim.jvp(b, node, ins, dots, split)
+            outs, douts = node.prim.jvp(b, node, ins, dots, mode)
         else:
             outs = b.copy_node(node, [s.value for s in ins])
             douts = [_tangent(b, node, ins, dots, outs[0])]
         for value, out, dot in zip(node.outputs, outs, douts, strict=True):
             primal[value] = out
             tangent[value] = dot if value.aval.inexact else None
-    if TRANSFORMS.nan_safe():
-        annihilate(b, start, [t.value for t in tans if t is not None])
+    if mode.nan_safe:
+        TRANSFORMS.annihilate(b, start, [t.value for t in tans if t is not None])
     return [primal[v] for v in graph.outputs], [tangent.get(v) for v in graph.outputs]
 
 
@@ -80,13 +77,13 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
     return total
 
 
-def jvp(graph: Graph, active: Sequence[bool]) -> Graph:
+def jvp(graph: Graph, active: Sequence[bool], *, nan_safe: bool) -> Graph:
     """f(x...) → y... becomes f'(x..., ẋ...) → y..., ẏ...; only active inputs have tangents, all results do."""
     b = Builder()
     args = b.inputs_like(graph.inputs)
     dots = [
         b.input(v.aval, v.hint and f"{v.hint}_dot") if on else None for v, on in zip(graph.inputs, active, strict=True)
     ]
-    outs, douts = jvp_into(b, graph, args, dots)
+    outs, douts = jvp_into(b, graph, args, dots, JvpMode(split=False, nan_safe=nan_safe))
     filled = [b.zeros(o.aval) if d is None else b.coerce(d, o.aval) for o, d in zip(outs, douts, strict=True)]
     return b.graph(f"{graph.name}_jvp", [*outs, *filled])

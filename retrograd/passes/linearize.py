@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.builder import Builder
+from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS
 from .jvp import jvp_into
@@ -27,7 +28,7 @@ class Linearized:
 
 
 @TRANSFORMS.register("linearize")
-def linearize(graph: Graph, active: Sequence[bool]) -> Linearized:
+def linearize(graph: Graph, active: Sequence[bool], *, nan_safe: bool) -> Linearized:
     """Linearize with respect to the active inputs.
 
     The nodes of the jvp are divided by one question: does it depend on a tangent? What the linear side
@@ -38,7 +39,7 @@ def linearize(graph: Graph, active: Sequence[bool]) -> Linearized:
     dots = [
         b.input(v.aval, v.hint and f"{v.hint}_dot") if on else None for v, on in zip(graph.inputs, active, strict=True)
     ]
-    outs, douts = jvp_into(b, graph, args, dots, split=True)
+    outs, douts = jvp_into(b, graph, args, dots, JvpMode(split=True, nan_safe=nan_safe))
     tangents = [d.value for d in dots if d is not None]
     targets = [d.value for d in douts if d is not None]
 

@@ -22,13 +22,13 @@ class Recalled:
     reads: tuple[int, ...]
 
 
-def recall(graph: Graph, active: Sequence[bool], seeds: Sequence[str | None]) -> Recalled:
+def recall(graph: Graph, active: Sequence[bool], seeds: Sequence[str | None], *, nan_safe: bool) -> Recalled:
     """The adjoint of a graph that was run node by node, so that its inputs and results need no computing.
 
     ``active`` are the inputs whose cotangents are wanted. ``seeds`` tells the cotangent of each result: ``"given"``,
     a further input; ``"one"``; or None, zero. What the adjoint needs beside remembered values is computed again.
     """
-    lin = linearize(graph, active)
+    lin = linearize(graph, active, nan_safe=nan_safe)
     n = len(graph.outputs)
     remembered = (*lin.forward.inputs, *lin.forward.outputs[:n])
     b = Builder()

@@ -40,7 +40,7 @@ def loss_of(region: Callable[..., Any]) -> Callable[..., Any]:
 def linearized(region: Any, *args: Any) -> Linearized:
     """The derivative of a region in which a later operation takes its place as the user of its results."""
     graph = rg.trace(lambda *args: region(*args) * 1.0)(*args)
-    return linearize(graph, [k < len(args) for k in range(len(graph.inputs))])
+    return linearize(graph, [k < len(args) for k in range(len(graph.inputs))], nan_safe=False)
 
 
 def kept_bytes(region: Any, *args: Any) -> int:

@@ -42,11 +42,10 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 LEAKS: dict[str, set[str]] = {
     "api/functions/observed": {"api/gradients"},
     "api/memory": {"api/gradients"},
-    "passes/annihilate": {"passes/jvp"},
     "passes/control/expose_calls": {"api/gradients"},
     "tracer/generators": {"compiler/inside", "compiler/paths"},
 }
-MOST_LINES = 10255
+MOST_LINES = 10260
 
 
 def imports(file: str) -> Iterator[str]:

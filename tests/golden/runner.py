@@ -120,7 +120,7 @@ def goldens(folder: Path = FOLDER) -> list[Golden]:
 
 
 def _linearized(graph: Graph, step: Step) -> str:
-    lin = linearize(graph, step.flags(graph))
+    lin = linearize(graph, step.flags(graph), nan_safe=False)
     return f"{verify(lin.forward)}\n{verify(lin.linear)}"
 
 
@@ -131,11 +131,11 @@ def _inlined(graph: Graph, _: Step) -> Graph:
 
 def _value_and_grad(graph: Graph, step: Step) -> Graph:
     active = step.flags(graph)
-    return value_and_grad(graph, active, linearize(graph, active))
+    return value_and_grad(graph, active, linearize(graph, active, nan_safe=False))
 
 
 def _recalled(graph: Graph, step: Step) -> Recalled:
-    return recall(graph, step.flags(graph), ["given"] * len(graph.outputs))
+    return recall(graph, step.flags(graph), ["given"] * len(graph.outputs), nan_safe=False)
 
 
 def _source(graph: Graph, _: Step) -> str:
@@ -155,7 +155,7 @@ def _refused(graph: Graph, _: Step) -> str:
 
 GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     **{name: lambda g, _, run=run: run(g) for name, run in passes().items()},  # these take no arguments
-    "jvp": lambda g, step: jvp(g, step.flags(g)),
+    "jvp": lambda g, step: jvp(g, step.flags(g), nan_safe=False),
     "transpose": lambda g, step: transpose(g, step.known(g)),
     "value_and_grad": _value_and_grad,
     "recall": lambda g, step: _recalled(g, step).graph,
@@ -372,7 +372,7 @@ def _splits(before: Graph, after: str, step: Step) -> None:
     first, second = (f"graph {part}" for part in after.split("graph ", 1)[1].split("\n\ngraph ", 1))
     forward, linear = verify(parse(first)), verify(parse(second))
     flags, n = step.flags(before), len(before.outputs)
-    active = linearize(before, flags).out_active
+    active = linearize(before, flags, nan_safe=False).out_active
     for seed in range(DRAWS):
         args, dots = arguments(before, seed), directions_of(before, flags, seed)
         found = evaluate(forward, args)

@@ -97,7 +97,7 @@ def firings(function: Callable[..., Any], args: tuple[Any, ...]) -> Counter[str]
     graph = rg.trace(function)(*args)
     simple = simplify(graph, fired=fired)
     active = [v.aval.inexact for v in simple.inputs]
-    gradient = value_and_grad(simple, active, linearize(simple, active))
+    gradient = value_and_grad(simple, active, linearize(simple, active, nan_safe=False))
     simplify(lower(prune(gradient)), [*REASSOCIATE, *FAST], fired)
     return fired
 

@@ -54,13 +54,13 @@ def differentiable(graph: Graph, active: Sequence[bool]) -> bool:
 
 def tangent_graph(graph: Graph, active: Sequence[bool]) -> Graph:
     """f(x…) → y… becomes x…, ẋ… → ẏ…."""
-    both = jvp(graph, active)
+    both = jvp(graph, active, nan_safe=False)
     return verify(prune(Graph(f"{graph.name}_dot", both.inputs, both.nodes, both.outputs[len(graph.outputs) :])))
 
 
 def reverse_graph(graph: Graph, active: Sequence[bool]) -> Graph:
     """f(x…) → y… becomes x…, ȳ… → x̄…: cotangents for all active outputs in, of all active inputs out."""
-    lin = linearize(graph, active)
+    lin = linearize(graph, active, nan_safe=False)
     b = Builder()
     args = b.inputs_like(graph.inputs)
     cts = [b.input(v.aval, f"ct{i}") for i, v in enumerate(graph.outputs) if lin.out_active[i]]

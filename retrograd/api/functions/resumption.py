@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiler.compilation import Derived
 from ...compiler.compiled import Compiled
+from ...compiler.settings import config
 from ...compiler.signature import Call
 from ...compiler.transform import Transform
 from ...passes.differentiate import value_and_grad
@@ -33,7 +34,7 @@ class PullIntoCaptures(Transform):
         active = [i < captures and aval.inexact for i, aval in zip(call.traced, recorded.graph.in_avals, strict=False)]
         active += [False] * len(recorded.captures)
         simple = simplify(recorded.graph)
-        graph = value_and_grad(simple, active, linearize(simple, active), keep=False)
+        graph = value_and_grad(simple, active, linearize(simple, active, nan_safe=config.nan_safe), keep=False)
         return Derived(graph, list, form=())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Node
 from ...ir.primitive import Primitive, Rule, primitive
 from ...ir.types import Aval
@@ -119,7 +120,7 @@ def factorization(
     ``jvp(t, outs, x, **attrs)`` gives the tangents of all results.
     """
 
-    def rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+    def rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
         outs = b.copy_node(node, [x.value for x in args])
         if not args[0].size:
             return outs, [None] * len(outs)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import HigherOrderCotangentError
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node
 from ...ir.primitive import Primitive, primitive
 from ...ir.rewrite import walk
@@ -32,7 +33,7 @@ def _lower(_: Builder, node: Node, operands: list[Symbol]) -> list[Symbol]:
 
 
 def _jvp(
-    b: Builder, node: Node, operands: list[Symbol], tans: list[Any], split: bool
+    b: Builder, node: Node, operands: list[Symbol], tans: list[Any], mode: JvpMode
 ) -> tuple[list[Symbol], list[Any]]:
     n = node.attrs["args"]
     if any(t is not None for t in tans[:n]):

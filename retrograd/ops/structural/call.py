@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Runs, Structure
@@ -40,26 +41,32 @@ def _if_closed(closed: bool) -> dict[str, Any]:
     return {"closed": True} if closed else {}
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> tuple[list[Any], list[Any]]:
     body = node.attrs["body"]
     active = tuple(t is not None for t in tans)
     known = [t for t in tans if t is not None]
-    if split:
-        lin, forward, kept = body.once(("linearize", active, TRANSFORMS.nan_safe()), lambda: _linearized(body, active))
+    if mode.split:
+        lin, forward, kept = _linearized_call(body, active, mode.nan_safe)
         results = make_call(b, forward, args)
         n = len(body.outputs)
         computed = iter(results[n:])
         residuals = [args[k] if k >= 0 else next(computed) for k in kept]
         tangents = make_call(b, lin.linear, [*residuals, *known]) if any(lin.out_active) else []
         return results[:n], spread(tangents, lin.out_active)
-    graph, flags = fused_call(body, active)
+    graph, flags = fused_call(body, active, mode)
     made = make_call(b, graph, [*args, *known])
     return made[: len(flags)], spread(made[len(flags) :], flags)
 
 
-def _linearized(body: Graph, active: Sequence[bool]) -> tuple[Any, Graph, list[int]]:
+def _linearized_call(body: Graph, active: tuple[bool, ...], nan_safe: bool) -> tuple[Any, Graph, list[int]]:
+    key = ("linearize", active, nan_safe)
+    found: tuple[Any, Graph, list[int]] = body.once(key, lambda: _linearized(body, active, nan_safe))
+    return found
+
+
+def _linearized(body: Graph, active: Sequence[bool], nan_safe: bool) -> tuple[Any, Graph, list[int]]:
     """The linearized body, its forward graph without residuals that are inputs, and which inputs those are."""
-    lin = TRANSFORMS.linearize(body, active)
+    lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
     forward = lin.forward
     kept = [forward.inputs.index(r) if r in forward.inputs else -1 for r in lin.residuals]
     computed = [r for r, k in zip(lin.residuals, kept, strict=True) if k < 0]
@@ -67,17 +74,17 @@ def _linearized(body: Graph, active: Sequence[bool]) -> tuple[Any, Graph, list[i
     return lin, Graph(body.name, forward.inputs, forward.nodes, (*outs, *computed)), kept
 
 
-def fused_call(body: Graph, active: tuple[bool, ...]) -> tuple[Graph, list[bool]]:
+def fused_call(body: Graph, active: tuple[bool, ...], mode: JvpMode) -> tuple[Graph, list[bool]]:
     """The body's values and tangents in one graph, and which results have tangents."""
-    found: tuple[Graph, list[bool]] = body.once(("jvp", active, TRANSFORMS.nan_safe()), lambda: _fused(body, active))
+    found: tuple[Graph, list[bool]] = body.once(("jvp", active, mode), lambda: _fused(body, active, mode))
     return found
 
 
-def _fused(body: Graph, active: Sequence[bool]) -> tuple[Graph, list[bool]]:
+def _fused(body: Graph, active: Sequence[bool], mode: JvpMode) -> tuple[Graph, list[bool]]:
     inner = Builder()
     inputs = inner.inputs_like(body.inputs)
     dots = inner.inputs_like(picked(body.inputs, active))
-    outs, douts = TRANSFORMS.jvp(inner, body, inputs, spread(dots, active), False)
+    outs, douts = TRANSFORMS.jvp(inner, body, inputs, spread(dots, active), mode)
     tangents = [d for d in douts if d is not None]
     return inner.graph(f"{body.name}_jvp", [*outs, *tangents]), [d is not None for d in douts]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Group, Runs, Structure
@@ -59,19 +60,19 @@ def _padded(inner: Builder, x: Symbol | None, aval: Aval) -> Symbol:
     return instantiated(inner, x, aval)
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> tuple[list[Any], list[Any]]:
     branches, active = branches_of(dict(node.attrs)), [t is not None for t in tans[1:]]
-    lins = [TRANSFORMS.linearize(branch, active) for branch in branches]
+    lins = [TRANSFORMS.linearize(branch, active, nan_safe=mode.nan_safe) for branch in branches]
     on = [any(flags) for flags in zip(*(lin.out_active for lin in lins), strict=True)]
     dots = [t for t in tans if t is not None]
-    if split:
+    if mode.split:
         return _jvp_split(b, args, dots, lins, on, len(node.outputs))
     fused = []
     for branch in branches:
         inner = Builder()
         inputs = inner.inputs_like(branch.inputs)
         dot_inputs = spread(inner.inputs_like(picked(branch.inputs, active)), active)
-        outs, douts = TRANSFORMS.jvp(inner, branch, inputs, dot_inputs, False)
+        outs, douts = TRANSFORMS.jvp(inner, branch, inputs, dot_inputs, mode)
         filled = [_padded(inner, d, o.aval) for d, o in picked(zip(douts, outs, strict=True), on)]
         fused.append(inner.graph(branch.name, [*outs, *filled]))
     made = make_cond(b, args[0], fused, [*args[1:], *dots])

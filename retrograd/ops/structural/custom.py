@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Runs, Structure
@@ -45,7 +46,7 @@ def _lane(size: int, aval: Aval) -> Aval:
 # custom_jvp: attributes body(x...) → y..., rule(x..., ẋ...) → y..., ẏ...
 
 
-def _custom_jvp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+def _custom_jvp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     rule, n = node.attrs["rule"], len(node.outputs)
     dots = [instantiated(b, t, x.aval) for t, x in zip(tans, args, strict=True) if x.aval.inexact]
     results = TRANSFORMS.inline(b, rule, [*args, *dots])
@@ -73,7 +74,7 @@ custom_jvp: Primitive = primitive(
 # custom_vjp: attributes body(x...) → y..., forward(x...) → y..., r..., backward(r..., ȳ...) → x̄...
 
 
-def _custom_vjp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
+def _custom_vjp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     n = len(node.outputs)
     results = make_call(b, node.attrs["forward"], args)
     outs, residuals = results[:n], results[n:]
@@ -149,8 +150,8 @@ def _linear_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
     return TRANSFORMS.inline(b, _expansion(node), args)
 
 
-def _linear_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> Any:
-    return TRANSFORMS.jvp(b, _expansion(node), args, tans, split)
+def _linear_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
+    return TRANSFORMS.jvp(b, _expansion(node), args, tans, mode)
 
 
 def _linear_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import REGISTRY, TRANSFORMS
 from ...ir.structure import Layout
@@ -65,11 +66,11 @@ def make_scan(
     return parts.results(outs)
 
 
-def active_inputs(parts: Layout, body: Graph, tans: Sequence[Any]) -> tuple[list[bool], Any]:
+def active_inputs(parts: Layout, body: Graph, tans: Sequence[Any], nan_safe: bool) -> tuple[list[bool], Any]:
     """Which body inputs have tangents, as a fixpoint over the carries, and the linearized body."""
     active = [t is not None for t in tans]
     while True:
-        lin = TRANSFORMS.linearize(body, active)
+        lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
         grown = list(active)
         for i, on in enumerate(lin.out_active[: parts.carry]):
             grown[parts.consts + i] |= on
@@ -88,7 +89,7 @@ def interleaved(divided: tuple[list[Any], ...], dots: tuple[list[Any], ...]) -> 
     return [x for group, ds in zip(divided, dots, strict=True) for x in (*group, *(d for d in ds if d is not None))]
 
 
-def fused_body(parts: Layout, body: Graph, active: list[bool], on: list[bool]) -> tuple[Graph, Layout]:
+def fused_body(parts: Layout, body: Graph, active: list[bool], on: list[bool], mode: JvpMode) -> tuple[Graph, Layout]:
     """The body over (consts, ċ | carry, k̇ | xs, ẋ), with tangents of the results in ``on``."""
     inner = Builder()
     groups: list[Symbol] = []
@@ -96,7 +97,7 @@ def fused_body(parts: Layout, body: Graph, active: list[bool], on: list[bool]) -
     for values, flags in zip(parts.operands(body.inputs), parts.operands(active), strict=True):
         groups += inner.inputs_like(values)
         dots += spread(inner.inputs_like(picked(values, flags)), flags)
-    outs, douts = TRANSFORMS.jvp(inner, body, groups, dots, False)
+    outs, douts = TRANSFORMS.jvp(inner, body, groups, dots, mode)
     douts = [instantiated(inner, d, o.aval) if f else None for d, o, f in zip(douts, outs, on, strict=True)]
     results = interleaved(parts.results(outs), parts.results(douts))
     c_on, k_on, _ = parts.operands(active)
@@ -272,7 +273,8 @@ def borrowed(mask: Symbol, lane: Symbol, x: Symbol) -> Symbol:
 def transposed_by_splitting(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
     """The cotangents of the linear operands of a node that also computes with known ones.
 
-    What is linear is its own derivative: the node is split at zero, and its linear half is transposed.
+    What is linear is its own derivative: the node is split at zero, and its linear half is transposed. Zeros that
+    annihilate in the node still do so there.
     """
     inner = Builder()
     linear = [not isinstance(x, Symbol) for x in operands]
@@ -280,7 +282,7 @@ def transposed_by_splitting(b: Builder, node: Node, operands: list[Any], cts: li
     dots = [inner.input(x.aval) if f else None for x, f in zip(operands, linear, strict=True)]
     args = [inner.zeros(x.aval) if k is None else k for x, k in zip(operands, known, strict=True)]
     assert node.prim.jvp is not None
-    _, douts = node.prim.jvp(inner, node, args, dots, True)
+    _, douts = node.prim.jvp(inner, node, args, dots, JvpMode(split=True, nan_safe=False))
     on = [d is not None for d in douts]
     half = inner.graph("linear", picked(douts, on))
     found = TRANSFORMS.transpose(

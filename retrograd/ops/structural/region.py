@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
 from ...ir.rewrite import copy_nodes
@@ -125,16 +126,16 @@ def _shape(*avals: Aval, body: Graph, policy: Policy) -> tuple[Aval, ...]:
     return call.avals(avals, {"body": body})
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> tuple[list[Any], list[Any]]:
     body, policy = node.attrs["body"], node.attrs["policy"]
     active = tuple(t is not None for t in tans)
     known = [t for t in tans if t is not None]
-    if not split:
-        graph, flags = fused_call(body, active)
+    if not mode.split:
+        graph, flags = fused_call(body, active, mode)
         made = make_region(b, graph, [*args, *known], policy)
         return made[: len(flags)], spread(made[len(flags) :], flags)
-    key = ("region", active, policy, TRANSFORMS.nan_safe())
-    forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy, node.where))
+    key = ("region", active, policy, mode.nan_safe)
+    forward, again, reads, flags = body.once(key, lambda: _divided(body, active, policy, node.where, mode.nan_safe))
     results = make_call(b, forward, args, closed=True)
     n = len(body.outputs)
     available = [*args, *results[n:]]
@@ -144,13 +145,13 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: boo
 
 
 def _divided(
-    body: Graph, active: Sequence[bool], policy: Policy, where: Where | None
+    body: Graph, active: Sequence[bool], policy: Policy, where: Where | None, nan_safe: bool
 ) -> tuple[Graph, Graph, list[int], Sequence[bool]]:
     """The forward graph with what is kept, and the linear one that computes its residuals again.
 
     The latter takes some of (operands, kept values), by position, and then the tangents.
     """
-    lin = TRANSFORMS.linearize(body, active)
+    lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
     kept, nodes = kept_values(lin.forward, lin.residuals, policy, where)
     outputs = lin.forward.outputs[: len(body.outputs)]
     forward = TRANSFORMS.prune(Graph(body.name, lin.forward.inputs, lin.forward.nodes, (*outputs, *kept)))

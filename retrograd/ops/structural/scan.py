@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Group, Layout, Runs, Structure
@@ -94,18 +95,20 @@ def _scan_run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     return [*carry, *arrays, *lists]
 
 
-def _scan_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+def _scan_jvp(
+    b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode
+) -> tuple[list[Any], list[Any]]:
     parts, body, length, reverse = layout(node), node.attrs["body"], node.attrs["length"], node.attrs["reverse"]
     (count, args), (_, tans) = counted(node, args), counted(node, tans)
     memory = node.attrs.get("memory")
-    active, lin = active_inputs(parts, body, tans)
+    active, lin = active_inputs(parts, body, tans, mode.nan_safe)
     tans = [instantiated(b, t, x.aval) if on else None for t, x, on in zip(tans, args, active, strict=True)]
-    if split:
+    if mode.split:
         halves = split_body(parts, body, active, lin)
         made = make_scan(b, halves.forward, halves.wide, halves.operands(b, args), length, reverse, count, memory)
         return halves.tangents(b, made, args, tans, length, reverse, count)
     on = active_outputs(parts, active, lin.out_active)
-    graph, wide = fused_body(parts, body, active, on)
+    graph, wide = fused_body(parts, body, active, on, mode)
     operands = interleaved(parts.operands(args), parts.operands(tans))
     return parted(make_scan(b, graph, wide, operands, length, reverse, count, memory), parts.results(on))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
+from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Group, Layout, Runs, Structure
@@ -105,24 +106,26 @@ def _counting(parts: Layout, body: Graph) -> tuple[Graph, Layout]:
     return inner.graph(body.name, [*k, n + 1, *stacks]), Layout(parts.consts, parts.carry + 1)
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], split: bool) -> tuple[list[Any], list[Any]]:
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> tuple[list[Any], list[Any]]:
     parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
-    if split:
-        return _jvp_split(b, node, args, tans)
-    active, lin = active_inputs(parts, body, tans)
+    if mode.split:
+        return _jvp_split(b, node, args, tans, mode.nan_safe)
+    active, lin = active_inputs(parts, body, tans, mode.nan_safe)
     tans = [instantiated(b, t, x.aval) if f else None for t, x, f in zip(tans, args, active, strict=True)]
     on = active_outputs(parts, active, lin.out_active)
-    graph, wide = fused_body(parts, body, active, on)
+    graph, wide = fused_body(parts, body, active, on, mode)
     operands = interleaved(parts.operands(args), parts.operands(tans))
     made = make_while(b, _for_inputs(cond, parts, graph, wide), graph, wide, operands, node.attrs.get("memory"))
     return parted(made, parts.results(on))
 
 
-def _jvp_split(b: Builder, node: Node, args: list[Symbol], tans: list[Any]) -> tuple[list[Any], list[Any]]:
+def _jvp_split(
+    b: Builder, node: Node, args: list[Symbol], tans: list[Any], nan_safe: bool
+) -> tuple[list[Any], list[Any]]:
     """The loop itself, which also counts its steps and saves residuals, and a linear scan of so many steps."""
     body, parts = _counting(layout(node), node.attrs["body"])
     args, tans = [*args, b.zeros(COUNT)], [*tans, None]
-    active, lin = active_inputs(parts, body, tans)
+    active, lin = active_inputs(parts, body, tans, nan_safe)
     tans = [instantiated(b, t, x.aval) if f else None for t, x, f in zip(tans, args, active, strict=True)]
     halves = split_body(parts, body, active, lin)
     cond = _for_inputs(node.attrs["cond"], layout(node), halves.forward, halves.wide)

@@ -16,7 +16,11 @@ from .order import without_turn
 
 
 def together(forward: Graph, outs: int, back: Graph, budget: int | None) -> Graph:
-    """forward(x…) → y…, r… and back(r…, ȳ…) → x̄… as one graph joint(x…, ȳ…) → y…, x̄…, with a turn between them."""
+    """forward(x…) → y…, r… and back(r…, ȳ…) → x̄… as one graph joint(x…, ȳ…) → y…, x̄…, with a turn between them.
+
+    It is the only turn: those of derivatives inside tell nothing there.
+    """
+    forward, back = without_turn(forward), without_turn(back)
     b = Builder()
     xs = b.inputs_like(forward.inputs)
     found = inline_into(b, forward, xs)
