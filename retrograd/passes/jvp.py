@@ -20,7 +20,7 @@ def jvp_into(
 ) -> tuple[list[Symbol], list[Tangent]]:
     """Outputs and their tangents; None is a zero tangent.
 
-    With ``split``, a structural node becomes two, one that depends on no tangent and one that is linear.
+    With ``split``, a structural node becomes two: one that depends on no tangent, and one that is linear in tangents.
     """
     start = len(b.nodes)
     primal: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
