@@ -197,8 +197,8 @@ class Emitter:
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.
 
-        The first ``bound`` arguments are names or numbers; a further one that is not a name is assigned if the body uses
-        it. Python nests at most twenty blocks: a body below that becomes a function.
+        The first ``bound`` arguments are names or numbers; a further one that is not a name is assigned if the body
+        uses it. Python nests at most twenty blocks: a body below that becomes a function.
         """
         if self.depth > DEEPEST:
             names = [self.fresh(v.hint) for v in body.outputs]

@@ -39,7 +39,7 @@ def _cholesky_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
     return out @ half(inner)
 
 
-# of the lower triangle; the imaginary part of the diagonal is not read
+# reads the lower triangle, without the imaginary part of the diagonal
 cholesky: Primitive = primitive(
     "cholesky",
     square,
@@ -84,7 +84,7 @@ def _qr_dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], li
     return dict(node.attrs), [0], list(range(len(used)))
 
 
-# of matrices with at least as many rows as columns; others are composed
+# for matrices with at least as many rows as columns; others are composed
 qr = factorization("qr", _qr_shape, _qr_code, _qr_jvp, dce=_qr_dce)
 
 
