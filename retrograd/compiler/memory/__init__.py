@@ -1,1 +1,1 @@
-"""Plans for loops and gradients that have a budget of bytes."""
+"""Memory plans for loops and gradients with a budget of bytes."""
