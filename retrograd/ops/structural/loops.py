@@ -259,6 +259,7 @@ def chosen(mask: Symbol, x: Symbol, y: Symbol) -> Symbol:
 
 def borrowed(mask: Symbol, lane: Symbol, x: Symbol) -> Symbol:
     """``x`` with the values of one lane in all lanes outside the mask.
+
     A lane that takes no part in a computation runs with the operands of a lane that does, and its results are dropped.
     So it meets no point where the computation is undefined, whose nan would spoil its derivative.
     """

@@ -1,1 +1,1 @@
-"""How many bytes generated code takes at most: the emitter writes a second text, which makes no arrays, and runs it."""
+"""The most bytes that generated code takes: the emitter writes a second text, which makes no arrays, and runs it."""

@@ -15,7 +15,7 @@ def thinned(steps: Iterable[Step], live: Callable[[], int]) -> Iterator[Step]:
     many states are kept; a stretch that keeps no state is like any other that advances as far.
     """
     lived: dict[object, int] = {}  # the live bytes at the start, by the actions
-    kept, end, until = 0, 0, -1  # from ``until`` >= 0 on, all is left out until that state is dropped
+    kept, end, until = 0, 0, -1  # if ``until`` is a state, all is left out until its drop
     for stretch in _stretches(steps):
         first, now = stretch[0][1], live()
         whole: object = (end - first, kept)
