@@ -66,7 +66,7 @@ def _written(actions: list[Step]) -> str:
 
 
 def _kept(states: Any, end: int, slots: int) -> Placement:
-    """Keep ``states`` in the first sweep, and place binomially on the way back."""
+    """Keep ``states`` in the first sweep, and place binomially in the adjoint sweep."""
     return Placement((keeping.__name__, states, end), (binomial.__name__, KEPT, end, slots), slots)
 
 
