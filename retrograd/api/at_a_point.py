@@ -66,14 +66,14 @@ def vjp(
     cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError, TreeError,
     OptionError, MemoryBudgetError.
 
-    ``memory`` is a plan for the loops that have none (see ``rg.Snapshots``), or a budget: bytes, a text such as
-    ``"64 MiB"``, or ``"available"``. Of that are all that this call and one of the pullback allocate, results included,
-    with what is kept from the one to the other, and copies of the primals. What does not fit is computed again.
+    ``memory`` is a plan for the loops that have none (see ``rg.Snapshots``), or a budget: bytes, a text such as ``"64
+    MiB"``, or ``"available"``. The budget covers all that this call and one call of the pullback allocate: results, the
+    values kept in between, and copies of the primals. Values that do not fit are computed again.
 
-    A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a
-    dict, from the names of what it captures to their cotangents; with ``fns="pairs"`` a FunctionCotangent, the
-    pairs of input and cotangent of all its calls. Where a result is a function, its cotangent is a
-    FunctionCotangent or a list of pairs; ``function`` then runs again for each pullback.
+    A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a dict
+    from the names of its captures to their cotangents; with ``fns="pairs"`` it is a FunctionCotangent, the pairs of
+    input and cotangent of all its calls. If a result is a function, its cotangent is a FunctionCotangent or a list of
+    pairs; ``function`` then runs again for each pullback.
 
     >>> import numpy as np, retrograd as rg
     >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
@@ -155,7 +155,7 @@ def _all_wanted(function: Callable[..., Any], call: Call) -> Wanted:
 def _vjp_to_functions(
     function: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, fns: str, memory: MemoryPlan
 ) -> Any:
-    """``vjp`` where results are functions: a pair (x, ct) of one is pulled back through ``function(*primals)(x)``."""
+    """``vjp`` if results are functions: pull a pair (x, ct) of a result back through ``function(*primals)(x)``."""
     out = function(*primals)
     results, spec = flatten(out[0] if has_aux else out)
 
@@ -245,7 +245,7 @@ def _inspected(function: Graph, derivative: Graph, operands: list[Any], dots: li
 def _jvp_along_functions(
     function: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], on: Sequence[bool]
 ) -> tuple[Any, Any]:
-    """``jvp`` where the tangents of function values are functions: the derivative in ε of the values f + ε g."""
+    """``jvp`` if the tangents of function values are functions: the derivative in ε of the values f + ε g."""
     if len(primals) != len(tangents):
         raise TreeError(
             f"jvp is given {len(primals)} primals and {len(tangents)} tangents",
@@ -330,7 +330,7 @@ def _zero(aval: Aval) -> Any:
 def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a linear function: ``ct -> tuple``, one entry per argument.
 
-    ``examples`` give shapes and dtypes only. Raises NonDifferentiableError where the function is not linear.
+    ``examples`` give shapes and dtypes only. Raises NonDifferentiableError if the function is not linear.
 
     >>> import numpy as np, retrograd as rg
     >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])

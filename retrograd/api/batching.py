@@ -114,7 +114,7 @@ class Batched(Transform):
 
 
 def over_basis(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``vmap`` over tangents or cotangents of one evaluation, which draws once for all of them."""
+    """``vmap`` over tangents or cotangents of one evaluation: random numbers are drawn once for all of them."""
     return Compiled(function, Batched("vmap", shares_draws=True))
 
 

@@ -110,7 +110,7 @@ class Gradient(Transform):
 
 
 def _with_functions(many: bool, chosen: Wanted, seen: Observation, args: Sequence[Any], grads: Sequence[Any]) -> Any:
-    """The gradients, of which some are those of function values; ``many`` tells a tuple of them from one."""
+    """The gradients, some of which are for function values; ``many`` distinguishes a tuple of them from one."""
     own = len(grads) - seen.deltas
     tree = chosen.tree(grads[:own])
     found = tuple(seen.cotangents(tree if many else [tree], args, grads[own:]))
@@ -132,14 +132,14 @@ def grad(
     tuple). The gradient has the structure, shapes and dtypes of the argument; integer leaves give None. With
     ``has_aux`` the function returns ``(output, aux)`` and the gradient function ``(gradient, aux)``.
 
-    An argument that is a function is differentiated too: ``fns="captures"`` gives the cotangents of what it
-    captures, a dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
+    An argument that is a function is differentiated, too: ``fns="captures"`` gives the cotangents of its captures,
+    a dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
 
-    With ``nan_safe`` a cotangent that is zero annihilates what it is multiplied with, be that infinite: a branch
-    that ``np.where`` does not take then adds nothing to the gradient.
+    With ``nan_safe`` a zero cotangent annihilates its factor even if that is infinite: a branch that ``np.where`` does
+    not take then adds nothing to the gradient.
 
     ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, or
-    ``"available"``. What does not fit is computed again, also the states of loops that have no plan of their own.
+    ``"available"``. Values that do not fit are computed again, also the states of loops that have no plan of their own.
 
     Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError, MemoryBudgetError.
 

@@ -1,4 +1,4 @@
-"""Plans of memory: how many states a loop keeps for its derivative, and what it computes again instead."""
+"""Memory plans: how many states a loop keeps for its derivative, and which steps it computes again instead."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 class Snapshots:
     """Keep at most ``slots`` states, the initial one included: the fewest repeated steps for that number.
 
-    Of n steps, with r the least number for which C(slots + r, r) ≥ n, none is run more than r + 1 times
-    (A. Griewank and A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, the residuals of single steps may
-    take slots, as many as they weigh in states, instead of states: fewer steps where they are light. That needs a known
-    number of steps, and no plans on loops inside. Raises OptionError.
+    Of n steps, with r the least number for which C(slots + r, r) ≥ n, none runs more than r + 1 times (A. Griewank and
+    A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, a slot may hold residuals of single steps instead of
+    states, in as many slots as they weigh in states: this saves steps if residuals are light. It needs a known number
+    of steps, and no plans on loops inside. Raises OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> def last(x, n):
@@ -45,7 +45,7 @@ class Snapshots:
 class Log:
     """Keep about log₂ n states, whatever the number n of steps turns out to be.
 
-    Which ones is read off the trailing zeros of a counter. The way back places further states binomially in the same
+    The trailing zeros of a counter decide which states. The adjoint sweep places further states binomially in the same
     slots, or with ``reverse="ctz"`` by the same counter. Raises OptionError.
     """
 
@@ -58,10 +58,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Periodic:
-    """Keep every ``every``-th state, by default every ⌈√n⌉-th, and on the way back those of one period.
+    """Keep every ``every``-th state, by default every ⌈√n⌉-th, and on the adjoint sweep the states of one period.
 
-    Instead of these it keeps the residuals of that period, where they weigh no more than states and the number of
-    steps is known: then no step runs a third time. Raises OptionError.
+    It keeps the residuals of that period instead if they weigh no more than states and the number of steps is known:
+    then no step runs a third time. Raises OptionError.
     """
 
     every: int | None = None
@@ -73,17 +73,17 @@ class Periodic:
 
 @dataclass(frozen=True)
 class Everything:
-    """Keep all residuals and repeat nothing, whatever a plan around it says."""
+    """Keep all residuals and repeat nothing, whatever an enclosing plan says."""
 
 
 @dataclass(frozen=True)
 class Tiered:
     """Keep ``ram`` states in memory and ``disk`` further ones, the earliest, in files below ``directory``.
 
-    States are placed as for ``Snapshots(ram + disk)``. The files, which go when the gradient is done or fails, stand in
-    a folder of their own in ``directory``, by default that for temporary files. With ``resume`` that folder belongs to
-    the loop and its inputs: after the process was killed, the same gradient goes on from the last whole state there.
-    Raises OptionError, SnapshotError.
+    States are placed as for ``Snapshots(ram + disk)``. The files stand in a folder of their own in ``directory``, by
+    default the directory for temporary files, and go when the gradient is done or fails. With ``resume`` that folder
+    belongs to the loop and its inputs: if the process was killed, the same gradient continues from the last whole state
+    there. Raises OptionError, SnapshotError.
 
     >>> import numpy as np, retrograd as rg
     >>> def last(x):

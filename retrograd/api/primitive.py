@@ -1,4 +1,4 @@
-"""primitive: an operation of the user's own, declared as ours are."""
+"""primitive: declare an operation of one's own, as the package declares its operations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def primitive(
     batch: Callable[..., Any] | None = elementwise,
     ufunc: str = "",
 ) -> Callable[..., Any]:
-    """Declare a primitive, for the rest of the process; a function of arrays that is traced as one operation.
+    """Declare a primitive for the rest of the process: a function of arrays that is traced as one operation.
 
-    ``emit`` is NumPy source over operands and attributes: ``"np.cbrt({0})"``. ``shape`` maps the operands' avals to
-    the result's; by default all have one shape and dtype. ``diff`` holds for each operand ``rg.pull(rule)``, where
-    the operation is linear in it, ``rg.push(rule)`` or None; rules are written with primitives. ``batch`` is by
-    default that of an elementwise operation; None refuses ``vmap``. ``ufunc`` names a NumPy ufunc that computes the
-    same, which then takes ``out=``. Raises OptionError for a name that is taken or no identifier.
+    ``emit`` is NumPy source over operands and attributes: ``"np.cbrt({0})"``. ``shape`` maps the operands' avals to the
+    result's; by default all have one shape and dtype. ``diff`` holds for each operand ``rg.pull(rule)`` if the
+    operation is linear in it, else ``rg.push(rule)`` or None; rules are written with primitives. ``batch`` is by
+    default the rule of an elementwise operation; None refuses ``vmap``. ``ufunc`` names a NumPy ufunc that computes the
+    same, which then takes ``out=``. Raises OptionError for a name that is taken or not an identifier.
 
     >>> import numpy as np, retrograd as rg
     >>> third_root = rg.primitive(

@@ -23,7 +23,7 @@ from .memory import bytes_of
 
 
 class Policies:
-    """What a region saves beside its operands; everything else is computed again on the way back.
+    """The values that a region saves beside its operands; the adjoint computes all others again.
 
     ``save_all``, ``save_nothing`` (the default of a region), ``save_matmuls`` (results of products, convolutions and
     factorisations), ``save_names("a", ...)`` (values named by ``rg.name``), ``except_names("a", ...)`` (all but
@@ -35,19 +35,19 @@ class Policies:
     save_matmuls: Policy = ("products",)
 
     def save_names(self, *names: str) -> Policy:
-        """Save the values that go by these names."""
+        """Save the values with these names."""
         return ("names", *map(_checked_name, names))
 
     def except_names(self, *names: str) -> Policy:
-        """Save all values but those that go by these names."""
+        """Save all values but those with these names."""
         return ("except", *map(_checked_name, names))
 
     def any_of(self, *policies: Policy) -> Policy:
-        """Save what one of the policies saves."""
+        """Save the values that one of the policies saves."""
         return ("any", *map(_checked_policy, policies))
 
     def all_of(self, *policies: Policy) -> Policy:
-        """Save what all of the policies save."""
+        """Save the values that all of the policies save."""
         return ("all", *map(_checked_policy, policies))
 
 
@@ -81,7 +81,7 @@ class Region(Transform):
 
 
 def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol]) -> list[Symbol]:
-    """The region; what Python decided in it is asked before it, where another path can be followed."""
+    """The region; the decisions of Python in it are guarded before it, where another path can be followed."""
     questions, rest = asked_first(graph)
     known = inline_into(b, questions, operands)
     b.where = user_site()[0]
@@ -91,16 +91,17 @@ def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol])
 def checkpoint(
     function: Callable[..., Any] | None = None, *, policy: Policy | None = None, memory: int | str | None = None
 ) -> Any:
-    """A function whose derivative keeps its arguments and what ``policy`` saves, and computes the rest again.
+    """A function whose derivative keeps its arguments and what ``policy`` saves, and computes all else again.
 
     With ``memory``, a budget in bytes, a text such as ``"64 MiB"``, or ``"available"``, each call keeps at most so many
-    bytes beside its arguments: those values, of all or of what ``policy`` saves, for which the least is computed again.
-    A budget for the gradient around it changes nothing of that.
+    bytes beside its arguments: among all values, or those that ``policy`` saves, the choice with which the least is
+    computed again. A budget for the gradient around the region does not change this choice.
 
-    Values are those of the plain function, to the last bit; so are gradients, but that the parts that an argument's
-    gets inside the region are added up before they meet the others. Regions nest: an inner one is run again within an
-    outer one. Random draws and calls of the host are saved, never repeated: a budget below what they take is a
-    MemoryBudgetError. Called by itself, outside other functions, it is compiled like ``rg.jit``. Raises OptionError.
+    Values are those of the plain function, to the last bit. So are gradients, except that the parts of an argument's
+    gradient from inside the region are added up before the other parts. Regions nest: an inner region runs again within
+    an outer one. Random draws and host calls are saved, never repeated: a budget below their size is a
+    MemoryBudgetError. Called by itself, outside other functions, the region is compiled like ``rg.jit``. Raises
+    OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.checkpoint

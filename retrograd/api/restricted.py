@@ -1,4 +1,4 @@
-"""restricted: a function of the leaves that are differentiated, the other arguments held."""
+"""restricted: a function of the differentiated leaves, with the other arguments fixed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..compiler.signature import Argnums, take_apart, wanted
 def restricted(
     function: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], list[Any], Callable[[list[Any]], Any]]:
-    """The function of its differentiated leaves alone, these leaves, and how gradients become a tree."""
+    """The function of its differentiated leaves alone, these leaves, and the function that makes gradients a tree."""
     call = take_apart(function, args, kwargs)
     chosen = wanted(call, function, argnums)
     at = [k for k, on in enumerate(chosen.active) if on]

@@ -25,12 +25,12 @@ def stop_gradient(x: Any) -> Any:
 def _stopped(x: Any) -> Any:
     if isinstance(x, Tracer):
         return x if x.const else apply(stop_primitive, [x])
-    return x.detach() if hasattr(x, "detach") else x  # eager tensors know their own past
+    return x.detach() if hasattr(x, "detach") else x  # an eager tensor knows its history
 
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """What is computed inside counts as constant in derivatives.
+    """Values that are computed inside count as constants in derivatives.
 
     >>> import retrograd as rg
     >>> def f(x):

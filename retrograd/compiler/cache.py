@@ -1,4 +1,4 @@
-"""A cache in which each key is made once, also when threads ask for it together."""
+"""A cache in which each key is made once, even if several threads ask for it together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """How often a signature was known, how often it was compiled, and how many are kept."""
+    """How often a signature was found, how often it was compiled, and how many are kept."""
 
     hits: int
     misses: int
@@ -29,7 +29,7 @@ class Cache(Generic[T]):
         self._locks: dict[Hashable, threading.Lock] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made now if it is new. An exception leaves the key new."""
+        """The value of a key, made now if the key is new. An exception leaves the key new."""
         found = self.entries.get(key)
         if found is not None:
             self.hits += 1

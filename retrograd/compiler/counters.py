@@ -1,4 +1,4 @@
-"""Counting what generated code does: steps that run again, and states that are kept."""
+"""Count the work of generated code: steps that run again, and states that are kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .settings import config
 
 @dataclass
 class Counters:
-    """What ran since the counters were made, as the statements of generated code count it.
+    """Counts of the work since the counters were made, from the counting statements of generated code.
 
-    ``advances`` are steps of checkpointed loops that ran without residuals, ``taped`` those with them, ``snapshots``
-    are the states that are kept now, and ``snapshots_peak`` the most that were kept at once.
+    ``advances`` are steps of checkpointed loops that ran without residuals, ``taped`` steps with residuals,
+    ``snapshots`` are the states that are kept now, and ``snapshots_peak`` the most that were kept at once.
     """
 
     advances: int = 0
@@ -34,7 +34,7 @@ COUNTERS: ContextVar[Counters | None] = ContextVar("retrograd_counters", default
 
 
 def count(name: str, change: int) -> None:
-    """What counting statements of generated code call."""
+    """The function that counting statements of generated code call."""
     counters = COUNTERS.get()
     if counters is not None:
         counters.count(name, change)
@@ -42,7 +42,7 @@ def count(name: str, change: int) -> None:
 
 @contextmanager
 def debug_counters() -> Iterator[Counters]:
-    """Counters for a block, in this thread or task alone; what is compiled there counts.
+    """Counters for a block, in this thread or task alone; functions compiled there count.
 
     >>> import numpy as np, retrograd as rg
     >>> loop = lambda x: rg.fori_loop(8, lambda i, x: np.sin(x), x, memory=rg.Snapshots(2))

@@ -1,4 +1,4 @@
-"""Example results of what may throw while it is recorded."""
+"""Example results of a node that may throw while it is recorded."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FEW = 2
 
 @TRANSFORMS.register("examples")
 def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
-    """Example results; zeros where something throws on the way that is still to be caught.
+    """Example results; zeros if the node throws, and a later node is to catch it.
 
-    In a function that is recorded for all values, loops make a few steps only.
+    In a function that is recorded for all values, loops run a few steps only.
     """
     token = MOST_STEPS.set(None if trace.concrete else FEW)
     try:
@@ -48,7 +48,7 @@ def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Ava
 def _out_of_reach(x: Any) -> Any:
     """A value thrown out of a loop or a branch, as a traced value that no computation may use.
 
-    Whoever catches it in Python has left the graph that it belongs to.
+    The code that catches it in Python has left the graph that the value belongs to.
     """
     if not isinstance(x, (np.ndarray, np.generic, float, complex)):
         return x

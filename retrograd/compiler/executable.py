@@ -16,13 +16,13 @@ from ..ir.plan import Plan
 from ..ir.target import PROVIDERS, TARGETS, Module, Target
 
 _number = itertools.count(1)
-_gone: deque[str] = deque()  # names of modules that nobody has any more
+_gone: deque[str] = deque()  # names of modules that no object uses any more
 
 
 def _show(filename: str, source: str) -> None:
     """Let tracebacks and debuggers find a source, and forget those of modules that are gone.
 
-    They may go at any time, also while ``linecache`` walks over its files, which fails if one is missing then.
+    They may go at any time, even while ``linecache`` walks over its files, which fails if a file is missing then.
     """
     while _gone:
         linecache.cache.pop(_gone.popleft(), None)
@@ -32,9 +32,9 @@ def _show(filename: str, source: str) -> None:
 class Executable:
     """A compiled graph.
 
-    ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a
-    tuple. ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source, ``target``
-    what made these.
+    ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a tuple.
+    ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source, and ``target`` the
+    target that made these.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Executable:
         return (result,) if self.single else result
 
     def source(self) -> str:
-        """The module with the contents of the inputs that are ``constants``, so that it runs alone."""
+        """The module with the values of the inputs in ``constants`` written into it, so that it runs alone."""
         at = {k: self.constants[v] for k, v in enumerate(self.graph.inputs) if v in self.constants}
         return self.target.emit(self.plan, at).source if at else self.module.source
 
     def annotate(self, fault: BaseException) -> None:
-        """Tell which line of the user's program the failing line of generated code stands for."""
+        """Say which line of the user's program the failing line of generated code stands for."""
         step = fault.__traceback__
         while step is not None:
             if step.tb_frame.f_code.co_filename == self.filename:

@@ -42,8 +42,8 @@ class Around:
 class Pause(Around):
     """A context in which Python does not look for cyclic garbage, if it did before.
 
-    The passes make many objects that live on and no cycles: each full collection would walk all of them in vain,
-    which is a third of the time to compile 10,000 operations and more for longer programs.
+    The passes make many objects that live on, and no cycles: each full collection would walk all of them in vain,
+    which takes a third of the time to compile 10,000 operations, and more for longer programs.
     """
 
     def __init__(self) -> None:
@@ -62,8 +62,8 @@ class Pause(Around):
 class Unhurried(Around):
     """A context in which Python looks for cyclic garbage less often.
 
-    Here the user's function runs, which may make such garbage; what recording makes lives on, and to walk it after
-    every few hundred new objects, as is the default, is a quarter of the time that recording takes.
+    Here the user's function runs, which may make such garbage. The objects of a recording live on, and to walk them
+    after every few hundred new objects, as is the default, takes a quarter of the time of recording.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Unhurried(Around):
             gc.set_threshold(*self._set)
 
     def end(self) -> None:
-        if gc.get_threshold() == self._set:  # nobody else has changed it
+        if gc.get_threshold() == self._set:  # no other code has changed it
             gc.set_threshold(*self._before)
 
 

@@ -1,4 +1,4 @@
-"""Tangents and cotangents that users pass: checked against the values that they belong to."""
+"""Tangents and cotangents from users, checked against the values that they belong to."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
 
 
 def members(spec: Spec, tree: Any, avals: Sequence[Aval | None], what: str) -> list[Any]:
-    """The leaves of a tangent or cotangent that belong to values of these avals; None where there is none."""
+    """The leaves of a tangent or cotangent that belong to values of these avals; None if there is none."""
     leaves = flatten_like(spec, tree, what)
     return [as_member(x, a, what) for x, a in zip(leaves, avals, strict=True) if a is not None]
 
 
 def leaf_avals(recorded: Recorded, head: Spec) -> list[Aval | None]:
-    """The aval of each leaf of the output; None where it has no cotangent."""
+    """The aval of each leaf of the output; None if the leaf has no cotangent."""
     rest = iter(recorded.graph.out_avals)
     avals = [None if i in recorded.statics else next(rest) for i in range(head.num_leaves)]
     return [a if a is not None and a.inexact else None for a in avals]

@@ -32,15 +32,15 @@ from .stages import run as run_stages
 
 
 class Escape(Exception):  # noqa: N818 - a signal, not an error
-    """A continuation was called: the recording that stands for its ``callcc`` ends with ``value``."""
+    """A continuation was called: the recording for its ``callcc`` ends with ``value``."""
 
     def __init__(self, tag: int, value: Any) -> None:
         super().__init__()
         self.tag, self.value = tag, value
 
 
-LONG = 2000  # nodes to run from which compiling them pays
-LEFT = object()  # what a branch returns that calls a continuation
+LONG = 2000  # nodes that run; from so many on compiling them pays
+LEFT = object()  # the result of a branch that calls a continuation
 
 
 def as_arrays(tree: Any) -> Any:
@@ -60,7 +60,7 @@ def strong(x: Any) -> Any:
 
 
 class Start(NamedTuple):
-    """The carry that a loop begins with: its leaves, their example values and avals, and their structure."""
+    """The initial carry of a loop: its leaves, their example values and avals, and their structure."""
 
     carry: list[Any]
     shadows: list[Any]
@@ -92,8 +92,8 @@ def recorded_body(
 ) -> Recorded:
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
-    Where the examples are made up, or the function does not run on them, NumPy's warnings are silenced. A function
-    that calls a continuation returns LEFT, if it ``may_leave``.
+    If the examples are made up, or the function does not run on them, NumPy's warnings are silenced. With
+    ``may_leave``, a function that calls a continuation returns LEFT.
     """
     own = parameter_names(function)
     names = own if len(own) == len(trees) else [f"arg{k}" for k in range(len(trees))]
@@ -153,17 +153,17 @@ def closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list
 
 
 def _identity(capture: Capture) -> Any:
-    """What tells captures apart: the value of an enclosing trace, or the array itself."""
+    """The identity of a capture: the value of an enclosing trace, or the array itself."""
     return capture.payload.value if isinstance(capture.payload, Symbol) else id(capture.payload)
 
 
 def captures_first(graph: Graph, n: int) -> Graph:
-    """The graph with its captures, which follow ``n`` inputs, before those."""
+    """The graph with its captures, which follow ``n`` inputs, in front of these inputs."""
     return Graph(graph.name, (*graph.inputs[n:], *graph.inputs[:n]), graph.nodes, graph.outputs)
 
 
 def typed(graph: Graph, avals: Sequence[Aval]) -> Graph:
-    """The graph with first results of exactly these avals."""
+    """The graph, whose first results get exactly these avals."""
     b = Builder()
     outs = inline_into(b, graph, b.inputs_like(graph.inputs))
     k = len(avals)
@@ -176,21 +176,21 @@ def left(recorded: Recorded) -> bool:
 
 
 def returning_zeros(graph: Graph, avals: Sequence[Aval]) -> Graph:
-    """A graph that is left before it ends, with results that nobody sees."""
+    """A graph that is left before it ends; its results are never seen."""
     b = Builder()
     inline_into(b, graph, b.inputs_like(graph.inputs))
     return b.graph(graph.name, [b.zeros(a) for a in avals])
 
 
 def operand(trace: Trace, x: Any) -> tuple[Symbol, Any]:
-    """A capture or a value of the user's as a symbol of the trace, with its example value."""
+    """A capture, or a value from the user, as a symbol of the trace, with its example value."""
     if isinstance(x, Capture):
         return (x.payload if isinstance(x.payload, Symbol) else symbol_in(trace, x.payload)), x.shadow
     return symbol_in(trace, x), shadow_of(x)
 
 
 def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence[tuple[Symbol, Any]]) -> list[Any]:
-    """Put a node into the trace, run it on the example values; its results as tracers."""
+    """Put a node into the trace and run it on the example values; its results as tracers."""
     where = trace.builder.where = user_site()[0]
     outs = trace.builder.emit(prim, [s.value for s, _ in operands], attrs)
     if not outs:
@@ -202,7 +202,7 @@ def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence
 
 
 def _results(node: Node, values: Sequence[Any]) -> Sequence[Any]:
-    """What a node gives: long loops are compiled for it, since interpreting them takes longer."""
+    """The results of a node; long loops are compiled for it, since interpreting them takes longer."""
     if node.effect or _work(node) < LONG or MOST_STEPS.get() is not None:
         return run_node(node, values)
     given = dict(zip(node.inputs, values, strict=True))
@@ -219,7 +219,7 @@ def _work(node: Node) -> int:
 
 
 def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> None:
-    """CarryError, which prints both, where a body returns another carry than comes in."""
+    """CarryError, which prints both carries, if a body returns another carry than it takes."""
     where = user_site()[0]
     found = recorded.out_spec if found is None else found
     if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
@@ -240,12 +240,12 @@ def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> 
 
 
 def leaf_names(spec: Spec) -> list[str]:
-    """For messages: where in the tree each leaf stands."""
+    """For messages: the position in the tree of each leaf."""
     return [f" at {path}" if path else "" for path in leaf_paths(spec)]
 
 
 def common(label: str, bodies: Sequence[Recorded]) -> list[Aval]:
-    """The avals of results that several functions agree on; TreeError, ShapeError where they do not."""
+    """The avals of results that several functions agree on; TreeError, ShapeError if they do not agree."""
     where, first = user_site()[0], bodies[0]
     for other in bodies[1:]:
         if other.out_spec != first.out_spec or other.statics != first.statics:
@@ -266,7 +266,7 @@ def results_named(recorded: Recorded) -> str:
 
 
 def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
-    """The one aval: a Python number takes the dtype of the others, as in arithmetic."""
+    """The common aval: a Python number takes the dtype of the others, as in arithmetic."""
     firm = {a.dtype for a in avals if a.kind != "python"}
     if len({a.shape for a in avals}) > 1 or len(firm) > 1:
         raise ShapeError(
@@ -285,7 +285,7 @@ def results(recorded: Recorded, tracers: Sequence[Any]) -> Any:
 
 
 def check_single(label: str, number: str, x: Any, remedy: str) -> None:
-    """ShapeError where an array is given and one number decides."""
+    """ShapeError if the deciding number is an array."""
     if np.ndim(shadow_of(x)):
         raise ShapeError(
             f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
@@ -302,7 +302,7 @@ def one_bool(label: str, recorded: Recorded) -> None:
 
 
 def decision(graph: Graph) -> Graph:
-    """The graph of a condition with a bool as its result: numbers are true where they are not 0."""
+    """The graph of a condition with a bool as its result: a number is true if it is not 0."""
     b = Builder()
     (out,) = inline_into(b, graph, b.inputs_like(graph.inputs))
     return b.graph(graph.name, [out if out.dtype == BOOL else ne(out, 0)])

@@ -28,7 +28,7 @@ class Call:
     hints: tuple[str, ...]
 
     def key(self) -> Hashable:
-        """What a compiled function depends on: structure, shapes, dtypes, static values."""
+        """The key of a compiled function: structure, shapes, dtypes, static values."""
         on = set(self.traced)
         parts = [self.spec, *(_leaf_key(x, i in on) for i, x in enumerate(self.leaves))]
         try:
@@ -126,7 +126,7 @@ def wanted(
 ) -> Wanted:
     """Resolve ``argnums`` for a call; ArgnumsError, NonDifferentiableError.
 
-    The numbers in a container of the class ``apart`` are left alone; with ``empty`` there may be nothing else.
+    Numbers in a container of the class ``apart`` are left alone; with ``empty`` there may be no others.
     """
     if isinstance(argnums, (tuple, list)) and not argnums:
         raise ArgnumsError("no argument is differentiated", remedy="name one or more arguments in argnums")

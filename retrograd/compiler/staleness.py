@@ -1,7 +1,7 @@
-"""stale: whether a compiled function differs from what it would be if it were recorded now.
+"""stale: whether a compiled function differs from a new recording of the same function.
 
-Arrays that it names enter by reference, and names are followed. What is computed from arrays reached in other ways is
-baked into the recording. With ``rg.config.check_captures`` each call records the function once more and compares.
+Arrays that the function names enter by reference, and names are followed. Values computed from arrays that it reaches
+in other ways are baked into the recording. With ``rg.config.check_captures`` each call records once more and compares.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REMEDY = "pass it as an argument, or let the function name it as a global, a clo
 
 
 def stale(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the recording for a call differs from what it would be now; StaleCaptureWarning, once for each."""
+    """Whether the recording for a call differs from a new one; StaleCaptureWarning if so."""
     call = compiled._take(args, kwargs)
     paths = compiled._cache.entries.get((config.now(), call.key()))
     if paths is None:
@@ -39,7 +39,7 @@ def stale(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _difference(then: Recorded, now: Recorded) -> str | None:
-    """What two recordings for the same arguments do not share, in words."""
+    """The difference of two recordings for the same arguments, in words."""
     names = dict(zip(then.graph.inputs, now.graph.inputs, strict=False))
     for a, b in zip(then.graph.nodes, now.graph.nodes, strict=False):
         same = a.prim is b.prim and len(a.inputs) == len(b.inputs)

@@ -1,4 +1,4 @@
-"""The targets that graphs are compiled for: made here, above the passes and code generators of which they consist."""
+"""The targets that graphs are compiled for, made here, above the passes and code generators that they consist of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of primitives get and give; a primitive has those that its declaration names."""
+"""The signatures of the rules of primitives; a primitive has the rules that its declaration names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Evaluate = Callable[["Graph", Sequence[Any]], tuple[Any, ...]]
 
 
 class RunRule(Protocol):
-    """What the interpreter does: the results for operands that are values."""
+    """Run a node in the interpreter: the results for operands that are values."""
 
     def __call__(self, evaluate: Evaluate, node: Node, /, *args: Any) -> Any:
-        """``evaluate(graph, args)`` runs a body. With ``multi`` the results are a sequence, else the only one."""
+        """``evaluate(graph, args)`` runs a body. With ``multi`` the results are a sequence, else a single value."""
 
 
 class JvpMode(NamedTuple):
@@ -33,7 +33,7 @@ class JvpMode(NamedTuple):
 
 
 class JvpRule(Protocol):
-    """The node and its tangents."""
+    """Emit a node and its tangents."""
 
     def __call__(
         self, b: Builder, node: Node, args: list[Symbol], tans: list[Symbol | None], mode: JvpMode, /
@@ -47,35 +47,35 @@ class TransposeRule(Protocol):
     def __call__(
         self, b: Builder, node: Node, operands: list[Any], cts: list[Symbol | None], /
     ) -> Sequence[Symbol | None]:
-        """One for each operand, None for zero. An operand that is a Symbol is known; of the others only avals are."""
+        """One cotangent per operand, None for zero. An operand that is a Symbol is known; others have only avals."""
 
 
 class BatchRule(Protocol):
     """The node over lanes, a new first axis of the operands whose flag is set."""
 
     def __call__(self, prim: Primitive, size: int, args: list[Symbol], flags: list[bool], /, **attrs: Any) -> Any:
-        """The result, which has lanes; with ``multi`` the results, and for each whether it has."""
+        """The result, which has lanes; with ``multi`` the results, and for each whether it has lanes."""
 
 
 class DceRule(Protocol):
-    """The node without the results that are not used."""
+    """Drop the unused results of a node."""
 
     def __call__(self, node: Node, used: list[bool], /) -> tuple[dict[str, Any], list[int], list[int]]:
-        """Its attributes, and which operands and which results remain, by position."""
+        """The attributes that remain, and the operands and results, by position."""
 
 
 class LowerRule(Protocol):
-    """What a node becomes once all differentiation is done."""
+    """Replace a node once all differentiation is done."""
 
     def __call__(self, b: Builder, node: Node, args: list[Symbol], /) -> Sequence[Symbol]:
-        """The results, made of other nodes."""
+        """The results, made by other nodes."""
 
 
 class FreshRule(Protocol):
-    """Of a node with several results, those that share storage with nothing else."""
+    """The results of a node with several results that share storage with nothing else."""
 
     def __call__(self, node: Node, /) -> Collection[int]:
-        """Their positions."""
+        """The positions of these results."""
 
 
 class ThroughRule(Protocol):
@@ -91,7 +91,7 @@ class ThroughRule(Protocol):
 
 
 class ScratchRule(Protocol):
-    """The workspace that is allocated while the code runs."""
+    """The workspace that is allocated while the code of a node runs."""
 
     def __call__(self, *avals: Aval, **attrs: Any) -> int:
-        """Its bytes."""
+        """The bytes of the workspace."""

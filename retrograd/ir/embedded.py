@@ -21,7 +21,7 @@ _DEFINED = re.compile(r"^def (\w+)", re.MULTILINE)
 class Embedded:
     """Plain Python that stands in generated modules: a ``text``, or a ``function`` that runs here, too.
 
-    ``needs`` names the embedded functions that it calls.
+    ``needs`` names the embedded functions that this one calls.
     """
 
     text: str = ""
@@ -30,12 +30,12 @@ class Embedded:
 
     @cached_property
     def source(self) -> str:
-        """The text; of a function, its definition without annotations and docstring."""
+        """The text; for a function, its definition without annotations and docstring."""
         return self.text.strip() if self.function is None else _bare(self.function)
 
     @property
     def sources(self) -> list[str]:
-        """The sources of the functions that it calls, and its own."""
+        """The sources of the functions that this one calls, and its own."""
         called = [text for name in self.needs for text in EMBEDDED[name].sources]
         return list(dict.fromkeys([*called, self.source]))
 
@@ -74,7 +74,7 @@ def _bare(function: Callable[..., Any]) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes annotations away."""
+    """Removes annotations."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None

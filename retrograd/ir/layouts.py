@@ -32,7 +32,7 @@ class Layouts:
         return None if shown is None else _order(shown)
 
     def add(self, node: Node, within: Value | None = None) -> None:
-        """Work out the results of a node whose operands are known; its only result may be written into ``within``."""
+        """Note the order of the results of a node; its only result may be written into ``within``."""
         for out in node.outputs:
             if _has_axes(out.aval):
                 self._shown[out] = self._shown[within] if within is not None else self._result(node, out)

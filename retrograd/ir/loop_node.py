@@ -18,8 +18,8 @@ Made = tuple[list[Symbol], list[Symbol], list[Symbol]]  # carry, arrays, stacks
 class LoopNode:
     """A node whose first body is ``(consts, carry, x_t) -> (carry, arrays, stacks)``, and runs once for each step.
 
-    A second body is its condition, of ``(consts, carry)``. The attribute ``memory`` is its plan for the stacks;
-    ``reverse`` says that the last row comes first.
+    A second body is its condition on ``(consts, carry)``. The attribute ``memory`` is its plan for the stacks; with
+    ``reverse`` the last row comes first.
     """
 
     node: Node
@@ -31,12 +31,12 @@ class LoopNode:
 
     @property
     def condition(self) -> Graph | None:
-        """What decides whether there is a further step, where the number of steps is not given."""
+        """The body that decides whether there is a further step; None if the number of steps is given."""
         return self.structure.condition(self.node)
 
     @property
     def length(self) -> int:
-        """The number of steps; -1 where it is found at run time."""
+        """The number of steps; -1 if it is found at run time."""
         return self.structure.times(self.node, self.structure.bodies[0])
 
     @property
@@ -50,13 +50,13 @@ class LoopNode:
 
     @property
     def layout(self) -> Layout:
-        """How its operands, but for a number of steps, and its results divide."""
+        """The groups of its results, and of its operands without the number of steps."""
         sizes = {name: len(values) for name, values in {**self._operands, **self._results}.items()}
         return Layout(sizes["consts"], sizes["carry"], sizes.get("arrays", 0))
 
     @property
     def count(self) -> Value | None:
-        """The operand that is the number of steps."""
+        """The operand that gives the number of steps, if there is one."""
         return next(iter(self._operands.get("count", ())), None)
 
     @property
@@ -66,7 +66,7 @@ class LoopNode:
 
     @property
     def stacks(self) -> list[Value]:
-        """The lists of what its steps saved."""
+        """The lists of the residuals that its steps saved."""
         return self._results["stacks"]
 
     @cached_property
@@ -78,7 +78,7 @@ class LoopNode:
         return self.structure.of_results(self.node, self.node.outputs)
 
     def attrs(self, body: Graph, layout: Layout, condition: Graph | None = None) -> dict[str, Any]:
-        """The attributes of the same loop with another body, whose operands divide in another way."""
+        """The attributes of the same loop with another body and other groups of operands."""
         step, *decide = (part.name for part in self.structure.bodies)
         bodies = {step: body, **({} if condition is None else dict.fromkeys(decide, condition))}
         sizes = {"consts": layout.consts, "carry": layout.carry, "arrays": layout.arrays}
@@ -97,8 +97,8 @@ class LoopNode:
     ) -> Made:
         """Emit the same loop with another body and this plan; its results as carry, arrays and stacks.
 
-        ``count`` is the number of steps where the loop takes one. The layout and the condition stay as they are if they
-        are not given.
+        ``count`` is the number of steps if the loop takes one. The layout and the condition stay as they are unless
+        they are given.
         """
         layout = layout or self.layout
         attrs = self.attrs(body, layout, condition)
@@ -109,12 +109,12 @@ class LoopNode:
         return layout.results(b.emit(self.node.prim, [x.value for x in given], attrs, [v.hint for v in body.outputs]))
 
     def shortened(self, length: int) -> Node:
-        """The same node with another number of steps, where that is an attribute."""
+        """The same node with another number of steps, if that is an attribute."""
         times = self.structure.bodies[0].times
         return replace(self.node, attrs={**self.node.attrs, times: length}) if isinstance(times, str) else self.node
 
 
 def loop_of(node: Node) -> LoopNode | None:
-    """The node as a loop that may save residuals, if it is one."""
+    """The node as a loop that may save residuals; None for any other node."""
     structure = node.prim.structure
     return LoopNode(node, structure) if structure is not None and structure.loop else None

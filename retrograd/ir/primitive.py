@@ -1,4 +1,4 @@
-"""A primitive is one declaration: its maths, the storage of its results, and what each target writes for it."""
+"""A primitive is one declaration: its maths, the storage of its results, and its texts for each target."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def push(rule: Rule) -> Push:
 
 
 class Operand:
-    """What a primitive can be applied to: a symbol of a graph, or a hole of a rewrite pattern."""
+    """An object that a primitive can be applied to: a symbol of a graph, or a hole of a rewrite pattern."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class Operand:
 
 @lru_cache(maxsize=8192)
 def _only(shape: Rule, *in_avals: Aval) -> tuple[Aval, ...]:
-    """What a shape rule says of the only result of an operation without attributes."""
+    """The aval that a shape rule gives for the only result of an operation without attributes."""
     return (shape(*in_avals),)
 
 
@@ -122,10 +122,10 @@ _NOTHING = NumPyText()
 class Primitive:
     """One operation of the IR, declared once.
 
-    ``shape(*avals, **attrs)`` gives the aval of the result (a tuple of them if ``multi``). ``diff`` has a Pull, a Push,
-    an Unknown or None (zero) per operand, the last standing for all further ones. ``texts`` holds a record for each
-    target that has something to write for it; a structural primitive has emitters in the targets instead, and ``run``
-    for the interpreter.
+    ``shape(*avals, **attrs)`` gives the aval of the result (a tuple of avals if ``multi``). ``diff`` has a Pull, a
+    Push, an Unknown or None (zero) per operand; the last entry stands for all further operands. ``texts`` holds the
+    texts of each target that needs any; a structural primitive has emitters in the targets instead, and ``run`` for the
+    interpreter.
     """
 
     name: str
@@ -153,14 +153,14 @@ class Primitive:
     through: ThroughRule | None = None  # what a write through such a view makes of the operand; None if it has none
     writes: int | None = None  # the result may overwrite this operand where nothing else needs it
     into: bool = False  # the result can be computed into given storage
-    over: bool = False  # ... also into that of an operand that is read for it
+    over: bool = False  # ... also into the storage of an operand that is read for it
     fresh: FreshRule | None = None  # with several results: node -> positions of those that share no storage
-    order: str = ""  # of axes in memory, as NumPy says: K as the operands, A if they are in C order, C always
+    order: str = ""  # of axes in memory, in NumPy's letters: K as the operands, A if they are in C order, C always
     scratch: ScratchRule | None = None  # (*avals, **attrs) -> bytes of workspace that is allocated inside
 
     # texts
     texts: dict[str, Any] = field(default_factory=dict)  # by target
-    numpy: NumPyText = field(init=False)  # the one among them that the interpreter evaluates, too
+    numpy: NumPyText = field(init=False)  # the texts among these that the interpreter evaluates, too
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numpy", self.texts.get("numpy", _NOTHING))
@@ -201,7 +201,7 @@ class Registry(dict[str, Primitive]):
         return prim
 
     def describe(self, target: str, texts: Mapping[str, Any]) -> None:
-        """Tell what a target writes for primitives, given by name, that are declared elsewhere."""
+        """Add a target's texts for primitives that are declared elsewhere, by name."""
         for name, text in texts.items():
             if name not in self:
                 raise InternalError(f"the target {target} describes {name}, which is no primitive")
@@ -240,7 +240,7 @@ TRANSFORMS = Transforms()
 
 
 def primitive(name: str, shape: Rule, code: Template = "", **fields: Any) -> Primitive:
-    """Declare and register a primitive; keywords are its fields, and those of the records of texts."""
+    """Declare and register a primitive; keywords are its fields, and the fields of the texts for targets."""
     fields["code"] = code
     texts = {}
     for target, record in TEXTS.items():

@@ -1,4 +1,4 @@
-"""rewrite: walk over the nodes of a graph, map the graphs inside it, rebuild it node by node."""
+"""rewrite: walk over the nodes of a graph, map its bodies, rebuild it node by node."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from .builder import Builder, Symbol
 from .graph import Graph, Node, Value
 
-Env = dict[Value, Symbol]  # what values of the old graph are in the new one
+Env = dict[Value, Symbol]  # the values of the new graph, by values of the old one
 Rule = Callable[[Builder, Node, Env], Sequence[Symbol] | None]
 
 
 def walk(root: Graph | Node) -> Iterator[Node]:
-    """Every node of a graph, or a node, and of the graphs inside it, those right after the node that holds them.
+    """Each node of a graph, or a single node; right after each node come the nodes of its bodies.
 
     A body that several nodes hold is walked once.
     """
@@ -30,19 +30,19 @@ def _walk(nodes: Iterable[Node], seen: set[Graph]) -> Iterator[Node]:
 
 
 def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
-    """The node with ``change`` applied to the graphs among its attributes; the node itself where they stay."""
+    """The node with ``change`` applied to its bodies; the node itself if none changes."""
     bodies = {name: new for name, body in node.graphs if (new := change(body)) is not body}
     return replace(node, attrs={**node.attrs, **bodies}) if bodies else node
 
 
 def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
-    """The graph with other nodes, which define what its outputs are; the graph itself where they are its own."""
+    """The graph with other nodes, which must define its outputs; the graph itself if they are its own."""
     nodes = tuple(nodes)
-    return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # nodes are equal if they are the same
+    return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # a node equals only itself
 
 
 def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
-    """Apply ``change`` to the graphs inside, then to the graph; it sees bodies that are changed already.
+    """Apply ``change`` to the bodies, then to the graph; it sees bodies that are changed already.
 
     A body that several nodes hold is changed once and stays one.
     """
@@ -57,10 +57,10 @@ def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
 
 
 def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = None) -> None:
-    """Rebuild nodes in ``b``; ``env`` knows what they read and learns what they give.
+    """Rebuild nodes in ``b``; ``env`` holds their operands, and gets their results.
 
-    ``rule(b, node, env)`` gives the results of a node, or None to copy it. What it makes gets the line and the replica
-    tag of the node.
+    ``rule(b, node, env)`` gives the results of a node, or None to copy it. The nodes that it makes get the line and the
+    replica tag of the node.
     """
     for node in nodes:
         outs = None
@@ -74,9 +74,9 @@ def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = 
 
 
 def rebuild(graph: Graph, rule: Rule) -> Graph:
-    """The graph with what ``rule`` gives in place of its nodes, as in ``copy_nodes``.
+    """The graph with nodes replaced by ``rule``, as in ``copy_nodes``.
 
-    It shares the inputs, and nodes whose operands stay are kept; where all of them stay, it is the graph itself.
+    It shares the inputs, and nodes whose operands did not change; if no node changes, it is the graph itself.
     """
     b = Builder()
     env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))

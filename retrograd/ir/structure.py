@@ -1,4 +1,4 @@
-"""What a structural primitive is made of: its bodies, how often each runs, what goes into them and what comes out."""
+"""The structure of a structural primitive: its bodies, how often each runs, and the groups of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Runs(Enum):
     """How often a body runs when its node does."""
 
     ONCE = "once"
-    ONE_OF = "one of them"  # of the bodies name0, name1, ..., the operand ``choice`` tells which
+    ONE_OF = "one of them"  # the operand ``choice`` says which of the bodies name0, name1, ...
     AT_MOST_ONCE = "at most once"  # the operand ``choice`` decides
     STEPS = "step by step"
-    NEVER = "never"  # it is there for derivatives alone
+    NEVER = "never"  # it serves derivatives alone
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Neighbours among the operands or results of a node, or among the inputs or outputs of its bodies.
 
-    ``size`` is their number, the attribute that holds it, or a function of the attributes; None for all that remain.
+    ``size`` is their number, the attribute that holds it, or a function of the attributes; None takes all that remain.
     Passes know groups by these names, and a primitive may have others of its own:
 
     - operands: ``count``, the number of steps; ``choice``, which decides what runs; ``consts``, which every run gets
-      as they are; ``carry``, which the first step gets; ``xs``, of which each step gets its row
-    - results: ``results`` of the only run; ``carry`` of the last step; ``arrays``, in which the steps lie along a new
-      first axis; ``stacks``, lists of what the steps gave
+      unchanged; ``carry``, which the first step gets; ``xs``, of which each step gets its row
+    - results: ``results`` of the only run; ``carry`` of the last step; ``arrays``, which collect steps along a new
+      first axis; ``stacks``, which collect steps in lists
     - outputs of a body alone: ``decision``, whether there is a further step
     """
 
@@ -44,7 +44,7 @@ class Group:
     size: int | str | Callable[[Attrs], int] | None = None
 
     def count(self, attrs: Attrs) -> int | None:
-        """How many there are; None for the rest."""
+        """The number of members; None for all that remain."""
         if self.size is None or isinstance(self.size, int):
             return self.size
         return int(attrs[self.size] if isinstance(self.size, str) else self.size(attrs))
@@ -54,9 +54,9 @@ class Group:
 class Body:
     """A graph among the attributes of a node.
 
-    Its inputs are the groups that it ``takes``, its outputs those that it ``gives``. ``times`` tells for ``Runs.STEPS``
-    how many steps there are, as an attribute or a function of the attributes; -1 stands for a number that is found at
-    run time. A step that ``advances`` leaves no residuals for the way back; ``again`` says that it ran before.
+    Its inputs are the groups that it ``takes``, its outputs the groups that it ``gives``. For ``Runs.STEPS``, ``times``
+    is the number of steps, as an attribute or a function of the attributes; -1 stands for a number that is found at run
+    time. A step that ``advances`` leaves no residuals for the adjoint sweep; ``again`` says that it ran before.
     """
 
     name: str
@@ -76,9 +76,9 @@ class Body:
 class Structure:
     """The declaration of a structural primitive; its methods answer for a node of this primitive.
 
-    ``inner`` are groups that the primitive itself hands to its bodies. ``loop`` says that it is a loop which saves
-    residuals in its stacks, and takes a plan for them: ``LoopNode`` shows such a node. A ``transparent`` node means
-    what its body means in its place.
+    ``inner`` are groups that the primitive itself hands to its bodies. ``loop`` marks a loop that saves residuals in
+    its stacks, and takes a memory plan for them: ``LoopNode`` shows such a node. A ``transparent`` node means the same
+    as its body in its place.
     """
 
     bodies: tuple[Body, ...]
@@ -100,11 +100,11 @@ class Structure:
         return found
 
     def branches(self, node: Node) -> list[Graph]:
-        """The bodies of which one runs."""
+        """The bodies from which one is chosen to run."""
         return [graph for body, graph in self.parts(node) if body.runs is Runs.ONE_OF]
 
     def body(self, node: Node) -> Graph:
-        """The body that gives the results, where one does."""
+        """The body that gives the results; there must be one."""
         first, *_ = self.results
         (graph,) = (graph for body, graph in self.parts(node) if first.name in body.gives)
         return graph
@@ -114,35 +114,35 @@ class Structure:
         return next((graph for body, graph in self.parts(node) if "decision" in body.gives), None)
 
     def times(self, node: Node, body: Body) -> int:
-        """How often a body runs: -1 where that is found at run time, as for bodies that need not run."""
+        """How often a body runs; -1 if that is found at run time, as for bodies that may be skipped."""
         if body.runs is Runs.STEPS:
             found = node.attrs[body.times] if isinstance(body.times, str) else body.times(node.attrs)
             return max(int(found), -1)
         return {Runs.ONCE: 1, Runs.NEVER: 0}.get(body.runs, -1)
 
     def of_operands(self, node: Node, items: Sequence[T]) -> dict[str, list[T]]:
-        """What stands for the operands, by group."""
+        """Divide items, one per operand, by group."""
         return divided(self.operands, node.attrs, items)
 
     def of_results(self, node: Node, items: Sequence[T]) -> dict[str, list[T]]:
-        """What stands for the results, by group."""
+        """Divide items, one per result, by group."""
         return divided(self.results, node.attrs, items)
 
     def of_inputs(self, node: Node, body: Body, items: Sequence[T]) -> dict[str, list[T]]:
-        """What stands for the inputs of a body, by group."""
+        """Divide items, one per input of a body, by group."""
         return divided(_named(body.takes, (*self.operands, *self.inner)), node.attrs, items)
 
     def of_outputs(self, node: Node, body: Body, items: Sequence[T]) -> dict[str, list[T]]:
-        """What stands for the outputs of a body, by group."""
+        """Divide items, one per output of a body, by group."""
         return divided(_named(body.gives, (*self.results, *self.inner)), node.attrs, items)
 
     def sources(self, node: Node, body: Body, graph: Graph) -> list[int | None]:
-        """For each input of a body the operand that feeds it, by position; None for what the primitive hands over."""
+        """For each input of a body the position of the operand that feeds it; None for inputs of ``inner`` groups."""
         places = self.of_operands(node, range(len(node.inputs)))
         return _among(places, self.of_inputs(node, body, graph.inputs))
 
     def targets(self, node: Node, body: Body, graph: Graph) -> list[int | None]:
-        """For each output of a body the result that it goes to, by position; None for what stays inside."""
+        """For each output of a body the result that it goes to, by position; None for outputs that stay inside."""
         places = self.of_results(node, range(len(node.outputs)))
         return _among(places, self.of_outputs(node, body, graph.outputs))
 
@@ -151,13 +151,13 @@ class Structure:
         return next(name for name, at in self.of_results(node, range(len(node.outputs))).items() if k in at)
 
     def chooses(self, node: Node, i: int) -> int:
-        """Among how many ways the i-th operand chooses; 0 if it is none that chooses."""
+        """The number of branches among which the i-th operand chooses; 0 if it does not choose."""
         if i not in self.of_operands(node, range(len(node.inputs))).get("choice", ()):
             return 0
         return len(self.branches(node)) or 2  # to run the body, or to go on without it
 
     def attrs(self, node: Node, **changed: Any) -> dict[str, Any]:
-        """The attributes of a node with other bodies, or other sizes of groups; those that it has not are left out."""
+        """The attributes of a node with other bodies or sizes of groups; attributes that it lacks are left out."""
         return {**node.attrs, **{name: x for name, x in changed.items() if name in node.attrs}}
 
 
@@ -171,7 +171,7 @@ def _among(places: Mapping[str, Sequence[int]], items: Mapping[str, Sequence[Any
 
 
 def condition_of(node: Node) -> Graph:
-    """What decides whether a loop makes a further step; InternalError where nothing does."""
+    """The body that decides whether a loop makes a further step; InternalError if there is none."""
     found = node.prim.structure.condition(node) if node.prim.structure is not None else None
     if found is None:
         raise InternalError(f"{node.prim.name} has no condition", where=node.where)
@@ -179,7 +179,7 @@ def condition_of(node: Node) -> Graph:
 
 
 def divided(groups: Sequence[Group], attrs: Attrs, items: Sequence[T]) -> dict[str, list[T]]:
-    """Items by group; InternalError where their number does not fit."""
+    """Divide items by group; InternalError if their number does not fit."""
     counts = [group.count(attrs) for group in groups]
     rest = len(items) - sum(n for n in counts if n is not None)
     if rest < 0 or counts.count(None) > 1 or (rest and None not in counts):
@@ -194,7 +194,7 @@ def divided(groups: Sequence[Group], attrs: Attrs, items: Sequence[T]) -> dict[s
 
 @dataclass(frozen=True)
 class Layout:
-    """How operands and results of a loop divide: consts, carry, xs → carry, arrays, stacks.
+    """The groups of a loop's operands and results: consts, carry, xs → carry, arrays, stacks.
 
     The body is ``(consts, carry, x_t) -> (carry, arrays, stacks)``. Arrays are collected into one array with
     a leading axis of steps, stacks into a list of references. A while loop has neither xs nor arrays.

@@ -1,4 +1,4 @@
-"""The door for targets: what a backend makes of a graph, so that planning and budgets need not know which it is."""
+"""The interface of targets: a backend plans, emits and measures graphs, so planning need not know which one it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Undecided(Exception):  # noqa: N818 - not an error: the data decide how mu
 
 
 class Course(NamedTuple):
-    """The memory of one call: the most bytes at once, bytes after each allocation, and what lived at the peak."""
+    """The memory of one call: its peak in bytes, the bytes after each allocation, and the values live at the peak."""
 
     peak: int
     over_time: list[int]
@@ -31,7 +31,7 @@ class Footprint(Protocol):
     """The memory that the code of a plan takes, inputs not counted."""
 
     def peak(self, limit: float = inf) -> int:
-        """The most bytes at once; some greater number than ``limit`` where it is beyond. Raises ``Undecided``."""
+        """The peak in bytes; if it is beyond ``limit``, any number greater than ``limit``. Raises ``Undecided``."""
 
     def course(self) -> Course:
         """The course of a call. Raises ``Undecided``."""
@@ -47,7 +47,7 @@ class Module:
 
 
 class Target(Protocol):
-    """What turns graphs into code that runs.
+    """Turns graphs into code that runs.
 
     A graph is legalised, planned, emitted and loaded, in this order; ``footprint`` needs no more than a plan, so that
     memory is known before anything is emitted.
@@ -55,25 +55,25 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """The key of its texts in primitives."""
+        """The key of the target's texts in primitives."""
 
     def legalise(self, graph: Graph) -> Graph:
-        """The graph in the form that is planned and emitted: what the target does by itself has no node.
+        """The graph in the form that is planned and emitted: operations that the target absorbs have no node.
 
-        No pass follows. Raises UnsupportedError for what the target cannot do.
+        No pass follows. Raises UnsupportedError for a graph that the target cannot compute.
         """
 
     def plan(self, graph: Graph) -> Plan:
         """The order and the storage of a legalised graph."""
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
-        """The source of a plan; ``constants`` are contents of inputs, by position, that are written into it."""
+        """The source of a plan; ``constants`` are values of inputs, by position, that are written into it."""
 
     def footprint(self, plan: Plan) -> Footprint:
         """The memory of the code that ``emit`` makes of a plan."""
 
     def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-        """The function of a module: of flat positional arguments, with one result bare or a tuple of several.
+        """The function of a module: it takes flat positional arguments; one result is bare, several are a tuple.
 
         Tracebacks name ``filename``. ``names`` are the functions of this process that the module may call.
         """

@@ -1,4 +1,4 @@
-"""What targets write for a primitive: a record of texts for each target, and how a text is filled in."""
+"""The texts of a primitive: a dataclass of texts for each target, and how a text is filled in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Template = str | Callable[[Node], str]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NumPyText:
-    """What the NumPy target writes, and the interpreter evaluates.
+    """The source that the NumPy target writes, and the interpreter evaluates.
 
     ``code`` is a format string of Python source over operands ``{0}, {1}, ...`` (``{args}`` is all of them) and
     attributes by name, or makes such a string from the node. A primitive that writes has a ``statement`` instead.
@@ -40,7 +40,7 @@ class NumPyText:
         return bool(self.ufunc) and self.ufunc != "np.matmul"
 
     def render(self, node: Node, operands: Sequence[str], template: Template = "") -> str:
-        """The code with operand names and attribute literals filled in."""
+        """The code, filled in with names of operands and literals of attributes."""
         attrs = node.attrs
         fields = {name: literal(value) for name, value in attrs.items() if not isinstance(value, (Graph, Aval))}
         if "aval" in attrs:
@@ -53,7 +53,7 @@ class NumPyText:
         return text.format(*operands, args=", ".join(operands), **fields)
 
 
-# The records by target. A keyword of a declaration belongs to the record that has a field of its name.
+# The dataclasses by target. A keyword of a declaration belongs to the dataclass that has a field of its name.
 TEXTS: dict[str, type[Any]] = {"numpy": NumPyText}
 
 
@@ -76,7 +76,7 @@ def literal(value: Any) -> str:
 
 
 def _complex_literal(value: complex) -> str:
-    """Source that gives back the very bits: ``1-2j`` adds to zeros, and ``-1j`` has the real part -0.0."""
+    """Source that gives the same bits: ``1-2j`` adds to zeros, and ``-1j`` has the real part -0.0."""
     negative_zero = [part == 0 and math.copysign(1, part) < 0 for part in (value.real, value.imag)]
     if cmath.isfinite(value):
         if not any(negative_zero) and (value.real or value.imag >= 0):

@@ -1,4 +1,4 @@
-"""The passes, one verb per file; importing this package registers those that structural rules need."""
+"""The passes, one verb per file. Importing this package registers the passes that structural rules call."""
 
 from . import annihilate, batch, inline, jvp, linearize, prune, transpose
 from .control import merge_paths

@@ -1,4 +1,4 @@
-"""annihilate: products of tangents become such in which a zero tangent wins over an infinite factor."""
+"""annihilate: make a zero tangent win over an infinite factor in products and quotients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops.elementwise import const, div, mul
 
 @TRANSFORMS.register("annihilate")
 def annihilate(b: Builder, start: int, tangents: Sequence[Value]) -> None:
-    """Replace, among the nodes made from ``start`` on, products of what depends on tangents with what does not."""
+    """Make each product or quotient of a tangent and a constant of the point, from node ``start`` on, annihilating."""
     depends = set(tangents)
     for k in range(start, len(b.nodes)):
         node = b.nodes[k]

@@ -1,4 +1,4 @@
-"""batch: f(x...) → y... becomes f over lanes, a leading axis of flagged inputs and of what depends on them."""
+"""batch: f(x...) → y... becomes f over lanes: flagged inputs, and all that depends on them, get a leading axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..ops.batching import lanes
 def batch_into(
     b: Builder, graph: Graph, size: int, args: Sequence[Symbol], flags: Sequence[bool]
 ) -> tuple[list[Symbol], list[bool]]:
-    """Outputs, and for each whether it carries lanes; what depends on no lane is computed once."""
+    """The outputs, and for each whether it carries lanes; a node that depends on no lane is computed once."""
     env: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
     batched: dict[Value, bool] = dict(zip(graph.inputs, flags, strict=True))
     for node in graph.nodes:

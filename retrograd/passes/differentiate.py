@@ -1,4 +1,4 @@
-"""differentiate: graphs of gradients, out of linearize, transpose and inline."""
+"""differentiate: build graphs of gradients from linearize, transpose and inline."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .transpose import transpose_into
 def value_and_grad(
     graph: Graph, active: Sequence[bool], lin: Linearized, keep: bool = True, turned: Mapping[str, Any] | None = None
 ) -> Graph:
-    """f(x...) → y, aux... becomes x... → y, aux..., x̄...: one cotangent per active input, of ȳ = 1.
+    """f(x...) → y, aux... becomes x... → y, aux..., x̄...: one cotangent per active input, for ȳ = 1.
 
-    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar. With
-    ``turned``, a node with these attributes tells where the adjoint begins.
+    Without ``keep`` only the cotangents are returned. The cotangent of a Python number is a NumPy scalar. If ``turned``
+    is given, a turn with these attributes marks where the adjoint begins.
     """
     b = Builder()
     args = b.share_inputs(lin.forward)
@@ -43,7 +43,7 @@ def value_and_grad(
 
 
 def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
-    """(residuals..., ȳ...) → x̄...; a cotangent is taken for every output with ``seeded``."""
+    """(residuals..., ȳ...) → x̄...; each output that is ``seeded`` gets an input for its cotangent."""
     b = Builder()
     residuals = b.inputs_like(lin.linear.inputs[: len(lin.residuals)])
     outputs = lin.forward.outputs[: len(lin.out_active)]
@@ -57,6 +57,6 @@ def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
 
 
 def filled(b: Builder, ct: Symbol | None, aval: Aval) -> Symbol:
-    """A cotangent of a value of this aval: zero where there is none, a NumPy scalar for a Python number."""
+    """A cotangent of a value of this aval: zeros instead of None, a NumPy scalar for a Python number."""
     target = replace(aval, kind="scalar") if aval.kind == "python" else aval
     return b.zeros(target) if ct is None else b.coerce(ct, target)

@@ -1,4 +1,4 @@
-"""find_sparsity: f(x...) → y... becomes, for each y, which elements of one x its elements may depend on."""
+"""find_sparsity: for each result of a graph, find the elements of one input that its elements may depend on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops.index import shifted
 from .inline import body_in_place
 
 Matrix = Any  # a scipy.sparse.csr_array; scipy is an extra
-Pattern = Matrix | None  # None: it depends on nothing
+Pattern = Matrix | None  # None: the value depends on no element
 Shape = tuple[int, ...]
 
 # Primitives that act on each element alone, beside the ufuncs.
@@ -39,7 +39,7 @@ ELEMENTWISE = frozenset(
         "where",
     }
 )
-# Primitives whose results are elements of their operands, or zeros.
+# Primitives whose results consist of elements of their operands, or zeros.
 PLACING = frozenset(
     {
         "array",
@@ -59,7 +59,7 @@ PLACING = frozenset(
         "triu",
     }
 )
-# Primitives that add into an array, and those that read at the same places.
+# Primitives that add into an array, and the primitives that read at the same places.
 ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
 REDUCING = frozenset({"max", "min", "nanmax", "nanmin", "prod", "sum"})
 RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recurrence", "sort"})
@@ -68,8 +68,8 @@ RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recu
 def find_sparsity(graph: Graph, active: int, args: Sequence[Any]) -> list[Matrix]:
     """For each result a matrix of one row per element of it and one column per element of input ``active``.
 
-    A stored entry means that there may be a derivative. Integers among ``args`` are indices whose values count:
-    the pattern holds for these. What is not analysed depends on all elements of its operands.
+    A stored entry means that there may be a derivative. Integers among ``args`` are indices, and the pattern holds for
+    their values only. The results of any other primitive depend on all elements of its operands.
     """
     from scipy.sparse import csr_array, eye_array  # scipy is an extra
 
@@ -88,7 +88,7 @@ def find_sparsity(graph: Graph, active: int, args: Sequence[Any]) -> list[Matrix
 
 
 class _Analysis:
-    """Patterns with respect to ``n`` elements, node by node; and the values of integers that do not depend on them."""
+    """Patterns with respect to ``n`` elements, node by node; and the values of integers that depend on none of them."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -146,7 +146,7 @@ class _Analysis:
         return total
 
     def gathered(self, rows: Any, size: int, p: Matrix) -> Matrix:
-        """Row ``rows[i]`` of the outcome has what row i of ``p`` has."""
+        """The sum of patterns of rows: row i of ``p`` goes into row ``rows[i]`` of the result."""
         from scipy.sparse import csr_array  # scipy is an extra
 
         place = csr_array((np.ones(rows.size, np.int32), (rows.ravel(), np.arange(rows.size))), (size, rows.size))
@@ -165,7 +165,7 @@ class _Analysis:
         return self.union(patterns, node.out.aval.size)
 
     def placed(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        """The node is run on the numbers of the elements, from 1 on: the result tells where each went."""
+        """Run the node on the numbers of the elements, from 1 on: its result shows where each element went."""
         from scipy.sparse import vstack  # scipy is an extra
 
         stack, operands, count = [self.empty(1)], [], 1
@@ -209,7 +209,7 @@ class _Analysis:
         return self.union(lines, size)[rows.ravel()]
 
     def matmul(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        """A row of the one operand, a column of the other: their factors and lanes are not told apart."""
+        """An element depends on a row of one operand and a column of the other, over all lanes that broadcast to it."""
         (a, b), (p, q) = (v.aval.shape for v in node.inputs), patterns
         a, b = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
         full = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
@@ -226,7 +226,7 @@ class _Analysis:
 
 
 def _lines(shape: Shape, axes: Shape) -> tuple[Any, int]:
-    """For each element the number of the line along ``axes`` that it lies on, and how many lines there are."""
+    """For each element the number of its line along ``axes``, and the number of lines."""
     kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
     size = math.prod(kept)
     return np.broadcast_to(np.arange(size).reshape(kept), shape), size

@@ -1,4 +1,4 @@
-"""inline: copy the nodes of a graph into a builder; lay open what it calls."""
+"""inline: copy the nodes of a graph into a builder, and inline calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ir.primitive import TRANSFORMS
 
 @TRANSFORMS.register("inline")
 def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool = False) -> list[Symbol]:
-    """The outputs of ``graph`` applied to ``args``, as symbols of ``b``; ``opening``, calls are inlined, too."""
+    """The outputs of ``graph`` applied to ``args``, as symbols of ``b``; with ``opening``, calls are inlined, too."""
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
     for node in graph.nodes:
         ins = [env[v] for v in node.inputs]
@@ -25,13 +25,13 @@ def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool 
 
 
 def body_in_place(node: Node) -> Graph | None:
-    """The graph that a node stands for, and that may stand in its place, as the body of a call."""
+    """The body of a call that may be inlined, else None."""
     structure = node.prim.structure
     return structure.body(node) if structure is not None and structure.transparent else None
 
 
 def open_calls(graph: Graph) -> Graph:
-    """The graph with the nodes of what it calls in place of its calls, but for closed ones."""
+    """The graph with calls inlined, but for closed ones."""
     if not any(body_in_place(node) for node in graph.nodes):
         return graph
     b = Builder()

@@ -15,9 +15,9 @@ from .prune import prune
 
 @dataclass(frozen=True, eq=False)
 class Linearized:
-    """A function split at a point into what depends on the point and what is linear in the tangents.
+    """A function linearized at a point, in two graphs: one of the point, and one that is linear in the tangents.
 
-    ``forward`` returns the outputs and then the ``residuals``, which are values of it (inputs included);
+    ``forward`` returns the outputs and then the ``residuals``, which are values of ``forward`` (inputs included);
     ``linear`` takes residuals and tangents of active inputs, and returns the tangents of active outputs.
     """
 
@@ -31,8 +31,8 @@ class Linearized:
 def linearize(graph: Graph, active: Sequence[bool], *, nan_safe: bool) -> Linearized:
     """Linearize with respect to the active inputs.
 
-    The nodes of the jvp are divided by one question: does it depend on a tangent? What the linear side
-    reads from the other side is a residual; constants are copied instead.
+    One question divides the nodes of the jvp: does the node depend on a tangent? Values of the other side that the
+    linear side reads are residuals; constants are copied instead.
     """
     b = Builder()
     args = b.share_inputs(graph)

@@ -10,7 +10,7 @@ from ..ir.rewrite import Env, rebuild, with_bodies
 
 
 def lower(graph: Graph) -> Graph:
-    """Replace nodes whose primitive says how; bodies too. The outcome is for evaluation, not differentiation."""
+    """Replace each node whose primitive says how, also in bodies. The result is to be run, not differentiated."""
     done: dict[Graph, Graph] = {}
 
     def lowered(graph: Graph) -> Graph:

@@ -9,7 +9,7 @@ from .inline import inline_into
 
 
 def own_outputs(graph: Graph) -> Graph:
-    """Copy results that are inputs or views of them, views of each other, read-only, or passed through a loop."""
+    """Copy results that are inputs, views of inputs or of other results, read-only, or may be operands of a loop."""
     if any(node.attrs.get("split") for node in graph.nodes):  # it will be divided, and each half gets its own
         return graph
     made = graph.producer
@@ -37,7 +37,7 @@ def own_outputs(graph: Graph) -> Graph:
 
 
 def _copied(b: Builder, x: Symbol) -> Symbol:
-    """A copy of its own, also where another result asked for one of the same value."""
+    """A copy of a value, even if another result is a copy of the same value."""
     b.replica += 1
     return b.emit(copy, (x.value,), {})[0]
 

@@ -13,7 +13,7 @@ from ..ops.elementwise import const
 
 
 class Hole(Operand):
-    """A variable of a pattern: it stands for any operand, or for any attribute."""
+    """A variable of a pattern, which stands for any operand or any attribute."""
 
     __slots__ = ("name",)
 
@@ -28,7 +28,7 @@ class Hole(Operand):
 
 
 class Number(Hole):
-    """A variable that stands for a number filled into a constant."""
+    """A variable of a pattern, which stands for the number that fills a constant."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Match(Hole):
 
 
 class Rule:
-    """One rewrite; ``then`` may return None to refuse. Parameters that stand in attributes hold attributes."""
+    """One rewrite; ``then`` may return None to refuse. A parameter that stands for an attribute gets the attribute."""
 
     def __init__(self, when: Callable[..., Any], then: Callable[..., Any]) -> None:
         parameters = inspect.signature(when).parameters
@@ -61,7 +61,7 @@ class Rule:
         self.wanted = [_producer(p) for p in self.pattern.operands]
 
     def may_match(self, makers: Sequence[Primitive | None]) -> bool:
-        """Whether operands that these primitives made can match: what the pattern names and what it leaves open."""
+        """Whether operands made by these primitives can match; a hole takes any."""
         if len(makers) != len(self.wanted):
             return False
         return all(prim is None or prim is maker for prim, maker in zip(self.wanted, makers, strict=True))
@@ -109,14 +109,14 @@ class Rule:
 
 
 def _producer(pattern: Any) -> Primitive | None:
-    """The primitive that an operand must come from."""
+    """The primitive that must have made an operand; None if any may."""
     if isinstance(pattern, Match):
         return pattern.prim
     return const if isinstance(pattern, Number) or not isinstance(pattern, Hole) else None
 
 
 def constant_of(b: Builder, value: Value) -> Any:
-    """The number that a constant is filled with, or None."""
+    """The number that fills a constant, or None."""
     node = b.made.get(value)
     if node is None or node.prim is not const or isinstance(node.attrs["value"], tuple):
         return None

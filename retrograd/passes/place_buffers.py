@@ -21,12 +21,12 @@ Index = tuple[Any, ...]
 
 
 def place_buffers(graph: Graph) -> Plan:
-    """Lay a graph out in memory; of its order, only views of what is written into may change."""
+    """Lay a graph out in memory; this changes the order of nodes only for views of storage that is written into."""
     return _BufferPlacer(early_views(graph)).plan()
 
 
 class _BufferPlacer:
-    """``owned`` are roots of storage that this graph made and that nothing outside can see."""
+    """Places results node by node; ``owned`` are roots of storage that this graph made and nothing outside can see."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -53,7 +53,7 @@ class _BufferPlacer:
         return value
 
     def live(self, root: Value, after: int) -> list[Value]:
-        """The values in this storage that are read after node ``after``."""
+        """The values in this storage that nodes after ``after`` read."""
         rest = [v for v in self.members.get(root, ()) if self.last[v] > after and self.root(v) is root]
         self.members[root] = rest
         return rest
@@ -96,7 +96,7 @@ class _BufferPlacer:
         self.members.setdefault(self.root(holder), []).append(out)
 
     def _writable(self, i: int, node: Node) -> bool:
-        """Whether a write may happen in place; small views that are read later become copies for it."""
+        """Whether a write may happen in place; small views that are read later become copies to make that possible."""
         base = node.inputs[node.prim.writes or 0]
         root = self.root(base)
         if root not in self.owned or self.last[base] > i or self._view_by(base, READ_ONLY):
@@ -115,7 +115,7 @@ class _BufferPlacer:
         return True
 
     def _beside(self, view: Value, write: Node) -> bool:
-        """Whether a view shows other elements of its storage than a write changes."""
+        """Whether a view shows other elements of its storage than the write changes."""
         made = self.made.get(view)
         if made is None or made.prim.name != "getitem" or write.prim.name not in {"setitem", "additem", "subitem"}:
             return False
@@ -125,7 +125,7 @@ class _BufferPlacer:
         return disjoint(made.attrs["index"], write.attrs["index"], base.aval.shape)
 
     def _whole(self, value: Value) -> bool:
-        """Whether a value is laid out as its storage is: no view of it."""
+        """Whether a value has the layout of its storage, and so is not a view of it."""
         while value in self.parent and value not in self.copies:
             node = self.made.get(value)
             if node is None or node.prim.alias is not None:
@@ -148,7 +148,7 @@ class _BufferPlacer:
         return free.pop() if free else None
 
     def _view_by(self, value: Value, names: Container[str]) -> bool:
-        """Whether one of these primitives made the view of its storage that a value is."""
+        """Whether one of the named primitives made one of the views between a value and its storage."""
         while value in self.parent and value not in self.copies:
             node = self.made.get(value)
             if node is not None and node.prim.name in names:
@@ -157,7 +157,7 @@ class _BufferPlacer:
         return False
 
     def _retire(self, i: int, node: Node) -> None:
-        """Storage whose last reader was this node goes to the pool, named by the value that made it."""
+        """Put storage whose last reader was this node into the pool, under the value that made it."""
         for root in dict.fromkeys(map(self.root, node.inputs)):
             if root in self.owned and root.aval.nbytes >= POOL and not self.live(root, i):
                 order = self.layouts.order(root)
@@ -216,9 +216,9 @@ def _bytes(value: Value) -> int:
 
 
 def early_views(graph: Graph) -> Graph:
-    """Move each basic index with a fixed place in front of the first write into its operand.
+    """Move each basic index at known positions up, in front of the first write into its operand.
 
-    A view is free, and what it shows often lies beside the write, which can then happen in place.
+    A view is free, and its elements often lie beside the write, which can then happen in place.
     """
     written: dict[Value, int] = {}
     for i, node in enumerate(graph.nodes):
@@ -236,7 +236,7 @@ def early_views(graph: Graph) -> Graph:
 
 
 def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
-    """True if on some axis the ranges of the indices lie apart; False also where it is not known.
+    """True if the ranges of the indices lie apart on some axis; False also if that is not known.
 
     >>> disjoint((0,), (slice(1, None),), (3, 2)), disjoint((slice(None), 0), (slice(1, 2),), (3, 2))
     (True, False)

@@ -23,7 +23,7 @@ def prune(graph: Graph) -> Graph:
 
 
 def _narrowed(node: Node, used: list[bool]) -> Node:
-    """A structural node with only the results that are used, and the operands that those need."""
+    """A structural node with only the results that are used, and the operands that these results need."""
     assert node.prim.dce is not None
     attrs, ins, outs = node.prim.dce(node, used)
     inputs, outputs = tuple(node.inputs[i] for i in ins), tuple(node.outputs[i] for i in outs)
@@ -32,7 +32,7 @@ def _narrowed(node: Node, used: list[bool]) -> Node:
 
 @TRANSFORMS.register("live_inputs")
 def live_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
-    """Which inputs the used outputs need."""
+    """For each input, whether the used outputs need it."""
     live: set[Value] = {v for v, on in zip(graph.outputs, used, strict=True) if on}
     for node in reversed(graph.nodes):
         if any(v in live for v in node.outputs) or node.effect:

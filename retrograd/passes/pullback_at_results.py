@@ -1,4 +1,4 @@
-"""recall: f(x...) → y... becomes (some of x..., y..., then ȳ...) → x̄..., where inputs and results are remembered."""
+"""recall: f(x...) → y... becomes (some of x..., y..., then ȳ...) → x̄..., for remembered inputs and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transpose import transpose_into
 
 @dataclass(frozen=True, eq=False)
 class Recalled:
-    """``graph`` takes the values that it ``reads``, given as positions in (inputs..., results...), then cotangents."""
+    """``graph`` takes the values that it ``reads``, as positions in (inputs..., results...), and then cotangents."""
 
     graph: Graph
     reads: tuple[int, ...]
@@ -25,8 +25,9 @@ class Recalled:
 def recall(graph: Graph, active: Sequence[bool], seeds: Sequence[str | None], *, nan_safe: bool) -> Recalled:
     """The adjoint of a graph that was run node by node, so that its inputs and results need no computing.
 
-    ``active`` are the inputs whose cotangents are wanted. ``seeds`` tells the cotangent of each result: ``"given"``,
-    a further input; ``"one"``; or None, zero. What the adjoint needs beside remembered values is computed again.
+    ``active`` are the inputs whose cotangents are wanted. ``seeds`` gives the cotangent of each result: ``"given"``,
+    which is a further input; ``"one"``; or None, which is zero. All other values that the adjoint needs are computed
+    again.
     """
     lin = linearize(graph, active, nan_safe=nan_safe)
     n = len(graph.outputs)
@@ -54,7 +55,7 @@ def recall(graph: Graph, active: Sequence[bool], seeds: Sequence[str | None], *,
 
 
 def _narrowed(graph: Graph, env: dict[Value, Symbol], remembered: Sequence[Value]) -> Recalled:
-    """Without the remembered values that nothing reads."""
+    """Drop the remembered values that no node reads."""
     live = {v for v, on in zip(graph.inputs, live_inputs(graph, [True] * len(graph.outputs)), strict=True) if on}
     first: dict[Value, int] = {}
     for k, value in enumerate(remembered):

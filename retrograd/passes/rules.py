@@ -22,11 +22,11 @@ from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, permute, reshape
 from .patterns import NUMBER, Rule
 
-PAST = 4  # writes elsewhere that a read is moved past
+PAST = 4  # how many writes elsewhere a read moves past
 
 
 def _real(x: Symbol) -> Symbol | None:
-    """x itself, but for complex numbers: their product with 1 has the terms 0·inf and 0 - 0."""
+    """x itself, but not for complex numbers: their product with 1 has the terms 0·inf and 0 - 0."""
     return None if x.dtype.kind == "c" else x
 
 
@@ -49,18 +49,18 @@ def _padded(x: Symbol, a: Aval, c: Aval) -> Symbol | None:
 
 
 def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:
-    """A sum that keeps the axes that a reshape would put back."""
+    """Absorb a reshape that puts axes of length 1 back into the sum, which can keep these axes."""
     kept = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     return sum_(x, axis=axis, keepdims=True) if a.shape == kept else None
 
 
 def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
-    """What was written at an index that is an operand, read there."""
+    """A read, at an index that is an operand, of the value that was written there."""
     return v if shifted(i, 1) == j else None
 
 
 def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
-    """A read of another part than the last few writes changed: from before them, or what one of them wrote."""
+    """A read after a few writes: from before them if they wrote elsewhere, or of the value that one of them wrote."""
     if not _apart(i, j):
         return None
     for _ in range(PAST):
@@ -72,7 +72,7 @@ def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
         if not _apart(i, before.attrs["index"]):
             return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
         x = x.builder.symbol(before.inputs[0])
-    return None  # far back: walking there for each read would take quadratic time
+    return None  # no walk further back: for each read it would take quadratic time
 
 
 def _apart(i: Index, j: Index) -> bool:

@@ -60,7 +60,7 @@ class Simplifier(Builder):
         return super().copy_node(with_bodies(node, self._body), inputs)
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
-        """What a rule or folding makes of a node; None where nothing applies."""
+        """The value of a node after a rule or folding; None if nothing applies."""
         if prim not in self.rules and prim not in FOLDED:
             return None
         makers = [None if (node := self.made.get(v)) is None else node.prim for v in inputs]
@@ -78,7 +78,7 @@ class Simplifier(Builder):
         return None
 
     def _candidates(self, prim: Primitive, makers: Sequence[Primitive | None]) -> list[Rule]:
-        """The rules whose outermost operations are these; few combinations occur, so most are known."""
+        """The rules that a node with operands from these primitives may match; cached, as few combinations occur."""
         key = (prim, *makers)
         found = self.candidates.get(key)
         if found is None:
@@ -86,7 +86,7 @@ class Simplifier(Builder):
         return found
 
     def _body(self, graph: Graph) -> Graph:
-        """A nested graph in normal form; one that is called in several places stays one."""
+        """A body in normal form; a body that several nodes share stays one."""
         if graph not in self.bodies:
             inner = Simplifier((), self.fired)
             inner.rules, inner.candidates, inner.bodies = self.rules, self.candidates, self.bodies
@@ -94,9 +94,9 @@ class Simplifier(Builder):
         return self.bodies[graph]
 
     def _fold(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
-        """An operation on numbers filled into constants: exact, as each element is computed alone.
+        """Fold an operation on numbers that fill constants: exact, as each element is computed alone.
 
-        What would warn or fail is left as it is, to do so when it runs.
+        An operation that would warn or fail is left as it is, so that it does so when it runs.
         """
         numbers = [constant_of(self, v) for v in inputs]
         if any(n is None for n in numbers):
@@ -125,7 +125,7 @@ def _rebuilt(b: Simplifier, graph: Graph) -> Graph:
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = (), fired: Counter[str] | None = None) -> Graph:
-    """The graph in normal form under the EXACT rules and any further ``rules``; firings are counted in ``fired``."""
+    """The graph in normal form under the EXACT rules and any further ``rules``; ``fired`` counts the rewrites."""
     mark = ("in normal form", *rules)
     if graph.knows(mark):
         return graph

@@ -15,7 +15,7 @@ from ..ir.types import Aval
 
 
 class LinearOperand:
-    """Stands for an operand in which a node is linear: its value is not known, its aval is."""
+    """An operand in which a node is linear: its value is not known, its aval is."""
 
     __slots__ = ("aval",)
 
@@ -43,7 +43,7 @@ class LinearOperand:
 def transpose_into(
     b: Builder, graph: Graph, args: Sequence[Symbol | None], cts: Sequence[Symbol | None]
 ) -> list[Symbol | None]:
-    """Cotangents of the inputs whose argument is None; the graph is linear in those. None is a zero cotangent."""
+    """Cotangents of the inputs whose argument is None; the graph must be linear in those. None is a zero cotangent."""
     known: dict[Value, Symbol] = {v: s for v, s in zip(graph.inputs, args, strict=True) if s is not None}
     linear = {v for v, s in zip(graph.inputs, args, strict=True) if s is None}
     backward: list[Node] = []
@@ -60,7 +60,7 @@ def transpose_into(
     for node in reversed(backward):
         out_cts = [ct_of.pop(v, None) for v in node.outputs]
         if any(ct is not None for ct in out_cts):
-            if node.prim.writes is not None:  # into the cotangent, too, which of a 0-d array may be a number
+            if node.prim.writes is not None:  # also into the cotangent, which for a 0-d array may be a number
                 out_cts = [ct and b.coerce(ct, _plain(ct.aval)) for ct in out_cts]
             operands: list[Any] = [LinearOperand(v.aval) if v in linear else known[v] for v in node.inputs]
             b.where, b.replica = node.where, node.replica
@@ -82,7 +82,7 @@ def _transpose_node(
     if not together and sum(isinstance(x, LinearOperand) for x in operands) > 1:
         raise InternalError(f"{prim.name} is not linear in its operands together", where=node.where)
     (ct,) = cts
-    for i in reversed(range(len(operands))):  # the last first: a write is read before it is erased
+    for i in reversed(range(len(operands))):  # the last operand first: a write is read before it is erased
         if not isinstance(operands[i], LinearOperand):
             continue
         rule, value = prim.derivative(i), node.inputs[i]

@@ -1,4 +1,4 @@
-"""What is said and drawn of compiled functions: memory, what less of it costs, and errors explained."""
+"""Reports and pictures of compiled functions: their memory, the cost of less memory, and explanations of errors."""
 
 from ..compiler.compilation import INSPECTORS
 from .curves import tradeoff

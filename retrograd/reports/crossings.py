@@ -1,4 +1,4 @@
-"""What crosses the turn of a gradient with a budget: the values that its adjoint finds kept, and what it runs again."""
+"""The crossing of a turn, in a gradient with a budget: values that its adjoint finds kept, nodes that run again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..passes.remat.search import work
 
 
 class Crossed(NamedTuple):
-    """A value that is kept across a turn, the node that makes it, and the first one beyond that reads it."""
+    """A value that is kept across a turn, the node that makes it, and the first later node that reads it."""
 
     value: Value
     producer: Node
@@ -20,13 +20,13 @@ class Crossed(NamedTuple):
 
 
 def halves(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:
-    """The nodes before the first turn and after it; all of them and none if there is no turn."""
+    """The nodes before the first turn and after it; if there is no turn, all nodes and none."""
     at = next((i for i, node in enumerate(graph.nodes) if node.prim is turn), len(graph.nodes))
     return graph.nodes[:at], graph.nodes[at + 1 :]
 
 
 def sides(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:
-    """The same, but that what is computed at once beyond the turn, instead of before, counts as before."""
+    """The nodes before and after the turn; nodes that were only moved to right behind the turn count as before it."""
     first, second = halves(graph)
     adjoint = (i for i, node in enumerate(second) if node.replica >= 0 and (node.inputs or node.effect))
     at = next(adjoint, len(second))
@@ -34,7 +34,7 @@ def sides(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:
 
 
 def crossing(graph: Graph) -> list[Crossed]:
-    """What is kept across the turn, in the order in which it is made: for views, what they are views of."""
+    """The values that are kept across the turn, in the order in which they are made; for a view, the array it shows."""
     first, second = sides(graph)
     made = {v: node for node in first for v in node.outputs}
     readers: dict[Value, Node] = {}
@@ -55,22 +55,22 @@ def _root(value: Value, made: Mapping[Value, Node]) -> Value:
 
 
 def repeated(graph: Graph) -> list[Node]:
-    """The nodes after the turn that run again; views and constants, which cost nothing, apart."""
+    """The nodes after the turn that run again, without views and constants, which cost nothing."""
     return [node for node in _moved(graph) if node.replica > 0]
 
 
 def deferred(graph: Graph) -> list[Node]:
-    """The nodes of the forward pass that run amid the adjoint only, views and constants apart."""
+    """The nodes of the forward pass that run only amid the adjoint, without views and constants."""
     return [node for node in _moved(graph) if node.replica < 0]
 
 
 def _moved(graph: Graph) -> list[Node]:
-    results = set(graph.outputs)  # may be copies that are theirs alone
+    results = set(graph.outputs)  # these may be copies made for the results alone
     return [node for node in sides(graph)[1] if work(node) and not any(v in results for v in node.outputs)]
 
 
 def price(value: Value, made: Mapping[Value, Node], kept: Sequence[Value]) -> int:
-    """The operations that would give a value again from the other ones that are kept."""
+    """The number of operations that would compute a value again from the other kept values."""
     others, again = set(kept) - {value}, dict[Node, None]()
     stack = [value]
     while stack:

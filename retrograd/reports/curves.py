@@ -1,4 +1,4 @@
-"""The memory-time curve of a compiled function: what each amount of memory costs, as text, data and pictures."""
+"""The memory-time curve of a compiled function: the cost of each amount of memory, as text, data and pictures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ..passes.remat.search import turns
 from .crossings import halves, repeated
 from .pictures import Drawn, Note, Picture, byte_unit
 
-MANY = 32  # points on a curve: of more, those are left out that differ little from the one before
-FINE = 0.75  # from one plan for loops to the next, the ratio of slots
-SHOWN = 10.0  # forward passes: what costs more is not drawn
+MANY = 32  # points on a curve; of more, points that differ little from the one before are left out
+FINE = 0.75  # the ratio of slots from one plan for loops to the next
+SHOWN = 10.0  # forward passes; points that cost more are not drawn
 EVERYTHING = "Everything()"
 
 
 @dataclass(frozen=True)
 class TradeoffPoint:
-    """What is kept at one point of a curve, what that takes, and what it costs.
+    """One point of a curve: which values are kept, their memory, and the cost.
 
-    ``memory=peak_bytes`` of a gradient gives it, or something that is less work. ``plan`` says what is kept: the plan
-    of all loops, how many values outside of them are computed again, or both. ``work`` are the operations
-    that run again, and ``share`` those as a part of the forward pass: elements read and written, and for matrix
-    products multiplications and additions. ``advances`` are steps of loops that run without residuals, of which
-    ``recomputed`` have run before.
+    A gradient with ``memory=peak_bytes`` does as much work or less. ``plan`` says what is kept: the plan of all loops,
+    how many values outside of loops are computed again, or both. ``work`` is the number of operations that run again,
+    and ``share`` the ratio of these to a forward pass: elements read and written, and for matrix products
+    multiplications and additions. ``advances`` are steps of loops that run without residuals, of which ``recomputed``
+    have run before.
     """
 
     plan: str
@@ -49,10 +49,10 @@ class TradeoffPoint:
 
 @dataclass(frozen=True)
 class Tradeoff(Drawn):
-    """The memory-time curve of one compiled signature: from all memory to the least, each point the least work for it.
+    """The memory-time curve of one compiled signature: from most memory to least, with the least work at each point.
 
-    There are no points where the data decide how much memory is taken. ``forward`` are the operations of the forward
-    pass; ``budget`` is the one that the gradient has.
+    There are no points if the data decide how much memory is taken. ``forward`` are the operations of a forward pass;
+    ``budget`` is the budget of the gradient.
     """
 
     name: str
@@ -102,10 +102,10 @@ def _kept(plan: str) -> str:
 
 
 def tradeoff(compilation: Compilation) -> Tradeoff:
-    """The curve of a compilation, whose code is not made for it.
+    """The curve of a compilation; nothing is compiled for it.
 
-    A gradient keeps ever fewer of the values that its adjoint reads. Loops that save residuals follow ever thriftier
-    plans, all the same one, whatever plans of their own they have.
+    A gradient keeps fewer and fewer of the values that its adjoint reads. Loops that save residuals follow thriftier
+    and thriftier plans, all the same plan, whatever plans of their own they have.
     """
     graph = compilation.derived.graph
     budget = budget_of(graph)
@@ -122,7 +122,7 @@ def tradeoff(compilation: Compilation) -> Tradeoff:
 
 
 class _Candidate(NamedTuple):
-    """What may be kept, the peak of that, and what is run."""
+    """A choice of kept values and plans, its peak, and the steps and operations that it runs."""
 
     plan: str
     peak: int
@@ -130,7 +130,7 @@ class _Candidate(NamedTuple):
 
 
 def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[TradeoffPoint]:
-    """Everything, and then each with less memory and more work than the one before."""
+    """The candidate that keeps everything, and then candidates with less memory and more work than the one before."""
     every = list(_candidates(graph, rest))
     best = every[:1]
     for other in sorted(every, key=lambda c: (c.steps.work, c.peak)):
@@ -143,7 +143,7 @@ def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[TradeoffPoint]:
 
 
 def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
-    """Those that are some way apart in memory or in work, the first and the last among them."""
+    """The points that are some way apart in memory or in work, with the first and the last."""
     first = last = points[0]
     work = points[-1].steps.work - first.steps.work
     for point in points:
@@ -154,7 +154,7 @@ def _apart(points: Sequence[_Candidate]) -> Iterator[_Candidate]:
 
 
 def _candidates(graph: Graph, rest: Rest) -> Iterator[_Candidate]:
-    """Each plan for all loops, with everything else kept, and with the best choices of what else is."""
+    """Each plan for all loops, with everything else kept, and with the best choices for everything else."""
     longest = max(_lengths(with_plan(graph, ("snapshots", 1))), default=0)
     coarse = grid(longest, COARSE)
     for slots in sorted({*grid(longest, FINE), *coarse}, key=lambda slots: -slots if slots else -longest):
@@ -162,7 +162,7 @@ def _candidates(graph: Graph, rest: Rest) -> Iterator[_Candidate]:
         planned = with_plan(graph, ("snapshots", slots) if slots else ("everything",))
         offered = choosing(planned, rest)
         steps = steps_of(offered.graph.nodes)
-        if steps is None:  # the data decide how many there are
+        if steps is None:  # the data decide how many steps there are
             return
         yield _Candidate(plan, offered.most, steps)
         if slots in coarse and turns(graph) and offered.may_fit(offered.most - offered.most // MANY):

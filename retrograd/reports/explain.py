@@ -1,4 +1,4 @@
-"""What each error means, with a program that raises it and the same program mended: ``python -m retrograd errors``.
+"""Explain each error, with a program that raises it and the same program mended: ``python -m retrograd errors``.
 
 The texts stand in ``errors.md`` beside the exceptions.
 """
@@ -19,7 +19,7 @@ SECTION = re.compile(r"^## (RG\d{4}) (\w+)\n(.*?)```python\n(.*?)```\n\n```pytho
 
 
 class Explanation(NamedTuple):
-    """An error's name, why it is raised, a whole program that raises it, and what to write instead."""
+    """An error's name, the reason for it, a whole program that raises it, and the mended program."""
 
     name: str
     why: str
@@ -38,7 +38,7 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explain(code: str) -> str:
-    """The explanation of a code or of a class's name; OptionError for what is neither.
+    """The explanation for a code or the name of an error class; OptionError for any other text.
 
     >>> print(explain("RG0103").splitlines()[0])
     RG0103  NonScalarOutputError

@@ -1,4 +1,4 @@
-"""What a compiled function keeps in memory, why, and what it computes again: as text, data and pictures."""
+"""The values that a compiled function keeps in memory or computes again, and why: as text, data and pictures."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .crossings import crossing, deferred, halves, price, repeated, sides
 from .pictures import Drawn, Note, Picture, byte_unit
 
 SAMPLES, COLUMNS = 400, 72
-ROWS = 12  # of what lives at the peak, in the text
+ROWS = 12  # rows for values that are live at the peak, in the text
 BARS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A value that is kept for a derivative: where it is made, what reads it, and why it is kept.
+    """A value that is kept for a derivative: where it is made, which operation reads it, and why it is kept.
 
-    ``work`` is what a budget that keeps it saves: the operations that would give it again from what else is kept.
+    ``work`` is the saving of a budget that keeps it: the operations that would compute it again from other kept values.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A value that a budget does not keep: what computes it after the turn, and how many operations that takes."""
+    """A value that a budget does not keep: the operation that computes it after the turn, and the work of that."""
 
     name: str
     operation: str
@@ -56,11 +56,11 @@ class MemoryReport(Drawn):
     """The memory of one compiled signature.
 
     ``peak_bytes`` is the most that a call holds at once, inputs not counted, and ``over_time`` the bytes as the call
-    goes on; both are None where they depend on data, as the length of a while loop does. ``advances`` are steps of
-    loops that run without residuals, of which ``recomputed`` have run before. ``at_peak`` are the values that live at
-    the peak: name, bytes and line. With a ``budget`` of bytes, ``again`` are the values outside of loops that are
-    computed again, ``work`` the operations for that, and ``share`` those as a part of the forward pass; ``later`` are
-    values that the adjoint alone needs, and that are computed when it does.
+    goes on; both are None if they depend on data, as the length of a while loop does. ``advances`` are steps of loops
+    that run without residuals, of which ``recomputed`` have run before. ``at_peak`` are the values that are live at the
+    peak: name, bytes and line. With a ``budget`` of bytes, ``again`` are the values outside of loops that are computed
+    again, ``work`` is the number of operations for these, and ``share`` its ratio to a forward pass; ``later`` are
+    values that only the adjoint needs, and that are computed there.
     """
 
     name: str
@@ -130,7 +130,7 @@ class MemoryReport(Drawn):
 
 
 Kept = TypeVar("Kept", Saved, Repeated)
-Row = tuple[str, int | None, str, str]  # name, bytes, line, what more there is to say
+Row = tuple[str, int | None, str, str]  # name, bytes, line, further text
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
@@ -148,7 +148,7 @@ def _total(values: Sequence[Saved | Repeated]) -> str:
 
 
 def _together(values: Sequence[Kept], key: Callable[[Kept], Hashable]) -> list[list[Kept]]:
-    """Those of one key together, the largest first."""
+    """Group values by key, the largest group first."""
     found: dict[Hashable, list[Kept]] = {}
     for value in values:
         found.setdefault(key(value), []).append(value)
@@ -156,7 +156,7 @@ def _together(values: Sequence[Kept], key: Callable[[Kept], Hashable]) -> list[l
 
 
 def _row(kind: Sequence[Saved | Repeated], more: str) -> Row:
-    """How many values of one kind there are, their bytes together, and where they are made."""
+    """The number of values in a group, their bytes together, and their line."""
     name = kind[0].name if len(kind) == 1 else f"{kind[0].name} ×{len(kind)}"
     return name, sum(v.bytes for v in kind), kind[0].where, more
 
@@ -205,13 +205,13 @@ def report(compilation: Compilation) -> MemoryReport:
 
 
 def _sampled(course: Sequence[int], points: int = SAMPLES) -> tuple[int, ...]:
-    """At most so many points, each the most of those it stands for."""
+    """At most so many points; each is the largest of the points that it stands for."""
     width = max(-(-len(course) // points), 1)
     return tuple(max(course[i : i + width]) for i in range(0, len(course), width))
 
 
 def _living(course: Course) -> list[tuple[str, int, str]]:
-    """Equal ones together, the largest first."""
+    """The values at the peak, equal names and lines together, the largest first."""
     found: dict[tuple[str, str], int] = {}
     for size, value, node in course.at_peak:
         name = "results" if value is None or node is None else value.hint or node.prim.name
@@ -234,7 +234,7 @@ def _repeated(node: Node) -> Repeated:
 
 
 def _crossing(divided: Graph) -> Iterator[Saved]:
-    """What the adjoint of a gradient with a budget finds kept, but for what loops keep for it."""
+    """The values that the adjoint of a gradient with a budget finds kept, but for values kept in loops."""
     found = crossing(divided)
     made = {v: node for node in sides(divided)[0] for v in node.outputs}
     kept = [c.value for c in found]
@@ -246,9 +246,9 @@ def _crossing(divided: Graph) -> Iterator[Saved]:
         if value in results:
             reason = "a result of the call"
         elif producer.effect:
-            reason = "random draws and calls of the host are never repeated"
+            reason = "random draws and host calls are never repeated"
         elif producer.graphs:
-            reason = "what loops and calls give is not computed again"
+            reason = "results of loops and calls are not computed again"
         else:
             cost = price(value, made, kept)
             reason = _by_budget(f"{cost:,}")
@@ -256,7 +256,7 @@ def _crossing(divided: Graph) -> Iterator[Saved]:
 
 
 def _residuals(lin: Linearized | None) -> Iterator[Saved]:
-    """What the derivative reads from the forward side outside of loops, arguments and constants apart."""
+    """The values of the forward graph outside of loops that the derivative reads, without arguments and constants."""
     for value in lin.residuals if lin is not None else ():
         producer = lin.forward.producer.get(value) if lin is not None else None
         if lin is None or producer is None or value.aval.steps is not None or producer.prim.alias is not None:
@@ -267,7 +267,7 @@ def _residuals(lin: Linearized | None) -> Iterator[Saved]:
 
 
 def _kept(value: Value, producer: Node, reader: Node | None, reason: str, cost: int | None = None) -> Saved:
-    """A value that is kept, told by what makes it: of calls, as for regions, by the operation inside."""
+    """A kept value and its operation; for calls and regions, the operation inside."""
     while (body := body_in_place(producer)) is not None:
         inner = body.outputs[producer.outputs.index(value)]
         if inner not in body.producer:
@@ -278,7 +278,7 @@ def _kept(value: Value, producer: Node, reader: Node | None, reason: str, cost: 
 
 
 def _saved(graph: Graph) -> Iterator[Saved]:
-    """Lists of residuals, kept states, and residuals of last steps, in loops inside loops, too."""
+    """Lists of residuals, kept states, and residuals of last steps, also in loops inside loops."""
     for node in graph.nodes:
         for k, value in enumerate(node.outputs):
             reason = _reason(node, k)
@@ -291,7 +291,7 @@ def _saved(graph: Graph) -> Iterator[Saved]:
             yield from _saved(body)
 
 
-# Why results of loops that follow plans are kept, by their group.
+# Why results of planned loops are kept, by their group.
 KEPT = {
     "lists": "results that must not be computed again",
     "disk": "states on disk",
@@ -301,7 +301,7 @@ KEPT = {
 
 
 def _reason(node: Node, k: int) -> str:
-    """Why the k-th result of a node is kept; nothing for one that is no residual."""
+    """Why the k-th result of a node is kept; empty if it is not a residual."""
     structure, aval = node.prim.structure, node.outputs[k].aval
     group = "" if structure is None else structure.group(node, k)
     if group == "kept":

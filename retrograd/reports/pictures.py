@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 390
 LEFT, RIGHT, TOP, BOTTOM = 68, 28, 64, 56
-BEYOND = 1.06, 1.12  # of what is drawn, the lengths of the axes
+BEYOND = 1.06, 1.12  # the lengths of the axes, as multiples of the largest values
 TICKS = 6  # numbers on an axis, at most
 BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 INK, FAINT, LINE, LIMIT = "#333333", "#e4e4e4", "#1f5fa8", "#b5452c"
@@ -18,7 +18,7 @@ INK, FAINT, LINE, LIMIT = "#333333", "#e4e4e4", "#1f5fa8", "#b5452c"
 
 @dataclass(frozen=True)
 class Note:
-    """A few words above a point; on its left if that is where there is room."""
+    """A few words above a point; on its left if there is more room."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ class Picture:
     limit: tuple[float, str] | None = None
 
     def _ends(self) -> tuple[float, float]:
-        """Where the axes end: a little beyond everything that is drawn."""
+        """The ends of the axes: a little beyond everything that is drawn."""
         xs, ys = [x for x, _ in self.points], [y for _, y in self.points]
         if self.limit is not None:
             (xs if self.dots else ys).append(self.limit[0])
@@ -146,7 +146,7 @@ class Drawn:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """All fields as plain data."""
         return asdict(self)
 
     def to_svg(self) -> str:

@@ -1,4 +1,4 @@
-"""Factors and spectra of ``scipy.linalg`` for traced matrices, where NumPy's have the same signs."""
+"""Factors and spectra of ``scipy.linalg`` for traced matrices, if NumPy's have the same signs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
 
 @stands_for("scipy.linalg.eigh")
 def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any) -> Any:
-    """Eigenvalues alone: the signs of SciPy's vectors are others than those of NumPy's."""
+    """Eigenvalues alone: SciPy's eigenvectors have other signs than NumPy's."""
     if not eigvals_only:
         raise unsupported(
             "scipy.linalg.eigh of a traced matrix", "use np.linalg.eigh, whose vectors may differ in sign"

@@ -1,4 +1,4 @@
-"""What stands for a function of SciPy where an argument is traced; for plain arguments it is SciPy's own."""
+"""Substitutes for functions of SciPy when an argument is traced; for plain arguments SciPy's own function runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _handlers: dict[str, dict[str, Function]] = {}
 
 
 def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Function]:
-    """The decorated function is what ``scipy.special.logsumexp``, say, means for traced arguments.
+    """Make the decorated function the substitute of a SciPy function, such as ``scipy.special.logsumexp``.
 
     Users reach it by SciPy's name inside a traced function, or import the result of the decoration. With ``closures``
-    it is asked for all arguments while a trace is active, since functions among them may close over traced values.
+    it handles all arguments while a trace is active, since functions among them may close over traced values.
     """
     module, _, name = path.rpartition(".")
 
@@ -56,7 +56,7 @@ def _provide(module: str) -> None:
 
 
 def dispatch(original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """``handler`` where an argument is traced; else the original, on the plain numbers that tracers may hold."""
+    """``handler`` if an argument is traced; else the original, on the plain numbers that tracers may hold."""
     leaves = flatten((tuple(args), dict(options)))[0]
     tracers = tracers_in(leaves)
     if not tracers:
@@ -69,7 +69,7 @@ def dispatch(original: Function, handler: Function, args: Sequence[Any], options
 
 
 def answered(method: Function) -> Function:
-    """The handler of a class's method: ``method(self, ...)`` where an argument is traced, else the original."""
+    """The handler of a class's method: ``method(self, ...)`` if an argument is traced, else the original."""
 
     def handler(original: Function, self: Any, *args: Any, **options: Any) -> Any:
         def own(*args: Any, **options: Any) -> Any:
@@ -84,7 +84,7 @@ def answered(method: Function) -> Function:
 
 
 def rest_of(module: str) -> Callable[[str], Any]:
-    """A module's ``__getattr__``: what needs no substitute, or is answered by its class, is SciPy's own."""
+    """A module's ``__getattr__``: for names without a substitute, and for classes, it gives SciPy's own object."""
 
     def find(name: str) -> Any:
         if name.startswith("_"):
@@ -95,7 +95,7 @@ def rest_of(module: str) -> Callable[[str], Any]:
 
 
 class Lazy:
-    """A module that is imported when something of it is first used."""
+    """A module that is imported when one of its names is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -126,7 +126,7 @@ def double(x: Any) -> Any:
 
 
 def array(x: Any) -> Any:
-    """An operand as an array of floating-point or complex numbers, also where it is a Python number."""
+    """An operand as an array of floating-point or complex numbers, even if it is a Python number."""
     x = inexact(x)
     return as_array(x) if isinstance(x, Tracer) else np.asarray(x)
 
@@ -143,7 +143,7 @@ def where(condition: Any, value: Any, other: Any) -> Any:
 
 
 def guarded(condition: Any, value: Any, other: float) -> Any:
-    """``value`` where a condition holds, else ``other``; a condition that plain numbers fulfil costs nothing."""
+    """``value`` where a condition holds, else ``other``; a condition that is true of plain numbers costs nothing."""
     if known(condition) and np.all(shadow_of(condition)):
         return value
     return where(condition, value, other)

@@ -15,7 +15,7 @@ __getattr__ = rest_of("scipy.integrate")
 
 
 def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
-    """The distances between samples along the last axis, which ``y`` must have there; the number dx without points."""
+    """The distances between samples along the last axis, which ``y`` must have there; dx if no points are given."""
     n = np.shape(shadow_of(y))[-1]
     if x is None:
         return dx
@@ -47,7 +47,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
 
 @stands_for("scipy.integrate.simpson")
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
-    """Simpson's rule for points at any distances; of an odd number of intervals, a parabola covers the last.
+    """Simpson's rule for points at any distances; if the number of intervals is odd, a parabola covers the last one.
 
     Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data (2017).
     """

@@ -118,14 +118,14 @@ def solve(a: Any, b: Any, lower: bool = False, *_: Any, **options: Any) -> Any:
 
 @stands_for("scipy.linalg.cholesky")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The factor of the triangle that ``lower`` says, which alone is read."""
+    """The factor of the triangle that ``lower`` names; the other triangle is not read."""
     a = _square(*_equal(a))
     return np.linalg.cholesky(a) if lower else _adjoint(np.linalg.cholesky(_adjoint(a)))
 
 
 @stands_for("scipy.linalg.cho_factor")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Beside the triangle stand zeros, where SciPy leaves what was there."""
+    """The factor with zeros in the other triangle, where SciPy leaves the old entries."""
     return cholesky(a, lower), lower
 
 

@@ -34,7 +34,7 @@ def _dirichlet_pdf(self: Any, x: Any, alpha: Any) -> Any:
 
 
 def _parameters(mean: Any, cov: Any) -> tuple[Any, Any]:
-    """Mean and covariance as a vector and a matrix, from whatever SciPy takes for them."""
+    """Mean and covariance as a vector and a matrix, from any form that SciPy takes."""
     cov = array(double(cov))
     mean = np.zeros(cov.shape[:1] or 1) if mean is None else np.reshape(array(double(mean)), (-1,))
     n = mean.shape[0]
@@ -52,7 +52,7 @@ def _log_determinant(factor: Any) -> Any:
 
 
 def _normal_logpdf(self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-    """By the Cholesky factor of the lower triangle, which SciPy reads too; a singular covariance is an error."""
+    """By the Cholesky factor of the lower triangle, which SciPy reads, too; a singular covariance is an error."""
     mean, cov = _parameters(mean, cov)
     x, n = array(double(x)), mean.shape[0]
     rows = np.reshape(x, (-1, 1)) if n == 1 and x.ndim <= 1 else x if x.ndim > 1 else x[None]

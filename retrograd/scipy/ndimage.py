@@ -30,7 +30,7 @@ PADDING = {  # SciPy's names of modes, and NumPy's
 def _filtered(
     image: Any, weights: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, mirrored: bool
 ) -> Any:
-    """Correlation with weights, whose centre is moved by ``origin``; ``mirrored`` weights make it a convolution."""
+    """Correlation with weights, whose centre is moved by ``origin``; with ``mirrored`` weights it is a convolution."""
     if output is not None or axes is not None:
         raise unsupported("scipy.ndimage with output= or axes=", "leave them out, and assign the result")
     if not isinstance(mode, str) or mode not in PADDING:

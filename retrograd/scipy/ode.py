@@ -40,7 +40,7 @@ def _real(x: Any) -> Any:
 
 
 def _solved(slope: Callable[..., Any], name: str, start: Any, times: Any, args: Sequence[Any], **attrs: Any) -> Any:
-    """The states at the times, or None where nothing is traced; ``slope(t, y, args)``."""
+    """The states at the times, or None if nothing is traced; ``slope(t, y, args)``."""
     start, times = _real(start), _real(times)
     leaves, spec = flatten(tuple(args))
     leaves = [strong(x) if isinstance(x, (Tracer, bool, float)) else x for x in leaves]

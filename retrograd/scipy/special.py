@@ -1,4 +1,4 @@
-"""Functions of ``scipy.special`` that are no ufuncs, for traced arguments; ufuncs need no substitute.
+"""Functions of ``scipy.special`` that are not ufuncs, for traced arguments; ufuncs need no substitute.
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.special import logsumexp
@@ -27,7 +27,7 @@ SPECIAL = Lazy("scipy.special")
 
 
 def _peak(a: Any, axis: Any) -> Any:
-    """The largest finite element, kept along the axes and constant in derivatives; 0 where there is none."""
+    """The largest finite element, kept along the axes and constant in derivatives; 0 if there is none."""
     peak = stopped(np.max(a, axis=axis, keepdims=True))
     return np.where(np.isfinite(peak), peak, 0)
 
@@ -122,7 +122,7 @@ def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
 
 @stands_for("scipy.special.comb")
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
-    """Binomial coefficients of any numbers; 0 where there is nothing to choose."""
+    """Binomial coefficients of any numbers; 0 if there is nothing to choose."""
     if exact:
         raise unsupported("scipy.special.comb with exact=True", "leave exact= out")
     if repetition:

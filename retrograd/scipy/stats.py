@@ -1,7 +1,7 @@
 """Densities and distribution functions of ``scipy.stats``: ``norm.logpdf(x, loc, scale)`` with traced arguments.
 
-The methods of SciPy's distributions are answered here while a trace is active; a distribution or a method that is not
-in the tables is refused by name. Where the parameters make no distribution the result is nan, as SciPy's is.
+These functions stand in for the methods of SciPy's distributions while a trace is active; a distribution or a method
+that is not in the tables is refused by name. If the parameters make no distribution the result is nan, as SciPy's is.
 
 >>> import numpy as np, retrograd as rg, scipy.stats
 >>> float(rg.grad(lambda mean: np.sum(scipy.stats.norm.logpdf(np.array([1.0, 2.0]), mean, 2.0)))(0.0))
@@ -51,7 +51,7 @@ class Family(NamedTuple):
     valid: Formula = _all_positive
     logcdf: Formula | None = None
     logsf: Formula | None = None
-    ppf: Formula | None = None  # of continuous ones
+    ppf: Formula | None = None  # for continuous distributions
 
 
 def _laplace_cdf(y: Any) -> Any:
@@ -148,7 +148,7 @@ DISCRETE: dict[str, Family] = {
 
 
 def _within(formula: Formula, family: Family, y: Any, shapes: Any, below: float, above: float) -> Any:
-    """A formula on the support and constants beside it; nan stays nan, and what is not used has finite derivatives."""
+    """A formula on the support and constants beside it; nan stays nan, and the unused branch has finite derivatives."""
     if family.low == -math.inf:
         return formula(y, *shapes)
     outside = y < family.low if family.high == math.inf else (y < family.low) | (y > family.high)
@@ -185,7 +185,7 @@ STANDARD: dict[str, Formula] = {"cdf": _cdf, "sf": _sf, "logcdf": _logcdf, "logs
 
 
 def _continuous(name: str) -> Formula:
-    """What stands for a method of a continuous distribution: the standard form, moved by loc and stretched by scale."""
+    """The substitute for a method of a continuous distribution: its standard form, moved by loc, stretched by scale."""
 
     def method(self: Any, x: Any, *args: Any, **options: Any) -> Any:
         family = _family(CONTINUOUS, self, name)
@@ -210,7 +210,7 @@ def _continuous(name: str) -> Formula:
 
 
 def _discrete(name: str) -> Formula:
-    """What stands for a method of a discrete distribution."""
+    """The substitute for a method of a discrete distribution."""
 
     def method(self: Any, k: Any, *args: Any, **options: Any) -> Any:
         family = _family(DISCRETE, self, name)

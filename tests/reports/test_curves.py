@@ -165,8 +165,8 @@ def test_what_is_never_repeated_says_so() -> None:
 
     found = rg.grad(loss, memory="1 GB").plan(R.normal(size=300)).saved
     reasons = {(v.producer.split()[0], v.reason) for v in found}
-    assert ("draw", "random draws and calls of the host are never repeated") in reasons
-    assert ("scan", "what loops and calls give is not computed again") in reasons
+    assert ("draw", "random draws and host calls are never repeated") in reasons
+    assert ("scan", "results of loops and calls are not computed again") in reasons
 
 
 def mixed(w: Any, x: Any) -> Any:

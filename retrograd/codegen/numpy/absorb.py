@@ -1,4 +1,4 @@
-"""absorb: Graph → Graph for the emitter: broadcasts and casts vanish where NumPy does them by itself."""
+"""absorb: Graph → Graph without broadcasts and casts that NumPy does by itself, for the emitter."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WEAK = {"i": int, "f": float, "c": complex}
 
 
 def absorb(graph: Graph) -> Graph:
-    """Operands of ufuncs lose explicit broadcasts and casts; the avals of results stay as they are.
+    """Remove explicit broadcasts and casts from operands of ufuncs; the avals of results stay as they are.
 
-    The outcome is for planning and emission: it is no longer in the form that other passes take.
+    The result is for planning and emission only: other passes expect the explicit form.
     """
     return mapped(graph, _absorbed)
 
@@ -35,7 +35,7 @@ def _absorbed(graph: Graph) -> Graph:
             inputs[1], prim = negated, subitem
         for i in loose:
             inputs[i] = _without_broadcast(node, inputs, i, made)
-        for i in loose:  # now that the Python numbers among them are seen, whose dtypes give way
+        for i in loose:  # now that the loop above has found the Python numbers, whose dtypes give way
             inputs[i] = _without_cast(node, inputs, i, made)
         same = prim is node.prim and tuple(inputs) == node.inputs
         nodes.append(node if same else replace(node, prim=prim, inputs=tuple(inputs)))
@@ -44,7 +44,7 @@ def _absorbed(graph: Graph) -> Graph:
 
 
 def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | None:
-    """What a value is the negative of, if nothing else needs the negative."""
+    """The operand of a negation, if nothing else reads the negation."""
     source = made.get(value)
     if source is None or source.prim.name != "neg" or len(graph.uses[value]) > 1 or value in graph.outputs:
         return None
@@ -52,12 +52,12 @@ def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | Non
 
 
 def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
-    """The shape that an operand brings: constants are written as plain numbers."""
+    """The shape of an operand as it is written: constants are plain numbers."""
     return () if _filled(value, made) else value.aval.shape
 
 
 def _filled(value: Value, made: dict[Value, Node]) -> bool:
-    """Whether it is a number filled into a constant, which the emitter may write as a number without a dtype."""
+    """Whether a value is a number that fills a constant, which the emitter may write as a number without a dtype."""
     node = made.get(value)
     return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
 

@@ -94,7 +94,7 @@ KEPT = frozenset(keyword.kwlist) | frozenset(BUILTINS) | {"np"}
 
 
 def _without_embedded(source: str) -> str:
-    """The source without the functions that are the package's own, word for word, and need no check."""
+    """The source without the package's own functions, which stand in it word for word and need no check."""
     source = f"\n{source}"
     for part in source.split("\ndef ")[1:]:
         embedded = EMBEDDED.get(part.partition("(")[0])
@@ -106,7 +106,7 @@ def _without_embedded(source: str) -> str:
 def check_source(source: str) -> None:
     """InternalError if generated source holds anything beyond the allowlists.
 
-    Statements stand on one line each, and most differ in names and numbers only: each shape is parsed once.
+    Statements stand on one line each, and most differ only in names and numbers: each shape is parsed once.
     """
     source = _without_embedded(source)
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
@@ -118,7 +118,7 @@ def check_source(source: str) -> None:
         shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)
         if DEFINITION.match(code):
             continue
-        plain = code.isascii()  # Python reads other letters as ASCII ones
+        plain = code.isascii()  # Python reads some other letters as ASCII ones
         if not plain or not _check_shape(shape if not shape.endswith(":") else shape + " pass"):
             _check_tree(ast.parse(source))
             return
@@ -137,7 +137,7 @@ def _masked(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _check_shape(shape: str) -> bool:
-    """Check one statement; False if it is no statement by itself."""
+    """Check one statement; False if the text is not a statement by itself."""
     try:
         tree = ast.parse(shape)
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""Graph and plan to lines of NumPy: three-address statements with the user's names and lines."""
+"""Emit a graph and its plan as lines of NumPy: three-address statements with the user's names and lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.
 
 
 class Line(NamedTuple):
-    """A line of source: its nesting, its text, the user's line that it comes from."""
+    """A line of source: its nesting, its text, and the user's line behind it."""
 
     depth: int
     text: str
@@ -42,11 +42,11 @@ class Definition:
 
 
 Emit = Callable[["Emitter", Node, list[str], list[str]], None]
-EMITTERS: dict[Primitive, Emit] = {}  # of structural primitives, which take more than an expression
+EMITTERS: dict[Primitive, Emit] = {}  # for structural primitives, which need more than an expression
 
 
 def emits(*prims: Primitive) -> Callable[[Emit], Emit]:
-    """Register what writes the statements of primitives, given the node and the names of operands and results."""
+    """Register a writer of statements for primitives; it gets a node and the names of operands and results."""
 
     def add(emit: Emit) -> Emit:
         EMITTERS.update(dict.fromkeys(prims, emit))
@@ -65,10 +65,10 @@ class Scope:
         self.helpers: dict[str, None] = {}
         self.calls_back = False  # whether it calls functions of the program that made it
         self._by_graph: dict[Graph, str] = {}
-        self._open: list[Names] = []  # of the functions under construction
+        self._open: list[Names] = []  # the names of the functions under construction
 
     def add(self, plan: Plan, hint: str) -> Definition:
-        """Emit the function of a plan, after those that it calls."""
+        """Emit the function of a plan, after the functions that it calls."""
         name = self.names.fresh(hint, "function")
         while any(name in names.used for names in self._open):  # a variable there would hide the function
             name = self.names.fresh(hint, "function")
@@ -104,13 +104,13 @@ class Emitter:
         self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
         self.at_work: set[Value] = set()
         self.unmade: set[Value] = set()  # values that have a name, but that no statement makes
-        self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # both, for bodies that repeat
+        self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
         self.lines: list[Line] = []
         self.depth = 1
         self.where: Where | None = None
 
     def function(self, body: Graph) -> str:
-        """The name of the module's function that computes ``body``."""
+        """The name of the function in the module that computes ``body``."""
         return self.scope.function_of(body, self.plan.bodies[body])
 
     def line(self, text: str) -> None:
@@ -118,7 +118,7 @@ class Emitter:
         self.lines.append(Line(self.depth, text, self.where))
 
     def embed(self, name: str) -> None:
-        """Let the module contain an embedded function, and those that it calls."""
+        """Let the module contain an embedded function, and the functions that it calls."""
         for source in EMBEDDED[name].sources:
             self.scope.helpers[source] = None
 
@@ -128,7 +128,7 @@ class Emitter:
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
-        """Statements inside are nested below ``header``."""
+        """Nest the statements inside below ``header``."""
         self.line(header)
         self.depth += 1
         start = len(self.lines)
@@ -138,15 +138,15 @@ class Emitter:
         self.depth -= 1
 
     def steps(self, start: str, stop: str) -> str:
-        """What a loop over steps of which only the last state matters runs over."""
+        """Source of the range of a loop over steps of which only the last state matters."""
         return f"range({start}, {stop})"
 
     def actions(self, node: Node, schedule: str) -> str:
-        """What a loop over the actions of a way back runs over."""
+        """Source of the actions that the loop of an adjoint sweep runs over."""
         return schedule
 
     def opened(self, node: Node, source: str) -> str:
-        """What opens the disk on which a sweep keeps states."""
+        """Source that opens the disk on which a sweep keeps states."""
         return source
 
     def number(self, node: Node, name: str) -> str:
@@ -155,9 +155,9 @@ class Emitter:
 
     @contextmanager
     def working(self, *bodies: Graph) -> Iterator[None]:
-        """Statements inside repeat the bodies: large storage that a step needs for itself alone is made before them.
+        """Make large storage that a step needs for itself alone once, before the statements inside repeat the bodies.
 
-        A step of one body is over before that of another begins, so they have storage in common.
+        A step of one body is over before a step of another begins, so the bodies share this storage.
         """
         outer = self.workspaces
         made: dict[object, list[str]] = {}
@@ -182,7 +182,7 @@ class Emitter:
 
     @contextmanager
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
-        """Statements inside repeat while the condition of the node holds; it is the header if it is one expression."""
+        """Repeat the statements inside while the condition of the node holds; one expression becomes the header."""
         at = len(self.lines)
         with self.block("while True:"):
             (go,) = self.inline(condition_of(node), arguments, bound=len(arguments))
@@ -198,8 +198,8 @@ class Emitter:
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.
 
-        The first ``bound`` arguments are names or numbers; others that are no names are assigned where used. Python
-        nests twenty blocks at most: what is deeper becomes a function.
+        The first ``bound`` arguments are names or numbers; a further one that is not a name is assigned if the body
+        uses it. Python nests at most twenty blocks: a body below that becomes a function.
         """
         if self.depth > DEEPEST:
             names = [self.fresh(v.hint) for v in body.outputs]
@@ -217,13 +217,13 @@ class Emitter:
         self.work, self.at_work = self.workspaces.get(body, ({}, set()))
         results = self.graph(self.plan)
         self.plan, self.where, self.work, self.at_work = outer
-        for value in body.inputs:  # another graph may have the very value, as a constant of its own
+        for value in body.inputs:  # another graph may have the same value, as a constant of its own
             self.name.pop(value, None)
         self.name.update(known)
         return results
 
     def moved(self, names: Sequence[str], results: Sequence[str], body: Graph) -> None:
-        """Assign results of a body, the first ones, to names; storage of a large one keeps no name from the body."""
+        """Assign the first results of a body to names; the storage of a large result keeps no name from the body."""
         pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
         if pairs:
             self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
@@ -277,7 +277,7 @@ class Emitter:
             self.line(f"{self.assign(node.out)} = {result}")
 
     def storage(self, out: Value) -> str | None:
-        """The name of the storage that a value is computed into, if there is some for it."""
+        """The name of the storage that a value is computed into; None if a new array is made."""
         holder = self.plan.into.get(out)
         return self.name[holder] if holder is not None else self.work.get(out)
 
@@ -306,7 +306,7 @@ class Emitter:
         self.line(prim.numpy.render(node, operands, prim.numpy.statement))
 
     def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
-        """Whether a constant array is needed as an array somewhere, and not only as a number."""
+        """Whether a constant array must be an array somewhere, and not only a number."""
         if const.attrs["aval"].kind != "array":
             return False
         if const.out in graph.outputs:
@@ -346,7 +346,7 @@ class Emitter:
         return f"{literal(dtype)}({text})"
 
     def _literal_here(self, node: Node, i: int, made: dict[Value, Node]) -> bool:
-        """Whether a constant operand can be written as a plain number, NumPy broadcasting it."""
+        """Whether a constant operand can be written as a plain number that NumPy broadcasts."""
         prim, text, value = node.prim, node.prim.numpy, node.inputs[i]
         source = made[value]
         if isinstance(source.attrs["value"], tuple):

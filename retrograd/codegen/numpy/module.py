@@ -1,4 +1,4 @@
-"""Graph and plan to a module of NumPy source."""
+"""Emit a graph and its plan as a module of NumPy source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _template() -> jinja2.Template:
 def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
     """The source of a graph under a plan.
 
-    ``constants`` are contents of inputs, by position: they stand in the module, as defaults of the parameters.
+    ``constants`` are the values of inputs, by position: they stand in the module, as defaults of the parameters.
     """
     graph = plan.order
     scope = Scope()
@@ -75,7 +75,7 @@ def _comment(line: Line, column: int) -> str:
 
 
 def return_statement(results: list[str]) -> str:
-    """What ends a function with these results."""
+    """The statement that ends a function with these results."""
     if len(results) == 1:
         return f"return {results[0]}"
     return f"return ({', '.join(results)})"

@@ -19,9 +19,9 @@ from .module import emit_module
 class NumPy:
     """Modules of NumPy statements.
 
-    ``place`` lays a graph out, and ``measure`` finds the memory that a plan takes. The one is a pass, which this room
-    must not import, the other is for budgets alone; so whoever makes the target hands them over: two arguments in one
-    place, while a registry would have to be filled before it is asked.
+    ``place`` lays a graph out, and ``measure`` finds the memory that a plan takes. The first is a pass, which this room
+    must not import; the second serves budgets alone. So whoever makes the target passes both: two arguments in one
+    place, while a registry would have to be filled before anyone asks it.
     """
 
     name = "numpy"
@@ -30,7 +30,7 @@ class NumPy:
         self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
-        """Broadcasts and casts vanish where NumPy does them by itself."""
+        """The graph without broadcasts and casts that NumPy does by itself."""
         return absorb(graph)
 
     def plan(self, graph: Graph) -> Plan:
@@ -46,7 +46,7 @@ class NumPy:
         return self._measure(plan)
 
     def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-        """The function of a module, whose source is checked and then run."""
+        """Check the source of a module and run it; its function."""
         check_source(module.source)
         scope: dict[str, Any] = {
             "__name__": "retrograd.generated",
@@ -54,7 +54,7 @@ class NumPy:
             "__builtins__": {**BUILTINS, "__import__": load},
         }
         exec(compile(module.source, filename, "exec"), scope)  # noqa: S102 - the source is ours and was checked
-        scope.update(names)  # of which some stand in the module, as functions that only say what they are for
+        scope.update(names)  # some of these stand in the module as functions that only document them
         function: Callable[..., Any] = scope[module.function]
         if "retrograd" in scope:  # imported by a module that keeps states on disk
             function = scope["retrograd"].ops.structural.disk.cleaning(function)

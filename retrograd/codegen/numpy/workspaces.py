@@ -1,17 +1,17 @@
-"""workspaces: Plan of a loop's body → values that may live in storage made once, before the loop."""
+"""workspaces: Plan of the body of a loop → values that may live in storage made once, before the loop."""
 
 from __future__ import annotations
 
 from ...ir.graph import Value
 from ...ir.plan import Plan
 
-LARGE = 64 * 1024  # bytes from which new storage in every step costs more than what is computed into it
+LARGE = 64 * 1024  # bytes from which new storage in every step costs more than the computation into it
 
 
 def workspaces(plan: Plan) -> dict[Value, list[Value]]:
-    """For each value that makes large storage which nothing needs after the step: all values in that storage.
+    """For each value with large storage of its own that nothing needs after the step: all values in that storage.
 
-    What a node with several results reads may be among its results, and so does not count.
+    Operands of a node with several results may be among its results, and so do not count.
     """
     graph = plan.order
     members: dict[int, list[Value]] = {}

@@ -1,4 +1,4 @@
-"""Plans of memory: budgets of derivatives and loops, checkpointed loops, and the two halves of a pullback."""
+"""Memory plans for loops and gradients with a budget of bytes."""
 
 from ...passes.checkpoint.checkpoint import checkpoint
 from ...passes.inline import open_calls

@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""The memory that this process may still take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-MARGIN = 0.8  # of what seems free: other parts of the program allocate, too
+MARGIN = 0.8  # of the memory that seems free: other parts of the program allocate, too
 GROUP = Path("/sys/fs/cgroup")
 LIMITS = (
     (GROUP / "memory.max", GROUP / "memory.current"),
@@ -16,7 +16,7 @@ LIMITS = (
 
 
 def available_bytes() -> int:
-    """Four fifths of the least of: free memory of the machine, of the control group, below the limit of the process."""
+    """Four fifths of the least of: free memory of the machine, of the control group, and below the process limit."""
     return int(MARGIN * max(min(_free(), _in_group(), _below_limit()), 0))
 
 
@@ -39,7 +39,7 @@ def _in_group() -> float:
 
 
 def _below_limit() -> float:
-    if find_spec("resource") is None:  # it is not on every platform
+    if find_spec("resource") is None:  # some platforms lack it
         return float("inf")
     resource = import_module("resource")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -1,4 +1,4 @@
-"""Budgets in bytes for whole gradients: as much is kept for the adjoint as fits, and the rest computed again."""
+"""Budgets in bytes for whole gradients: keep as much for the adjoint as fits, and compute the rest again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ...ops.structural.region import turn
 from ...passes.remat.search import Choice, Crossing
 from ...where import Where
 
-FEW = 4  # of the thriftiest choices, of which one may turn out better than estimated
-NEAR = 1.05  # times a budget: estimates beyond are taken at their word
+FEW = 4  # thriftiest choices to try; one of them may turn out better than estimated
+NEAR = 1.05  # times a budget: choices with a greater estimate are not tried
 
 
 def peak_of(graph: Graph, limit: float = inf) -> int:
-    """The predicted peak of the code for a finished graph; some greater number than ``limit`` where it is beyond."""
+    """The predicted peak of the code for a finished graph; if it is beyond ``limit``, any greater number."""
     target = TARGETS.chosen
     return target.footprint(target.plan(target.legalise(graph))).peak(limit)
 
@@ -35,7 +35,7 @@ def fits(graph: Graph, budget: int) -> bool:
 
 
 def undecided(where: Where | None) -> OptionError:
-    """What is raised where the memory that a budget is for depends on data."""
+    """The error for a budget of bytes if the memory depends on data."""
     return OptionError(
         "the memory of this function depends on its data, so that it can have no budget in bytes",
         where=where,
@@ -55,9 +55,9 @@ def with_budget(graph: Graph, budget: int) -> Graph:
 
 
 class Choosing:
-    """What the adjoint of a graph with a turn may find kept, each choice with the exact peak of its code.
+    """The values that the adjoint of a graph with a turn may find kept: choices with the exact peaks of their code.
 
-    ``rest`` is what follows in the pipeline; the turn is still at its place.
+    ``rest`` is the rest of the pipeline; the turn is still in its place.
     """
 
     def __init__(self, graph: Graph, rest: Callable[[Graph], Graph]) -> None:
@@ -66,7 +66,7 @@ class Choosing:
 
     @cached_property
     def crossing(self) -> Crossing:
-        """What crosses the turn."""
+        """The values that cross the turn."""
         return Crossing(self.graph)
 
     @cached_property
@@ -76,24 +76,24 @@ class Choosing:
 
     @cached_property
     def everything(self) -> Choice:
-        """Nothing is computed again."""
+        """The choice that computes nothing again."""
         kept = frozenset(self.crossing.needed)
         return Choice(kept, self.crossing.score(kept))
 
     def made(self, choice: Choice) -> Graph:
-        """The graph that keeps this, with the turn at its place."""
+        """The graph for a choice, with the turn in its place."""
         made, at = self.crossing.again(choice.kept), len(self.crossing.first)
         return with_nodes(made, (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:]))
 
     def peak(self, choice: Choice) -> int:
-        """The peak of the code that keeps this."""
+        """The peak of the code for a choice."""
         if choice.kept not in self._peaks:
             self._peaks[choice.kept] = peak_of(self.rest(self.made(choice)))
         return self._peaks[choice.kept]
 
     @cached_property
     def least(self) -> int:
-        """The smallest peak that a choice has."""
+        """The smallest peak among the choices."""
         return min(map(self.peak, self.choices[-FEW:]))
 
     @cached_property
@@ -106,26 +106,26 @@ class Choosing:
         return fits(self.rest(self.graph), budget)
 
     def may_fit(self, budget: int) -> bool:
-        """Whether the peak would be within a budget if what is dropped took no memory at all."""
+        """Whether the peak would be within a budget if the dropped values took no memory at all."""
         made = self.crossing.made
         dropped = sum(v.aval.nbytes for v in self.crossing.needed if not made[v].effect and not made[v].graphs)
         return self.most - dropped <= budget
 
     def best(self, budget: int) -> Choice | None:
-        """What is kept within a budget: everything, if it fits."""
+        """The choice within a budget: everything, if it fits."""
         return self.everything if self.fits(budget) else self.within(budget)
 
     def within(self, budget: int) -> Choice | None:
-        """The choice that computes least again within a budget, if one is.
+        """The choice that computes least again within a budget, if any choice is within it.
 
-        Of the choices, in order of what they compute again, it is the first whose code stays within: with a larger
-        budget never more is computed again.
+        It is the first choice, in order of recomputed work, whose code stays within: with a larger budget, never more
+        is computed again.
         """
         likely = (choice for choice in self.choices[:-FEW] if choice.score.peak <= NEAR * budget)
         return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
 
     def curve(self) -> Iterator[Choice]:
-        """What budgets give that are less than everything takes; each choice is what its own peak gives as a budget."""
+        """The choices for budgets below the peak of keeping everything; each is the choice for its own peak."""
         budget = self.most - 1
         while (choice := self.within(budget)) is not None:
             budget = self.peak(choice)
@@ -135,7 +135,7 @@ class Choosing:
 
 
 def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
-    """keep_within_budget: a derivative's graph that keeps as much for its adjoint as its budget allows.
+    """keep_within_budget: the graph of a derivative that keeps as much for its adjoint as its budget allows.
 
     Raises MemoryBudgetError.
     """

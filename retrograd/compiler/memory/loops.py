@@ -1,4 +1,4 @@
-"""Budgets in bytes for loops: of their plans, the one with the fewest repeated steps whose peak of memory is within."""
+"""Budgets in bytes for loops: choose the plan with the fewest repeated steps whose peak of memory is within."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 Plan = tuple[Any, ...]
 EVERYTHING = ("everything",)
-LATE = ("snapshots", "log", "everything")  # plans for a number of steps that is found at run time, too
-MOST_SLOTS = 10_000  # for an unknown number of steps: of fifty million, hardly one runs a third time
+LATE = ("snapshots", "log", "everything")  # also plans for a number of steps that is found at run time
+MOST_SLOTS = 10_000  # for an unknown number of steps; with so many, hardly one of fifty million runs a third time
 
 
 def plan_loops(graph: Graph, rest: Rest) -> Graph:
-    """plan_loops: the graph with a plan in place of the budget of each loop.
+    """plan_loops: the graph with a plan in place of each loop's budget.
 
-    The peak that counts is that of the code which is run, if a derivative around the loops keeps everything. Raises
-    MemoryBudgetError where no plan is thrifty enough, OptionError where data decide how much memory is taken.
+    The peak is that of the code that runs, if a derivative around the loops keeps everything. Raises MemoryBudgetError
+    if no plan is thrifty enough, OptionError if data decide how much memory is taken.
     """
     finish = rest.without("keep_within_budget")
     loops = list(_budgeted(graph)) if limited(graph) else []
@@ -44,14 +44,14 @@ def plan_loops(graph: Graph, rest: Rest) -> Graph:
 
 
 def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: dict[int, Plan]) -> Plan:
-    """The plan that repeats least within the budget, other loops being as they are."""
+    """The plan that repeats least within the budget; the other loops stay as they are."""
     loops = [loop for loop, its in _budgeted(graph) if its == budget]
     lengths = [loop.length for loop in loops if any(v.aval.steps is not None for v in loop.node.outputs)]
 
     def peak(plan: Plan, limit: float = inf) -> int:
         return peak_of(finish(_planned(graph, {**others, budget: plan})), limit)
 
-    bounded = min(lengths, default=0) >= 0  # residuals of an unknown number of steps fit in no budget
+    bounded = min(lengths, default=0) >= 0  # the residuals of an unknown number of steps fit in no budget
     if bounded and peak(EVERYTHING, budget) <= budget:
         return EVERYTHING
     least = peak(("snapshots", 1))
@@ -67,11 +67,11 @@ def _best(graph: Graph, finish: Callable[[Graph], Graph], budget: int, others: d
 
 
 def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
-    """The greatest number of slots below n with ``peak(slots)`` within the budget; one slot is.
+    """The greatest number of slots below n with ``peak(slots)`` within the budget; one slot must be within.
 
-    From a few slots on the peak grows by the size of a state with each, so a line through two points hits it.
+    From a few slots on, each further slot adds the size of a state, so a line through two points hits the number.
     """
-    low, high = 1, max(n, 2)  # low slots fit; high slots do not, or are more than there are states
+    low, high = 1, max(n, 2)  # ``low`` slots fit; ``high`` slots do not, or are more than there are states
     guess, last = min(4, high - 1), (0, 0)
     while high - low > 1:
         guess = min(max(guess, low + 1), high - 1)
@@ -90,7 +90,7 @@ def most_slots(peak: Callable[[int], int], budget: int, n: int) -> int:
 
 
 def replan(graph: Graph, plan_of: Callable[[LoopNode], Plan | None]) -> Graph:
-    """The graph with the plans that ``plan_of`` gives for its loops, also inside bodies; None leaves one as it is."""
+    """The graph with the plans that ``plan_of`` gives for its loops, also in bodies; None leaves a loop as it is."""
 
     def planned(node: Node) -> Node:
         loop = loop_of(node)
@@ -101,7 +101,7 @@ def replan(graph: Graph, plan_of: Callable[[LoopNode], Plan | None]) -> Graph:
 
 
 def with_default(graph: Graph, plan: Plan | None) -> Graph:
-    """The graph with a plan for the loops that have none, where their number of steps allows it."""
+    """The graph with a plan for each loop that has none, if the number of its steps allows the plan."""
     if plan is None:
         return graph
     late = plan[0] in LATE
@@ -109,12 +109,12 @@ def with_default(graph: Graph, plan: Plan | None) -> Graph:
 
 
 def with_plan(graph: Graph, plan: Plan) -> Graph:
-    """The graph with one plan for all loops of known length, whatever theirs are."""
+    """The graph with one plan for all loops of known length, whatever plans they have."""
     return replan(graph, lambda loop: plan if loop.length > 0 else None)
 
 
 def _budgeted(graph: Graph) -> Iterator[tuple[LoopNode, int]]:
-    """The loops whose plan is a budget in bytes, with it."""
+    """The loops whose plan is a budget in bytes, with their budgets."""
     for node in walk(graph):
         loop = loop_of(node)
         if loop is not None and (budget := _budget(loop)) is not None:

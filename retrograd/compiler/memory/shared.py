@@ -1,4 +1,4 @@
-"""Budgets in bytes that the loops of a gradient share with what is outside of them."""
+"""Budgets in bytes that the loops of a gradient share with the values outside of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .loops import EVERYTHING, Plan, replan
 if TYPE_CHECKING:
     from ..stages import Rest
 
-COARSE = 0.5  # from one plan to the next, the ratio of slots
+COARSE = 0.5  # the ratio of slots from one plan to the next
 Offer = Callable[[Graph], Choosing]
-Found = tuple[int, Graph]  # operations of a call, and the graph with plans that needs them
+Found = tuple[int, Graph]  # the operations of a call, and the graph with the plans for it
 
 
 def share_budget(graph: Graph, rest: Rest) -> Graph:
-    """share_budget: a derivative's graph with plans for the loops that have none, unless all fits as it is.
+    """share_budget: the graph of a derivative with plans for the loops that have none, unless everything fits.
 
-    Either the loops get all that the rest leaves, or they all follow one plan and some of the rest is computed again:
-    whichever is less work. As none of these is more work with a larger budget, the best of them is not, either.
+    Either the loops get all memory that the rest leaves, or they all follow one plan and some of the rest is computed
+    again: whichever is less work. With a larger budget none of these is more work, so the best of them is not, either.
     Raises MemoryBudgetError.
     """
     budget = budget_of(graph)
@@ -47,13 +47,13 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
     graphs = [_planned(graph, plan) for plan in plans]
     try:
         found = _alone(by_bytes, rest, offer)
-        with suppress(Undecided):  # where the data decide how much work a plan is
+        with suppress(Undecided):  # if the data decide how much work a plan is
             found = _least_work(graphs, offer, budget, found)
         if found is not None:
             return found[1]
         thriftiest = min(graphs, key=lambda planned: offer(planned).least)
     except Undecided:
-        return by_bytes  # of which the loops' own pass says what is wrong
+        return by_bytes  # the pass for loops then raises the error
     least = offer(thriftiest).least
     if least > budget:
         raise MemoryBudgetError(
@@ -61,16 +61,16 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
             minimum=least,
             where=free[0].node.where,
         )
-    return thriftiest  # of small states, a schedule may take more than all residuals
+    return thriftiest  # for small states, a schedule may take more than all residuals
 
 
 def choosing(graph: Graph, rest: Rest) -> Choosing:
-    """What may be kept outside of the loops of a graph, which follow their plans."""
+    """The choices of kept values outside of the loops of a graph, which follow their plans."""
     return Choosing(rest(graph, until="keep_within_budget"), rest.after("keep_within_budget"))
 
 
 def grid(longest: int, ratio: float) -> list[int]:
-    """Everything, written as 0, and then ever fewer slots for that many steps, by about this ratio."""
+    """Everything, written as 0, and then fewer and fewer slots for that many steps, by about this ratio."""
     found, slots = [0], longest - 1
     while slots > 0:
         found.append(slots)
@@ -79,7 +79,7 @@ def grid(longest: int, ratio: float) -> list[int]:
 
 
 def _alone(graph: Graph, rest: Rest, offer: Offer) -> Found | None:
-    """The loops with all that the rest leaves, if that is enough for them."""
+    """The plan in which loops get all memory that the rest leaves, if that is enough for them."""
     try:
         planned = rest(graph, until="checkpoint")
     except MemoryBudgetError:
@@ -88,7 +88,7 @@ def _alone(graph: Graph, rest: Rest, offer: Offer) -> Found | None:
 
 
 def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found | None) -> Found | None:
-    """Of graphs with ever less work and more memory, and the best so far, the one with the least work in a budget."""
+    """The least work within a budget: from graphs with ever less work and more memory, and the best so far."""
     start = 0 if best is None else bisect_right(graphs, -best[0], key=lambda graph: -_work(offer(graph)))
     for graph in graphs[start:]:
         offered = offer(graph)
@@ -109,13 +109,13 @@ def _work(offered: Choosing) -> int:
 
 
 def _free(node: Node) -> LoopNode | None:
-    """The node as a loop, if it is one without a plan."""
+    """The node as a loop without a plan; None for any other node."""
     loop = loop_of(node)
     return loop if loop is not None and loop.plan is None and loop.length else None
 
 
 def _planned(graph: Graph, plan: Plan) -> Graph:
-    """The graph with a plan for the loops that have none; a budget is not for those of known length inside others."""
+    """The graph with a plan for the loops that have none; a budget skips loops of known length inside other loops."""
 
     def own(loop: LoopNode) -> Plan | None:
         inside = graph.producer.keys().isdisjoint(loop.node.outputs)

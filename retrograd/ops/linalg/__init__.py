@@ -1,7 +1,7 @@
 """Linear algebra: solutions, determinants, factorizations and spectra of stacks of matrices.
 
-The derivatives are those of the program as NumPy runs it: ``cholesky`` and ``eigh`` read one triangle of a matrix,
-so the other one has no influence, and its cotangent is zero.
+The derivatives belong to the program as NumPy runs it: ``cholesky`` and ``eigh`` read one triangle of a matrix, so the
+other triangle has no influence, and its cotangent is zero.
 """
 
 from . import determinants, factorizations, forms, least_squares, solutions, spectra

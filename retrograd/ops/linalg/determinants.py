@@ -50,7 +50,7 @@ def cofactors(a):
 
 
 def _cofactors_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
-    """By the singular value decomposition, for which cofactors are products: nothing is divided by det(x)."""
+    """By the singular value decomposition, in which cofactors are products, so that nothing is divided by det(x)."""
     u, s, v = svd(x, full=False, vectors=True)
     m = adjoint(u) @ t @ adjoint(v)
     rest = to_dtype(_without_two(s), x.dtype)

@@ -39,7 +39,7 @@ def _cholesky_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
     return out @ half(inner)
 
 
-# of the lower triangle; the imaginary part of the diagonal is not read
+# reads the lower triangle, without the imaginary part of the diagonal
 cholesky: Primitive = primitive(
     "cholesky",
     square,

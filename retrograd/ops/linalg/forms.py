@@ -44,13 +44,13 @@ def number(x: Aval) -> Aval:
 
 
 def real_part(x: Symbol) -> Symbol:
-    """The real part; a real value itself."""
+    """The real part; for a real value, the value itself."""
     part: Symbol = real(x) if x.dtype.kind == "c" else x
     return part
 
 
 def conjugate(x: Symbol) -> Symbol:
-    """The conjugate; a real value itself."""
+    """The conjugate; for a real value, the value itself."""
     conjugated: Symbol = conj(x) if x.dtype.kind == "c" else x
     return conjugated
 
@@ -67,14 +67,14 @@ def half(x: Symbol) -> Symbol:
 
 
 def hermitian(x: Symbol) -> Symbol:
-    """The Hermitian matrix whose lower triangle is that of ``x``."""
+    """The Hermitian matrix with the lower triangle of ``x``."""
     low = half(x)
     whole: Symbol = low + adjoint(low)
     return whole
 
 
 def skew(x: Symbol) -> Symbol:
-    """The skew-Hermitian matrix whose strict lower triangle, and imaginary diagonal, are those of ``x``."""
+    """The skew-Hermitian matrix with the strict lower triangle and the imaginary diagonal of ``x``."""
     low = half(x)
     whole: Symbol = low - adjoint(low)
     return whole
@@ -91,7 +91,7 @@ def down(v: Symbol, columns: int) -> Symbol:
 
 
 def inverse_gaps(gaps: Symbol) -> Symbol:
-    """1 over the gaps between eigenvalues, 0 on the diagonal; infinite where two coincide."""
+    """1 over the gaps between eigenvalues, 0 on the diagonal; infinite if two eigenvalues coincide."""
     ends = gaps.builder.constant(math.inf, Aval(gaps.shape[:-1], gaps.dtype))
     inverse: Symbol = gaps.builder.constant(1, gaps.aval) / set_diagonal(gaps, ends, 0)
     return inverse

@@ -23,7 +23,7 @@ NOISE = 1e3  # a cut below this many times the rounding of a matrix leaves out r
 
 
 def _cuts(x: Symbol, rcond: float | None) -> bool:
-    """Whether singular values that are left out may be more than rounding."""
+    """Whether the dropped singular values may be more than rounding."""
     return rcond is not None and rcond > NOISE * float(np.finfo(x.dtype).eps) * max(x.shape[-2:])
 
 
@@ -44,7 +44,7 @@ def _pinv_push(t: Symbol, out: Symbol, x: Symbol, rcond: float) -> Any:
 
 
 def _cut_push(t: Symbol, x: Symbol, rcond: float) -> Any:
-    """By divided differences of the function that is 1/s above the cut and 0 below, none of them between kept values.
+    """By divided differences of the function that is 1/s above the cut and 0 below; in closed form between kept values.
 
     Noferini, A formula for the Fréchet derivative of a generalized matrix function, SIMAX 38, 2017.
     """
@@ -97,7 +97,7 @@ def _lstsq_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, rcond: float | Non
 
 
 def _lstsq_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, rcond: float | None) -> Any:
-    """NumPy solves for one matrix only; several matrices go through their pseudo-inverses."""
+    """NumPy solves for one matrix only; several matrices take their pseudo-inverses."""
     if not flags[0]:
         return lanes_as_columns(lambda b: lstsq(args[0], b, rcond=rcond), args[1])
     a, b, vector = stacked_columns(size, args, flags)

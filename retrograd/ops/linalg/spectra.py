@@ -48,7 +48,7 @@ def _column_sums(x: Symbol) -> Any:
 
 
 def _eigh_jvp(t: Symbol, outs: list[Symbol], x: Symbol, vectors: bool, uplo: str) -> list[Any]:
-    """Giles, Collected matrix derivative results (2008), 3.1; of the triangle that is read."""
+    """Giles, Collected matrix derivative results (2008), 3.1, for the triangle that is read."""
     w, v = outs if vectors else x.builder.emit(eigh, (x.value,), {"vectors": True, "uplo": uplo})
     image = hermitian(t if uplo == "L" else adjoint(t)) @ v
     if not vectors:
@@ -75,7 +75,7 @@ def _eig_shape(x: Aval, vectors: bool) -> tuple[Aval, ...]:
 
 
 def _eig_code(node: Node) -> str:
-    """NumPy's results are real where all eigenvalues of a real matrix are; here they are always complex."""
+    """NumPy's results are real if all eigenvalues of a real matrix are; here they are always complex."""
     already = node.inputs[0].aval.dtype.kind == "c"
     cast = f".astype(np.{node.outputs[0].aval.dtype})"
     if node.attrs["vectors"]:

@@ -1,7 +1,7 @@
 """Bessel functions as ``scipy.special`` names them; the derivatives by order have no closed form.
 
 The derivatives are those of DLMF 10.6.1 and 10.29.1, with the neighbours in order, so that they hold at 0 as well.
-Scaled functions subtract a neighbour from the function itself: there the relative error grows like |x| times epsilon.
+Scaled functions subtract a neighbour from the function itself, so their relative error grows like |x| times epsilon.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def special(name: str, *diff: Derivative, ufunc: str = "", **fields: Any) -> Pri
 
 
 def of_parameters(*avals: Aval) -> Aval:
-    """The shape rule where parameters come before a variable: they are real, or orders that are integers."""
+    """The shape rule for parameters before a variable: the parameters are real, or orders that are integers."""
     *parameters, x = avals
     shape = same_shape(*avals)
     for p in parameters:
@@ -35,7 +35,7 @@ def of_parameters(*avals: Aval) -> Aval:
 
 
 def real_only(x: Symbol, name: str) -> None:
-    """NonDifferentiableError for complex operands of a function whose derivative is known on the reals."""
+    """NonDifferentiableError for complex operands of a function whose derivative is known only on the reals."""
     if x.dtype.kind == "c":
         raise NonDifferentiableError(
             f"the derivative of scipy.special.{name} at complex numbers is not known",

@@ -19,7 +19,7 @@ NEAR = 0.1  # |m| below which the closed forms cancel, and hypergeometric series
 
 
 def _off(m: Symbol) -> Any:
-    """``m`` where the closed form is used, and a harmless number elsewhere."""
+    """``m`` where the closed form applies, and a harmless number elsewhere."""
     return where(lt(abs_(m), NEAR), 0.5, m)
 
 
@@ -51,7 +51,7 @@ def _lambertw_shape(z: Aval, branch: int) -> Aval:
     return function(z)
 
 
-# of w e^w = z, DLMF 4.13.4
+# the inverse of w e^w, DLMF 4.13.4
 lambertw: Primitive = primitive(
     "lambertw",
     _lambertw_shape,

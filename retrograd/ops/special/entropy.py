@@ -29,7 +29,7 @@ xlog1py: Primitive = special(
     push(lambda t, out, x, y: t * (x / _off_double_zero(x, y + 1))),
 )
 
-# log(x/y) that neither overflows nor, where x and y nearly agree, cancels
+# log(x/y) without overflow, and without cancellation where x and y nearly agree
 LOG_RATIO = """
 def log_ratio(x, y):
     near = np.abs(x - y) < y * 0.5

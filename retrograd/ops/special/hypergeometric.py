@@ -57,9 +57,9 @@ TERMS = tuple(k / math.factorial(k + 1) for k in range(16, 0, -1))
 
 
 def _exprel_slope(x: Symbol, out: Any) -> Any:
-    """The derivative of out = (eˣ - 1)/x, in three forms: none cancels where it is taken."""
+    """The derivative of out = (eˣ - 1)/x, in three forms: each is taken where it does not cancel."""
     right, left = maximum(x, NEAR), minimum(x, -NEAR)
-    small = where(gt(x, 0), 0, out)  # where it is not used, it might be infinite, and nan in derivatives
+    small = where(gt(x, 0), 0, out)  # where it is unused it might be infinite, and give nan in derivatives
     far = where(gt(x, 0), out * (1 - 1 / right) + 1 / right, (exp(left) - small) / left)
     return where(lt(abs_(x), NEAR), polynomial(x, coefficients=TERMS), far)
 

@@ -26,7 +26,7 @@ ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def _cut(x: Symbol) -> float:
-    """From here on the series is exact to rounding."""
+    """The point from which on the series is exact to rounding."""
     return 12.0 if x.dtype.itemsize == 8 else 5.0
 
 
@@ -69,7 +69,7 @@ erfcinv = special("erfcinv", push(lambda t, out, x: t * _bell(out, 1.0, -1 / TWO
 
 
 def _ratio_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
-    """-r (x + r), where x + r is small for negative x."""
+    """-r (x + r); x + r is small for negative x."""
     excess = x + out
     if x.dtype.kind != "c":
         cut = _cut(x)
@@ -78,7 +78,7 @@ def _ratio_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
     return t * -(out * excess)
 
 
-# φ(x)/Φ(x) of the normal distribution: finite and exact in both tails, where the quotient itself is not
+# φ(x)/Φ(x) of the normal distribution: finite and exact in both tails, unlike the quotient itself
 normal_ratio: Primitive = primitive(
     "normal_ratio",
     function,

@@ -1,4 +1,4 @@
-"""Primitives with graphs inside, and the lists of steps that their residuals are."""
+"""Primitives with graphs inside, and lists of steps, which hold their residuals."""
 
 from . import (
     applied,

@@ -1,4 +1,4 @@
-"""applied: marks a call of a function value in the graph: its arguments, and its results, which pass unchanged.
+"""applied: mark a call of a function value in the graph, with its arguments and its results, which pass unchanged.
 
 The mark is how ``passes.expose`` finds the calls again, wherever batching, loops and calls have carried them.
 """
@@ -55,7 +55,7 @@ def _batch(
 
 
 def marks(graph: Graph) -> frozenset[int]:
-    """The keys of the function values that a graph, or one inside it, calls: it depends on these too."""
+    """The keys of the function values that a graph or a body inside it calls: its code depends on these, too."""
     return graph.once("marks", lambda: frozenset(n.attrs["key"] for n in walk(graph) if n.prim is applied))
 
 

@@ -1,6 +1,6 @@
 """call: a function that is stored once, differentiated once, and emitted as a function of its own.
 
-A ``closed`` call stays one where a budget of memory lays calls open: what a region keeps and computes again is its own.
+A ``closed`` call is not inlined, even for a budget of memory: its region alone decides what to keep.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _linearized_call(body: Graph, active: tuple[bool, ...], nan_safe: bool) -> t
 
 
 def _linearized(body: Graph, active: Sequence[bool], nan_safe: bool) -> tuple[Any, Graph, list[int]]:
-    """The linearized body, its forward graph without residuals that are inputs, and which inputs those are."""
+    """The linearized body, its forward graph without residuals that are inputs, and the positions of those inputs."""
     lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
     forward = lin.forward
     kept = [forward.inputs.index(r) if r in forward.inputs else -1 for r in lin.residuals]
@@ -75,7 +75,7 @@ def _linearized(body: Graph, active: Sequence[bool], nan_safe: bool) -> tuple[An
 
 
 def fused_call(body: Graph, active: tuple[bool, ...], mode: JvpMode) -> tuple[Graph, list[bool]]:
-    """The body's values and tangents in one graph, and which results have tangents."""
+    """A graph of the body's values and tangents, and for each result whether it has a tangent."""
     found: tuple[Graph, list[bool]] = body.once(("jvp", active, mode), lambda: _fused(body, active, mode))
     return found
 
@@ -115,7 +115,7 @@ def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], bo
 
 
 def batched_call(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
-    """The body over lanes, and which results have them."""
+    """The body over lanes, and for each result whether it has lanes."""
     key = ("batch", size, tuple(flags))
     found: tuple[Graph, list[bool]] = body.once(key, lambda: _batched(body, size, flags))
     return found
@@ -132,7 +132,7 @@ def _batched(body: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list
 
 
 def narrowed_call(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
-    """The body with only the results that are used: attributes, operands and results that remain."""
+    """The body with only the used results: its attributes, and the operands and results that remain."""
     body = node.attrs["body"]
     small, live = body.once(("dce", tuple(used)), lambda: _narrowed(body, used))
     return {"body": small}, [i for i, f in enumerate(live) if f], [i for i, f in enumerate(used) if f]

@@ -24,7 +24,7 @@ INT = np.dtype(np.int64)
 
 
 def branches_of(attrs: dict[str, Any]) -> list[Graph]:
-    """The graphs to choose from: of a bool first that for False."""
+    """The branches; for a bool, the branch for False comes first."""
     return [attrs[f"branch{k}"] for k in range(len(attrs))]
 
 
@@ -54,7 +54,7 @@ def make_cond(b: Builder, index: Symbol, branches: Sequence[Graph], operands: Se
 
 
 def _padded(inner: Builder, x: Symbol | None, aval: Aval) -> Symbol:
-    """A result that one branch has and another has not: zero there, and a list is empty."""
+    """A result that only one branch has, as a result of the other: zero, or an empty list."""
     if x is None and aval.steps is not None:
         return inner.emit(absent, (), {"aval": aval})[0]
     return instantiated(inner, x, aval)
@@ -82,9 +82,9 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpM
 def _jvp_split(
     b: Builder, args: list[Symbol], dots: list[Symbol], lins: list[Any], on: list[bool], n: int
 ) -> tuple[list[Any], list[Any]]:
-    """A choice that also leaves the residuals of the branch taken, and a linear choice that reads them.
+    """A choice whose branch also returns its residuals, and a linear choice that reads them.
 
-    A residual that is an operand is passed from outside. Those of the other branches are absent.
+    A residual that is an operand is passed from outside. The residuals of the branches not taken are absent.
     """
     lins = [_few(lin) for lin in lins]
     outside = [[lin.forward.inputs.index(r) if r in lin.forward.inputs else -1 for r in lin.residuals] for lin in lins]
@@ -115,7 +115,7 @@ def _few(lin: Any) -> Any:
 
 
 def _leaving(lin: Any, n: int, inside: list[list[Value]], own: int) -> Graph:
-    """A branch that returns its residuals among absent ones."""
+    """A branch that returns its own residuals, and absent values for those of the other branches."""
     inner = Builder()
     outs = TRANSFORMS.inline(inner, lin.forward, inner.inputs_like(lin.forward.inputs))
     mine = dict(zip(lin.forward.outputs[n:], outs[n:], strict=True))
@@ -191,7 +191,7 @@ def _batch_lanes(
     operands: list[Symbol],
     flags: Sequence[bool],
 ) -> list[Symbol]:
-    """Lanes that choose for themselves: each branch runs if a lane takes it, and each lane gets its own results."""
+    """Let lanes choose for themselves: a branch runs if any lane takes it, and each lane gets its own results."""
     results: list[Any] = [None] * len(graphs[0].outputs)
     last = len(branches) - 1
     for k, (branch, graph) in enumerate(zip(branches, graphs, strict=True)):
@@ -219,7 +219,7 @@ def _is_absent(branch: Graph, value: Value) -> bool:
 
 
 def _taken(size: int, graph: Graph, flags: Sequence[bool]) -> Graph:
-    """The branch over all lanes, of which those that do not take it borrow the operands of one that does."""
+    """The branch over all lanes; a lane that does not take it borrows the operands of a lane that does."""
     inner = Builder()
     mask = inner.input(Aval((size,), BOOL), "mask")
     inputs = inner.inputs_like(graph.inputs)

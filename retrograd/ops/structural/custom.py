@@ -1,4 +1,4 @@
-"""custom_vjp and custom_jvp: functions whose derivatives the user gives."""
+"""custom_vjp and custom_jvp: functions with derivatives from the user."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _custom_vjp_batch(prim: Primitive, size: int, args: list[Symbol], flags: lis
 
 
 def _summed(graph: Graph, shared: Sequence[bool]) -> Graph:
-    """Cotangents of arguments that all lanes share are summed over the lanes."""
+    """Sum the cotangents of arguments that all lanes share over the lanes."""
     b = Builder()
     outs = TRANSFORMS.inline(b, graph, b.inputs_like(graph.inputs))
     return b.graph(
@@ -126,7 +126,7 @@ def _linear_shape(*avals: Aval, backward: Graph) -> tuple[Aval, ...]:
 
 
 def _expanded(backward: Graph, residuals: int) -> Graph:
-    """(r..., ẋ...) → ẏ... as a graph: forward mode through a function whose pullback alone is known."""
+    """(r..., ẋ...) → ẏ... as a graph: forward mode through a function of which only the pullback is known."""
     inner = Builder()
     known = inner.inputs_like(backward.inputs[:residuals])
     dots = inner.inputs_like(backward.outputs)

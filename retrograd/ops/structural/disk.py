@@ -1,4 +1,4 @@
-"""States of loops on disk: files that are whole or not there, which go when they are no longer needed."""
+"""States of loops on disk: each file is whole or absent, and goes when it is no longer needed."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ OPENED: ContextVar[list[Disk] | None] = ContextVar("retrograd_disks", default=No
 
 
 class Disk:
-    """Kept states by number, each a file of its own in a folder of its own.
+    """Kept states by number, each in a file of its own, in a folder of their own.
 
-    A file is written under another name, forced to the medium, and then renamed: it is whole, or it has not its
-    name. A checksum at its end tells whether it still is. Raises SnapshotError.
+    A file is written under another name, forced to the medium, and then renamed: so a file with its own name is whole.
+    A checksum at its end tells whether it still is. Raises SnapshotError.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Disk:
         self.own.add(i)
 
     def read(self, i: int, count: int) -> Any:
-        """The first ``count`` values of state ``i``, one bare, several as a tuple."""
+        """The first ``count`` values of state ``i``: one value bare, several as a tuple."""
         if i not in self.own and self.below is not None:
             return self.below.read(i, count)
         values = _load(self._path(i))[:count]
         return values[0] if count == 1 else tuple(values)
 
     def drop(self, i: int) -> None:
-        """State ``i`` is no longer needed; a file that cannot be removed now goes with the folder."""
+        """Drop state ``i``; a file that cannot be removed now goes with the folder."""
         self.states.remove(i)
         if i in self.own:
             self.own.remove(i)
@@ -93,11 +93,11 @@ class Disk:
                 self._path(i).unlink()
 
     def again(self) -> Disk:
-        """The same states for one more way back, which leaves these as they are."""
+        """The same states for one more adjoint sweep, which leaves the states here as they are."""
         return Disk(_new_folder(self.folder), below=self)
 
     def resumed(self, steps: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        """A first sweep without the part that an earlier run has on this disk: it begins with the last whole state."""
+        """A first sweep that starts at the last whole state of an earlier run on this disk."""
         actions = list(steps)
         whole: list[int] = []
         for verb, i, _ in actions:
@@ -116,7 +116,7 @@ class Disk:
         yield from actions
 
     def _clear(self, whole: set[Path]) -> None:
-        """Remove what an earlier run left beside its whole states."""
+        """Remove the files of an earlier run, but for its whole states."""
         for path in set(self.folder.iterdir()) - whole:
             if path.is_dir():
                 shutil.rmtree(path)
@@ -136,9 +136,9 @@ class Disk:
 
 
 def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Disk:
-    """A disk in a new folder; with a ``key``, in the folder that belongs to it and to these operands.
+    """A disk in a new folder; with a ``key``, in the folder for this key and these operands.
 
-    That folder may hold states of an earlier run, and stays when the process ends before the states are used up.
+    That folder may hold states of an earlier run, and stays if the process ends before the states are used up.
     """
     place = Path(directory or tempfile.gettempdir())
     if not key:
@@ -169,9 +169,10 @@ def _new_folder(place: Path, prefix: str | None = None) -> Path:
 
 
 def _locked(folder: Path) -> int | None:
-    """Make the folder, and a lock on it that ends with the process; BlockingIOError where another one has it.
+    """Make the folder, and a lock on it that ends with the process; BlockingIOError if another process holds it.
 
-    Nothing where the platform or the file system has no locks: there, two runs in one folder may find files gone.
+    The result is None if the platform or the file system has no locks: there, two runs in one folder may find files
+    gone.
     """
     if find_spec("fcntl") is None:
         folder.mkdir(exist_ok=True)
@@ -202,7 +203,7 @@ def _remove(folder: Path, lock: int | None) -> None:
 
 
 def cleaning(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which removes the folders of disks that it opened if it fails."""
+    """Wrap a function so that, if it fails, the folders of the disks that it opened are removed."""
 
     @functools.wraps(function)
     def run(*args: Any) -> Any:
@@ -221,7 +222,7 @@ def cleaning(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dump(file: BinaryIO, values: Sequence[Any]) -> None:
-    """Layouts, arrays in the order of their strides, and a checksum."""
+    """Write layouts, arrays in the order of their strides, and a checksum."""
     layouts, arrays = [], []
     for x in values:
         array = np.asarray(x)
@@ -263,7 +264,7 @@ def _values(file: BinaryIO) -> list[Any]:
 
 
 def _checksum(file: BinaryIO, size: int) -> bytes:
-    """Of so many bytes from where the file stands, which it is moved by."""
+    """The checksum of the next ``size`` bytes of a file, which are read."""
     digest = hashlib.blake2b(digest_size=CHECKSUM)
     while size > 0 and (part := file.read(min(size, CHUNK))):
         digest.update(part)
@@ -272,7 +273,7 @@ def _checksum(file: BinaryIO, size: int) -> bytes:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Force the new name to the medium, where folders can be opened."""
+    """Force the new name to the medium, if the platform can open folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""draw: random numbers from a generator of the user's, in the order of the program, anew at each run."""
+"""draw: random numbers from the user's generator, in the order of the program, new in each run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...ir.primitive import Primitive, primitive
 from ...ir.texts import literal
 from ...ir.types import Aval
 
-# Methods of np.random.Generator and np.random.RandomState that return numbers, and change nothing but the stream.
+# Methods of np.random.Generator and np.random.RandomState that return numbers and change only the stream.
 DRAWS = frozenset(
     {
         "beta",

@@ -1,4 +1,4 @@
-"""Choosing among parallel lists by flags, and putting chosen items back in their places."""
+"""Choose among parallel lists by flags, and put chosen items back into their positions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def picked(items: Iterable[Any], flags: Sequence[bool]) -> list[Any]:
 
 
 def spread(items: Iterable[Any], flags: Sequence[bool]) -> list[Any]:
-    """The items at the places of set flags, None elsewhere."""
+    """The items at the positions of set flags, None elsewhere."""
     rest = iter(items)
     return [next(rest) if flag else None for flag in flags]
 
 
 def instantiated(b: Builder, x: Symbol | None, aval: Aval) -> Symbol:
-    """A tangent or cotangent with exactly this aval; a symbolic zero becomes a number."""
+    """A tangent or cotangent with exactly this aval; None becomes zeros."""
     return b.zeros(aval) if x is None else b.coerce(x, aval)

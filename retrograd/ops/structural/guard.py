@@ -1,7 +1,7 @@
-"""Guards: what Python decided while a function was recorded must hold again when its graph runs.
+"""Guards: the decisions of Python while a function was recorded must hold again when its graph runs.
 
-A ``guard`` stands where Python asked a traced value for a bool or an int. Where it finds another answer than the
-recorded one, this graph does not apply: it ends in a ``Miss``. An ``exit_if`` leaves the graph instead, with the
+A ``guard`` stands where Python asked a traced value for a bool or an int. If its value gives another answer than the
+recorded one, this graph does not apply, and it ends in a ``Miss``. An ``exit_if`` leaves the graph instead, with the
 results of another recorded path as its ``body``; ``passes.paths`` makes it, after all differentiation.
 """
 
@@ -17,12 +17,12 @@ from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.target import PROVIDERS
 from ...ir.types import Aval
 
-KINDS = ("bool", "int", "number", "size")  # of questions
-OF_LANES = ("bool", "int", "number")  # those that lanes may answer
+KINDS = ("bool", "int", "number", "size")  # the kinds of questions
+OF_LANES = ("bool", "int", "number")  # the kinds that lanes may answer
 
 
 class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller records the path that is missing
-    """A guard found another answer than the recorded one: the value that it asked."""
+    """A guard found another answer than the recorded one; this holds the value that it checked."""
 
     def __init__(self, value: Any, where: object = None) -> None:
         super().__init__(value)
@@ -30,7 +30,7 @@ class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller record
 
 
 def answer(value: Any, kind: str) -> Any:
-    """What Python gets to know of a value."""
+    """The answer that Python gets for a value."""
     if kind == "bool":
         return bool(value)
     if kind == "int":

@@ -1,4 +1,4 @@
-"""host: a call of a plain Python function on NumPy values, for what no graph can say."""
+"""host: a call of a plain Python function on NumPy values, for operations that no graph can express."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _number = itertools.count(1)
 
 
 class Host(str):
-    """A Python function under the name by which graphs and generated code call it.
+    """A Python function, and the name by which graphs and generated code call it.
 
-    ``function(*values)`` returns a sequence with one result for each of ``avals``; it must give the same results
-    for the same values, since it is called as often as the graph needs it, or not at all.
+    ``function(*values)`` returns a sequence with one result for each of ``avals``. It must give the same results for
+    the same values, since the graph may call it any number of times, or not at all.
     """
 
     __slots__ = ("__weakref__", "avals", "function")
@@ -87,7 +87,7 @@ def _jvp(b: Builder, node: Node, *_: Any) -> Any:
 
 
 def _batch(prim: Primitive, size: int, args: list[Any], flags: list[bool], name: str) -> Any:
-    """Lane after lane, in one call."""
+    """Call the function for one lane after another, in one host call."""
     one = HOSTS[name]
 
     def over(*values: Any) -> list[Any]:
@@ -105,10 +105,10 @@ host: Primitive = primitive(
     run=_run,
     jvp=_jvp,
     batch=_batch,
-    scratch=lambda *avals, name: sum(a.nbytes for a in avals if a.kind == "array"),  # the copies that it gets
+    scratch=lambda *avals, name: sum(a.nbytes for a in avals if a.kind == "array"),  # the copies that the function gets
 )
 
 
 def repeats(node: Node) -> bool:
-    """Whether a node may run again: draws and host calls, also in the graphs inside it, may not."""
+    """Whether a node may run again: draws and host calls may not, nor nodes with one of them in a body."""
     return not any(inner.prim.effect or inner.prim is host for inner in walk(node))

@@ -1,4 +1,4 @@
-"""What loops have in common: how their operands divide, and the bodies of their derivatives."""
+"""Shared parts of loops: the groups of their operands, and the bodies of their derivatives."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..shape import broadcast_to, reshape_to, stop_gradient
 from .flags import instantiated, picked, spread
 
 REFERENCE = 8.0  # bytes of an entry in a list of steps
-# How many steps an interpreted loop makes at most. None where its results count; where they are examples alone, on
-# values for which the loop may not be meant and need not end, a few will do.
+# How many steps an interpreted loop makes at most. None if its results count. If they are only examples, a few steps
+# will do, since the loop may not be meant for these values and need not end.
 MOST_STEPS: ContextVar[int | None] = ContextVar("retrograd_most_steps", default=None)
 
 
@@ -33,7 +33,7 @@ def step_of(x: Aval) -> Aval:
 
 
 def lane_aval(size: int, aval: Aval, flag: bool) -> Aval:
-    """The aval over lanes, where the flag is set."""
+    """The aval over lanes if the flag is set."""
     return Aval((size, *aval.shape), aval.dtype, "array", aval.steps) if flag else aval
 
 
@@ -47,7 +47,7 @@ def make_scan(
     count: Symbol | None = None,
     memory: tuple[Any, ...] | None = None,
 ) -> tuple[list[Symbol], list[Symbol], list[Symbol]]:
-    """Emit a scan; its results as carry, arrays and stacks. ``count`` is the number of steps where length is -1.
+    """Emit a scan; its results as carry, arrays and stacks. ``count`` is the number of steps if length is -1.
 
     ``memory`` is the plan by which the checkpoint pass computes saved residuals again.
     """
@@ -67,7 +67,7 @@ def make_scan(
 
 
 def active_inputs(parts: Layout, body: Graph, tans: Sequence[Any], nan_safe: bool) -> tuple[list[bool], Any]:
-    """Which body inputs have tangents, as a fixpoint over the carries, and the linearized body."""
+    """For each input of the body whether it has a tangent, as a fixpoint over the carries; and the linearized body."""
     active = [t is not None for t in tans]
     while True:
         lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
@@ -80,12 +80,12 @@ def active_inputs(parts: Layout, body: Graph, tans: Sequence[Any], nan_safe: boo
 
 
 def active_outputs(parts: Layout, active: Sequence[bool], out_active: Sequence[bool]) -> list[bool]:
-    """Which results have tangents: a carry does where it has one coming in."""
+    """For each result whether it has a tangent; a carry has one if the incoming carry does."""
     return [*active[parts.consts : parts.consts + parts.carry], *out_active[parts.carry :]]
 
 
 def interleaved(divided: tuple[list[Any], ...], dots: tuple[list[Any], ...]) -> list[Any]:
-    """Each group, followed by those of its tangents that are there."""
+    """Each group, followed by its tangents that are not None."""
     return [x for group, ds in zip(divided, dots, strict=True) for x in (*group, *(d for d in ds if d is not None))]
 
 
@@ -107,7 +107,7 @@ def fused_body(parts: Layout, body: Graph, active: list[bool], on: list[bool], m
 
 
 def parted(made: tuple[list[Any], ...], on: tuple[list[bool], ...]) -> tuple[list[Any], list[Any]]:
-    """Results of a fused loop, as primal ones and tangents."""
+    """Split the results of a fused loop into primals and tangents."""
     primal: list[Any] = []
     tangent: list[Any] = []
     for got, flags in zip(made, on, strict=True):
@@ -118,20 +118,20 @@ def parted(made: tuple[list[Any], ...], on: tuple[list[bool], ...]) -> tuple[lis
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The body of a loop split into a forward one, which also saves residuals, and a linear one.
+    """The body of a loop split into a forward body, which also saves residuals, and a linear one.
 
-    A residual that is a const or an x is passed on as such. One that depends on consts alone is carried: the last
-    one serves all steps. The rest is stacked.
+    A residual that is a const or an x is passed on as such. A residual that depends on consts alone is a carry, whose
+    last value serves all steps. All other residuals are stacked.
     """
 
-    parts: Layout  # of the loop
-    on: list[bool]  # which results have tangents
+    parts: Layout  # the layout of the loop
+    on: list[bool]  # for each result whether it has a tangent
     forward: Graph
-    wide: Layout  # of the forward loop
+    wide: Layout  # the layout of the forward loop
     carried: list[Aval]
     linear: Graph
-    narrow: Layout  # of the linear loop
-    consts: list[int]  # residuals among the operands, by position
+    narrow: Layout  # the layout of the linear loop
+    consts: list[int]  # the positions of residuals among the operands
     xs: list[int]
 
     def operands(self, b: Builder, args: Sequence[Symbol]) -> list[Symbol]:
@@ -149,7 +149,7 @@ class Split:
         reverse: bool,
         count: Symbol | None = None,
     ) -> tuple[list[Symbol], list[Any]]:
-        """Given the forward loop's results: those of the loop, and their tangents by the linear loop."""
+        """The results of the loop and, by the linear loop, their tangents, given the results of the forward loop."""
         carry, arrays, stacks = made
         own = len(self.on) - self.parts.carry - self.parts.arrays
         c_tan, k_tan, x_tan = ([t for t in group if t is not None] for group in self.parts.operands(tans))
@@ -163,7 +163,7 @@ class Split:
 def split_body(parts: Layout, body: Graph, active: list[bool], lin: Any) -> Split:
     """Split the body of a loop by its linearization, with the fewest bytes of residuals.
 
-    Consts and xs cost nothing. Carries are preferred: a list of references to them is all that saving takes.
+    Consts and xs cost nothing. Carries are preferred: to save them takes no more than a list of references.
     """
     c_in, k_in, x_in = parts.operands(lin.forward.inputs)
     k_out = lin.forward.outputs[: parts.carry]
@@ -228,9 +228,9 @@ def _fixed(graph: Graph, consts: Sequence[Value]) -> set[Value]:
 def batched_body(
     parts: Layout, body: Graph, size: int, flags: Sequence[bool], every: bool = False
 ) -> tuple[Builder, list[Symbol], list[Symbol], list[bool], list[bool]]:
-    """The body over lanes: its builder, inputs, outputs, and which inputs and outputs carry lanes.
+    """The body over lanes: its builder, inputs, outputs, and for each input and output whether it carries lanes.
 
-    A carry does where its start or its next value does, or if ``every`` is set.
+    A carry has lanes if its start or its next value does, or if ``every`` is set.
     """
     on = list(flags)
     while True:
@@ -261,8 +261,8 @@ def chosen(mask: Symbol, x: Symbol, y: Symbol) -> Symbol:
 def borrowed(mask: Symbol, lane: Symbol, x: Symbol) -> Symbol:
     """``x`` with the values of one lane in all lanes outside the mask.
 
-    A lane that takes no part in a computation runs with the operands of one that does, and its results are
-    dropped: so it meets no point where the computation is undefined, whose nan would spoil its derivative.
+    A lane that takes no part in a computation runs with the operands of a lane that does, and its results are dropped.
+    So it meets no point where the computation is undefined, whose nan would spoil its derivative.
     """
     if x.aval.steps is not None or not x.shape[0]:
         return x
@@ -271,7 +271,7 @@ def borrowed(mask: Symbol, lane: Symbol, x: Symbol) -> Symbol:
 
 
 def transposed_by_splitting(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
-    """The cotangents of the linear operands of a node that also computes with known ones.
+    """The cotangents of the linear operands of a node that also computes with known operands.
 
     What is linear is its own derivative: the node is split at zero, and its linear half is transposed. Zeros that
     annihilate in the node still do so there.
@@ -292,7 +292,7 @@ def transposed_by_splitting(b: Builder, node: Node, operands: list[Any], cts: li
 
 
 def narrowed(body: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:
-    """The body with only some inputs and outputs, and the nodes that those need."""
+    """The body with only some inputs and outputs, and the nodes that these outputs need."""
     small = Graph(body.name, tuple(picked(body.inputs, inputs)), body.nodes, tuple(picked(body.outputs, outputs)))
     pruned: Graph = TRANSFORMS.prune(small)
     return pruned

@@ -1,4 +1,4 @@
-"""open_sweep: the steps of a checkpointed loop whose number is found at run time, of which some states are kept."""
+"""open_sweep: the steps of a checkpointed loop whose number is found at run time; some of their states are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""region: a call whose derivative keeps the call's operands, and what a policy saves, and computes the rest again."""
+"""region: a call whose derivative keeps the operands and what a policy saves, and computes everything else again."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .call import ONCE, batched_call, call, fused_call, make_call, narrowed_call
 from .flags import spread
 from .host import repeats
 
-Policy = tuple[Any, ...]  # ("within", bytes, policy) keeps what it can of what a policy saves; for others see `saves`
+Policy = tuple[Any, ...]  # ("within", bytes, policy) keeps part of what a policy saves; for others see `saves`
 PRODUCTS = frozenset({"convolve", "convolve_nd", "cholesky", "eigh", "matmul", "qr", "solve", "svd"})
 
-# a value that policies know by name
+# a value with a name for policies
 named: Primitive = primitive(
     "named",
     lambda x, name: x,
@@ -61,9 +61,9 @@ def saves(policy: Policy, node: Node) -> bool:
 
 
 def savable(forward: Graph, policy: Policy) -> set[Value]:
-    """The values of a forward graph that a policy saves; what is a view of a value stands for it.
+    """The values of a forward graph that a policy saves; for a view, the value that it shows.
 
-    A value that goes by a name is the value that was named.
+    A named value counts as the value that was given to ``name``.
     """
     of: dict[Value, Value] = {}
     for node in forward.nodes:
@@ -77,10 +77,10 @@ def savable(forward: Graph, policy: Policy) -> set[Value]:
 def kept_values(
     forward: Graph, needed: Sequence[Value], policy: Policy, where: Where | None
 ) -> tuple[list[Value], list[Node]]:
-    """What of a forward graph is kept for ``needed``, and the nodes that give the rest again.
+    """The values of a forward graph that are kept for ``needed``, and the nodes that compute the others again.
 
-    The nearest values that the policy saves; results of draws and of calls of the host always, for they are never
-    repeated.
+    These are the nearest values that the policy saves, and in any case results of draws and of host calls, which are
+    never repeated.
     """
     within = policy[0] == "within"
     saved = _within(forward, needed, policy, where) if within else savable(forward, policy)
@@ -102,7 +102,7 @@ def kept_values(
 
 
 def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Where | None) -> Collection[Value]:
-    """What to keep of what a policy saves, so that least is run again, and of so many bytes; MemoryBudgetError."""
+    """The values, among those that a policy saves, with which least runs again within the budget; MemoryBudgetError."""
     _, budget, allowed = policy
     choices = TRANSFORMS.retentions(forward, needed, savable(forward, allowed))
     for choice in choices:
@@ -116,7 +116,7 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
             remedy="leave the budget out: results that must not be computed again are then kept in any number",
         )
     raise MemoryBudgetError(
-        f"what this region must not compute again takes more than {budget:,} bytes",
+        f"results that this region must not compute again take more than {budget:,} bytes",
         minimum=int(least),
         where=where,
     )
@@ -147,9 +147,9 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpM
 def _divided(
     body: Graph, active: Sequence[bool], policy: Policy, where: Where | None, nan_safe: bool
 ) -> tuple[Graph, Graph, list[int], Sequence[bool]]:
-    """The forward graph with what is kept, and the linear one that computes its residuals again.
+    """The forward graph with the kept values as results, and the linear graph, which computes its residuals again.
 
-    The latter takes some of (operands, kept values), by position, and then the tangents.
+    The linear graph takes some of (operands, kept values), by position, and then the tangents.
     """
     lin = TRANSFORMS.linearize(body, active, nan_safe=nan_safe)
     kept, nodes = kept_values(lin.forward, lin.residuals, policy, where)
@@ -190,8 +190,8 @@ region: Primitive = primitive(
     structure=Structure(bodies=(ONCE,)),
 )
 
-# Where a derivative turns from forward to adjoint, with its budget in bytes, if any. With ``split`` it is divided here:
-# the first part has so many inputs and results, and the second runs any number of times, so that what it reads stays.
+# The turn from forward to adjoint in a derivative, with its budget in bytes, if any. With ``split`` the graph divides
+# here: the first part has so many inputs and results; the second runs any number of times, so its operands stay.
 turn: Primitive = primitive(
     "turn",
     lambda *, budget, split=None: (),

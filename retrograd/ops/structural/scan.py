@@ -41,12 +41,12 @@ INT = np.dtype(np.int64)
 
 
 def layout(node: Node) -> Layout:
-    """The layout of a scan node, of which the number of steps, if it is an operand, is no part."""
+    """The layout of a scan node, without the operand that gives the number of steps."""
     return Layout(node.attrs["consts"], node.attrs["carry"], node.attrs["arrays"])
 
 
 def counted(node: Node, items: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The number of steps among the operands, where the length is -1, and the others."""
+    """The operand that gives the number of steps if the length is -1, else None; and the other operands."""
     return (items[0], list(items[1:])) if node.attrs["length"] < 0 else (None, list(items))
 
 
@@ -114,7 +114,7 @@ def _scan_jvp(
 
 
 def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
-    """The scan in the other direction: carries are the carry's cotangents and sums over linear consts."""
+    """The scan in the other direction: it carries the cotangents of the carry, and sums for linear consts."""
     parts, body, length = layout(node), node.attrs["body"], node.attrs["length"]
     if _computes_known_carries(node, operands):
         return transposed_by_splitting(b, node, operands, cts)
@@ -144,7 +144,7 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
     new_k = [instantiated(inner, ct, aval) for ct, aval in zip(into_k, k_avals, strict=True)]
     new_c = [s if ct is None else _sum(inner, s, ct) for s, ct in zip(sums, into_c, strict=True)]
     lin_x = picked(list(zip(x_in, xs, strict=True)), x_lin)
-    gets = [ct is not None for ct in into_x]  # what gets no cotangent needs no zeros, whose number may be unknown
+    gets = [ct is not None for ct in into_x]  # an x without a cotangent needs no zeros, whose number may be unknown
     new_x = [inner.coerce(ct, v.aval) for ct, (v, _) in zip(into_x, lin_x, strict=True) if ct is not None]
     is_list = [x.aval.steps is not None for _, x in picked(lin_x, gets)]
     results = [*new_k, *new_c, *picked(new_x, [not f for f in is_list]), *picked(new_x, is_list)]
@@ -166,13 +166,13 @@ def _scan_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any])
 
 
 def _merged(arrays: Sequence[Symbol], lists: Sequence[Symbol], is_list: Sequence[bool]) -> list[Symbol]:
-    """Arrays and lists in the order that the flags tell."""
+    """Merge arrays and lists in the order that the flags give."""
     next_array, next_list = iter(arrays), iter(lists)
     return [next(next_list) if f else next(next_array) for f in is_list]
 
 
 def _computes_known_carries(node: Node, operands: Sequence[Any]) -> bool:
-    """Whether a carry depends on nothing linear. One that starts from a known zero may still be linear."""
+    """Whether a carry depends on nothing linear. A carry that starts from a known zero may still be linear."""
     parts, body = layout(node), node.attrs["body"]
     linear = [not isinstance(x, Symbol) for x in counted(node, operands)[1]]
     while True:
@@ -189,12 +189,12 @@ def _computes_known_carries(node: Node, operands: Sequence[Any]) -> bool:
 
 
 def _number(aval: Aval) -> Aval:
-    """The aval of a carried cotangent: of a 0-d array it is a number, which is what sums of such are."""
+    """The aval of a carried cotangent: for a 0-d array a NumPy scalar, as sums of such arrays are."""
     return aval if aval.shape or aval.steps is not None else Aval((), aval.dtype, "scalar")
 
 
 def _known(inner: Builder, values: Sequence[Value], linear: Sequence[bool]) -> list[Any]:
-    """Inputs for the values that are known, None for the others."""
+    """Inputs for the known values, None for the others."""
     known = [not f for f in linear]
     return spread(inner.inputs_like(picked(values, known)), known)
 
@@ -228,7 +228,7 @@ def _scan_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool
 def _over_lanes(
     b: Builder, size: int, args: Sequence[Symbol], parts: Layout, body: Graph, flags: Sequence[bool]
 ) -> list[Symbol]:
-    """The operands of a loop over lanes: carries stretched where they must be, steps before lanes."""
+    """The operands of a loop over lanes: carries get lanes if they must, and the axis of steps stands before lanes."""
     c, k, xs = parts.operands(args)
     _, k_flags, x_flags = parts.operands(flags)
     k = [
@@ -249,7 +249,7 @@ def _batch_counts(
     reverse: bool,
     memory: tuple[Any, ...] | None,
 ) -> Any:
-    """Lanes with numbers of steps of their own: it runs for the longest; the others keep their last carry."""
+    """Lanes with numbers of steps of their own: run as often as the longest; other lanes keep their last carry."""
     counts, *rest = args
     longest = leader = b.zeros(Aval((), INT, "scalar"))
     if size:

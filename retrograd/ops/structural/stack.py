@@ -1,4 +1,4 @@
-"""Lists of steps: residuals of loops, held by reference. They need only a zero, a sum, and sometimes their length."""
+"""Lists of steps: residuals of loops, held by reference. They have only a zero, a sum, and sometimes a length."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ stack_length: Primitive = primitive(
     run=lambda evaluate, node, x: [len(x)],
     batch=lambda prim, size, args, flags: (prim(args[0]), [False]),
 )
-# the numbers of the steps: 0, 1, ..., as many as the type or an operand says
+# the numbers of the steps: 0, 1, ...; the type or an operand says how many
 step_numbers: Primitive = primitive(
     "step_numbers",
     _steps_shape,
@@ -118,7 +118,7 @@ step_numbers: Primitive = primitive(
     batch=_steps_batch,
 )
 zero_stack = primitive("zero_stack", lambda aval: aval, _zero_code, typed=True)
-# what a branch that was not taken would have left: it is never read, and takes no memory
+# a value that a branch which was not taken would have left: it is never read, and takes no memory
 absent: Primitive = primitive(
     "absent",
     lambda aval: (aval,),

@@ -1,8 +1,8 @@
-"""sweep: the steps of a checkpointed loop, of which some states are kept.
+"""sweep: the steps of a checkpointed loop; some of their states are kept.
 
-With ``unsweep`` it stands for a scan that saves residuals and the scan in the other direction that reads them; the
-checkpoint pass makes them once all differentiation is done. Kept states are dictionaries from the number of a state
-to references, one for each carry that must be kept.
+Together with ``unsweep`` it replaces a scan that saves residuals and the scan in the other direction that reads them;
+the checkpoint pass makes both once all differentiation is done. Kept states are dictionaries from the number of a state
+to references, one dictionary for each carry that must be kept.
 """
 
 from __future__ import annotations
@@ -111,12 +111,12 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 
 
 def _order(attrs: Any) -> list[int]:
-    """The carries in the order in which they go to disk: those that the way back needs come first."""
+    """The carries in the order in which they go to disk: first the carries that the adjoint sweep needs."""
     return [*attrs["kept"], *(k for k in range(attrs["carry"]) if k not in attrs["kept"])]
 
 
 def stored(attrs: Any, carry: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """What goes to disk of a state: all from which a later run can go on, if one may."""
+    """The values of a state that go to disk: all if a later run may resume there, else only the kept carries."""
     if attrs["disk"][1]:
         return [*(carry[k] for k in _order(attrs)), *arrays]
     return [carry[k] for k in attrs["kept"]]

@@ -1,4 +1,4 @@
-"""What the primitives of checkpointed loops share: how operands divide, and schedules in attributes."""
+"""Shared parts of the primitives of checkpointed loops: groups of operands, and schedules in attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Parts:
     sizes: tuple[int, ...]
 
     def of(self, items: Sequence[Any]) -> list[list[Any]]:
-        """The items divided."""
+        """The items, divided into these lists."""
         found, at = [], 0
         for size in self.sizes:
             found.append(list(items[at : at + size]))

@@ -1,6 +1,6 @@
-"""throw_if: the end of a computation, if a bool holds, with a payload for whoever catches it.
+"""throw_if: the end of a computation if a bool holds, with a payload for the catcher.
 
-``tag`` is 0 for what ``try_catch`` catches, else the number of the ``callcc`` that is left.
+``tag`` is 0 if ``try_catch`` catches the payload, else it is the number of the ``callcc`` that the throw leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def form_of(tree: Any, leaves: list[Any]) -> str:
     """Source of a tree of tuples, lists and dicts, in which ``{0}`` stands for the first traced leaf, and so on.
 
-    ``leaves`` are those leaves, in order, compared by identity. TypeError names what source cannot say.
+    ``leaves`` are those leaves in order, compared by identity. Raises TypeError for an object that source cannot
+    express.
     """
     for i, leaf in enumerate(leaves):
         if leaf is tree:
@@ -53,7 +54,7 @@ def _text(x: Any) -> str:
 
 
 def tree_of(form: str, leaves: Sequence[Any]) -> Any:
-    """The tree that a form describes, with its leaves."""
+    """The tree that a form describes, with these leaves."""
     names = [f"_{i}" for i in range(len(leaves))]
     known = dict(zip(names, leaves, strict=True))
 
@@ -76,7 +77,7 @@ def _shape(pred: Aval, *_: Aval, form: str, tag: int) -> tuple[Aval, ...]:
 
 
 class Leaving(Exception):  # noqa: N818 - a signal, not an error
-    """On example values, a continuation is called whose ``callcc`` is still being recorded."""
+    """On example values, a continuation was called whose ``callcc`` is still being recorded."""
 
 
 def _run(_: Any, node: Node, pred: Any, *payload: Any) -> tuple[Any, ...]:
@@ -86,7 +87,7 @@ def _run(_: Any, node: Node, pred: Any, *payload: Any) -> tuple[Any, ...]:
 
 
 def _batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **attrs: Any) -> Any:
-    """It throws if a lane does, with the payload of the first such lane."""
+    """Throw if any lane does, with the payload of the first such lane."""
     (pred, *payload), b = args, args[0].builder
     if size and any(flags):
         lane = argmax(pred, axis=0) if flags[0] else b.constant(0, Aval((), np.dtype(np.int64), "scalar"))

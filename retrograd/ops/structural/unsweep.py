@@ -1,4 +1,4 @@
-"""unsweep: the way back of a checkpointed loop, from the states that a sweep kept; steps run again in between."""
+"""unsweep: the adjoint sweep of a checkpointed loop, from the states that a sweep kept; steps run again in between."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
 
 
 def _times(verb: str, last: int = 0) -> Callable[[Attrs], int]:
-    """How many steps such actions of the way back make, beside the last step; -1 where data decide."""
+    """How many steps these actions of the adjoint sweep make, beside the last step; -1 if the data decide."""
 
     def count(a: Attrs) -> int:
         if a["length"] < 0:

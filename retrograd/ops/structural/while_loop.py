@@ -88,7 +88,7 @@ def make_while(
 
 
 def _for_inputs(cond: Graph, parts: Layout, body: Graph, wide: Layout) -> Graph:
-    """The condition with the inputs of a body that has grown: it reads the first of each group."""
+    """The condition with the inputs of an extended body: it reads the first values of each group."""
     consts, carry, _ = parts.operands(cond.inputs)
     more_consts, more_carry, _ = wide.operands(body.inputs)
     more = [[Value(v.aval, v.hint) for v in group] for group in (more_consts[len(consts) :], more_carry[len(carry) :])]
@@ -122,7 +122,7 @@ def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpM
 def _jvp_split(
     b: Builder, node: Node, args: list[Symbol], tans: list[Any], nan_safe: bool
 ) -> tuple[list[Any], list[Any]]:
-    """The loop itself, which also counts its steps and saves residuals, and a linear scan of so many steps."""
+    """The loop, which also counts its steps and saves residuals, and a linear scan with that number of steps."""
     body, parts = _counting(layout(node), node.attrs["body"])
     args, tans = [*args, b.zeros(COUNT)], [*tans, None]
     active, lin = active_inputs(parts, body, tans, nan_safe)
@@ -164,7 +164,7 @@ def _decided_per_lane(cond: Graph, size: int, flags: Sequence[bool]) -> bool:
 def _spread_carry(
     size: int, args: Sequence[Symbol], parts: Layout, flags: Sequence[bool], on: Sequence[bool]
 ) -> list[Symbol]:
-    """The operands, with lanes made for carries that come to have them."""
+    """The operands, with lanes for carries that get them."""
     return [
         lanes(size, x, f) if w and i >= parts.consts else x
         for i, (x, f, w) in enumerate(zip(args, flags, on, strict=True))
@@ -181,9 +181,9 @@ def _batch_lanes(
     body: Graph,
     memory: tuple[Any, ...] | None,
 ) -> Any:
-    """Lanes that end one by one: the loop goes on while one of them does; the others keep their carry.
+    """Lanes that end one by one: the loop goes on while any lane does; lanes that ended keep their carry.
 
-    Which lanes go on is one more carry, so that the condition is computed once a step.
+    Another carry holds which lanes go on, so that the condition is computed once per step.
     """
     batched, _, outs, on, out_flags = batched_body(parts, body, size, flags, every=True)
     graph = batched.graph(body.name, outs)
@@ -217,7 +217,7 @@ def _going(b: Builder, size: int, cond: Graph, inputs: list[Symbol], flags: Sequ
 
 
 def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
-    """Drop unused results, but not the carries that the condition or a used result needs, then unread inputs."""
+    """Drop unused results, but not carries that the condition or a used result needs; then drop unread inputs."""
     parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
     decides = TRANSFORMS.live_inputs(cond, [True])
     keep = [u or f for u, f in zip(used, parts.operands(decides)[1], strict=False)] + used[parts.carry :]

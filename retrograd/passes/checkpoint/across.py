@@ -1,4 +1,4 @@
-"""across: two graphs, of which the second reads results of the first, are treated as one and divided again."""
+"""across: apply a pass to two graphs at once, of which the second reads results of the first."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ TAIL = 1 << 32  # greater than any number of replicas
 
 
 def of_tail(graph: Graph) -> Graph:
-    """The graph with nodes that say they belong to a tail."""
+    """The graph with each of its nodes marked as one of the tail."""
     return with_nodes(graph, (replace(node, replica=node.replica + TAIL) for node in graph.nodes))
 
 
 def in_tail(node: Node) -> bool:
-    """Whether a node says so."""
-    return node.replica > TAIL // 2  # the tag was negative where the original does not run
+    """Whether a node is marked as one of the tail."""
+    return node.replica > TAIL // 2  # the tag was negative if the original does not run
 
 
 def across(head: Graph, outs: int, tail: Graph, at: int, treat: Callable[[Graph], Graph]) -> tuple[Graph, Graph]:
     """Apply a pass to both graphs together.
 
-    The results of ``head`` after the first ``outs`` are inputs of ``tail`` from position ``at`` on; what these are is
-    all that changes. Nodes of the tail have replica tags beyond all others meanwhile, so that they never merge with
-    nodes of the head.
+    The results of ``head`` after the first ``outs`` are inputs of ``tail`` from position ``at`` on. Only these may
+    change: the pass may choose other values to hand over. Meanwhile nodes of the tail have replica tags beyond all
+    others, so that they never merge with nodes of the head.
     """
     n = len(head.outputs) - outs
     b = Builder()

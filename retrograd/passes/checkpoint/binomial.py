@@ -38,7 +38,7 @@ def binomial_advances(n: int, slots: int) -> int:
 
 @embedded()
 def split(n: int, slots: int) -> int:
-    """How far to advance before the next state is kept: n ≥ 2 steps, slots that include the first state's."""
+    """How far to advance before the next state is kept; n ≥ 2 steps, slots with the one of the first state."""
     if slots == 1:
         return n - 1
     r, reach = 0, 1
@@ -51,7 +51,7 @@ def split(n: int, slots: int) -> int:
 
 @embedded(split)
 def binomial_states(n: int, slots: int) -> Iterator[int]:
-    """The states that the first sweep over n steps keeps, from 0 on; state n − 1 is the working one."""
+    """The states that the first sweep over n steps keeps, from 0 on; the sweep stops at state n − 1."""
     i = 0
     while slots > 0 and i < n - 1:
         yield i
@@ -74,7 +74,7 @@ def keeping(states: Iterable[int], end: int) -> Iterator[Step]:
 
 @embedded(split)
 def binomial(states: Iterable[int], end: int, slots: int) -> Iterator[Step]:
-    """Reverse the steps before ``end`` from increasing kept states, whatever first sweep chose them."""
+    """Reverse the steps before ``end`` from increasing kept states, whichever first sweep chose them."""
     kept = list(states)
     while kept:
         i = kept[-1]

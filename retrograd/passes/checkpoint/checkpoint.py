@@ -1,8 +1,8 @@
 """checkpoint: Graph → Graph in which a loop that saves residuals and the loop that reads them become sweeps.
 
-It comes after all differentiation and after every rewrite that may change a rounding, so that results are bit for
-bit those of the graph as it was. What the first loop saved is computed again, step by step, from states that it kept;
-draws and calls of host functions are not repeated, their results are saved.
+The pass runs after all differentiation and after every rewrite that may change a rounding, so that results stay bitwise
+equal. The residuals of the first loop are computed again, step by step, from the states that it kept. Draws and calls
+of host functions are not repeated: their results are saved.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .placement import Placement, place, place_open
 
 
 def checkpoint(graph: Graph, count: bool = False) -> Graph:
-    """Rewrite every loop that has a memory plan, those inside bodies too; ``count`` adds calls that count steps."""
+    """Rewrite every loop with a memory plan, also in bodies; ``count`` adds calls that count steps."""
     if not limited(graph):
         return graph
     return _Rewriter(_divided(_opened(graph), partial(checkpoint, count=count)), count).rewritten()
 
 
 def run_again(graph: Graph) -> Graph:
-    """The graph in which ways back that start from inputs leave the kept states as they are, for the next run.
+    """The graph whose adjoint sweeps leave kept states that are inputs as they are, so that it can run again.
 
-    So do those in bodies which get such states: of a loop inside, those of the last step are kept until then, too.
+    The same holds in bodies that take such states: a loop inside keeps the states of the last step until then, too.
     """
     given = set(graph.inputs)
 
@@ -69,7 +69,7 @@ def _limited(node: Node) -> bool:
 
 
 def _opened(graph: Graph) -> Graph:
-    """The graph with calls that residuals pass through copied in."""
+    """The graph with the bodies of calls that residuals pass through in place of these calls."""
     while any(map(_passing_stacks, graph.nodes)):
         graph = rebuild(graph, _copied_in)
     return graph
@@ -83,7 +83,7 @@ def _copied_in(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
 
 
 def _passing_stacks(node: Node) -> Graph | None:
-    """What a call that residuals pass through calls."""
+    """The body of a call if residuals pass through it, else None."""
     stacks = any(v.aval.steps is not None for v in (*node.inputs, *node.outputs))
     return body_in_place(node) if stacks else None
 
@@ -106,7 +106,7 @@ def _readers(graph: Graph, loop: LoopNode) -> list[LoopNode]:
 
 
 def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
-    """Treat loops inside the bodies of two loops without a plan, of which the second reads the first's residuals."""
+    """Treat loops in the bodies of two loops without a plan, of which the second reads residuals of the first."""
     pairs: dict[Node, tuple[LoopNode, LoopNode]] = {}
     second: set[Node] = set()
     for node in graph.nodes:
@@ -141,7 +141,7 @@ def _divided(graph: Graph, treat: Callable[[Graph], Graph]) -> Graph:
 def _heads(
     loop: LoopNode, reader: LoopNode, treat: Callable[[Graph], Graph], b: Builder, env: Env
 ) -> tuple[tuple[list[Value], list[Symbol]], Graph, list[Value], list[Symbol]]:
-    """The first loop of a pair: its results, and the reader's body, its other xs and its residuals."""
+    """Emit the first loop of a pair: its results; then the reader's body, its other xs, and its residuals."""
     body, there = loop.body, reader.body
     made = dict(zip(loop.node.outputs, body.outputs, strict=True))
     xs = reader.layout.operands(reader.operands)[2]
@@ -160,7 +160,7 @@ def _heads(
 
 
 def _same_loop(b: Builder, loop: LoopNode, body: Graph, given: Sequence[Symbol], env: Env) -> list[Symbol]:
-    """The loop with another body, and without a plan; its results."""
+    """Emit the loop with another body and without a plan; its results."""
     found = loop.remade(b, body, given, None if loop.count is None else env[loop.count])
     return [x for group in found for x in group]
 
@@ -175,7 +175,7 @@ class _Rewriter:
         self.env = dict(zip(graph.inputs, self.b.share_inputs(graph), strict=True))
         self.loops: dict[Node, Taped] = {}
         self.read: dict[Node, tuple[Taped, LoopNode]] = {}  # by reader
-        # By reader: its first step back, and what a sweep left it.
+        # By reader: its first step back, and the values that a sweep left to it.
         self.kept: dict[Node, tuple[Graph | None, list[Symbol]]] = {}
         for node in graph.nodes:
             loop = loop_of(node) if _limited(node) else None
@@ -201,7 +201,7 @@ class _Rewriter:
         return [self.env[v] for v in values]
 
     def _loop(self, loop: Taped) -> None:
-        """The loop itself: a sweep that keeps states, or a plain loop if no reader goes back."""
+        """Emit the loop itself: a sweep that keeps states, or a plain loop if no reader goes back."""
         whole, inputs = loop.whole, self._given(loop.whole.node.inputs)
         carry, arrays, _ = loop.parts.results(whole.node.outputs)
         back = [reader for other, reader in self.read.values() if other is loop and self._goes_back(loop, reader)]
@@ -219,7 +219,7 @@ class _Rewriter:
     def _open_sweep(
         self, loop: Taped, reader: LoopNode, step: Graph, given: Sequence[Symbol], cond: Graph | None
     ) -> list[Symbol]:
-        """Emit a sweep of a number of steps that is found at run time; its results without the states that it keeps."""
+        """Emit a sweep whose number of steps is found at run time; its results without the states that it keeps."""
         parts, room = loop.parts, place_open(_plan(loop))[0]
         attrs = {
             "carry": parts.carry,
@@ -240,7 +240,7 @@ class _Rewriter:
     def _sweep(
         self, loop: Taped, reader: LoopNode, step: Graph, tape: Graph, arrays: int, given: Sequence[Symbol]
     ) -> list[Symbol]:
-        """Emit a sweep for a reader; its results without what it keeps."""
+        """Emit a sweep for a reader; its results without the values that it keeps."""
         parts = loop.parts
         first = Again(loop, reader).first()
         outs = len(step.outputs)
@@ -275,7 +275,7 @@ class _Rewriter:
         return found[:outs]
 
     def _reader(self, loop: Taped, reader: LoopNode) -> None:
-        """A loop that reads residuals, which are computed again."""
+        """Emit a loop that reads residuals, with code that computes them again."""
         again, n = Again(loop, reader), loop.whole.length
         count = None if reader.count is None else self.env[reader.count]
         consts, carry, xs = (self._given(values) for values in (again.consts, again.carry, again.xs))
@@ -312,24 +312,24 @@ class _Rewriter:
         self.env.update(zip(reader.node.outputs, results, strict=True))
 
     def _sweep_again(self, loop: Taped, reader: LoopNode) -> None:
-        """The steps run once more for a further reader."""
+        """Run the steps once more for a further reader."""
         k, inputs = loop.parts.carry, loop.again.inputs
         step = prune(Graph(loop.again.name, inputs, loop.again.nodes, loop.again.outputs[:k]))
         own = [*loop.whole.operands, *loop.once]
         if reader.count is None:
             self._sweep(loop, reader, step, loop.again, 0, self._given(own))
-        else:  # how many steps there are is known by now
+        else:  # by now the number of steps is known
             self._open_sweep(loop, reader, step, self._given([reader.count, *own]), None)
 
 
 def _plan(loop: Taped) -> tuple[Any, ...]:
-    """The plan of a loop that is taken apart, and so has one."""
+    """The memory plan of a loop that was taken apart; such a loop has a plan."""
     assert loop.whole.plan is not None
     return loop.whole.plan
 
 
 def _placed(loop: Taped) -> Placement:
-    """The schedule of a loop; residuals of single steps are kept only where no loop inside has a plan of its own."""
+    """The schedule of a loop; it keeps residuals of single steps only if no loop inside has a plan of its own."""
     memory, n = _plan(loop), loop.whole.length
     if not limited(loop.tape):
         return place(memory, n, _weight(loop, neighbours=memory[0] == "periodic"))
@@ -337,10 +337,10 @@ def _placed(loop: Taped) -> Placement:
 
 
 def _weight(loop: Taped, *, neighbours: bool) -> int:
-    """How many states the residuals of one step weigh, beside ``neighbours`` that keep theirs or alone."""
+    """The size of the residuals of one step, in states; ``neighbours`` says that adjacent steps keep theirs, too."""
     c_in, k_in, x_in = loop.parts.operands(loop.tape.inputs)
     residuals = set(loop.tape.outputs[len(loop.step.outputs) :]).difference(c_in, x_in)
-    if neighbours:  # a state that a step ends in is the one that the next step begins with
+    if neighbours:  # the state at the end of a step is the state at the begin of the next
         ends = loop.parts.results(loop.tape.outputs)[0]
         residuals -= {k for k, end in zip(k_in, ends, strict=True) if end in residuals}
     state: int = sum(k_in[k].aval.nbytes for k in loop.kept)

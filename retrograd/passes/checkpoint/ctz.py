@@ -1,7 +1,7 @@
 """Logarithmic memory for an unknown number of steps, by counting trailing zeros.
 
-Each new state first makes room: which kept state goes is read off a ruler sequence. After n steps the kept states
-number ⌈log₂ n⌉ + 1, the last one included.
+Before each new state is kept, one kept state may be dropped; a ruler sequence says which. After n steps the kept
+states, with the last one, number ⌈log₂ n⌉ + 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ctz_room(first: int) -> Iterator[int]:
 
 @embedded(ctz_room)
 def ctz(states: Iterable[int], end: int) -> Iterator[Step]:
-    """Reverse the steps before ``end``; what has to run again keeps states by a ruler sequence of its own."""
+    """Reverse the steps before ``end``; steps that run again keep states by a ruler sequence of their own."""
     kept = list(states)
     while kept:
         i = kept[-1]
@@ -58,13 +58,13 @@ def ctz(states: Iterable[int], end: int) -> Iterator[Step]:
 
 @embedded(binomial)
 def shrinking(states: Iterable[int], end: int) -> Iterator[Step]:
-    """Reverse the steps before ``end``, of which the last state is kept, binomially in the slots that they have."""
+    """Reverse the steps before ``end``, whose last state is kept, with binomial placement in the slots of states."""
     kept = list(states)
     yield from binomial(kept, end, len(kept) - 1)
 
 
 def ctz_states(n: int) -> tuple[int, ...]:
-    """The states that are kept when n ≥ 1 steps have run, before the last step is reversed.
+    """The kept states after n ≥ 1 steps, before the last step is reversed.
 
     >>> ctz_states(32)
     (0, 16, 24, 28, 30, 31)

@@ -1,4 +1,4 @@
-"""A loop that saves residuals, taken apart: what computes them again step by step, for a loop that reads them."""
+"""loop_parts: take a loop that saves residuals apart into bodies that compute them again, step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..prune import live_inputs, prune
 
 @dataclass(frozen=True, eq=False)
 class Taped:
-    """The bodies of a loop. ``once`` stands for lists of results that must not be computed again, and so are saved."""
+    """The bodies of a loop. ``once`` are lists of results that must not be computed again, and so are saved."""
 
     whole: LoopNode
     step: Graph  # (consts, carry, x) → (carry, arrays, once)
@@ -26,7 +26,7 @@ class Taped:
     again: Graph  # (consts, carry, x, once) → (carry, residuals)
     residuals: list[Value]  # the stacks that are read, as results of the loop
     once: list[Value]
-    kept: list[int]  # the carries that must be kept, to compute residuals again
+    kept: list[int]  # the carries that must be kept in order to compute residuals again
 
     @property
     def parts(self) -> Layout:
@@ -53,7 +53,7 @@ def taken_apart(loop: LoopNode, readers: Iterable[LoopNode]) -> Taped:
 
 
 def _kept(parts: Layout, again: Graph) -> list[int]:
-    """The carries that residuals need, by way of later steps too; those that never change need no keeping."""
+    """The carries that residuals depend on, also through later steps, but for carries that never change."""
     used = [False] * parts.carry + [True] * (len(again.outputs) - parts.carry)
     while True:
         live = parts.operands(live_inputs(again, used))[1]
@@ -66,9 +66,9 @@ def _kept(parts: Layout, again: Graph) -> list[int]:
 
 
 class Again:
-    """The bodies that compute residuals of a loop again, for one reader of them.
+    """The bodies that compute the residuals of a loop again, for one of the loops that read them.
 
-    They take the same consts and the same xs, in which each operand of the two loops stands once.
+    All of them take the same consts and xs; an operand of both loops is one input.
     """
 
     def __init__(self, loop: Taped, reader: LoopNode) -> None:
@@ -109,7 +109,7 @@ class Again:
         return self._read(b, consts, residuals, self._carry(b), self._steps(b))
 
     def along(self) -> Graph:
-        """(consts, states, carry, xs) → states, carry, arrays, stacks, for a reader that goes the same way."""
+        """(consts, states, carry, xs) → states, carry, arrays, stacks, for a reader that runs in the same direction."""
         b = Builder()
         consts, states, carry, xs = self._consts(b), self._states(b), self._carry(b), self._steps(b)
         moved, residuals = self._again(b, consts, states, xs)

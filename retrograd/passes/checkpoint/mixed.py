@@ -1,7 +1,7 @@
 """Mixed checkpointing: a slot holds a state to restart from, or the residuals of one step, which need no restart.
 
 J. Maddison, On the implementation of checkpointing with high-level algorithmic differentiation,
-arXiv 2305.09568: a dynamic program over the first decision. Here a step's residuals weigh ``tape`` slots.
+arXiv 2305.09568: a dynamic program over the first decision. Here the residuals of one step take ``tape`` slots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Table = np.ndarray[Any, Any]
 
 @lru_cache(maxsize=8)
 def _table(n: int, slots: int, tape: int) -> tuple[Table, Table]:
-    """Least steps for each (slots, n), and the first decision: advance so far, or 0 to keep the residuals."""
+    """The least steps for each (slots, n), and the first decision: how far to advance, or 0 to keep the residuals."""
     if n * n * slots > LARGEST:
         raise OptionError(
             f"a mixed schedule of {n} steps in {slots} slots takes too long to find",
@@ -71,7 +71,7 @@ def mixed(n: int, slots: int, tape: int = 1) -> Iterator[Step]:
             if not kept:
                 yield ("save", at, at)
             yield ("advance", at, at + far)
-            stays = far > 1 and choice[s, far] > 0  # as the rest begins from this state, too
+            stays = far > 1 and choice[s, far] > 0  # as the other steps begin from this state, too
             todo.append((at, far, s, stays))
             if not stays:
                 todo.append((("drop", at, at), 0, 0, False))
@@ -83,4 +83,4 @@ def scheduled(text: str) -> Iterator[Step]:
     """The actions that a text lists: ``"save 0 0, advance 0 3"``."""
     for item in text.split(", ") if text else ():
         verb, i, j = item.split()
-        yield (verb, int(i), int(j))  # type: ignore[misc]  # the texts that this package writes have verbs there
+        yield (verb, int(i), int(j))  # type: ignore[misc]  # the texts of this package have verbs there

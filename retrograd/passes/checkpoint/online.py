@@ -1,9 +1,9 @@
 """An unknown number of steps in a fixed number of slots.
 
-While n < (c + 1)(c + 2) / 2, hardly a step has to run a third time: the gaps between kept states grow, the first one
-first, to c + 1, c, c − 1, … (P. Stumm and A. Walther, SIAM J. Sci. Comput. 32, 2010, algorithm I). Beyond, each
-state has a level, and one before a state of a higher level is dispensable; without such a state the newest one is
-replaced, one level up (Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31, 2009).
+While n < (c + 1)(c + 2) / 2, hardly a step has to run a third time: the gaps between kept states grow, the first gap
+first, to c + 1, c, c − 1, … (P. Stumm and A. Walther, SIAM J. Sci. Comput. 32, 2010, algorithm I). Beyond that, each
+state has a level, and a state is dispensable if a later state has a higher level; if no state is dispensable, the
+newest is replaced, one level up (Q. Wang, P. Moin and G. Iaccarino, SIAM J. Sci. Comput. 31, 2009).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...ir.embedded import embedded
 
 @embedded()
 def online_room(slots: int) -> Iterator[int]:
-    """For each state 0, 1, … in turn: the kept state to drop before it is kept, -1 for none, -2 to keep it not."""
+    """For each state 0, 1, … in turn: the kept state to drop before it is kept, -1 for none, -2 not to keep it."""
     kept: list[int] = []
     gap, new = 0, 0
     while new < (slots + 1) * (slots + 2) // 2 or slots == 1:

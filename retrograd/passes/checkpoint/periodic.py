@@ -1,4 +1,4 @@
-"""Every k-th state, and on the way back every state of one period, or its residuals: each step runs once more."""
+"""Keep every k-th state, and on the adjoint sweep every state or all residuals of one period: each step reruns once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .binomial import binomial
 
 
 def period(n: int) -> int:
-    """The period with the fewest states at once, ⌈√n⌉.
+    """The period with which the fewest states are kept at once, ⌈√n⌉.
 
     >>> period(100), period(101)
     (10, 11)
@@ -20,19 +20,19 @@ def period(n: int) -> int:
 
 
 def periodic_slots(n: int, every: int) -> int:
-    """Slots for every ``every``-th of n states and for those between two of them, on the way back.
+    """The slots that hold every ``every``-th of n states and, on the adjoint sweep, the states between two of these.
 
-    Binomial placement in these slots advances over each step of a period once.
+    With these slots, binomial placement advances over each step of a period once.
     """
     kept = len(range(0, max(n - 1, 0), every))
-    last = n - 1 - (kept - 1) * every  # steps after the last kept state, without the last of all
+    last = n - 1 - (kept - 1) * every  # the steps after the last kept state, but for the very last
     earlier = kept - 1 + max(every - 2, 0) if kept > 1 else 0
     return max(kept + max(last - 2, 0), earlier, 0)
 
 
 @embedded()
 def periodic_taping(states: Iterable[int], end: int) -> Iterator[Step]:
-    """A first sweep that keeps increasing states from 0 on, and residuals after the last of them in its place."""
+    """A first sweep that keeps the given states but the last, and instead of that the residuals of all later steps."""
     at, kept = 0, list(states)
     for i in kept:
         if i > at:
@@ -46,7 +46,7 @@ def periodic_taping(states: Iterable[int], end: int) -> Iterator[Step]:
 
 @embedded()
 def periodic_replay(states: Iterable[int], last: int, end: int) -> Iterator[Step]:
-    """Reverse the steps before ``end``: of those from ``last`` on there are residuals, before it increasing states."""
+    """Reverse the steps before ``end``: from ``last`` on from kept residuals, before that from increasing states."""
     for i in range(end - 1, last - 1, -1):
         yield ("reverse", i, i + 1)
     end = last
@@ -63,7 +63,7 @@ def periodic_replay(states: Iterable[int], last: int, end: int) -> Iterator[Step
 
 @embedded()
 def periodic_room(every: int) -> Iterator[int]:
-    """For each state 0, 1, … in turn: -1 to keep it, -2 to keep it not."""
+    """For each state 0, 1, … in turn: -1 to keep it, -2 not to keep it."""
     while True:
         yield -1
         for _ in range(every - 1):

@@ -1,4 +1,4 @@
-"""place: which schedule a memory plan means for a loop."""
+"""place: the schedule of a loop, as its memory plan asks."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .periodic import period, periodic, periodic_replay, periodic_room, periodic
 
 
 class Placement(NamedTuple):
-    """A schedule for n steps, in the two halves that the two sweeps run, and the states that it keeps at once."""
+    """A schedule for n steps, as the two parts that the two sweeps run, and how many states it keeps at once."""
 
     forth: Any
     way: Any
     slots: int
     mixed: bool = False  # whether residuals of single steps are kept, too
-    disk: tuple[str, bool] | None = None  # a directory, and whether to go on with what an earlier run left there
+    disk: tuple[str, bool] | None = None  # a directory, and whether to continue from the states of an earlier run
 
 
 def place(memory: tuple[Any, ...], n: int, tape: int = 0) -> Placement:
     """The schedule of a memory plan, ``("snapshots", 10)``, ``("log", "binomial")`` or ``("periodic", None)``.
 
-    The residuals of one step weigh as much as ``tape`` states; 0: they cannot be kept.
+    The residuals of one step weigh as much as ``tape`` states; 0 says that they cannot be kept.
     """
     end = n - 1
     match memory:
@@ -66,12 +66,12 @@ def _written(actions: list[Step]) -> str:
 
 
 def _kept(states: Any, end: int, slots: int) -> Placement:
-    """Keep ``states`` in the first sweep, and place binomially on the way back."""
+    """Keep ``states`` in the first sweep, and place binomially in the adjoint sweep."""
     return Placement((keeping.__name__, states, end), (binomial.__name__, KEPT, end, slots), slots)
 
 
 def place_open(memory: tuple[Any, ...]) -> tuple[Any, Any]:
-    """For a number of steps that is found at run time: which states are kept, as the steps come, and the way back."""
+    """For a number of steps that is found at run time: the states to keep, as the steps come, and the adjoint sweep."""
     match memory:
         case ("snapshots", int(slots)):
             return (online_room.__name__, slots), (binomial.__name__, KEPT, COUNT, slots)

@@ -1,4 +1,4 @@
-"""tally: how many steps of checkpointed loops a graph runs, without and with residuals, and how many operations."""
+"""tally: count the steps of checkpointed loops that a graph runs, with and without residuals, and the operations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..remat.search import work
 
 
 class Steps(NamedTuple):
-    """Steps that run without residuals, those of them that ran before, and the operations of everything that runs."""
+    """Counts of the steps that run without residuals, of those among them that ran before, and of all operations."""
 
     advances: int
     again: int
     work: int
 
     def times(self, n: int) -> Steps:
-        """The same, n times."""
+        """The counts, n times."""
         return Steps(self.advances * n, self.again * n, self.work * n)
 
     def plus(self, other: Steps) -> Steps:
@@ -27,7 +27,7 @@ class Steps(NamedTuple):
 
 
 def steps_of(nodes: Iterable[Node]) -> Steps | None:
-    """All steps and operations, in loops inside loops, too; None where their number depends on data."""
+    """All steps and operations, also of loops inside loops; None if their number depends on data."""
     total = Steps(0, 0, 0)
     for node in nodes:
         found = _steps(node)
@@ -50,11 +50,11 @@ def _steps(node: Node) -> Steps | None:
             total = total.plus(Steps(times * body.advances, times * body.again, 0)).plus(inside.times(times))
         elif body.runs is Runs.STEPS and (body.advances or inside.advances or _counted(node)):
             return None
-        else:  # one of several, or a loop that ends by itself: no more is known than that it may run
+        else:  # a branch, or a loop that ends by a condition: all that is known is that it may run
             one.append(inside)
     return total.plus(max(one))
 
 
 def _counted(node: Node) -> bool:
-    """Whether an operand tells the number of steps."""
+    """Whether an operand gives the number of steps."""
     return node.prim.structure is not None and bool(node.prim.structure.of_operands(node, node.inputs).get("count"))

@@ -22,9 +22,9 @@ TRUTH = Aval((), BOOL, "scalar")
 
 @dataclass(frozen=True)
 class Caught:
-    """``graph`` gives whether it was thrown, the payload, and the results; what did not come to be is zero.
+    """``graph`` returns whether the function threw, the payload, and the results.
 
-    ``form`` describes the payload's tree.
+    Results that were not computed are zero. ``form`` describes the tree of the payload.
     """
 
     graph: Graph
@@ -33,9 +33,9 @@ class Caught:
 
 
 def catch(graph: Graph, tag: int) -> Caught | None:
-    """Every ``throw_if`` with this tag becomes a choice between the payload and the rest; None if there is none.
+    """Turn every ``throw_if`` with this tag into a choice between the payload and the rest; None if there is none.
 
-    Also those in branches and in bodies of loops, whose remaining steps do nothing.
+    This includes branches and bodies of loops; after a throw the remaining steps of a loop do nothing.
     """
     places = list(_throws(graph, tag))
     if not places:
@@ -44,7 +44,7 @@ def catch(graph: Graph, tag: int) -> Caught | None:
     for other in places[1:]:
         if other.attrs["form"] != form:
             raise TreeError(
-                f"what is thrown here differs from what is thrown at {where}: {_shown(other)} and {_shown(places[0])}",
+                f"this throw differs in its tree from the one at {where}: {_shown(other)} and {_shown(places[0])}",
                 where=other.where,
                 remedy="throw the same containers everywhere within one try_catch",
             )
@@ -66,7 +66,7 @@ def _throws(graph: Graph, tag: int) -> Any:
 
 
 def _agreed(values: Sequence[Value], places: Sequence[Node]) -> Aval:
-    """The one type of a part of the payload, everywhere."""
+    """The type that a part of the payload has at all throws."""
     first = values[0].aval
     for value, node in zip(values, places, strict=True):
         if (value.aval.shape, value.aval.dtype) != (first.shape, first.dtype):
@@ -94,7 +94,7 @@ class _Catcher:
         )
 
     def rest(self, b: Builder, graph: Graph, start: int, env: dict[Value, Symbol]) -> list[Symbol]:
-        """The nodes from ``start`` on; whether they throw, the payload, and the graph's results."""
+        """Emit the nodes from ``start`` on; whether they throw, the payload, and the results of the graph."""
         for i in range(start, len(graph.nodes)):
             node = graph.nodes[i]
             ins = [b.coerce(env[v], v.aval) for v in node.inputs] if any(node.graphs) else [env[v] for v in node.inputs]
@@ -115,8 +115,8 @@ class _Catcher:
     def either(
         self, b: Builder, graph: Graph, start: int, env: dict[Value, Symbol], thrown: Symbol, payload: list[Symbol]
     ) -> list[Symbol]:
-        """The payload if it was thrown, else the nodes from ``start`` on."""
-        last = not any(map(self.throws, graph.nodes[start:]))  # then it is known by now whether it throws
+        """The payload if ``thrown``, else the nodes from ``start`` on."""
+        last = not any(map(self.throws, graph.nodes[start:]))  # then it is known by now whether the graph throws
         known_by_now = 1 + len(payload) if last else 0
         later = {v for node in graph.nodes[start:] for v in node.inputs} | set(graph.outputs)
         passed = [v for v in env if v in later]
@@ -134,7 +134,7 @@ class _Catcher:
         return [b.coerce(thrown, TRUTH), *payload, *made] if last else made
 
     def inside(self, b: Builder, node: Node, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
-        """A node that throws inside, as one that does not; its results."""
+        """Emit a node that throws inside as a node that does not: whether it threw, the payload, and its results."""
         structure, k = node.prim.structure, len(self.payload)
         branches = [self.graph(g) for g in structure.branches(node)] if structure is not None else []
         if (loop := loop_of(node)) is not None:
@@ -145,14 +145,14 @@ class _Catcher:
             found = inline_into(b, self.graph(body), ins)
         else:
             raise UnsupportedError(
-                f"something is thrown inside {node.prim.name}",
+                f"a throw inside {node.prim.name} cannot be caught",
                 where=node.where,
-                remedy="throw outside of functions whose derivative is given apart, and of conditions of loops",
+                remedy="throw outside of functions with a custom derivative and outside of conditions of loops",
             )
         return found[0], found[1 : k + 1], found[k + 1 :]
 
     def loop(self, b: Builder, loop: LoopNode, ins: list[Symbol]) -> tuple[Symbol, list[Symbol], list[Symbol]]:
-        """A loop with two more carries: whether it has thrown, and what. From then on it keeps its carry."""
+        """A loop that also carries whether it threw, and the payload; after a throw its carry stays as it is."""
         parts = loop.layout
         count, operands = (None, ins) if loop.count is None else (ins[0], ins[1:])
         step = self.step(loop.body, parts)
@@ -187,10 +187,10 @@ class _Catcher:
         return b.graph(body.name, [*made[n : n + parts.carry], *made[:n], *made[n + parts.carry :]])
 
     def going(self, cond: Graph, parts: Layout, step: Graph) -> Graph:
-        """The condition of a while loop, and that nothing was thrown."""
+        """The condition of a while loop, which also ends if the body threw."""
         if any(self.throws(node) for node in cond.nodes):
             raise UnsupportedError(
-                "something is thrown in the condition of a loop",
+                "a throw in the condition of a loop cannot be caught",
                 where=cond.nodes[-1].where,
                 remedy="throw in the body, and let the condition read a flag in the carry",
             )

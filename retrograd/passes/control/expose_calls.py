@@ -1,7 +1,7 @@
 """expose: f(x…) → y… becomes f'(x…, δ…) → y…, a…: for each marked call, δ is added to its results, a its arguments.
 
-The cotangent of δ at δ = -0 is the cotangent of the call: so a derivative of the exposed graph gives, for every
-call of a function value, the pair of its input and its cotangent.
+The cotangent of δ at δ = -0 is the cotangent of the call. So a derivative of the exposed graph gives the pair of input
+and cotangent for every call of a function value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLAG = Aval((), BOOL, "scalar")
 
 
 class Axis(NamedTuple):
-    """A leading axis of what a call takes and gives: the steps of a loop, or the lanes of vmap."""
+    """A leading axis of the arguments and results of a call: the steps of a loop, or the lanes of vmap."""
 
     size: int
     reverse: bool
@@ -35,10 +35,10 @@ class Axis(NamedTuple):
 class Site:
     """One marked call of an exposed graph.
 
-    ``key`` names the function value and ``call`` the call as in the mark. ``place`` tells where it stands, in the order
-    of running: positions of nodes from the outermost graph inwards, and an Axis for each loop on the way and each lane.
-    The graph has one more input for each of ``results``, and one more output for each of ``args``; if the call is
-    ``chosen``, as it stands in a branch of ``cond``, then another output, which tells whether it was made.
+    ``key`` names the function value and ``call`` the call as in the mark. ``place`` says where the call stands, in the
+    order of execution: positions of nodes from the outermost graph inwards, and an Axis for each enclosing loop and
+    each axis of lanes. The graph has one more input for each of ``results``, and one more output for each of ``args``.
+    A call in a branch of ``cond`` is ``chosen``: one further output says whether it was made.
     """
 
     key: int
@@ -50,13 +50,13 @@ class Site:
 
     @property
     def outputs(self) -> int:
-        """How many outputs of the graph belong to it."""
+        """How many outputs of the graph belong to the site."""
         return self.args + self.chosen
 
 
 @dataclass(frozen=True, eq=False)
 class Exposed:
-    """A graph with a further input per result of a marked call, and a further output per argument of one."""
+    """A graph with a further input per result of a marked call, and a further output per argument of a marked call."""
 
     graph: Graph
     sites: tuple[Site, ...]
@@ -101,7 +101,7 @@ class _Exposer:
             return self._loop(position, loop, inside[0], ins)
         raise UnsupportedError(
             f"a function value is called inside {node.prim.name}, where the number of its calls is not known, or "
-            "their derivative is another's",
+            "a custom derivative replaces theirs",
             where=node.where,
             remedy='use fns="captures", or rg.scan, rg.map or a Python loop',
         )
@@ -133,7 +133,7 @@ class _Exposer:
         return made[:n]
 
     def _loop(self, position: int, loop: LoopNode, body: Exposed, ins: list[Symbol]) -> list[Symbol]:
-        """The perturbations are further xs; the arguments are collected into arrays."""
+        """Emit a loop: perturbations become further xs, and the arguments are collected into arrays."""
         axis = Axis(loop.length, loop.reverse)
         deltas = [d for site in body.sites for d in self._declared(position, site, axis)]
         parts, new = loop.layout, sum(site.outputs for site in body.sites)
@@ -147,7 +147,7 @@ class _Exposer:
         return [*made[:start], *made[start + new :]]
 
     def _choice(self, position: int, node: Node, branches: Sequence[Graph], ins: list[Symbol]) -> list[Symbol]:
-        """Each branch gets the perturbations of all, and leaves its own arguments and zeros for those of others."""
+        """Emit a choice: each branch takes all perturbations, and returns zeros for arguments of other branches."""
         opened = [expose(branch, self.keys) for branch in branches]
         deltas = [d for k, body in enumerate(opened) for s in body.sites for d in self._declared(position, s, k)]
         n = len(node.outputs)
@@ -167,7 +167,7 @@ class _Exposer:
     def _left(
         self, inner: Builder, body: Exposed, avals: Sequence[Aval], outs: Sequence[Symbol] | None
     ) -> list[Symbol]:
-        """For the calls of a branch, the arguments and whether each was made; ``outs`` is None in other branches."""
+        """The arguments of the calls in a branch, and whether each was made; ``outs`` is None for other branches."""
         rest = iter([inner.zeros(aval) for aval in avals] if outs is None else outs)
         left: list[Symbol] = []
         for site in body.sites:
@@ -176,7 +176,7 @@ class _Exposer:
         return left
 
     def _declared(self, position: int, inner: Site, within: Axis | int | None = None) -> list[Symbol]:
-        """The perturbations of a call in a body, ``within`` a loop or a branch; its arguments follow with the node."""
+        """The perturbations of a call in a body, ``within`` a loop or branch; the node returns the arguments later."""
         place = (position, *(() if within is None else (within,)), *inner.place)
         results = inner.results
         if isinstance(within, Axis):
@@ -190,12 +190,12 @@ def _perturbation(aval: Aval) -> Aval:
 
 
 def expose(graph: Graph, keys: Collection[int]) -> Exposed:
-    """The graph with its calls of the function values ``keys`` laid open."""
+    """Expose the calls of the function values ``keys`` in a graph."""
     return graph.once(("expose", tuple(keys)), lambda: _Exposer(keys).run(graph))
 
 
 def at_rest(graph: Graph, deltas: int) -> Graph:
-    """The graph with its last inputs set to -0, which leaves every bit of what it is added to."""
+    """The graph with its last inputs set to -0: adding -0 changes no bit."""
     if not deltas:
         return graph
     b = Builder()

@@ -1,8 +1,8 @@
-"""paths: the recorded paths of a function in one graph, which follows the path that its guards choose.
+"""paths: merge the recorded paths of a function into one graph, which follows the path that its guards choose.
 
-Functions trace alike up to the first decision that turns out differently. There the graph divides: the other path
-becomes the body of an ``exit_if``, which ends in its own results, and this one goes on. Of two sides the one with
-more paths goes on, so that a loop with a varying number of steps nests by no more than one level.
+The paths agree up to the first decision that turns out differently. There the graph divides: one path becomes the body
+of an ``exit_if``, which ends with the results of that path, and the other path goes on. The side with more paths goes
+on, so that a loop with a varying number of steps nests by no more than one level.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..prune import prune
 
 @TRANSFORMS.register("merge_paths")
 def merge_paths(paths: Sequence[Graph]) -> Graph:
-    """One graph out of graphs with the same inputs that differ in what their guards expect; it has the first's name."""
+    """Merge graphs with the same inputs that differ in the answers their guards expect; the first gives the name."""
     if len(paths) == 1:
         return paths[0]
     level = _Level(None)
@@ -40,10 +40,10 @@ def without_guards(graph: Graph) -> Graph:
 
 
 def asked_first(graph: Graph) -> tuple[Graph, Graph]:
-    """The guards of a graph and what they ask, and the rest of it.
+    """Split a graph into its guards, with the values that they check, and the rest.
 
-    Draws and calls of the host that must come before the last guard are of the first graph: their results are its
-    results, and further inputs of the other one.
+    Draws and host calls that must run before the last guard belong to the first graph: their results are among its
+    results, and are further inputs of the second.
     """
     asked: set[Value] = set()
     early: dict[Node, None] = {}
@@ -68,17 +68,17 @@ def _acts(node: Node) -> bool:
 
 
 class _Level(Builder):
-    """The graph of one nesting; values of the ``outer`` ones become inputs where they are read."""
+    """The graph of one nesting level; values of ``outer`` levels become inputs where they are read."""
 
     def __init__(self, outer: _Level | None) -> None:
         super().__init__()
         self.outer = outer
         self.passed: dict[Value, Value] = {}
-        self.entered: dict[Value, Value] = {}  # inputs, and what they are at the enclosing level
+        self.entered: dict[Value, Value] = {}  # inputs of this level, and their values at the enclosing level
         self.bodies: _Bodies = _Bodies() if outer is None else outer.bodies
 
     def reach(self, value: Value) -> Value:
-        """A value of this level or of an enclosing one, as a value of this one."""
+        """A value of this level or of an enclosing level, as a value of this level."""
         if self.outer is None or value in self.made or value in self.entered:
             return value
         if value not in self.passed:
@@ -93,14 +93,14 @@ class _Level(Builder):
 
 
 class _Bodies:
-    """Graphs inside nodes: each path was recorded with graphs of its own, of which equal ones become one."""
+    """The bodies of nodes: each path was recorded with bodies of its own, and equal ones become one."""
 
     def __init__(self) -> None:
         self.known: dict[int, list[Graph]] = {}
         self.first: dict[Graph, Graph] = {}
 
     def merged(self, node: Node) -> Node:
-        """The node with its graphs replaced by equal ones that came first."""
+        """The node with each of its bodies replaced by the first equal one."""
         return with_bodies(node, self._one)
 
     def _one(self, graph: Graph) -> Graph:
@@ -113,7 +113,7 @@ class _Bodies:
 
 
 def equal(a: Graph, b: Graph) -> bool:
-    """Whether two graphs do the same, node by node."""
+    """Whether two graphs compute the same, node by node."""
     if a is b:
         return True
     if (a.in_avals, a.out_avals, len(a.nodes)) != (b.in_avals, b.out_avals, len(b.nodes)):
@@ -136,7 +136,7 @@ def _same_attr(a: object, b: object) -> bool:
 
 @dataclass(eq=False)
 class _Walk:
-    """One path on its way: ``env`` maps values that are placed, ``pending`` are nodes that may still wait."""
+    """One path during the merge: ``env`` maps placed values, ``pending`` are nodes that need not be placed yet."""
 
     graph: Graph
     env: dict[Value, Value]
@@ -144,7 +144,7 @@ class _Walk:
     pending: dict[Node, None] = field(default_factory=dict)
 
     def to_next_effect(self) -> Node | None:
-        """Pass nodes without effects; the next node with one."""
+        """Skip nodes without effects; the next node with one."""
         while self.at < len(self.graph.nodes):
             node = self.graph.nodes[self.at]
             if node.effect:
@@ -154,7 +154,7 @@ class _Walk:
         return None
 
     def place(self, level: _Level, value: Value) -> Value:
-        """A value of the path at this level, with all that it needs."""
+        """Place a value of the path and all that it depends on; the value at this level."""
         stack = [value]
         while stack:
             at = stack[-1]
@@ -176,7 +176,7 @@ class _Walk:
         self.env.update((v, s.value) for v, s in zip(node.outputs, outs, strict=True))
 
     def rest(self, level: _Level) -> list[Value]:
-        """Place everything that is left, in order; the results."""
+        """Place all remaining nodes in order; the results."""
         for node in [*self.pending, *self.graph.nodes[self.at :]]:
             if not node.outputs or node.outputs[0] not in self.env:
                 for value in node.inputs:
@@ -186,11 +186,11 @@ class _Walk:
 
 
 def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
-    """Place paths at a level, dividing it where they part; the results of the one that goes on."""
+    """Place paths at a level, dividing it where they diverge; the results of the path that goes on."""
     while len(walks) > 1:
         effects = [path.to_next_effect() for path in walks]
         ended = next((path for path, node in zip(walks, effects, strict=True) if node is None), None)
-        if ended is not None:  # nothing is asked any more: another path that came here would be the same one
+        if ended is not None:  # no guard is left: any other path that came here would be the same path
             return ended.rest(level)
         nodes = [node for node in effects if node is not None]
         operands = [[path.place(level, v) for v in node.inputs] for path, node in zip(walks, nodes, strict=True)]
@@ -207,22 +207,22 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
             _together(level, walks, nodes, operands[0])
         else:
             raise ControlFlowError(
-                f"{walks[0].graph.name} does something else here than in an earlier call that decided alike",
+                f"{walks[0].graph.name} does something else here than in an earlier call with the same decisions",
                 where=nodes[0].where,
-                remedy="let the arguments decide, not what an earlier call left behind",
+                remedy="let the arguments decide, not state that an earlier call left behind",
             )
     return walks[0].rest(level)
 
 
 def _like(level: _Level, a: Sequence[Value], b: Sequence[Value]) -> bool:
-    """Whether operands may be equal: loops that Python unrolled are others where more of their steps is read later."""
+    """Whether operands may be equal: loops that Python unrolled differ if later code reads more of their steps."""
     return len(a) == len(b) and all(
         x is y or (x in level.made and y in level.made and x.aval == y.aval) for x, y in zip(a, b, strict=True)
     )
 
 
 def _question(level: _Level, node: Node) -> object:
-    """What makes two effects the same one; of guards, what is asked and not the answer."""
+    """The key by which effects are compared; for a guard, the question without the answer."""
     answer = "expected" if node.prim is guard else ""
     return [(name, attr_key(value)) for name, value in level.bodies.merged(node).attrs.items() if name != answer]
 
@@ -236,7 +236,7 @@ def _together(level: _Level, walks: Sequence[_Walk], nodes: Sequence[Node], oper
 
 
 def _divide(level: _Level, asked: list[_Walk], others: list[_Walk], value: Value) -> list[_Walk]:
-    """Put the paths of each answer but one into bodies of their own; those of the other answer go on."""
+    """Put the paths of each answer but one into bodies of their own; the paths of that one answer go on."""
     groups: dict[object, list[_Walk]] = {}
     answers: dict[object, Node] = {}
     for path in asked:

@@ -1,1 +1,1 @@
-"""Computing values again instead of keeping them: which ones, in what order, and what a region may keep."""
+"""Rematerialisation: which values to compute again instead of keeping them, in what order, and under which budget."""

@@ -1,7 +1,7 @@
-"""liveness: what lives when, in a graph whose nodes run in some order, a few of them twice.
+"""liveness: the storage that is live at each step of an order of nodes, in which a few nodes run twice.
 
-The storage is that which `place_buffers` gives: a result goes into that of a dying operand, or of a dead value of its
-kind. It is asked for hundreds of times for one graph, so all of it is numbers in lists, most of them made once.
+The storage is as `place_buffers` lays it out: a result takes the storage of a dying operand, or of a dead value of its
+kind. The search asks for it hundreds of times per graph, so all of it is numbers in lists, most of them made once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..place_buffers import FREED, POOL, REUSE, STRIDED
 
 
 class StorageUse(NamedTuple):
-    """A node that reads or makes storage, its operands and results by number.
+    """A node that reads or makes storage; its operands and results are numbers of values.
 
     ``fit`` are the positions of operands whose storage the result may take, ``kind`` the kind of dead storage that it
-    may take instead (-1 for none), ``scratch`` bytes of workspace. A view ``shows`` a value (-1 for no view), of which
-    NumPy may have to make a copy, ``copied`` bytes that die with what it shows.
+    may take instead (-1 for none), ``scratch`` bytes of workspace. A view ``shows`` a value (-1 if the node is not a
+    view); if NumPy may have to copy that value, ``copied`` are the bytes of the copy, which die with the value.
     """
 
     reads: list[int]
@@ -34,10 +34,10 @@ class StorageUse(NamedTuple):
 
 
 class Liveness:
-    """A graph as numbers for its nodes and values.
+    """A graph as lists of numbers, one per node or value.
 
-    Of n nodes, node i once more is i + n, and likewise the values that it gives. A view is no storage of its own:
-    ``root`` is what it shows in the end.
+    Of n nodes, the second run of node i has the number i + n; its results are numbered likewise. A view has no storage
+    of its own: ``root`` is the value whose storage it shows.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -59,7 +59,7 @@ class Liveness:
         self.operations = [*once, *(op and op._replace(makes=[v + self.n for v in op.makes]) for op in once)]
 
     def _views(self, graph: Graph) -> list[int]:
-        """What the result of each node is a view of, or -1; what the target does by itself counts as one."""
+        """For each node the value that its result is a view of, or -1; absorbed operations count as views, too."""
         solid = TARGETS.chosen.legalise(graph).producer
         return [
             self.number[node.inputs[node.prim.alias or 0]]
@@ -69,7 +69,7 @@ class Liveness:
         ]
 
     def _describe(self, graph: Graph, values: list[Value]) -> None:
-        """Of each value, and of what is computed again: bytes, whether the graph owns them, the kind of storage."""
+        """For each value and each recomputed value: its bytes, whether the graph owns it, the kind of its storage."""
         sizes = [v.aval.nbytes if v.aval.kind == "array" else 0 for v in values]
         sizes[: len(graph.inputs)] = [0] * len(graph.inputs)
         ours = [False] * self.n
@@ -87,7 +87,7 @@ class Liveness:
         self.sizes, self.ours, self.kind = sizes * 2, ours * 2, kind * 2
 
     def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> StorageUse | None:
-        """What matters of a node; None if no storage does."""
+        """The node as a StorageUse; None if it uses no storage."""
         prim, makes = node.prim, [self.number[v] for v in node.outputs]
         if shown >= 0:
             return StorageUse([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
@@ -106,14 +106,14 @@ class Liveness:
         return StorageUse(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
 
     def peak(self, order: Sequence[int], there: Sequence[bool], staying: Iterable[int] = ()) -> int:
-        """The most bytes at once where nodes run in this order.
+        """The peak in bytes if nodes run in this order.
 
-        What a node gives once more is for those of its results that are not ``there`` for nodes to come. Outputs and
+        A second run of a node replaces those of its results that are not ``there`` for later nodes. Outputs and
         ``staying`` values live to the end.
         """
         at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
         again = len(operations) // 2
-        steps: list[tuple[StorageUse, list[int]]] = []  # with the storage that is read
+        steps: list[tuple[StorageUse, list[int]]] = []  # each with the storage that it reads
         for i in order:
             operation = operations[i]
             if operation is None:
@@ -137,10 +137,10 @@ class Liveness:
         return self._most(steps, last)
 
     def _most(self, steps: list[tuple[StorageUse, list[int]]], last: list[int]) -> int:
-        """The most bytes at once where values are read for the last time in these steps."""
+        """The peak in bytes, given the step that reads each value last."""
         sizes, ours, kinds = self.sizes, self.ours, self.kind
-        storage = [0] * len(last)  # of each value
-        born: list[int] = []  # bytes of each storage, and the step that reads it last
+        storage = [0] * len(last)  # the storage of each value
+        born: list[int] = []  # the bytes of each storage; ``dies`` has the step that reads it last
         dies: list[int] = []
         dead: dict[int, list[int]] = {}
         change = [0] * (len(steps) + 2)

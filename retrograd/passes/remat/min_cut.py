@@ -1,4 +1,4 @@
-"""residuals: which values the forward side keeps, by a minimum cut; what is cheap is computed again from them."""
+"""residuals: choose by a minimum cut the values that the forward graph keeps; cheap values are computed again."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def choose_residuals(
     recomputable: Callable[[Node], bool],
     effort: Callable[[Node], float] = lambda node: 0,
 ) -> set[Value]:
-    """The cheapest values from which recomputable nodes give all that is ``needed``.
+    """The cheapest values from which recomputable nodes compute all that is ``needed``.
 
-    A minimum cut between what cannot be computed again (inputs, results of other nodes) and what is needed, in
-    which cutting a value costs ``cost(value)``, and computing it again ``effort(node)``. Constants need no keeping. Of
-    equal cuts it is the one nearest to what is needed, so that least is computed again.
+    This is a minimum cut between the values that cannot be computed again (inputs, results of other nodes) and the
+    needed ones: to cut a value costs ``cost(value)``, to compute it again ``effort(node)``. Constants need not be kept.
+    Of equal cuts, take the one nearest to the needed values, so that the least is computed again.
     """
     made = {v: node for node in nodes for v in node.outputs}
     network = Network()
@@ -59,9 +59,10 @@ def points_between(
     price: Callable[[Value], float],
     most: int,
 ) -> Iterator[frozenset[Value]]:
-    """The thriftier of two choices with ever more of what only the other one keeps, the dearest to compute first.
+    """Add to the thriftier of two choices more and more of the values that only the other keeps, the dearest first.
 
-    There are about ``most`` of them; ``values`` tells the order of those with one price.
+    A value is dear if it costs much to compute. There are about ``most`` such choices; values of equal price come in
+    the order of ``values``.
     """
     extra = sorted((v for v in values if v in more and v not in less), key=price, reverse=True)
     for n in range(1, len(extra), max(1, len(extra) // most)):
@@ -72,11 +73,11 @@ SOURCE, SINK = "source", "sink"
 
 
 class Network:
-    """A flow network; vertices are any hashable things. Maximum flow by Dinic's method (1970)."""
+    """A flow network, whose vertices are any hashable objects. Maximum flow by Dinic's method (1970)."""
 
     def __init__(self) -> None:
         self.number: dict[object, int] = {}
-        self.edges: list[list[int]] = []  # of each vertex; edge i and edge i ^ 1 are opposite
+        self.edges: list[list[int]] = []  # the edges of each vertex; edge i and edge i ^ 1 are opposite
         self.target: list[int] = []
         self.room: list[float] = []
 
@@ -94,7 +95,7 @@ class Network:
             self.room.append(room)
 
     def beyond_cut(self) -> set[object]:
-        """The sink's side of the minimum cut that is nearest to the sink: what still reaches it."""
+        """The sink's side of the minimum cut nearest to the sink: the vertices that still reach the sink."""
         source, sink = self._vertex(SOURCE), self._vertex(SINK)
         while (level := self._levels(source))[sink] >= 0:
             following = [0] * len(self.edges)
@@ -122,7 +123,7 @@ class Network:
         return level
 
     def _onward(self, v: int, level: list[int], following: list[int]) -> int | None:
-        """The next edge of a vertex with room to the next level; those before it are done with."""
+        """The next edge of a vertex with room to the next level; earlier edges are used up."""
         for edge in self.edges[v][following[v] :]:
             if self.room[edge] > 0 and level[self.target[edge]] == level[v] + 1:
                 return edge
@@ -130,7 +131,7 @@ class Network:
         return None
 
     def _augment(self, source: int, sink: int, level: list[int], following: list[int]) -> bool:
-        """Fill one path of the level graph; whether there was one."""
+        """Fill one path of the level graph; whether there was a path."""
         path: list[int] = []
         v = source
         while v != sink:
@@ -152,7 +153,7 @@ class Network:
 
 @TRANSFORMS.register("few_residuals")
 def few_residuals(lin: Linearized, cost: Callable[[Value], float]) -> Linearized:
-    """The linearized function with the cheapest residuals, its linear side computing cheap values again."""
+    """The linearized function with the cheapest residuals; its linear graph computes cheap values again."""
     nodes = lin.forward.nodes
 
     def recomputable(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""recomputation: (Graph with a turn, values to keep) → the order that computes the others again, and what it costs."""
+"""recomputation: (Graph with a turn, values to keep) → the order that computes the others again, and its cost."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from .liveness import Liveness
 
 
 class Score(NamedTuple):
-    """What a choice costs: the peak of memory in bytes, and the operations that are run again, in elements."""
+    """The cost of a choice: the peak of memory in bytes, and the operations that run again, in elements."""
 
     peak: int
     again: int
 
 
 def without_turn(graph: Graph) -> Graph:
-    """The graph in one part, and what of it is needed."""
+    """The graph without its turn, and without dead nodes."""
     return prune(with_nodes(graph, (n for n in graph.nodes if n.prim is not turn)))
 
 
 class Recomputation:
-    """A graph with a turn: what crosses it, and what can be computed again.
+    """A graph with a turn: the values that cross it, and the values that can be computed again.
 
-    ``choosable`` are the values that may be kept or not: those that can be computed again, but for constants, results
-    of the whole graph, which live to the end in any case, and views, which cost nothing.
+    ``choosable`` are the values that may be kept or not. They can be computed again, and are neither constants nor
+    results of the whole graph, which live to the end in any case, nor views, which cost nothing.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
         self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
-        self.stays = graph.nodes[at].attrs.get("split") is not None  # what is kept, for the second part may run again
+        self.stays = graph.nodes[at].attrs.get("split") is not None  # keep for another run of the second part
         self.whole = with_nodes(graph, (*self.first, *self.second))
         self.made = {v: node for node in self.first for v in node.outputs}
         self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
@@ -48,18 +48,18 @@ class Recomputation:
         self._scores: dict[frozenset[Value], Score] = {}
 
     def _number(self, again: list[Value]) -> None:
-        """What is asked for with each choice, by the numbers of nodes and values."""
+        """Tables that each choice asks for, by the numbers of nodes and values."""
         nodes, number, results = self.whole.nodes, self.liveness.number, self.liveness.results
         self.work = [work(node) for node in nodes] * 2
         self.maker = {number[v]: i for i, node in enumerate(self.first) for v in node.outputs}
-        self.found = [True] * self.liveness.n  # what the second part has, whatever is kept
+        self.found = [True] * self.liveness.n  # the values that the second part has under every choice
         for v in again:
             self.found[number[v]] = False
         operands = [[number[v] for v in node.inputs] for node in nodes]
         self.read = [[v for v in values if v in self.maker] for values in operands] * 2
         self.missable = [[v for v in values if not self.found[v]] for values in operands]
         live = {number[v] for v in self.whole.outputs}
-        self.runs = [False] * len(nodes)  # what runs in the first part, whatever is kept
+        self.runs = [False] * len(nodes)  # the nodes that run in the first part under every choice
         for i in reversed(range(len(self.first))):
             if nodes[i].effect or not live.isdisjoint(results[i]):
                 self.runs[i] = True
@@ -69,10 +69,10 @@ class Recomputation:
         self.total = sum(map(self.work.__getitem__, self._order(self._there(frozenset(self.needed)))))
 
     def again(self, kept: frozenset[Value]) -> Graph:
-        """The graph that keeps these values only; what cannot be computed again from them is kept, too.
+        """The graph that keeps these values only, and the values that cannot be computed again.
 
-        What the first part can do without has a negative ``replica`` in the second: it is not run again, but later. The
-        originals of that are still there, and nothing reads them.
+        A node that the first part can do without has a negative ``replica`` in the second: it does not run again, but
+        later. Its original stays in the graph, and nothing reads it.
         """
         there, number, n = self._there(kept), self.liveness.number, len(self.whole.nodes)
         order = self._order(there)
@@ -89,7 +89,7 @@ class Recomputation:
         return with_nodes(self.graph, nodes)
 
     def score(self, kept: frozenset[Value]) -> Score:
-        """The peak of the order that results, and what is run again."""
+        """The peak of the resulting order, and the operations that run again."""
         if kept not in self._scores:
             there = self._there(kept)
             order = self._order(there)
@@ -98,7 +98,7 @@ class Recomputation:
         return self._scores[kept]
 
     def _staying(self, order: list[int], there: list[bool]) -> set[int]:
-        """What the second part reads of the first, if it may run again."""
+        """The values of the first part that the second reads, if the second may run again."""
         second = (i for i in order if i >= len(self.first)) if self.stays else ()
         return {v for i in second for v in self.read[i] if there[v]}
 
@@ -107,14 +107,14 @@ class Recomputation:
         return not self.runs[self.maker[self.liveness.number[node.outputs[0]]]]
 
     def _there(self, kept: frozenset[Value]) -> list[bool]:
-        """Of each value by number, whether the second part finds it."""
+        """For each value by number, whether the second part finds it."""
         there, number = self.found[:], self.liveness.number
         for v in kept:
             there[number[v]] = True
         return there
 
     def _order(self, there: list[bool]) -> list[int]:
-        """The nodes that run; of n, node i once more, just before the first one that needs it, is i + n."""
+        """The nodes that run, by number; i + n, the second run of node i of n, comes just before its first reader."""
         had, second, n = there[:], [], len(self.whole.nodes)
         for i in range(len(self.first), n):
             stack = [v for v in self.missable[i] if not had[v]]
@@ -138,7 +138,7 @@ class Recomputation:
 
 
 def repeatable(node: Node) -> bool:
-    """Whether a node may run twice; those with graphs inside, such as loops, are not."""
+    """Whether a node may run twice; nodes with bodies, such as loops, may not."""
     return repeats(node) and not node.graphs
 
 

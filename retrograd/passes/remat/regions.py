@@ -1,8 +1,9 @@
-"""retain: which values of a forward graph are kept for a derivative, of so many bytes, so that least is run again.
+"""retain: choose, for any budget, the values of a forward graph that a derivative keeps so that the least runs again.
 
-Choices are made once, for all budgets: with more bytes never more is run again. For few values every subset is tried.
-For more, weighing bytes against work makes the lower convex hull of (bytes, work) a series of minimum cuts (Lagrangian
-relaxation; H. Everett, Oper. Res. 11, 1963); between two of these, values are added, the dearest to compute first.
+Choices are made once, for all budgets: with more bytes, never more runs again. For few values every subset is tried.
+For more, weighing bytes against work turns the lower convex hull of (bytes, work) into a series of minimum cuts
+(Lagrangian relaxation; H. Everett, Oper. Res. 11, 1963); between two of these, values are added, the dearest to compute
+first.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DEPTH = 4  # of the search for the hull: at most 2 ** DEPTH - 1 cuts between its
 
 
 class Retained(NamedTuple):
-    """Values that are kept, their bytes, and the operations that are run again, in elements."""
+    """The values that are kept, their bytes, and the operations that run again, in elements."""
 
     values: frozenset[Value]
     nbytes: float
@@ -32,7 +33,7 @@ class Retained(NamedTuple):
 
 
 def effort(node: Node) -> int:
-    """Elements that a node reads and writes, all steps of a loop counted; one step where their number is not known."""
+    """Elements that a node reads and writes, over all steps of a loop; over one step if their number is not known."""
     structure, total = node.prim.structure, work(node)
     if structure is not None:
         for body, graph in structure.parts(node):
@@ -41,14 +42,15 @@ def effort(node: Node) -> int:
 
 
 class Retention:
-    """What of a forward graph ``needed`` is computed from; ``savable`` values and what must not run again may be kept.
+    """The part of a forward graph that computes ``needed``.
 
-    A list of steps whose length is found at run time is of infinite size.
+    It may keep ``savable`` values, and results that must not be computed again. A list of steps whose length is found
+    at run time is of infinite size.
     """
 
     def __init__(self, graph: Graph, needed: Sequence[Value], savable: Collection[Value]) -> None:
         self.graph, self.needed = graph, needed
-        self.nodes: list[Node] = []  # what the needed values are made by, the last one first
+        self.nodes: list[Node] = []  # the nodes that compute the needed values, the last one first
         reached = set(needed)
         for node in reversed(graph.nodes):
             if any(v in reached for v in node.outputs):
@@ -61,7 +63,7 @@ class Retention:
 
     @cached_property
     def _bits(self) -> tuple[dict[Value, int], list[tuple[int, int, float]]]:
-        """A bit for each value; for each node, the last one first, the bits that it makes and reads, and its effort."""
+        """A bit for each value; for each node, the last one first, the bits of its results and operands, its effort."""
         bit: dict[Value, int] = {}
         for value in chain(self.needed, *((*node.outputs, *node.inputs) for node in self.nodes)):
             bit.setdefault(value, 1 << len(bit))
@@ -72,7 +74,7 @@ class Retention:
         return bit, steps
 
     def retained(self, values: Iterable[Value]) -> Retained:
-        """What keeping these values takes and leaves to be run again."""
+        """The bytes of these values, and the operations that run again if only these are kept."""
         bit, steps = self._bits
         kept = frozenset(values)
         held = sum(bit[v] for v in kept)
@@ -85,7 +87,7 @@ class Retention:
         return Retained(kept, sum(map(_nbytes, kept)), again)
 
     def choices(self) -> list[Retained]:
-        """The best choices: with more bytes, less is run again. The last one takes the fewest bytes of all."""
+        """The best choices: with more bytes, less runs again. The last choice takes the fewest bytes of all."""
         found = sorted(map(self.retained, self._candidates()), key=lambda r: (r.again, r.nbytes, len(r.values)))
         best: list[Retained] = []
         for choice in found:
@@ -103,11 +105,11 @@ class Retention:
             yield from points_between(more, less, self.choosable, self._price, BETWEEN)
 
     def _price(self, value: Value) -> float:
-        """What it costs not to keep a value, for each of its bytes."""
+        """The work to compute a value again, per byte."""
         return self.effort[self.graph.producer[value]] / max(_nbytes(value), 1)
 
     def _hull(self) -> list[set[Value]]:
-        """Choices from that which runs least again to that which keeps least."""
+        """Choices from the one that runs least again to the one that keeps least."""
         most = 1 + sum(int(_nbytes(v)) for v in self.choosable if _nbytes(v) < INFINITE)
         longest = 1 + sum(int(e) for e in self.effort.values() if e < INFINITE)
         ends = self._cut(1, most), self._cut(longest, 1)
@@ -126,7 +128,7 @@ class Retention:
         return [*self._inside(more, middle, depth - 1), middle, *self._inside(middle, less, depth - 1)]
 
     def _cut(self, per_byte: int, per_element: int) -> set[Value]:
-        """What to keep where bytes and work have these prices."""
+        """The values to keep at these prices for bytes and work."""
         choosable = set(self.choosable)
 
         def price(value: Value) -> float:
@@ -150,5 +152,5 @@ def _nbytes(value: Value) -> float:
 
 @TRANSFORMS.register("retentions")
 def retentions(graph: Graph, needed: Sequence[Value], savable: Collection[Value]) -> list[Retained]:
-    """The choices for a forward graph, that which runs least again first; see ``Retention``."""
+    """The choices for a forward graph, first the one that runs least again; see ``Retention``."""
     return Retention(graph, needed, savable).choices()

@@ -1,11 +1,11 @@
 """rematerialise: Graph → Graph whose second part computes values again instead of keeping them from the first.
 
 A ``turn`` node divides a graph: forward before it, adjoint after it. Of the values that cross it some are kept; each
-other one is computed again, from kept ones, just before its first use after the turn, and forgotten after its last.
-Which ones are kept is found by trying: what crosses the borders of equal parts, minimum cuts under several notions of
-what is cheap, parts of these, lists by cost per byte, and then a value more or less, or two; for few values, every
-subset. Each is scored by the peak of the order that results, since the least bytes across the turn may well have a
-higher peak (J. Herrmann et al., arXiv 1911.13214, survey the problem).
+other value is computed again, from kept ones, just before its first use after the turn, and dropped after its last.
+The choice of kept values is found by trying: values that cross the borders of equal parts, minimum cuts under several
+notions of cheapness, parts of these cuts, lists by cost per byte, and then one or two values more or less; for few
+values, every subset. Each choice is scored by the peak of the resulting order, since the least bytes across the turn
+may well have a higher peak (J. Herrmann et al., arXiv 1911.13214, survey the problem).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["Choice", "Crossing", "peak_of_order", "turns", "without_turn", "work
 
 FEW = 12  # choosable values up to which every subset is tried
 CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0, False), (float("inf"), False)]
-PARTS = (2, 3, 4, 6, 8, 12, 16)  # of a cut, every k-th value
+PARTS = (2, 3, 4, 6, 8, 12, 16)  # keep every k-th value of a cut
 STEPS = 24  # points on the list by cost per byte
 BETWEEN = 6  # points between two neighbouring choices
-SEARCH = 200_000  # nodes that are gone through in search of better neighbours of choices
+SEARCH = 200_000  # nodes to go through in search of better neighbours of choices
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Values to keep across the turn, and what that costs."""
+    """Values to keep across the turn, and the cost of that."""
 
     kept: frozenset[Value]
     score: Score
@@ -45,10 +45,10 @@ def turns(graph: Graph) -> bool:
 
 
 class Crossing(Recomputation):
-    """What may be kept across the turn of a graph."""
+    """The choices of values that are kept across the turn of a graph."""
 
     def choices(self) -> list[Choice]:
-        """The best choices: with more memory, less is run again. The first one repeats nothing."""
+        """The best choices: with more memory, less runs again. The first choice repeats nothing."""
         best = self._best(self._candidates())
         if len(self.choosable) <= FEW:
             return best
@@ -57,7 +57,7 @@ class Crossing(Recomputation):
         return self._improved(self._best(chain((choice.kept for choice in best), between)))
 
     def _best(self, candidates: Iterable[frozenset[Value]]) -> list[Choice]:
-        """Those of which no other one is better in both respects, the one that repeats least first."""
+        """The choices that no other one beats in both respects, first the one that repeats least."""
         best: list[Choice] = []
         scored = [Choice(kept, self.score(kept)) for kept in dict.fromkeys(candidates)]
         for choice in sorted(scored, key=lambda c: (c.score.again, c.score.peak, len(c.kept))):
@@ -66,7 +66,7 @@ class Crossing(Recomputation):
         return best
 
     def _improved(self, best: list[Choice]) -> list[Choice]:
-        """The best choices and their neighbours, in turn one of each, until none is better or enough were tried."""
+        """The best choices and their neighbours, one of each in turn, until none is better or enough were tried."""
         tries = SEARCH // len(self.whole.nodes)
         beside = {choice.kept: self._neighbours(choice.kept) for choice in best}
         while tries > 0:
@@ -80,9 +80,9 @@ class Crossing(Recomputation):
         return best
 
     def _neighbours(self, kept: frozenset[Value]) -> Iterator[frozenset[Value]]:
-        """Choices that differ in one value, then in two and so on, but for those that were scored.
+        """Choices that differ in one value, then in two and so on, without choices that were scored before.
 
-        All values come in their order, in turn with those whose keeping saves least.
+        All values come in their order, alternating with kept values whose keeping saves least.
         """
         cheap_first = sorted((v for v in self.choosable if v in kept), key=self._price)
         order = dict.fromkeys(v for pair in zip_longest(cheap_first, self.choosable) for v in pair if v is not None)
@@ -113,7 +113,7 @@ class Crossing(Recomputation):
             yield frozenset(crossing[::k])
 
     def _at_borders(self, parts: int) -> frozenset[Value]:
-        """What crosses from one to another of so many equal parts of what the first part must run."""
+        """The values that cross between equal parts of the work that the first part must do."""
         number, root = self.liveness.number, self.liveness.root
         first = zip(self.first, self.runs, strict=False)
         steps = [node for node, runs in first if runs and node.outputs and work(node)]
@@ -123,13 +123,13 @@ class Crossing(Recomputation):
         return frozenset(v for v in self.choosable if number[v] in crossing)
 
     def _price(self, value: Value) -> float:
-        """What it costs not to keep a value, for each of its bytes."""
+        """The work to compute a value again, per byte."""
         return self.work[self.maker[self.liveness.number[value]]] / max(value.aval.nbytes, 1)
 
     def _cut(self, limit: float, late: bool) -> list[Value]:
-        """A minimum cut in bytes, where nodes of at most so many operations for an element may be run again.
+        """A minimum cut in bytes, for which nodes with at most ``limit`` operations per element may run again.
 
-        With ``late`` also those that the first part does not need itself.
+        With ``late``, nodes that the first part does not need itself may, too.
         """
 
         def again(node: Node) -> bool:
@@ -143,13 +143,13 @@ class Crossing(Recomputation):
         return self._kept(found)
 
     def _kept(self, values: Iterable[Value]) -> list[Value]:
-        """What is kept for these values: of a view, that of which it is one."""
+        """The values to keep; for a view, keep the array it is a view of."""
         number, root = self.liveness.number, self.liveness.root
         roots = {root[number[v]] for v in values}
         return [v for v in self.choosable if number[v] in roots]
 
 
 def peak_of_order(graph: Graph) -> int:
-    """The most bytes that live at once."""
+    """The peak of a graph in bytes, in the order in which its nodes stand."""
     graph = prune(graph)
     return Liveness(graph).peak(range(len(graph.nodes)), ())

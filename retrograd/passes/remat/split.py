@@ -1,4 +1,4 @@
-"""divide: a function and its pullback, planned as one graph with a turn, become two graphs that are called in turn."""
+"""divide: split a function and its pullback, planned as one graph with a turn, into two graphs and a call of each."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def together(forward: Graph, outs: int, back: Graph, budget: int | None) -> Grap
 
 
 def divide(graph: Graph) -> Graph:
-    """Without a turn that splits it, the graph in one part; else a graph that calls a function and its pullback once.
+    """Turn a graph with a turn that splits it into one that calls a function and its pullback once; else drop the turn.
 
-    Its memory is then that of a call of both. The function is x… → y…, x…, kept…, and the pullback is
-    x…, kept…, ȳ… → x̄…. The function copies its arguments, for the caller may change them before the pullback runs.
+    The memory of the graph is then the memory of both calls. The function is x… → y…, x…, kept…, and the pullback is
+    x…, kept…, ȳ… → x̄…. The function copies its arguments, since the caller may change them before the pullback runs.
     """
     split = splits(graph)
     if split is None:
@@ -48,7 +48,7 @@ def divide(graph: Graph) -> Graph:
 
 
 def turned(back: Graph, budget: int | None) -> Graph:
-    """A second half for a trace in which its budget, if it has one, is to hold: it begins with a turn."""
+    """A pullback for a trace in which its budget, if it has one, has to hold: it begins with a turn."""
     if budget is None:
         return back
     b = Builder()
@@ -59,19 +59,19 @@ def turned(back: Graph, budget: int | None) -> Graph:
 
 @TRANSFORMS.register("without_idle_turn")
 def without_idle_turn(graph: Graph) -> Graph:
-    """The graph without a turn that has no budget, for a trace in which it would tell nothing."""
+    """The graph without a turn that has no budget, for a trace in which such a turn would say nothing."""
     if not any(node.prim is turn and node.attrs["budget"] is None for node in graph.nodes):
         return graph
     return graph.once("without turn", lambda: without_turn(graph))
 
 
 def splits(graph: Graph) -> tuple[int, int] | None:
-    """How many inputs and results are those of the function, if the turn of a graph says that it is divided."""
+    """How many inputs and results the function has, if the turn of a graph says that it is split."""
     return next((node.attrs.get("split") for node in graph.nodes if node.prim is turn), None)
 
 
 def halves(divided: Graph) -> tuple[Graph, Graph]:
-    """The two graphs that a divided one calls."""
+    """The two graphs that a split graph calls."""
     head, tail = (body for node in divided.nodes if node.prim is call for _, body in node.graphs)
     return head, tail
 
@@ -83,7 +83,7 @@ def with_own_inputs(graph: Graph) -> Graph:
 
 
 def _with_own_inputs(head: Graph, outs: int) -> Graph:
-    """The same, with the copies among the results."""
+    """The graph on copies of its arguments, with the copies among the results."""
     b = Builder()
     xs = [_owned(b, x) for x in b.inputs_like(head.inputs)]
     found = inline_into(b, head, xs)
@@ -91,7 +91,7 @@ def _with_own_inputs(head: Graph, outs: int) -> Graph:
 
 
 def _apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
-    """What joint(x…, ȳ…) → y…, x̄… does before its turn as x… → y…, kept…, and after it as x…, kept…, ȳ… → x̄…."""
+    """Split joint(x…, ȳ…) → y…, x̄… at its turn into x… → y…, kept… and x…, kept…, ȳ… → x̄…."""
     at = next(i for i, node in enumerate(joint.nodes) if node.prim is turn)
     ours, theirs = joint.nodes[:at], joint.nodes[at + 1 :]
     made = {v: node for node in ours for v in node.outputs}

@@ -1,1 +1,1 @@
-"""Folding what Python unrolled back into loops."""
+"""Folding loops that Python unrolled back into loops."""

@@ -1,6 +1,6 @@
-"""contiguous: the values of a graph that are certain to lie in memory in C order without gaps, as a copy of them would.
+"""contiguous: find the values of a graph that surely lie in memory in C order without gaps, as a copy of them would.
 
-What is computed of another layout may differ in the last bits, as in sums and in products of matrices.
+In another layout, results may differ in the last bits, as those of sums and of products of matrices do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...ir.texts import Arg
 from ...ops.index import getitem
 from ...ops.shape import broadcast, reshape
 
-# Operations that give their result in the order of axes that their operands have, as NumPy's ufuncs do.
+# Operations that give their result in the order of axes of their operands, as NumPy's ufuncs do.
 LIKE_OPERANDS = frozenset(
     {
         "annihilating_div",
@@ -39,13 +39,13 @@ LIKE_OPERANDS = frozenset(
 
 
 def contiguous(graph: Graph) -> frozenset[Value]:
-    """The values, inputs among them: arguments are taken as contiguous."""
+    """The contiguous values of a graph, inputs among them: arguments are taken as contiguous."""
     return graph.once("contiguous", lambda: _contiguous(graph))
 
 
 def _contiguous(graph: Graph) -> frozenset[Value]:
     found = set(graph.inputs)
-    in_order = set(graph.inputs)  # their axes are in C order, whatever the gaps and directions
+    in_order = set(graph.inputs)  # values whose axes are in C order, whatever the gaps and directions
     for node in graph.nodes:
         if node.graphs:
             kept = found.issuperset(node.inputs)
@@ -79,7 +79,7 @@ def _result(node: Node, found: set[Value], in_order: set[Value]) -> tuple[bool, 
 
 
 def _block(index: tuple[Any, ...]) -> bool:
-    """Whether an index names elements in a row: numbers, then a slice without steps, then whole axes."""
+    """Whether an index selects elements in a row: numbers, then a slice without steps, then whole axes."""
     slices = [item for item in index if isinstance(item, slice)]
     numbers = index[: len(index) - len(slices)]
     if not all(isinstance(item, (int, Arg)) for item in numbers):

@@ -1,8 +1,8 @@
-"""Where the nodes of a graph repeat: stretches in which each node is like the one a period before it.
+"""Find where the nodes of a graph repeat: stretches in which each node is like the node one period before it.
 
-Nodes are alike if they come from one line, do the same, to operands of the same avals; the integers in their indices,
-and where slices begin that are as wide, may differ. A period is found from how far apart like nodes stand, and each
-stretch by one comparison of arrays.
+Nodes are alike if they come from one line and apply the same operation to operands of the same avals; the integers in
+their indices may differ, and so may the starts of slices of one width. Periods are found from the distances between
+like nodes, and each stretch by one comparison of arrays.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ...ir.builder import attr_key
 from ...ir.graph import Graph, Node
 from ...ir.printer import to_text
 
-COPIES = 8  # fewer are left as they are
-NODES = 512  # and so are stretches with fewer nodes in all
-PERIODS = 3  # commonest distances that are tried, of windows of each width
-LONGEST = 1024  # widest windows
+COPIES = 8  # fewer copies are left as they are
+NODES = 512  # stretches with fewer nodes in all are left, too
+PERIODS = 3  # how many of the commonest distances are tried, for windows of each width
+LONGEST = 1024  # the widest windows
 
 
 def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
@@ -51,12 +51,12 @@ def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
 
 
 def masked(index: tuple[Any, ...]) -> Hashable:
-    """An index without its ints, and where slices begin."""
+    """An index without its ints and without the starts of slices between ints."""
     return tuple([None if type(i) is int else width(i) or attr_key(i) for i in index])
 
 
 def width(item: Any) -> int:
-    """How many elements in a row a slice between two ints of one sign means; 0 for anything else in an index."""
+    """The number of elements of a slice between two ints of one sign; 0 for any other item of an index."""
     if type(item) is not slice or item.step not in {None, 1}:
         return 0
     bounded = type(item.start) is int and type(item.stop) is int and item.start >= 0
@@ -64,7 +64,7 @@ def width(item: Any) -> int:
 
 
 def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Stretches that repeat, as (start, period, copies), short periods first; ``at`` counts also what has no kind."""
+    """Stretches that repeat, as (start, period, copies), short periods first; ``at`` are positions among all nodes."""
     for period in _periods(kinds):
         same = np.concatenate([[False], kinds[period:] == kinds[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])

@@ -1,7 +1,7 @@
-"""join_rows: Graph → Graph in which the steps of a loop that are put together in their order are a part of its result.
+"""join_rows: Graph → Graph that reads consecutive steps of a loop, put together again, as one part of its result.
 
-So what Python collected in a list, and stacked or joined, is not taken apart. The part lies in memory as the result of
-the concatenation would: only so do sums over it keep their bits.
+So results that Python collected in a list, and stacked or joined, are not taken apart. The part lies in memory as the
+result of the concatenation would: only so do sums over it keep their bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .find_repeats import COPIES
 
 
 def join_rows(graph: Graph) -> Graph:
-    """Values keep their bits."""
+    """Replace concatenations of consecutive steps; values keep their bits."""
     b = Builder()
     env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
     for node in graph.nodes:
@@ -32,11 +32,11 @@ def join_rows(graph: Graph) -> Graph:
     return b.graph(graph.name, [env[v] for v in graph.outputs])
 
 
-Part = tuple[tuple[Value, int] | None, list[Value]]  # the array and first row of what follow each other there
+Part = tuple[tuple[Value, int] | None, list[Value]]  # the array and first row of values that follow each other there
 
 
 def _parts(graph: Graph, values: Sequence[Value]) -> Iterator[Part]:
-    """Values that are rows one after another together; so also those that are not, with None."""
+    """Group values that are consecutive rows of one array; other values come in groups with None."""
 
     def start(item: tuple[int, Value]) -> tuple[Value, int] | None:
         row = _row(graph, item[1])
@@ -59,7 +59,7 @@ def _parts(graph: Graph, values: Sequence[Value]) -> Iterator[Part]:
 
 
 def _row(graph: Graph, value: Value) -> tuple[Value, int] | None:
-    """The results of a loop's steps, and the step, if the value is one of them, with a new first axis or without."""
+    """The results of a loop's steps, and the step, if the value is one step, with or without a new first axis."""
     node = graph.producer.get(value)
     if node is not None and node.prim is reshape and value.aval.shape == (1, *node.inputs[0].aval.shape):
         node = graph.producer.get(node.inputs[0])

@@ -1,10 +1,10 @@
-"""Which stretches that repeat are unrolled loops, and what takes each operand's place in a step of the loop.
+"""Prove which repeating stretches are unrolled loops, and find the source of each operand in a step of the loop.
 
-Copies of a stretch become steps if each operand is, in every copy, one of these: what the same copy computed; what a
-copy at a fixed distance before computed (a carry); one value for all (a constant of the loop); a number that differs
-from copy to copy; a part of an array that is there before. Such parts are laid out before the loop: a slice where an
-index counts up or down, else gathered. An array that each copy writes where an index counts, and none reads, is
-written at once after the loop; one that is also read is a carry, and its indices are operands, if it is small.
+Copies of a stretch become steps if each operand is, in every copy, one of these: a result of the same copy; a result of
+the copy at a fixed distance before (a carry); one value for all copies (a constant of the loop); a number that differs
+from copy to copy; a part of an array that exists before the loop. Such parts are laid out before the loop: as a slice
+if an index counts up or down, else by a gather. An array that each copy writes at an index that counts, and none reads,
+is written at once after the loop. If copies also read it, it is a carry, and its indices are operands, if it is small.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .contiguous import contiguous
 from .find_repeats import COPIES, kinds_of, masked, stretches, width
 
 REACH = 4  # copies back that a carry may come from
-GATHERED = 1 << 20  # bytes that may be gathered from an array, if they are more than
-TIMES = 4  # times its size
-SMALL = 4096  # bytes of an array that is copied in each step
-SHIFTS = 4  # starts that are tried
+GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is more,
+TIMES = 4  # so many times its size
+SMALL = 4096  # bytes of an array that may be copied in each step
+SHIFTS = 4  # how many starts are tried
 
 
 def is_number(node: Node | None) -> bool:
@@ -34,21 +34,21 @@ def is_number(node: Node | None) -> bool:
 
 
 def is_read(graph: Graph, node: Node) -> bool:
-    """Whether a node reads an input at known places: one node stands for all such reads, so it belongs to no copy."""
+    """Whether a node reads an input at known positions: one node stands for all such reads, and belongs to no copy."""
     if node.prim is not getitem or len(node.inputs) != 1 or node.inputs[0] in graph.producer:
         return False
     return any(type(item) is int or width(item) for item in node.attrs["index"])
 
 
 class Refused(Exception):  # noqa: N818 - a signal, not an error
-    """This stretch stays as it is."""
+    """A stretch stays as it is."""
 
 
-Places = dict[int, np.ndarray[Any, Any]]  # ints or beginnings of slices that differ from copy to copy, by position
+Places = dict[int, np.ndarray[Any, Any]]  # ints or starts of slices that differ from copy to copy, by position
 
 
 class Moving(NamedTuple):
-    """A position in an index at which an int, or where a slice begins, counts: its first value and its step."""
+    """A position in an index at which an int, or the start of a slice, counts: its first value and its step."""
 
     position: int
     first: int
@@ -68,7 +68,7 @@ def moving(index: tuple[Any, ...], places: Places) -> Moving | None:
 
 @dataclass(frozen=True)
 class Register:
-    """A carry: what slot ``slot`` computed ``back`` copies before, and the values that stand for it at first."""
+    """A carry: result ``out`` of slot ``slot``, ``back`` copies before; ``first`` are its values before the loop."""
 
     slot: int
     out: int
@@ -80,9 +80,9 @@ class Register:
 class Loop:
     """A stretch that is a loop.
 
-    ``reads`` are slots that read parts of an array that is there before, ``rows`` values that such reads elsewhere
-    gave, with one of them; ``writes`` are slots that write where an index counts; ``places`` are those whose index,
-    into a carry, gets operands.
+    ``reads`` are slots that read parts of an array that exists before the loop; ``rows`` are values that nodes
+    elsewhere read from such an array, with one of these nodes; ``writes`` are slots that write at an index that counts;
+    ``places`` are slots that read or write a carry, whose indices become operands.
     """
 
     start: int
@@ -95,9 +95,9 @@ class Loop:
     rows: dict[tuple[Value, ...], tuple[Node, Places]] = field(default_factory=dict)
     writes: dict[int, Moving] = field(default_factory=dict)
     places: dict[int, Places] = field(default_factory=dict)
-    sources: dict[tuple[int, int], Any] = field(default_factory=dict)  # of each operand: what a step takes for it
-    final: dict[tuple[int, int], None] = field(default_factory=dict)  # slots whose last value is read afterwards
-    collected: dict[tuple[int, int], None] = field(default_factory=dict)  # slots of which other values are
+    sources: dict[tuple[int, int], Any] = field(default_factory=dict)  # where a step takes each operand from
+    final: dict[tuple[int, int], None] = field(default_factory=dict)  # results whose last value is read after the loop
+    collected: dict[tuple[int, int], None] = field(default_factory=dict)  # results of which other values are read, too
 
     @property
     def end(self) -> int:
@@ -117,7 +117,7 @@ class Finder:
         self.results = set(graph.outputs)
 
     def loops(self) -> list[Loop]:
-        """Loops that do not overlap, in order. Those whose indices need no operands come first."""
+        """Loops that do not overlap, in order. Loops whose indices need no operands come first."""
         found: list[Loop] = []
         taken = np.zeros(len(self.nodes), bool)
         like = list(stretches(kinds_of(self.nodes), self.at))
@@ -174,7 +174,7 @@ class Finder:
             loop.sources[slot, i] = self._source(loop, slot, [c.inputs[i] for c in copies], anywhere)
 
     def _reads_one(self, loop: Loop, reads: Sequence[Node | None], places: Places, anywhere: bool) -> bool:
-        """Whether parts of one array, which is there when the loop begins, can be laid out before it."""
+        """Whether parts of one array, which exists before the loop, can be laid out before it."""
         first = reads[0]
         if first is None or len(first.inputs) != 1 or Ellipsis in first.attrs["index"]:
             return False
@@ -189,13 +189,13 @@ class Finder:
         return anywhere and few and (not first.out.aval.shape or self._has_rows(array, first.attrs["index"]))
 
     def _has_rows(self, array: Value, index: tuple[Any, ...]) -> bool:
-        """Whether the parts lie in memory as they do in a gathered array: what is computed of them keeps its bits."""
+        """Whether the parts lie in memory as in a gathered array, so that results computed from them keep bits."""
         leading = sum(type(item) is int for item in index) or 1
         rows = all(type(item) is int or width(item) for item in index[:leading])
         return rows and all(item == slice(None) for item in index[leading:]) and array in contiguous(self.graph)
 
     def _writes_one(self, loop: Loop, copies: Sequence[Node], places: Places) -> bool:
-        """Whether copies write into one array that is there when the loop begins, of which only the end is read."""
+        """Whether copies write into one array that exists before the loop, and only the last state of it is read."""
         if not self._is_before(loop, copies[0].inputs[0]) or any(len(c.inputs) != 2 for c in copies):
             return False
         if _cut_off(copies[0], copies[0].inputs[1], places):
@@ -209,7 +209,7 @@ class Finder:
         return self.graph.producer.get(value)
 
     def _is_before(self, loop: Loop, value: Value) -> bool:
-        """Whether the value is there when the loop begins."""
+        """Whether the value exists before the loop."""
         return value not in self.place or self.place[value][0] < loop.start
 
     def _source(self, loop: Loop, slot: int, values: Sequence[Value], anywhere: bool) -> Any:
@@ -228,7 +228,7 @@ class Finder:
         return found
 
     def _computed(self, loop: Loop, slot: int, values: Sequence[Value]) -> tuple[int, int] | Register | None:
-        """What each copy, or a copy at a fixed distance before, computed at one place."""
+        """The result of a slot that each copy, or a copy at a fixed distance before, computed."""
         at, out = self.place.get(values[-1], (-1, 0))
         copy, origin = divmod(at - loop.start, loop.period)
         back = loop.copies - 1 - copy
@@ -248,7 +248,7 @@ class Finder:
         return register
 
     def _row(self, loop: Loop, values: tuple[Value, ...], anywhere: bool) -> tuple[Value, ...] | None:
-        """Parts of one array that is there when the loop begins, wherever they were read."""
+        """Parts of one array that exists before the loop, which nodes anywhere read."""
         reads = [self.producer(v) for v in values]
         nodes = [n for n in reads if n is not None and n.prim is getitem]
         if len(nodes) < len(reads) or any(masked(n.attrs["index"]) != masked(nodes[0].attrs["index"]) for n in nodes):
@@ -269,7 +269,7 @@ class Finder:
         return values
 
     def _check_uses(self, loop: Loop) -> None:
-        """What is read after the loop."""
+        """Note the results that are read after the loop."""
         for slot in range(loop.period):
             for k in range(loop.copies):
                 node = self.nodes[loop.start + k * loop.period + slot]
@@ -282,7 +282,7 @@ class Finder:
                         continue
                     if value.aval.kind == "python" or (value.aval.kind == "array" and not value.aval.shape):
                         raise Refused
-                    if k < loop.copies - 1 and value not in contiguous(self.graph):  # collecting copies it
+                    if k < loop.copies - 1 and value not in contiguous(self.graph):  # collecting copies the value
                         raise Refused
                     (loop.final if k == loop.copies - 1 else loop.collected)[slot, out] = None
 
@@ -294,12 +294,12 @@ def _cut_off(node: Node, part: Value, places: Places) -> bool:
 
 
 def axis_of(index: tuple[Any, ...], position: int) -> int:
-    """The axis of the result that this part of the index makes."""
+    """The axis of the result that belongs to this position of the index."""
     return sum(type(item) is not int for item in index[:position])
 
 
 def _places(copies: Sequence[Node]) -> Places:
-    """Where the indices of nodes differ, which are equal when masked; nodes without an index have none."""
+    """The positions at which indices of nodes differ that are equal when masked; none for nodes without an index."""
     found: dict[int, list[int]] = {}
     for k, item in enumerate(copies[0].attrs.get("index", ())):
         if type(item) is int:

@@ -1,6 +1,6 @@
-"""reroll: Graph → Graph in which operations that repeat become a scan, as before Python unrolled the loop.
+"""reroll: Graph → Graph in which repeated operations become a scan, as they were before Python unrolled the loop.
 
-``unrolled`` says which stretches are loops; all else stays as it is. The scan computes the same bits.
+``prove_loops`` says which stretches are loops; all else stays as it is. The scan computes the same bits.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
 
 @TRANSFORMS.register("reroll")
 def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
-    """The graph with its loops, also those in loops, and the arrays that are its further inputs.
+    """The graph with its loops folded, also loops in loops, and the arrays that are its further inputs.
 
-    These hold numbers that differ from step to step. Values keep their bits.
+    The arrays hold numbers that differ from step to step. Values keep their bits.
     """
     columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= NODES:
         rolled, more = _rolled(graph, columns)
         smaller = prune(join_rows(rolled))
-        if len(smaller.nodes) >= len(graph.nodes):  # as where all steps of a loop are read one by one
+        if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
             break
         graph, columns = smaller, more
     return graph, columns
 
 
 def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
-    """The graph, whose last inputs are columns of numbers, with its loops, and those of the new graph."""
+    """Fold the loops of a graph whose last inputs are columns of numbers; the new graph and its columns."""
     finder = Finder(graph)
     loops = {loop.start: loop for loop in finder.loops()}
     if not loops:
@@ -68,15 +68,15 @@ def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Grap
 
 @dataclass(frozen=True, eq=False)
 class _Rolled:
-    """The new graph, and what values of the old one are in it."""
+    """The new graph, and its values for values of the old one."""
 
     b: Builder
     graph: Graph
     env: dict[Value, Symbol]
-    columns: list[np.ndarray[Any, Any]]  # what the last inputs hold
+    columns: list[np.ndarray[Any, Any]]  # the values of the last inputs
 
     def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
-        """The numbers of all steps: integers that count are counted, others are an input."""
+        """The numbers of all steps: an iota if they are integers that count, else an input."""
         flat = Aval(numbers.shape, numbers.dtype)
         first, step = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
         if flat == Aval(numbers.shape[:1], INT) and (first + step * np.arange(len(numbers)) == numbers).all():
@@ -92,7 +92,7 @@ class _Rolled:
         return self.b.input(flat)
 
     def at(self, value: Value) -> Symbol:
-        """A value of the old graph in the new one; what belongs to no copy is made where it is first needed."""
+        """A value of the old graph in the new one; a node that belongs to no copy is emitted at its first use."""
         if value not in self.env:
             node = self.graph.producer[value]
             self.env[value] = self.b.copy_node(node, [self.at(v).value for v in node.inputs])[0]
@@ -151,12 +151,12 @@ class _LoopBody:
         return self.values[source]
 
     def carry(self) -> list[Symbol]:
-        """What the registers hold after the step."""
+        """The values of the registers after the step."""
         return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
 
 
 def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
-    """Put the loop into the new graph, and name what is read after it."""
+    """Put the loop into the new graph, and name the values that are read after it."""
     b, nodes = target.b, copies[0]
     b.where = nodes[0].where
     registers = list(loop.registers)
@@ -188,7 +188,7 @@ def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> Non
 
 
 def _write(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
-    """What the copies wrote, written at once."""
+    """Emit the writes of all copies at once."""
     for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
         node, b = copies[0][slot], target.b
         axis = axis_of(node.attrs["index"], counting.position)
@@ -202,7 +202,7 @@ def _write(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]], arrays
 
 
 def _along(index: tuple[Any, ...], position: int, first: int, step: int, copies: int) -> tuple[Any, ...]:
-    """The index of all copies: a slice in place of the int, or of slices that follow each other."""
+    """The index of all copies: a slice in place of the int, or of consecutive slices."""
     stop: int | None = first + step * copies
     if stop is not None and (stop >= 0) != (first >= 0):  # it counted to the end of the axis
         stop = None
@@ -211,13 +211,13 @@ def _along(index: tuple[Any, ...], position: int, first: int, step: int, copies:
 
 
 def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int) -> tuple[Any, ...]:
-    """The index with operands, of which one is the ``first``, at some positions."""
+    """The index with operands at some positions; their numbers count from ``first``."""
     at = {position: Arg(first + k) for k, position in enumerate(positions)}
     return tuple([at.get(k, item) for k, item in enumerate(index)])
 
 
 def _laid_out(target: _Rolled, node: Node, places: Places) -> Symbol:
-    """What the copies read, along a first axis: a slice, or gathered where the index begins with what differs."""
+    """The parts that the copies read, along a first axis: a slice, or a gather if leading positions differ."""
     index, x = node.attrs["index"], target.at(node.inputs[0])
     target.b.where = node.where
     counting = moving(index, places)

@@ -1,1 +1,1 @@
-"""How many bytes generated code takes at most, found by running a second text of it that makes no arrays."""
+"""The most bytes that generated code takes: the emitter writes a second text, which makes no arrays, and runs it."""

@@ -1,7 +1,7 @@
 """The memory that generated code takes, found by running the same statements on blocks that only have a size.
 
-The text has the names, loops, schedules and deletions of the generated module; each operation is replaced by a block of
-as many bytes as its result has. Python's own reference counts then say what lives at every moment.
+The text has the names, loops, schedules and deletions of the generated module; in place of each operation stands a
+block of as many bytes as the result has. Python's own reference counts then say what is live at every moment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .thinned import STEADY, thinned
 class _Sizes(Emitter):
     """Writes blocks in place of operations."""
 
-    short = True  # with short loops in place of long ones that take no more memory
+    short = True  # with fewer steps in long loops, where further steps take no more memory
 
     def __init__(self, plan: Plan, scope: Scope) -> None:
         super().__init__(plan, scope)
@@ -51,7 +51,7 @@ class _Sizes(Emitter):
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
-        if prim is guard or prim is throw_if:  # where the call goes on
+        if prim is guard or prim is throw_if:  # the call goes on
             return
         loop = loop_of(node)
         if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
@@ -68,7 +68,7 @@ class _Sizes(Emitter):
         super()._node(node, made)
 
     def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
-        """An operand's name; in place of what chooses, the way that is assumed, the same wherever that chooses."""
+        """The name of an operand; in place of an operand that chooses, the path that is assumed wherever it chooses."""
         ways = node.prim.structure.chooses(node, i) if node.prim.structure is not None else 0
         if ways:
             choice = self.choices.setdefault(node.inputs[i], len(self.choices))
@@ -76,16 +76,16 @@ class _Sizes(Emitter):
         return super()._operand(node, i, made)
 
     def steps(self, start: str, stop: str) -> str:
-        """Steps that keep nothing: some are as good as all."""
+        """A range of steps that keep nothing: a few stand for all."""
         return f"range({start}, min({stop}, {start} + {STEADY}))" if self.short else super().steps(start, stop)
 
     def actions(self, node: Node, schedule: str) -> str:
-        """Those that take no more memory than others before are left out."""
+        """The actions, without those that surely take no more memory than earlier ones."""
         plain = not ("retape" in node.attrs or node.attrs.get("disk") or _stacks(node))
         return f"__thinned({schedule})" if self.short and plain else super().actions(node, schedule)
 
     def opened(self, node: Node, source: str) -> str:
-        """States of the sizes of the carries that are kept, which may be views or arguments when they are written."""
+        """States with the sizes of the kept carries, which may be views or arguments when they are written."""
         avals = [node.outputs[k].aval for k in node.attrs["kept"]]
         return f"__states({[aval.nbytes if aval.kind == 'array' else 0 for aval in avals]})"
 
@@ -95,7 +95,7 @@ class _Sizes(Emitter):
 
     @contextmanager
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
-        """The same number of steps, whatever the condition says."""
+        """Run the same number of steps, whatever the condition gives."""
         with self.block(f"for {self.fresh('step')} in range({_enough(node)}):"):
             self.inline(condition_of(node), arguments, bound=len(arguments))
             yield
@@ -129,9 +129,9 @@ def _stacks(node: Node) -> bool:
 
 
 def _enough(node: Node) -> int:
-    """Steps of a loop of unknown length after which the next ones take no more memory, all slots for states being full.
+    """Steps of a loop of unknown length after which memory grows no more, since all slots for states are full.
 
-    Raises ``Undecided`` where each step takes more.
+    Raises ``Undecided`` if each step takes more memory.
     """
     match node.attrs.get("room") or node.attrs.get("way"):
         case ("online_room", int(slots)) if not node.attrs["lists"]:
@@ -144,13 +144,13 @@ def _enough(node: Node) -> int:
 
 
 class _InFull(_Sizes):
-    """The same, in as many steps as there are."""
+    """Writes blocks in place of operations, and lets each loop run all its steps."""
 
     short = False
 
 
 class _Numbered(Scope):
-    """A scope that numbers the results for which there are blocks, and what the data choose by."""
+    """A scope that numbers the results that have blocks, and the values by which the data choose."""
 
     def __init__(self, emitter: type[Emitter]) -> None:
         super().__init__(emitter)
@@ -168,14 +168,14 @@ def _scratch(node: Node) -> int:
 class Simulation:
     """The memory of the generated module for a plan, inputs not counted.
 
-    Where the data choose between ways, it is the largest for some courses of such choices. ``Undecided`` is raised
-    where the data decide how much is kept.
+    If the data choose between paths, this is the largest memory among several assumed courses of the choices. Raises
+    ``Undecided`` if the data decide how much is kept.
     """
 
     plan: Plan
 
     def peak(self, limit: float = inf) -> int:
-        """The most bytes of arrays that a call holds at once; beyond ``limit`` it is not followed."""
+        """The most bytes of arrays that a call holds at once; beyond ``limit`` the simulation stops."""
         return _largest(_Script(self.plan, _Sizes), partial(Meter, limit=limit)).peak
 
     def course(self) -> Course:
@@ -188,13 +188,13 @@ class Simulation:
 
 
 M = TypeVar("M", bound=Meter)
-LAST = sys.maxsize  # of the ways of any choice
+LAST = sys.maxsize  # the last path of any choice
 
 
 def _largest(script: _Script, meter: Callable[[Mapping[int, int], int], M]) -> M:
-    """The run with the largest peak that is found when each choice in turn goes every way, and stays with the largest.
+    """The run with the largest peak found: each choice in turn takes every path, and stays with the largest.
 
-    Of equal peaks it is the one of which more lives all the time: a further choice may add to it.
+    Of equal peaks, take the run with more live bytes in total: a further choice may add to it.
     """
 
     def run(chosen: Mapping[int, int], rest: int) -> M:

@@ -10,30 +10,30 @@ import numpy as np
 from ....ir.target import Undecided
 
 
-class Above(Exception):  # noqa: N818 - not an error: more need not be known
+class Above(Exception):  # noqa: N818 - not an error: the rest of the run does not matter
     """The peak is above the limit."""
 
 
 class Meter:
-    """Counts the bytes that live, and the most that lived at once.
+    """Counts the live bytes, and the most that were live at once.
 
-    Where the data choose, the way is as ``chosen`` says, by the number of the choice, or else ``rest``. ``total`` adds
-    up what lived whenever a block was made.
+    If the data choose, ``chosen`` gives the path by the number of the choice; ``rest`` is the path of all other
+    choices. ``total`` adds up the live bytes at the making of each block.
     """
 
     def __init__(self, chosen: Mapping[int, int], rest: int = 0, limit: float = float("inf")) -> None:
         self.live = self.peak = self.total = 0
         self.chosen, self.rest, self.limit = chosen, rest, limit
-        self.met: dict[int, tuple[int, int]] = {}  # by choice, the way that was taken, and how many there are
+        self.met: dict[int, tuple[int, int]] = {}  # by choice: the path that was taken, and how many paths there are
 
     def way(self, choice: int, ways: int) -> int:
-        """The way that is assumed where the data choose one."""
+        """The path that is assumed for a choice by the data."""
         taken = min(self.chosen.get(choice, self.rest), ways - 1)
         self.met[choice] = taken, ways
         return taken
 
     def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Allocation:
-        """A block, made with so many bytes of workspace; the label says by which operation."""
+        """A block, made with so many bytes of workspace; the label names the operation."""
         self.live += nbytes
         self.total += self.live
         if self.live + scratch > self.peak:
@@ -43,12 +43,12 @@ class Meter:
         return Allocation(self, nbytes, label)
 
     def freed(self, block: Allocation) -> None:
-        """Nothing refers to a block any longer."""
+        """Count a block out: no reference to it is left."""
         self.live -= block.nbytes
 
 
 class CourseMeter(Meter):
-    """Keeps the course over what is allocated, views apart, and what lived at the peak."""
+    """Also keeps the course of live bytes over all allocations, and the blocks that were live at the peak."""
 
     def __init__(self, chosen: Mapping[int, int], rest: int = 0) -> None:
         super().__init__(chosen, rest)
@@ -57,7 +57,7 @@ class CourseMeter(Meter):
         self.at_peak: list[tuple[int, int]] = []  # bytes and label
 
     def new(self, nbytes: int, scratch: int = 0, label: int = -1) -> Allocation:
-        """A block, noted."""
+        """A block, with its place in the course."""
         higher = self.live + nbytes + scratch > self.peak
         block = super().new(nbytes, scratch, label)
         if nbytes or scratch:
@@ -69,7 +69,7 @@ class CourseMeter(Meter):
         return block
 
     def freed(self, block: Allocation) -> None:
-        """A block is forgotten."""
+        """Count a block out and forget it."""
         super().freed(block)
         self.blocks.pop(id(block), None)
 
@@ -101,7 +101,7 @@ class Allocation:
 
 
 class Arrays:
-    """Stands for NumPy where structural operations make arrays."""
+    """Stands in for NumPy where structural operations make arrays."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -121,7 +121,7 @@ class Arrays:
 
 
 class States:
-    """Stands for states on disk, each of blocks of these sizes: what is read takes memory again."""
+    """Stands in for states on disk, each of blocks of these sizes: a state that is read takes memory again."""
 
     def __init__(self, meter: Meter, sizes: Sequence[int], kept: Iterable[int] = ()) -> None:
         self.meter, self.sizes = meter, sizes
@@ -131,7 +131,7 @@ class States:
         return iter(self.kept)
 
     def write(self, i: int, *_: Any) -> None:
-        """Note the number."""
+        """Note the number of a state."""
         self.kept[i] = None
 
     def read(self, _: int, count: int) -> Any:
@@ -140,7 +140,7 @@ class States:
         return found[0] if count == 1 else found
 
     def drop(self, i: int) -> None:
-        """The file goes."""
+        """Drop a state."""
         del self.kept[i]
 
     def again(self) -> States:
@@ -148,8 +148,8 @@ class States:
         return States(self.meter, self.sizes, self.kept)
 
     def resumed(self, steps: Any) -> Any:
-        """All steps: nothing is there yet."""
+        """All steps: the disk holds no state yet."""
         return steps
 
     def close(self) -> None:
-        """All files go."""
+        """Drop all states."""

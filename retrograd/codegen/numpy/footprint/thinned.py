@@ -1,21 +1,21 @@
-"""A way back without the parts that can take no more memory than earlier ones did."""
+"""thinned: an adjoint sweep without the parts that can take no more memory than earlier ones did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-Step = tuple[str, int, int]  # what is done, and the numbers of states
-STEADY = 8  # steps of a loop after which the next ones take no other memory
+Step = tuple[str, int, int]  # an action, and the numbers of two states
+STEADY = 8  # steps of a loop after which further steps take no more memory
 
 
 def thinned(steps: Iterable[Step], live: Callable[[], int]) -> Iterator[Step]:
-    """The steps of a way back but for those that repeat what was done when as many bytes or more lived.
+    """The actions of an adjoint sweep, without repeats of earlier actions that ran with as many live bytes or more.
 
-    What is done from a state until it is dropped depends on how many steps are to be reversed from there and on how
+    The actions from a state until it is dropped depend on how many steps have to be reversed from there, and on how
     many states are kept; a stretch that keeps no state is like any other that advances as far.
     """
-    lived: dict[object, int] = {}  # bytes at the start, by what was done
-    kept, end, until = 0, 0, -1  # all is left out until a state is dropped
+    lived: dict[object, int] = {}  # the live bytes at the start, by the actions
+    kept, end, until = 0, 0, -1  # if ``until`` is a state, all is left out until its drop
     for stretch in _stretches(steps):
         first, now = stretch[0][1], live()
         whole: object = (end - first, kept)
@@ -36,7 +36,7 @@ def thinned(steps: Iterable[Step], live: Callable[[], int]) -> Iterator[Step]:
 
 
 def _stretches(steps: Iterable[Step]) -> Iterator[list[Step]]:
-    """The steps divided before each state that is taken up again."""
+    """Divide the actions before each load of a state."""
     stretch: list[Step] = []
     for step in steps:
         if step[0] == "load" and stretch:

@@ -1,4 +1,4 @@
-"""What the NumPy target writes for structural primitives; importing it registers the emitters."""
+"""The emitters of structural primitives for the NumPy target; importing this package registers them."""
 
 from . import branches, calls, loops, sweeps, way_back
 

@@ -1,4 +1,4 @@
-"""Statements of choices, of guards, and of what leaves a function."""
+"""Statements of choices, of guards, and of nodes that leave a function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.throw import throw_if
 from ..emitter import Emitter, emits
 
-# How each kind of question is put: whether the answer is, and whether any of it is not, the expected one.
+# The test for each kind of question: that the answer is the expected one, and that any part of it is not.
 ASKED = {
     "bool": ("{v}", "not {v}"),
     "int": ("int({v}) == {expected}", "int({v}) != {expected}"),
@@ -55,7 +55,7 @@ def _cond(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None
 
 
 def _test(value: str, kind: str, expected: Any, lanes: bool) -> tuple[str, str]:
-    """Source that is true where the answer is the expected one, and source that is true where it is not."""
+    """Source that is true if the answer is the expected one, and source that is true if it is not."""
     yes, no = (LANES if lanes else ASKED)[kind]
     if kind == "bool" and not expected:
         yes, no = ("not {v}.any()", "{v}.any()") if lanes else (no, yes)

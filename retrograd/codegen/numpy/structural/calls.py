@@ -1,4 +1,4 @@
-"""Statements of calls: of the module's own functions, of functions of the host, of SciPy's solvers."""
+"""Statements of calls: of the module's own functions, of host functions, of SciPy's solvers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..emitter import Emitter, emits
 
 @emits(call, region, custom_jvp, custom_vjp)
 def _call(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Write a call of the body's function, which may have no results, but draw random numbers."""
+    """Write a call of the function for the body; it may have no results, and only draw random numbers."""
     results = f"{', '.join(outs)} = " if outs else ""
     emitter.line(f"{results}{emitter.function(node.attrs['body'])}({', '.join(ins)})")
 
 
 @emits(turn)
 def _turn(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Nothing: it only divides a graph."""
+    """Write nothing: a turn only divides a graph."""
 
 
 @emits(host)

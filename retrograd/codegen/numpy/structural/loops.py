@@ -1,4 +1,4 @@
-"""Statements of loops, and of the lists of steps that they leave."""
+"""Statements of loops, and of their lists of steps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _while_loop(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -
 
 @emits(step_numbers)
 def _step_numbers(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Nothing, if only loops read them: those count by themselves."""
+    """Write nothing if only loops read the numbers of the steps: loops count by themselves."""
     value, graph = node.out, emitter.plan.order
     if value in graph.outputs or not all(_goes_over(user, value) for user in graph.uses.get(value, ())):
         emitter.line(f"{outs[0]} = list(range({ins[0] if ins else node.attrs['aval'].steps[0]}))")
@@ -79,7 +79,7 @@ def _step_numbers(emitter: Emitter, node: Node, ins: list[str], outs: list[str])
 
 
 def _goes_over(loop: Node, value: Value) -> bool:
-    """Whether a node is a scan that reads the value step by step, and not otherwise."""
+    """Whether a node is a scan that reads the value only step by step."""
     if loop.prim.name != "scan":
         return False
     ahead = (loop.attrs["length"] < 0) + loop.attrs["consts"] + loop.attrs["carry"]

@@ -1,4 +1,4 @@
-"""Statements of sweeps, which keep some states of a loop, and what those of the way back have in common with them."""
+"""Statements of sweeps, which keep some states of a loop, and the parts that they share with adjoint sweeps."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _placers(text: Any) -> Iterator[str]:
 
 
 class Writer:
-    """Writes what the steps of all sweeps have in common; ``n`` is source of the number of steps, if it is known."""
+    """Writes the parts that the steps of all sweeps share; ``n`` is source of the number of steps, if it is known."""
 
     def __init__(self, emitter: Emitter, node: Node, xs: Sequence[str], n: str) -> None:
         self.emitter, self.node, self.xs, self.n = emitter, node, xs, n
 
     def stores(self, arrays: Sequence[str], values: Sequence[Value], lists: Sequence[str]) -> None:
-        """Make the arrays and lists that results are collected in."""
+        """Make the arrays and lists that collect results."""
         for name, value in zip(arrays, values, strict=True):
             self.emitter.line(f"{name} = np.empty({value.aval.shape}, {self.emitter.dtype(value.aval.dtype)})")
         for name in lists:
@@ -54,7 +54,7 @@ class Writer:
     def collect(
         self, arrays: Sequence[str], ys: Sequence[str], lists: Sequence[str], saved: Sequence[str], t: str
     ) -> None:
-        """Put the results of one step there."""
+        """Store the results of one step in these arrays and lists."""
         for store, value in zip(arrays, ys, strict=True):
             self.emitter.line(f"{store}[{t}] = {value}")
         for store, value in zip(lists, saved, strict=True):
@@ -67,7 +67,7 @@ class Writer:
                 self.emitter.line(f"{name} = {init}")
 
     def count(self, name: str, change: int) -> None:
-        """A call that counts, where that is asked for."""
+        """Write a call that counts, if counting is asked for."""
         if self.node.attrs["count"]:
             self.emitter.embed("count")
             self.emitter.line(f'count("{name}", {change})')
@@ -85,12 +85,12 @@ class Writer:
         return t
 
     def step(self, graph: Graph, given: Sequence[str], t: str) -> list[str]:
-        """A body at row ``t``."""
+        """Emit a body at row ``t``."""
         names = [*given, *(f"{x}[{t}]" for x in self.xs)]
         return self.emitter.inline(graph, names, bound=len(given))
 
     def schedule(self, text: Any, kept: str = "") -> str:
-        """Source of a schedule, whose placers are added to the module."""
+        """Source of a schedule; the placers that it calls are added to the module."""
         for name in _placers(text):
             self.emitter.embed(name)
         return _schedule_source(text, kept, self.n)
@@ -146,7 +146,7 @@ def _sweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> Non
 
 
 def _place(attrs: Any, ins: Sequence[str]) -> str:
-    """Arguments that open a disk: a directory, and what a run has to have in common with one that it takes up."""
+    """Arguments that open a disk: a directory, and the key and operands that a resumed run must share."""
     directory, key = attrs["disk"]
     return f"{directory!r}, {key!r}, ({', '.join([*ins, ''])})" if key else repr(directory)
 
@@ -157,7 +157,7 @@ def _schedule(writer: Writer, disks: Sequence[str]) -> str:
 
 
 def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[str]) -> None:
-    """The actions on states on disk."""
+    """Write the actions on states on disk."""
     emitter = writer.emitter
     with emitter.block(f'elif {action} == "store":'):
         emitter.line(f"{disk}.write({i}, {', '.join(stored)})")

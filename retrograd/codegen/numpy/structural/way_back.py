@@ -1,4 +1,4 @@
-"""Statements of the way back of a checkpointed loop."""
+"""Statements of the adjoint sweep of a checkpointed loop."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _way(
     back: Callable[[Graph, Sequence[str], str], None],
     consts: Sequence[str],
 ) -> None:
-    """The loop over the actions of the way back."""
+    """Write the loop over the actions of the adjoint sweep."""
     emitter, a = writer.emitter, writer.node.attrs
     action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
     kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
@@ -102,7 +102,7 @@ def _way(
 
 
 def _from_disk(writer: Writer, disk: str, action: str, i: str, now: Sequence[str]) -> None:
-    """The actions on states on disk."""
+    """Write the actions on states on disk."""
     emitter = writer.emitter
     with emitter.block(f'elif {action} == "fetch":'):
         emitter.line(f"{', '.join(now)} = {disk}.read({i}, {len(now)})")
@@ -122,7 +122,7 @@ def _by_tape(
     back: Callable[[Graph, Sequence[str], str], None],
     consts: Sequence[str],
 ) -> None:
-    """The actions on residuals of single steps."""
+    """Write the actions on residuals of single steps."""
     emitter, a, (action, i) = writer.emitter, writer.node.attrs, at
     with emitter.block(f'elif {action} == "tape":'):
         writer.count("taped", 1)
