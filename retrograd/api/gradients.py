@@ -14,7 +14,7 @@ from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
-from ..passes.control.expose_calls import at_rest
+from ..ir.primitive import TRANSFORMS
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.linearize import linearize
 from ..passes.simplify import simplify
@@ -22,8 +22,6 @@ from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children
 from ..where import user_site, warn
-from .functions.observed import FunctionCall, Observation, Observed, checked_form, observe, take_functions
-from .memory import bytes_of
 
 
 @dataclass(frozen=True)
@@ -37,19 +35,23 @@ class Gradient(Transform):
     memory: int | None = None
 
     def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_functions(function, args, kwargs, self.argnums, self.fns)
+        call: Call = TRANSFORMS.take_functions(function, args, kwargs, self.argnums, self.fns)
+        return call
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
         self._wanted(function, call)
 
     def _wanted(self, function: Callable[..., Any], call: Call) -> Wanted:
-        return wanted(call, function, self.argnums, Observed, empty=isinstance(call, FunctionCall))
+        return wanted(call, function, self.argnums, call.apart, empty=call.apart is not None)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen, seen = self._wanted(function, call), observe(call, recorded.graph)
+        chosen, seen = self._wanted(function, call), TRANSFORMS.observe(call, recorded.graph)
         self._check_output(recorded)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
-        simple = simplify(seen.graph)
+        graph = seen.graph
+        if self.memory is not None:  # this budget holds, and none of a derivative inside
+            graph = TRANSFORMS.without_turn(graph)
+        simple = simplify(graph)
         lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"
@@ -58,10 +60,12 @@ class Gradient(Transform):
             )
         returned = self.value or self.has_aux
         keep = returned or bool(seen.sites)
-        graph = at_rest(value_and_grad_graph(simple, active, lin, keep, {"budget": self.memory}), seen.deltas)
+        graph = value_and_grad_graph(simple, active, lin, keep, {"budget": self.memory})
+        if seen.deltas:
+            graph = TRANSFORMS.at_rest(graph, seen.deltas)
         n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
         results = assembler(recorded.out_spec, recorded.statics)
-        with_value, plain = self.value, not isinstance(call, FunctionCall)
+        with_value, plain = self.value, call.apart is None
         many = isinstance(self.argnums, (tuple, list))
 
         def assemble(found: Sequence[Any]) -> Any:
@@ -109,7 +113,7 @@ class Gradient(Transform):
             )
 
 
-def _with_functions(many: bool, chosen: Wanted, seen: Observation, args: Sequence[Any], grads: Sequence[Any]) -> Any:
+def _with_functions(many: bool, chosen: Wanted, seen: Any, args: Sequence[Any], grads: Sequence[Any]) -> Any:
     """The gradients, some of which are for function values; ``many`` distinguishes a tuple of them from one."""
     own = len(grads) - seen.deltas
     tree = chosen.tree(grads[:own])
@@ -179,6 +183,6 @@ def value_and_grad(
 def _gradient(
     argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool, memory: int | str | None
 ) -> Gradient:
-    label, budget = "value_and_grad" if value else "grad", None if memory is None else bytes_of(memory)
+    label, budget = "value_and_grad" if value else "grad", None if memory is None else TRANSFORMS.bytes_of(memory)
     chosen = tuple(argnums) if isinstance(argnums, list) else argnums
-    return Gradient(label, nan_safe, chosen, has_aux, checked_form(fns), value, budget)
+    return Gradient(label, nan_safe, chosen, has_aux, TRANSFORMS.checked_form(fns), value, budget)

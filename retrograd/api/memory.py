@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from ..compiler.memory.available import available_bytes
 from ..errors import OptionError, SnapshotError
+from ..ir.primitive import TRANSFORMS
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -144,6 +145,7 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     return ("bytes", bytes_of(memory))
 
 
+@TRANSFORMS.register("bytes_of")
 def bytes_of(memory: object) -> int:
     """A budget in bytes: a whole number, a text such as "64 MiB", or "available". Raises OptionError.
 

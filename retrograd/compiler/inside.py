@@ -12,9 +12,8 @@ from ..ir.primitive import TRANSFORMS
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
 from ..tracer.array import shadow_of
-from ..tracer.generators import GENERATORS, example_of, rewinding
 from ..tracer.record import Place, Recorded, enclosing, insert
-from ..tracer.trace import Capture, Trace
+from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
 from .signature import Call
 
@@ -29,12 +28,13 @@ def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, A
     assert trace is not None
     call = compiled._take(args, kwargs)
     recorded, derived = _recorded_once(compiled, trace, call)
-    rewind = rewinding(trace)
+    rewinds = [kind.rewinding(trace) for kind in STATEFUL]
     graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
     try:
         results = example_results(trace, graph, operands)
     except Miss:  # its decisions were those for other values
-        rewind()
+        for rewind in rewinds:
+            rewind()
         recorded, derived = compiled._record(call)
         graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
         results = example_results(trace, graph, operands)
@@ -73,6 +73,7 @@ def example_results(trace: Trace, graph: Graph, operands: Sequence[Any]) -> Sequ
 def _example(trace: Trace, x: Any) -> Any:
     """A recording may be used again in another trace, which has examples of generators of its own."""
     payload = x.payload if isinstance(x, Capture) else x
-    if isinstance(payload, GENERATORS):
-        return example_of(trace, payload)
+    kind = stateful(payload)
+    if kind is not None:
+        return kind.example(trace, payload)
     return x.shadow if isinstance(x, Capture) else shadow_of(x)

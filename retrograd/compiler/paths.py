@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
-from ..tracer.generators import repeatable
+from ..tracer.trace import STATEFUL
 from ..where import warn
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
@@ -84,7 +84,9 @@ class Paths:
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]
     ) -> Callable[[Compiled, Sequence[Any]], Any]:
         single, several = executable.single, len(assemblers) > 1
-        run = repeatable(executable.function, captures)
+        run = executable.function
+        for kind in STATEFUL:
+            run = kind.repeatable(run, captures)
         assemble = assemblers[0]
 
         def follow(compiled: Compiled, leaves: Sequence[Any]) -> Any:

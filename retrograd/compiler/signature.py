@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Call:
     spec: Spec
     traced: tuple[int, ...]
     hints: tuple[str, ...]
+    apart: ClassVar[type | None] = None  # of a call with function values: the class of those that are observed
 
     def key(self) -> Hashable:
         """The key of a compiled function: structure, shapes, dtypes, static values."""

@@ -247,4 +247,4 @@ def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[...
     return again
 
 
-STATEFUL.append(Stateful(GENERATORS, TracedGenerator, capture_generator, rewinding, Watch))
+STATEFUL.append(Stateful(GENERATORS, TracedGenerator, capture_generator, example_of, repeatable, rewinding, Watch))

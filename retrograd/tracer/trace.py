@@ -69,6 +69,10 @@ class Stateful(NamedTuple):
     classes: tuple[type, ...]
     stand_in: Callable[[Any, str | None], Any]  # what stands for one inside a trace, given its name
     capture: Callable[[Trace, Any], Symbol]  # makes one a trailing input
+    example: Callable[[Trace, Any], Any]  # the copy that a trace and the traces inside it use
+    repeatable: Callable[
+        [Callable[..., Any], Sequence[Any]], Callable[..., Any]
+    ]  # code that sets them back if it fails
     rewinding: Callable[[Trace], Callable[[], None]]  # a function that sets the examples back to their present states
     watch: Callable[[], Any]  # made for one trace: it may ``add`` an object that others change unseen, and ``check``
 

@@ -40,12 +40,8 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {
-    "api/functions/observed": {"api/gradients"},
-    "api/memory": {"api/gradients"},
-    "passes/control/expose_calls": {"api/gradients"},
-    "tracer/generators": {"compiler/inside", "compiler/paths"},
 }
-MOST_LINES = 10260
+MOST_LINES = 10272
 
 
 def imports(file: str) -> Iterator[str]:

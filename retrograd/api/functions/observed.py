@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ...compiler.signature import Argnums, Call, is_traced, parameter_names, take_apart
 from ...errors import LeakedTracerError, OptionError, TracerConversionError, UnsupportedError
 from ...ir.graph import Graph
+from ...ir.primitive import TRANSFORMS
 from ...ir.types import aval_of
 from ...ops.structural.applied import applied, marks
 from ...passes.control.expose_calls import Axis, Exposed, Site, expose
@@ -170,6 +171,7 @@ class FunctionCall(Call):
     """A call with function values among the differentiated arguments; ``calls`` are the calls in the last recording."""
 
     calls: dict[int, Calls] = field(default_factory=dict)
+    apart: ClassVar[type | None] = Observed
 
     def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = super().rebuild(tracers)
@@ -184,6 +186,7 @@ class FunctionCall(Call):
         return x.function if isinstance(x, Lifted) else x
 
 
+@TRANSFORMS.register("take_functions")
 def take_functions(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums, fns: str
 ) -> Call:
@@ -208,6 +211,7 @@ def take_functions(
     return FunctionCall(call.leaves, call.spec, call.traced, call.hints)
 
 
+@TRANSFORMS.register("checked_form")
 def checked_form(fns: str) -> str:
     """The option ``fns``; OptionError unless it is ``"captures"`` or ``"pairs"``."""
     if fns not in ("captures", "pairs"):
@@ -244,6 +248,7 @@ class Observation:
                 yield as_mapping(part) if isinstance(part, Fn) else part
 
 
+@TRANSFORMS.register("observe")
 def observe(call: Call, graph: Graph) -> Observation:
     """Expose the calls of the function values that were recorded for this call."""
     calls = dict(call.calls) if isinstance(call, FunctionCall) else {}

@@ -14,6 +14,7 @@ from ...errors import UnsupportedError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
+from ...ir.primitive import TRANSFORMS
 from ...ir.structure import Runs
 from ...ir.types import Aval
 from ...ops.elementwise import BOOL
@@ -194,6 +195,7 @@ def expose(graph: Graph, keys: Collection[int]) -> Exposed:
     return graph.once(("expose", tuple(keys)), lambda: _Exposer(keys).run(graph))
 
 
+@TRANSFORMS.register("at_rest")
 def at_rest(graph: Graph, deltas: int) -> Graph:
     """The graph with its last inputs set to -0: adding -0 changes no bit."""
     if not deltas:

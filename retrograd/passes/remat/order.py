@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.primitive import TRANSFORMS
 from ...ir.rewrite import with_nodes
 from ...ops.structural.host import repeats
 from ...ops.structural.region import turn
@@ -20,6 +21,7 @@ class Score(NamedTuple):
     again: int
 
 
+@TRANSFORMS.register("without_turn")
 def without_turn(graph: Graph) -> Graph:
     """The graph without its turn, and without dead nodes."""
     return prune(with_nodes(graph, (n for n in graph.nodes if n.prim is not turn)))
