@@ -27,7 +27,7 @@ INSPECTORS: dict[str, Callable[..., Any]] = {}  # functions of a compilation tha
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """What a transform makes of a recorded function: a graph, and how its results become the user's.
+    """A recorded function under a transform: a graph, and how its results become the user's.
 
     ``assemble`` takes the list of results; with a second half, ``later``, it takes the results of the function and what
     runs that half on more operands. Ways whose ``form`` is equal are assembled alike; without one, each in its own
@@ -66,7 +66,7 @@ class Compilation:
 
     @cached_property
     def planned(self) -> Graph:
-        """What is compiled, still with the turn between the forward and the adjoint part of a derivative."""
+        """The graph to compile, still with the turn between the forward and the adjoint part of a derivative."""
         with paused:
             if self.derived.later is not None:
                 found = self.derived.later.planned(self.settings)
@@ -77,7 +77,7 @@ class Compilation:
 
     @cached_property
     def graph(self) -> Graph:
-        """What is compiled; of a derivative at a point, the first half."""
+        """The compiled graph; for a derivative at a point, its first half."""
         with paused:
             if self.derived.later is not None:
                 return self.derived.later.first(self.planned)
@@ -95,7 +95,7 @@ class Compilation:
 
     @property
     def plan(self) -> Plan:
-        """How the code lays values out in memory."""
+        """The layout of values in memory."""
         return self.executable.plan
 
     @property
@@ -122,7 +122,7 @@ class Compilation:
         return [*leaves, *(c.payload for c in self.recorded.captures)]
 
     def results(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """What the first half gives, by plain interpretation; Miss if these arguments go another way."""
+        """The results of the first half, by plain interpretation; Miss if these arguments take another path."""
         return evaluate(self.derived.graph, self.arguments(leaves))
 
     def interpret(self, leaves: Sequence[Any]) -> Any:

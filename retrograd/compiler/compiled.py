@@ -111,7 +111,7 @@ class Compiled:
         return Compiled(function, self._transform)
 
     def _keeper(self, instance: Any) -> Any:
-        """What says how long an instance lives: its compilations go with it."""
+        """The finalizer of an instance, which drops its compilations with it; or the instance itself."""
         try:
             end = weakref.finalize(instance, self._methods.pop, id(instance), None)
         except TypeError:  # no weak references to it: it is kept, so that its identity stays its own
@@ -165,11 +165,11 @@ class Compiled:
         return text
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call with these arguments keeps in memory and computes again; print it, or draw it."""
+        """A report of the memory that a call with these arguments keeps, and the work it repeats; print it, or draw it."""
         return INSPECTORS["plan"](self.at(*args, **kwargs))
 
     def tradeoff(self, *args: Any, **kwargs: Any) -> Any:
-        """What less memory would cost: the peak of a call, and the work done again, from all memory to the least.
+        """The cost of less memory: the peak of a call and the repeated work, from all memory to the least.
 
         A gradient without loops keeps ever fewer values; loops follow ever thriftier plans, all the same. Nothing is
         compiled for it. Print it, or draw it.

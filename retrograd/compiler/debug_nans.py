@@ -50,7 +50,7 @@ def _look(stage: str, node: Node, operands: Sequence[Any], results: Sequence[Any
 
 
 def _first(values: Sequence[Any]) -> str:
-    """Which of nan and inf stands among values, if any."""
+    """The first of nan and inf among values, or an empty text."""
     for x in values:
         if isinstance(x, (list, tuple)):
             if found := _first(x):

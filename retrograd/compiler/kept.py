@@ -47,7 +47,7 @@ def kept_with(function: Callable[..., Any], transform: Transform) -> Compiled:
 
 
 def _parts(function: FunctionType) -> Parts:
-    """What a function is made of, by identity."""
+    """The code and the defaults of a function, by identity."""
     keywords = function.__kwdefaults__ or {}
     defaults = (*(function.__defaults__ or ()), *keywords.values())
     return (id(function.__code__), *map(id, defaults), *keywords)

@@ -36,7 +36,7 @@ class Later:
     budget: int | None = None
 
     def planned(self, settings: Settings) -> Graph:
-        """What becomes the code of the first half, or of both, before they are divided."""
+        """The graph of the first half, or of both joined, before it is divided."""
         if self.joined:
             forward, back = settled(self.forward, settings), settled(without_guards(self.graph), settings)
             joint = together(forward, self.outs, back, self.budget)

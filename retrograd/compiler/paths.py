@@ -169,7 +169,7 @@ class Paths:
 
 
 def answers(graph: Graph) -> Any:
-    """What a recording's guards expect: as functions trace alike up to a decision, this tells paths apart."""
+    """The answers that a recording's guards expect. Functions trace alike up to a decision, so these identify a path."""
     return tuple([attr_key(node.attrs["expected"]) for node in graph.nodes if node.prim is guard])
 
 

@@ -52,7 +52,7 @@ def _rolled(recorded: Recorded) -> Recorded:
 
 
 def form_of(recorded: Recorded) -> Any:
-    """What ``results_of`` depends on."""
+    """A key that is equal for recordings with equal ``results_of``."""
     return recorded.out_spec, recorded.statics
 
 

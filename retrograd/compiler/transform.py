@@ -43,7 +43,7 @@ class Transform:
             )
 
     def describe(self, function: Callable[..., Any]) -> str:
-        """What messages call the function under this transform."""
+        """The name of the function under this transform, for messages."""
         return f"<{self.label} of {getattr(function, '__qualname__', function)!s}>"
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ class Transform:
         return Derived(recorded.graph, results_of(recorded), form_of(recorded))
 
     def place(self, graph: Graph) -> Place:
-        """How the graph goes into another trace: copied into it if it is small or has effects, else as a call."""
+        """The way into another trace: a copy if the graph is small or has effects, else a call."""
         called: Place = TRANSFORMS.make_call
         return inline_into if len(graph.nodes) <= self.inline or graph.effect else called
 

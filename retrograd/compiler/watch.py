@@ -1,4 +1,4 @@
-"""What ``rg.config.verify`` does at 2 and 3: the text of each stage's outcome must round trip, and is printed."""
+"""``rg.config.verify`` at 2 and 3: the text of each stage's outcome must round trip, and is printed."""
 
 from __future__ import annotations
 

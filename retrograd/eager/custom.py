@@ -15,7 +15,7 @@ from .tensors import Tensor, computed, constant, node_of
 
 
 class Context:
-    """What ``forward`` passes to ``backward``: saved tensors, and any attribute that is set on it.
+    """The context that ``forward`` passes to ``backward``: saved tensors, and any attribute that is set on it.
 
     ``needs_input_grad`` tells for each argument whether its cotangent is wanted.
     """

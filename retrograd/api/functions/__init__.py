@@ -22,7 +22,7 @@ if not TYPE_CHECKING:
     }
 
     def __getattr__(name: str) -> Any:
-        """What ``rg.functions`` shows, from the file in which it stands."""
+        """A public name of ``rg.functions``, imported from the file that defines it."""
         if name not in _FILES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_FILES[name]}", __name__), name)
