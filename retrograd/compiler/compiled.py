@@ -165,7 +165,7 @@ class Compiled:
         return text
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:
-        """A report of the memory that a call with these arguments keeps, and the work it repeats; print it, or draw it."""
+        """A report of the memory that a call with these arguments keeps, and the work that it repeats."""
         return INSPECTORS["plan"](self.at(*args, **kwargs))
 
     def tradeoff(self, *args: Any, **kwargs: Any) -> Any:

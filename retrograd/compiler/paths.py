@@ -169,7 +169,7 @@ class Paths:
 
 
 def answers(graph: Graph) -> Any:
-    """The answers that a recording's guards expect. Functions trace alike up to a decision, so these identify a path."""
+    """The answers that a recording's guards expect, which identify a path: functions trace alike up to a decision."""
     return tuple([attr_key(node.attrs["expected"]) for node in graph.nodes if node.prim is guard])
 
 
