@@ -110,12 +110,18 @@ class Compilation:
         with paused:
             return Executable(self.derived.later.second(self.planned, self.settings))
 
-    def assemble(self, results: Sequence[Any]) -> Any:
-        """The user's result out of what the code of this way returned."""
-        later = self.derived.later
+    @property
+    def assemble(self) -> Callable[[Sequence[Any]], Any]:
+        """The function from the results of this path's code to the user's result."""
+        later, assemble = self.derived.later, self.derived.assemble
         if later is None:
-            return self.derived.assemble(results)
-        return self.derived.assemble(results[: later.outs], later.on_kept(lambda: self.second, results[later.outs :]))
+            return assemble
+
+        def assembled(results: Sequence[Any]) -> Any:
+            kept = results[later.outs :]
+            return assemble(results[: later.outs], later.on_kept(lambda: self.second, kept))
+
+        return assembled
 
     def arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """The operands of the graph: the leaves of a call, and what the function captured."""
