@@ -126,12 +126,8 @@ class Vjp(Transform):
         forward = at_rest(lin.forward, seen.deltas)
         joined = budget is not None or limited(forward)
         later = Later(forward, pullback_graph(lin, seeded), len(graph.outputs), joined, budget)
-        count, avals, results, has_aux = (
-            len(recorded.graph.outputs),
-            leaf_avals(recorded, head),
-            results_of(recorded),
-            self.has_aux,
-        )
+        count, has_aux = len(recorded.graph.outputs), self.has_aux
+        avals, results = leaf_avals(recorded, head), results_of(recorded)
 
         def assemble(found: Sequence[Any], run: Run) -> Any:
             tree = results(found[:count])

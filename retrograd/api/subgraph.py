@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..compiler.compiled import Compiled
 from ..compiler.transform import INLINE, Transform
 from ..errors import OptionError
-
-
-@dataclass(frozen=True)
-class Subgraph(Transform):
-    """The function as it is, copied into a caller up to so many nodes."""
-
-    nodes: int = INLINE
-
-    @property
-    def inline(self) -> int:  # type: ignore[override]  # for other transforms it is a constant
-        return self.nodes
 
 
 def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE) -> Any:
@@ -44,4 +32,4 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
         raise OptionError(f"inline={inline!r} is not a number of nodes", remedy="give an integer, 0 or more")
     if function is None:
         return partial(subgraph, inline=inline)
-    return Compiled(function, Subgraph("subgraph", nodes=inline))
+    return Compiled(function, Transform("subgraph", inline=inline))

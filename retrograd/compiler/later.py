@@ -46,11 +46,11 @@ class Later:
 
     def first(self, planned: Graph) -> Graph:
         """The first half of what was planned."""
-        return halves(divide(planned))[0] if self.joined else divide(planned)
+        return halves(_divided(planned))[0] if self.joined else divide(planned)
 
     def second(self, planned: Graph, settings: Settings) -> Graph:
         """The second half."""
-        return halves(divide(planned))[1] if self.joined else run(without_guards(self.graph), PIPELINE, settings)
+        return halves(_divided(planned))[1] if self.joined else run(without_guards(self.graph), PIPELINE, settings)
 
     def on_kept(self, code: Callable[[], Executable], kept: Sequence[Any]) -> Run:
         """The second half on what the code of the first one handed on."""
@@ -79,6 +79,11 @@ class Later:
             return inserted(trace, turned(self.graph, self.budget), [*residuals, *more])
 
         return continued
+
+
+def _divided(planned: Graph) -> Graph:
+    """The planned graph divided, once for both halves."""
+    return planned.once("divided", lambda: divide(planned))
 
 
 def on_operands(graph: Graph, first: Sequence[Any]) -> Run:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import OptionError
 from ..ir.graph import Graph
@@ -30,7 +30,7 @@ class Transform:
 
     label: str
     nan_safe: bool = False
-    inline: ClassVar[int] = INLINE
+    inline: int = field(default=INLINE, kw_only=True)  # nodes up to which it is copied into a trace
 
     def accept(self, function: Any) -> None:
         """Raise OptionError unless this is a function, and the options are right."""
@@ -91,7 +91,6 @@ class Composed(Transform):
     """A transform whose ``make(f)`` is a function that calls ``f`` and other transforms of it."""
 
     make: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
-    inline: int = INLINE  # type: ignore[misc]  # of other transforms it is a constant
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         built = self.make(function)

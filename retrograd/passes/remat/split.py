@@ -40,7 +40,7 @@ def divide(graph: Graph) -> Graph:
         return without_turn(graph)
     inputs, outs = split
     head, tail = _apart(graph, inputs, outs)
-    head, tail = own_outputs(_with_own_inputs(head, outs)), own_outputs(run_again(tail))
+    head, tail = own_outputs(with_own_inputs(head, outs)), own_outputs(run_again(tail))
     b = Builder()
     found = make_call(b, head, b.inputs_like(head.inputs))
     cts = b.inputs_like(tail.inputs[len(found) - outs :])
@@ -76,18 +76,12 @@ def halves(divided: Graph) -> tuple[Graph, Graph]:
     return head, tail
 
 
-def with_own_inputs(graph: Graph) -> Graph:
-    """The graph on copies of its arguments, which the caller cannot change."""
+def with_own_inputs(graph: Graph, at: int | None = None) -> Graph:
+    """The graph on copies of its arguments, which the caller cannot change; with ``at``, they are results, too."""
     b = Builder()
-    return b.graph(graph.name, inline_into(b, graph, [_owned(b, x) for x in b.inputs_like(graph.inputs)]))
-
-
-def _with_own_inputs(head: Graph, outs: int) -> Graph:
-    """The graph on copies of its arguments, with the copies among the results."""
-    b = Builder()
-    xs = [_owned(b, x) for x in b.inputs_like(head.inputs)]
-    found = inline_into(b, head, xs)
-    return b.graph(head.name, [*found[:outs], *xs, *found[outs:]])
+    xs = [_owned(b, x) for x in b.inputs_like(graph.inputs)]
+    found = inline_into(b, graph, xs)
+    return b.graph(graph.name, found if at is None else [*found[:at], *xs, *found[at:]])
 
 
 def _apart(joint: Graph, inputs: int, outs: int) -> tuple[Graph, Graph]:
