@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retrograd.ir import graph
+from retrograd.ir.primitive import REGISTRY
+from retrograd.passes import rules
 from retrograd.tracer import foreign, indexing, interception, trace, ufuncs
 
 ROOT = Path(__file__).parents[2]
@@ -18,17 +20,14 @@ ROOMS = {
     "": "errors where",
     "ir/": (
         "types graph texts embedded callbacks structure primitive builder rewrite printer verify evaluate modules "
-        "layouts plan target"
+        "plan target"
     ),
-    "ops/": "batching elementwise elementary shape reduce index linear structural/guard",
+    "ops/": "batching elementwise shape reduce index structural/guard",
     "tracer/": (
         "tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
         "interception python_numbers record"
     ),
-    "passes/": (
-        "prune inline jvp linearize transpose differentiate batch patterns rules simplify lower own_outputs "
-        "place_buffers"
-    ),
+    "passes/": ("prune inline jvp linearize transpose differentiate patterns rules simplify lower own_outputs"),
     "codegen/": "names",
     "codegen/numpy/": "absorb workspaces emitter check module target",
     "compiler/": (
@@ -40,7 +39,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 10277
+MOST_LINES = 9484
 
 
 def imports(file: str) -> Iterator[str]:
@@ -95,6 +94,10 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert indexing.PUT_BY_MASK
     assert ufuncs.COMPOSED
     assert ufuncs.INSIDE
+    assert rules.REASSOCIATE
+    assert rules.FAST
+    assert any(rule.pattern.prim.name == "setitem" for rule in rules.EXACT)
+    assert "matmul" in REGISTRY
     assert graph.FORMS.keys() == {"dot", "networkx"}
     assert trace.STATEFUL
     assert len(foreign.ADVISERS) == 2

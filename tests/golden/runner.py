@@ -34,7 +34,8 @@ from retrograd.passes.linearize import linearize
 from retrograd.passes.patterns import Rule
 from retrograd.passes.pullback_at_results import Recalled, recall
 from retrograd.passes.remat.split import splits
-from retrograd.passes.simplify import FAST, REASSOCIATE, simplify
+from retrograd.passes.rules import FAST, REASSOCIATE
+from retrograd.passes.simplify import simplify
 from retrograd.passes.transpose import transpose
 from tests.golden import dotlexer
 from tests.support import values

@@ -8,7 +8,8 @@ import pytest
 
 from retrograd.ir import parse, to_text
 from retrograd.passes.patterns import Rule
-from retrograd.passes.simplify import EXACT, FAST, REASSOCIATE, simplify
+from retrograd.passes.rules import EXACT, FAST, REASSOCIATE
+from retrograd.passes.simplify import simplify
 from tests.golden import runner
 from tests.golden.runner import Golden, goldens
 

@@ -1,0 +1,81 @@
+"""The exact rewrites of reads and writes by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ops.index import Index, additem, gather, getitem, scatter, scatter_add, setitem, shifted
+from .patterns import Rule
+from .rules import EXACT
+
+PAST = 4  # how many writes elsewhere a read moves past
+
+
+def _whole(x: Symbol, i: tuple[Any, ...]) -> Symbol | None:
+    return x if all(s == slice(None) for s in i) else None
+
+
+def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    """A read, at an index that is an operand, of the value that was written there."""
+    return v if shifted(i, 1) == j else None
+
+
+def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
+    """A read after a few writes: from before them if they wrote elsewhere, or of the value that one of them wrote."""
+    if not _apart(i, j):
+        return None
+    for _ in range(PAST):
+        before = x.builder.made.get(x.value)
+        if before is None or before.prim is not setitem or len(before.inputs) != 2:
+            return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
+        if before.attrs["index"] == i:
+            return x.builder.symbol(before.inputs[1])
+        if not _apart(i, before.attrs["index"]):
+            return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
+        x = x.builder.symbol(before.inputs[0])
+    return None  # no walk further back: for each read it would take quadratic time
+
+
+def _apart(i: Index, j: Index) -> bool:
+    """Whether two indices of ints and full slices name different elements."""
+    if not all(type(a) is int or a == slice(None) for a in (*i, *j)):
+        return False
+    return any(type(a) is type(b) is int and a != b and (a >= 0) == (b >= 0) for a, b in zip(i, j, strict=False))
+
+
+def _added(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, v, t, index=j) if shifted(i, 1) == j else None
+
+
+def _subtracted(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, -v, t, index=j) if shifted(i, 1) == j else None
+
+
+def _added_at_two(x: Symbol, v: Symbol, s: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return additem(x, v, s, t, index=j) if shifted(i, 1) == j else None
+
+
+def _gathered(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return scatter_add(x, v, t, index=j, unique=True) if shifted(i, 1) == j else None
+
+
+def _taken(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
+    return scatter_add(x, -v, t, index=j, unique=True) if shifted(i, 1) == j else None
+
+
+EXACT += [
+    Rule(lambda x, i: getitem(x, index=i), _whole),
+    Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
+    Rule(lambda x, v, i, j: getitem(setitem(x, v, index=j), index=i), _past),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
+    Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
+    Rule(lambda x, v, t, i, j: getitem(setitem(x, v, t, index=j), t, index=i), _written),
+    Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) + v, t, index=j), _added),
+    Rule(lambda x, v, t, i, j: setitem(x, v + getitem(x, t, index=i), t, index=j), _added),
+    Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) - v, t, index=j), _subtracted),
+    Rule(lambda x, v, s, t, i, j: setitem(x, getitem(x, s, t, index=i) + v, s, t, index=j), _added_at_two),
+    Rule(lambda x, v, t, i, j: scatter(x, gather(x, t, index=i, unique=True) + v, t, index=j, unique=True), _gathered),
+    Rule(lambda x, v, t, i, j: scatter(x, gather(x, t, index=i, unique=True) - v, t, index=j, unique=True), _taken),
+]

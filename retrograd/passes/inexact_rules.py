@@ -1,0 +1,68 @@
+"""The rewrites that may change a rounding (REASSOCIATE), and those that may change overflow and nan (FAST)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.builder import Symbol
+from ..ops.elementary import exp, log
+from ..ops.elementwise import div, literal_value, mul, neg
+from ..ops.index import additem, scatter, scatter_add, setitem
+from ..ops.reduce import sum_
+from ..ops.shape import broadcast_to
+from .patterns import NUMBER, Rule
+from .rules import FAST, REASSOCIATE
+
+
+def _outer_product(x: Symbol, y: Symbol) -> Symbol | None:
+    """A column times a row, where NumPy multiplies faster than BLAS; only the sign of zero differs."""
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != 1 or y.shape[-1] < 16:
+        return None
+    shape = (*x.shape[:-1], y.shape[-1])
+    return broadcast_to(x, shape) * broadcast_to(y, shape)  # type: ignore[no-any-return]  # symbols are untyped
+
+
+def _scaled(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
+    """(x · a) · b as x · (a b), for numbers a and b whose product neither overflows nor vanishes.
+
+    It overflows or underflows where x a b does, and then the last step of the program would have done so, too.
+    """
+    a, b = literal_value(y), literal_value(z)
+    if a is None or b is None or x.dtype.kind != "f":
+        return None
+    limits = np.finfo(x.dtype)
+    return x * (a * b) if float(limits.tiny) <= abs(a * b) <= float(limits.max) else None
+
+
+def _scaled_sum(x: Symbol, axis: tuple[int, ...], keepdims: bool, y: Symbol) -> Symbol | None:
+    """The sum of multiples as the multiple of the sum: one multiplication instead of many, but the sum may overflow."""
+    a = literal_value(y)
+    return sum_(x, axis=axis, keepdims=keepdims) * a if a is not None and x.dtype.kind == "f" else None
+
+
+REASSOCIATE += [
+    Rule(lambda x, y: x @ y, _outer_product),
+    Rule(lambda x, v, i: additem(setitem(x, 0, index=i), v, index=i), lambda x, v, i: setitem(x, v, index=i)),
+    Rule(
+        lambda x, v, t, i: additem(setitem(x, 0, t, index=i), v, t, index=i),
+        lambda x, v, t, i: setitem(x, v, t, index=i),
+    ),
+    Rule(
+        lambda x, v, t, i: scatter_add(scatter(x, 0, t, index=i, unique=True), v, t, index=i, unique=True),
+        lambda x, v, t, i: scatter(x, v, t, index=i, unique=True),
+    ),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(x, a), b), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(a, x), b), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(x, a)), _scaled),
+    Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(a, x)), _scaled),
+    Rule(lambda x, i, k: sum_(neg(x), axis=i, keepdims=k), lambda x, i, k: neg(sum_(x, axis=i, keepdims=k))),
+]
+
+FAST += [
+    Rule(lambda x, i, k, a=NUMBER: sum_(x * a, axis=i, keepdims=k), _scaled_sum),
+    Rule(lambda x, i, k, a=NUMBER: sum_(a * x, axis=i, keepdims=k), _scaled_sum),
+    Rule(lambda x: 0 * x, lambda x: x.builder.zeros(x.aval)),
+    Rule(lambda x: x * 0, lambda x: x.builder.zeros(x.aval)),
+    Rule(lambda x: div(x, x), lambda x: x.builder.constant(1, x.aval)),
+    Rule(lambda x: log(exp(x)), lambda x: x),
+]
