@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrograd.codegen.numpy.check import BUILTINS, check_source
+from retrograd.codegen.numpy.check import check_source
+from retrograd.codegen.numpy.target import BUILTINS
 from retrograd.compiler.executable import Executable
 from retrograd.errors import InternalError
 from retrograd.ir import parse

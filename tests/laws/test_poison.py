@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrograd.codegen.numpy import emitter
+from retrograd.codegen.numpy import bodies, emitter
 from retrograd.codegen.numpy.absorb import absorb
 from retrograd.codegen.numpy.module import emit_module
 from retrograd.ir import Aval, Graph, Value, evaluate
@@ -34,10 +34,10 @@ seeds = st.integers(0, 2**32)
 POISON = {"f": np.nan, "c": complex(np.nan, np.nan), "i": 77, "u": 77, "b": True}
 
 
-class Poisoning(emitter.Emitter):
+class Poisoning(bodies.BodyEmitter):
     """An emitter that fills dead storage in place of forgetting it."""
 
-    def _free(self, names: Any) -> None:
+    def free(self, names: Any) -> None:
         for value in names:
             if value in self.name:
                 self.line(f"poison({self.name[value]})")
@@ -68,7 +68,7 @@ def poisoning_source(graph: Graph) -> Module:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placing, "REUSE", 0)
         patch.setattr(placing, "POOL", 0)
-        patch.setattr(emitter, "Emitter", Poisoning)
+        patch.setattr(emitter, "EMITTER_CLASSES", [Poisoning])
         return emit_module(poisoned(absorb(graph)))
 
 

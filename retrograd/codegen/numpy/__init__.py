@@ -1,1 +1,3 @@
 """The NumPy target: graphs as NumPy source."""
+
+from . import check as check

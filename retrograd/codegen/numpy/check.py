@@ -1,4 +1,4 @@
-"""check: generated source may use only what the emitter writes."""
+"""check: generated source may use only what the emitter writes; loading this file has it checked before it runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...errors import InternalError
 from ...ir.embedded import EMBEDDED
 from ...ir.modules import SCIPY
 from ...ir.primitive import REGISTRY
+from .target import BUILTINS, CHECKS
 
 NODES = frozenset(
     [
@@ -58,22 +59,6 @@ WRITTEN = (
     "ops structural disk open_disk write read drop again close resumed"
 )
 IMPORTS = frozenset({"numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
-BUILTINS = {
-    "LookupError": LookupError,
-    "RuntimeError": RuntimeError,
-    "abs": abs,
-    "dict": dict,
-    "list": list,
-    "min": min,
-    "next": next,
-    "range": range,
-    "len": len,
-    "zip": zip,
-    "float": float,
-    "int": int,
-    "bool": bool,
-    "complex": complex,
-}
 
 
 @lru_cache(maxsize=8)
@@ -158,3 +143,6 @@ def _check_tree(tree: ast.Module) -> None:
             raise InternalError(f"generated source uses the name {node.id}")
         if isinstance(node, ast.alias) and node.name not in IMPORTS:
             raise InternalError(f"generated source imports {node.name}")
+
+
+CHECKS.append(check_source)

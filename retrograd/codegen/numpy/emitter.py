@@ -13,13 +13,10 @@ from ...ir.embedded import EMBEDDED
 from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.primitive import Primitive
-from ...ir.structure import condition_of
 from ...ir.texts import literal
 from ...where import Where
 from ..names import Names
-from .workspaces import LARGE, workspaces
 
-DEEPEST = 18
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 
 
@@ -41,7 +38,7 @@ class Definition:
     results: list[str]
 
 
-Emit = Callable[["Emitter", Node, list[str], list[str]], None]
+Emit = Callable[[Any, Node, list[str], list[str]], None]
 EMITTERS: dict[Primitive, Emit] = {}  # for structural primitives, which need more than an expression
 
 
@@ -59,7 +56,7 @@ class Scope:
     """A module under construction: its functions, called ones first, and the names at its top."""
 
     def __init__(self, emitter: type[Emitter] | None = None) -> None:
-        self.emitter = emitter or Emitter
+        self.emitter = emitter or EMITTER_CLASSES[-1]
         self.names = Names(EMBEDDED)
         self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
@@ -90,37 +87,21 @@ class Scope:
 
 
 class Emitter:
-    """Writes one function.
-
-    Emitters of structural primitives call ``line``, ``block``, ``fresh``, ``inline`` and ``function``. Names are
-    local: other functions of the module may use them again, except for names of functions.
-    """
+    """Writes one function. Names are local: other functions may use them again, except for names of functions."""
 
     def __init__(self, plan: Plan, scope: Scope) -> None:
         self.plan = plan
         self.scope = scope
         self.names = Names(scope.names.used)
         self.name: dict[Value, str] = {}
-        self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
-        self.at_work: set[Value] = set()
         self.unmade: set[Value] = set()  # values that have a name, but that no statement makes
-        self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
         self.lines: list[Line] = []
         self.depth = 1
         self.where: Where | None = None
 
-    def function(self, body: Graph) -> str:
-        """The name of the function in the module that computes ``body``."""
-        return self.scope.function_of(body, self.plan.bodies[body])
-
     def line(self, text: str) -> None:
         """Add a statement."""
         self.lines.append(Line(self.depth, text, self.where))
-
-    def embed(self, name: str) -> None:
-        """Let the module contain an embedded function, and the functions that it calls."""
-        for source in EMBEDDED[name].sources:
-            self.scope.helpers[source] = None
 
     def fresh(self, hint: str | None = None) -> str:
         """A name that is used nowhere else."""
@@ -137,112 +118,6 @@ class Emitter:
             self.line("pass")
         self.depth -= 1
 
-    def steps(self, start: str, stop: str) -> str:
-        """Source of the range of a loop over steps of which only the last state matters."""
-        return f"range({start}, {stop})"
-
-    def actions(self, node: Node, schedule: str) -> str:
-        """Source of the actions that the loop of an adjoint sweep runs over."""
-        return schedule
-
-    def opened(self, node: Node, source: str) -> str:
-        """Source that opens the disk on which a sweep keeps states."""
-        return source
-
-    def number(self, node: Node, name: str) -> str:
-        """Source of the number of steps that a loop finds in the variable ``name``."""
-        return name
-
-    @contextmanager
-    def working(self, *bodies: Graph) -> Iterator[None]:
-        """Make large storage that a step needs for itself alone once, before the statements inside repeat the bodies.
-
-        A step of one body is over before a step of another begins, so the bodies share this storage.
-        """
-        outer = self.workspaces
-        made: dict[object, list[str]] = {}
-        for body in bodies:
-            names: dict[Value, str] = {}
-            at_work: set[Value] = set()
-            free = {kind: iter(own) for kind, own in made.items()}
-            for value, others in workspaces(self.plan.bodies[body]).items():
-                kind = (value.aval.shape, value.aval.dtype)
-                name = next(free.get(kind, iter(())), None)
-                if name is None:
-                    name = self.fresh("work")
-                    made.setdefault(kind, []).append(name)
-                    self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
-                names[value] = name
-                at_work.update(others)
-            self.workspaces = {**self.workspaces, body: (names, at_work)}
-        yield
-        self.workspaces = outer
-        if made:
-            self.line(f"del {', '.join(name for own in made.values() for name in own)}")
-
-    @contextmanager
-    def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
-        """Repeat the statements inside while the condition of the node holds; one expression becomes the header."""
-        at = len(self.lines)
-        with self.block("while True:"):
-            (go,) = self.inline(condition_of(node), arguments, bound=len(arguments))
-            own = self.lines[at + 1 :]
-            if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
-                test = own[0].text.removeprefix(f"{go} = ") if own else go
-                self.lines[at:] = [self.lines[at]._replace(text=f"while {test}:")]
-            else:
-                with self.block(f"if not {go}:"):
-                    self.line("break")
-            yield
-
-    def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
-        """Emit a body here; the names of its results.
-
-        The first ``bound`` arguments are names or numbers; a further one that is not a name is assigned if the body
-        uses it. Python nests at most twenty blocks: a body below that becomes a function.
-        """
-        if self.depth > DEEPEST:
-            names = [self.fresh(v.hint) for v in body.outputs]
-            self.line(f"{', '.join(names)} = {self.function(body)}({', '.join(arguments)})")
-            return names
-        used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
-        known = {v: self.name[v] for v in body.inputs if v in self.name}
-        for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
-            if i < bound or argument.isidentifier():
-                self.name[value] = argument
-            elif value in used:
-                self.line(f"{self.assign(value)} = {argument}")
-        outer = self.plan, self.where, self.work, self.at_work
-        self.plan = self.plan.bodies[body]
-        self.work, self.at_work = self.workspaces.get(body, ({}, set()))
-        results = self.graph(self.plan)
-        self.plan, self.where, self.work, self.at_work = outer
-        for value in body.inputs:  # another graph may have the same value, as a constant of its own
-            self.name.pop(value, None)
-        self.name.update(known)
-        return results
-
-    def moved(self, names: Sequence[str], results: Sequence[str], body: Graph) -> None:
-        """Assign the first results of a body to names; the storage of a large result keeps no name from the body."""
-        pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
-        if pairs:
-            self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
-        made = [v for node in body.nodes for v in node.outputs]
-        large = {
-            o: v
-            for v, o in zip(results, body.outputs, strict=True)
-            if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
-        }
-        buffer = self.plan.bodies[body].buffer
-        storage = {buffer[o] for o in large}
-        own = [self.name[v] for v in made if v in self.name and buffer.get(v) in storage]
-        if large:
-            self.line(f"del {', '.join(dict.fromkeys([*own, *large.values()]))}")
-
-    def dtype(self, dtype: np.dtype[Any]) -> str:
-        """Source of a dtype."""
-        return literal(dtype)
-
     def assign(self, value: Value) -> str:
         """A new name for a value."""
         self.name[value] = self.names.fresh(value.hint)
@@ -256,7 +131,7 @@ class Emitter:
             self.where = node.where
             if node.prim.name != "const" or self._needs_name(node, graph, made):
                 self._node(node, made)
-            self._free(plan.dies[i])
+            self.free(plan.dies[i])
         return [self._ref(v, made) for v in graph.outputs]
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
@@ -279,7 +154,7 @@ class Emitter:
     def storage(self, out: Value) -> str | None:
         """The name of the storage that a value is computed into; None if a new array is made."""
         holder = self.plan.into.get(out)
-        return self.name[holder] if holder is not None else self.work.get(out)
+        return None if holder is None else self.name[holder]
 
     def _expression(self, node: Node, operands: list[str]) -> str:
         text, out = node.prim.numpy, node.out
@@ -313,8 +188,9 @@ class Emitter:
             return True
         return not all(self._literal_here(user, k, made) for user, k in _uses(graph, const.out))
 
-    def _free(self, values: Sequence[Value]) -> None:
-        made = [v for v in values if v in self.name and v not in self.at_work and v not in self.unmade]
+    def free(self, values: Sequence[Value]) -> None:
+        """Forget the names of values, which may free their storage."""
+        made = [v for v in values if v in self.name and v not in self.unmade]
         names = dict.fromkeys(self.name[v] for v in made)
         if names:
             self.line(f"del {', '.join(names)}")
@@ -360,6 +236,9 @@ class Emitter:
         first = next(k for k, v in enumerate(node.inputs) if _is_const(v, made))
         others = [v.aval.shape for v in node.inputs if not _is_const(v, made)]
         return i != first or np.broadcast_shapes(*others) == node.out.aval.shape
+
+
+EMITTER_CLASSES = [Emitter]  # the last writes functions: one that knows more than those before it
 
 
 def _is_const(value: Value, made: dict[Value, Node]) -> bool:

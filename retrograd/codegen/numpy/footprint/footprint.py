@@ -26,13 +26,14 @@ from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
+from ..bodies import BodyEmitter
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..module import return_statement
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, States
 from .thinned import STEADY, thinned
 
 
-class _Sizes(Emitter):
+class _Sizes(BodyEmitter):
     """Writes blocks in place of operations."""
 
     short = True  # with fewer steps in long loops, where further steps take no more memory

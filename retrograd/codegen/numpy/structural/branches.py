@@ -10,7 +10,8 @@ from ....ir.texts import literal
 from ....ops.structural.cond import branches_of, cond
 from ....ops.structural.guard import exit_if, guard
 from ....ops.structural.throw import throw_if
-from ..emitter import Emitter, emits
+from ..bodies import BodyEmitter
+from ..emitter import emits
 
 # The test for each kind of question: that the answer is the expected one, and that any part of it is not.
 ASKED = {
@@ -36,7 +37,7 @@ def throw(form, *leaves):
 
 
 @emits(cond)
-def _cond(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _cond(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     index, *operands = ins
     branches = branches_of(dict(node.attrs))
     if len(branches) == 2:
@@ -63,14 +64,14 @@ def _test(value: str, kind: str, expected: Any, lanes: bool) -> tuple[str, str]:
 
 
 @emits(guard)
-def _guard(emitter: Emitter, node: Node, ins: list[str], _: list[str]) -> None:
+def _guard(emitter: BodyEmitter, node: Node, ins: list[str], _: list[str]) -> None:
     emitter.embed("miss")
     with emitter.block(f"if {_test(ins[0], **node.attrs)[1]}:"):
         emitter.line(f"return miss({ins[0]})")
 
 
 @emits(exit_if)
-def _exit_if(emitter: Emitter, node: Node, ins: list[str], _: list[str]) -> None:
+def _exit_if(emitter: BodyEmitter, node: Node, ins: list[str], _: list[str]) -> None:
     attrs = {name: value for name, value in node.attrs.items() if name != "body"}
     with emitter.block(f"if {_test(ins[0], **attrs)[0]}:"):
         results = emitter.inline(node.attrs["body"], ins[1:], len(ins) - 1)
@@ -79,7 +80,7 @@ def _exit_if(emitter: Emitter, node: Node, ins: list[str], _: list[str]) -> None
 
 
 @emits(throw_if)
-def _throw_if(emitter: Emitter, node: Node, ins: list[str], _: list[str]) -> None:
+def _throw_if(emitter: BodyEmitter, node: Node, ins: list[str], _: list[str]) -> None:
     emitter.embed("throw")
     with emitter.block(f"if {ins[0]}:"):
         form = '"' + node.attrs["form"].replace("\\", "\\\\") + '"'

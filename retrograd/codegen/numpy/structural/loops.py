@@ -10,11 +10,12 @@ from ....ops.structural.flags import picked
 from ....ops.structural.scan import scan
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.while_loop import while_loop
-from ..emitter import Emitter, emits
+from ..bodies import BodyEmitter
+from ..emitter import emits
 
 
 @emits(scan)
-def _scan(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     parts, (count, rest), reverse = scans.layout(node), scans.counted(node, ins), node.attrs["reverse"]
     length = node.attrs["length"]
     n = length if count is None else emitter.number(node, count)
@@ -51,7 +52,7 @@ def _scan(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None
 
 
 @emits(while_loop)
-def _while_loop(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _while_loop(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     parts = while_loops.layout(node)
     consts, inits, _ = parts.operands(ins)
     carry, _, stacks = parts.results(outs)
@@ -69,7 +70,7 @@ def _while_loop(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -
 
 
 @emits(step_numbers)
-def _step_numbers(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _step_numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     """Write nothing if only loops read the numbers of the steps: loops count by themselves."""
     value, graph = node.out, emitter.plan.order
     if value in graph.outputs or not all(_goes_over(user, value) for user in graph.uses.get(value, ())):
@@ -87,7 +88,7 @@ def _goes_over(loop: Node, value: Value) -> bool:
 
 
 @emits(absent)
-def _absent(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _absent(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     aval = node.out.aval
     text = f"{literal(aval.dtype)}(0)"
     if aval.kind == "array":

@@ -11,7 +11,8 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.texts import literal
 from ....ops.structural import open_sweep, sweep
 from ....ops.structural.sweeps import COUNT, KEPT, Parts
-from ..emitter import Emitter, emits
+from ..bodies import BodyEmitter
+from ..emitter import emits
 
 IMPORT = "import retrograd.ops.structural.disk"
 OPEN = "retrograd.ops.structural.disk.open_disk"
@@ -41,7 +42,7 @@ def _placers(text: Any) -> Iterator[str]:
 class Writer:
     """Writes the parts that the steps of all sweeps share; ``n`` is source of the number of steps, if it is known."""
 
-    def __init__(self, emitter: Emitter, node: Node, xs: Sequence[str], n: str) -> None:
+    def __init__(self, emitter: BodyEmitter, node: Node, xs: Sequence[str], n: str) -> None:
         self.emitter, self.node, self.xs, self.n = emitter, node, xs, n
 
     def stores(self, arrays: Sequence[str], values: Sequence[Value], lists: Sequence[str]) -> None:
@@ -97,7 +98,7 @@ class Writer:
 
 
 @emits(sweep.sweep)
-def _sweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
     consts, carry, xs = sweep.operands(node).of(ins)
     k_out, arrays, lists, kept, on_disk, tapes, residuals = sweep.results(node).of(outs)
@@ -168,7 +169,7 @@ def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[st
 
 
 @emits(open_sweep.open_sweep)
-def _open_sweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _open_sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     a = node.attrs
     count, consts, carry, xs = open_sweep.operands(node).of(ins)
     count = [emitter.number(node, name) for name in count]
@@ -201,7 +202,7 @@ def _open_sweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -
 
 
 @contextmanager
-def _steps(emitter: Emitter, node: Node, names: list[str], i: str, count: list[str]) -> Iterator[None]:
+def _steps(emitter: BodyEmitter, node: Node, names: list[str], i: str, count: list[str]) -> Iterator[None]:
     if count:
         with emitter.block(f"for {i} in range({count[0]}):"):
             yield

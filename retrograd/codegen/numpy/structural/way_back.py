@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from ....ir.graph import Graph, Node
 from ....ops.structural.sweeps import Parts
 from ....ops.structural.unsweep import operands, results, unsweep
-from ..emitter import Emitter, emits
+from ..bodies import BodyEmitter
+from ..emitter import emits
 from .sweeps import Writer
 
 LARGE = 64 * 1024  # bytes from which a name that only shares a state with another is deleted at once
 
 
 @emits(unsweep)
-def _unsweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
+def _unsweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     a, n = node.attrs, node.attrs["length"]
     count, consts, states, disk, tapes, last, carry, xs = operands(node).of(ins)
     k_out, arrays, stacks = results(node).of(outs)
@@ -46,7 +47,7 @@ def _unsweep(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> N
             emitter.line(f"{name}.reverse()")
 
 
-def _forget(emitter: Emitter, node: Node, last: Sequence[str]) -> None:
+def _forget(emitter: BodyEmitter, node: Node, last: Sequence[str]) -> None:
     """Delete the names of the last step's residuals, if nothing else reads them and they are more than names."""
     values = operands(node).of(node.inputs)[5]
     order = emitter.plan.order
