@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InternalError
 from .callbacks import (
@@ -20,9 +20,11 @@ from .callbacks import (
     TransposeRule,
 )
 from .embedded import embed
-from .structure import Structure
 from .texts import TEXTS, NumPyText, Template
 from .types import Aval
+
+if TYPE_CHECKING:
+    from .structure import Structure
 
 Rule = Callable[..., Any]
 F = TypeVar("F", bound=Rule)

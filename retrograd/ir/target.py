@@ -4,37 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..errors import InternalError
 from ..where import Where
-from .graph import Graph, Node, Value
+from .graph import Graph
 from .plan import Plan
 
-
-class Undecided(Exception):  # noqa: N818 - not an error: the data decide how much memory is taken
-    """The course of the program, and so its memory, depends on data."""
-
-
-class Course(NamedTuple):
-    """The memory of one call: its peak in bytes, the bytes after each allocation, and the values live at the peak."""
-
-    peak: int
-    over_time: list[int]
-    at_peak: list[tuple[int, Value | None, Node | None]]
-
-
-class Footprint(Protocol):
-    """The memory that the code of a plan takes, inputs not counted."""
-
-    def peak(self, limit: float = inf) -> int:
-        """The peak in bytes; if it is beyond ``limit``, any number greater than ``limit``. Raises ``Undecided``."""
-
-    def course(self) -> Course:
-        """The course of a call. Raises ``Undecided``."""
+if TYPE_CHECKING:
+    from .footprint import Footprint
 
 
 @dataclass(frozen=True)

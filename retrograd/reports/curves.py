@@ -12,10 +12,10 @@ from ..compiler.memory.budgets import budget_of, with_budget
 from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, choosing, grid
 from ..compiler.stages import PIPELINE, Rest
+from ..ir.footprint import Undecided
 from ..ir.graph import Graph
 from ..ir.loop_node import loop_of
 from ..ir.rewrite import walk
-from ..ir.target import Undecided
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from ..compiler.compilation import Compilation
 from ..compiler.memory.budgets import budget_of
+from ..ir.footprint import Course, Undecided
 from ..ir.graph import Graph, Node, Value
 from ..ir.loop_node import loop_of
-from ..ir.target import TARGETS, Course, Undecided
+from ..ir.target import TARGETS
 from ..passes.checkpoint.tally import steps_of
 from ..passes.inline import body_in_place
 from ..passes.linearize import Linearized

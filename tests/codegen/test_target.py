@@ -15,10 +15,11 @@ import retrograd as rg
 from retrograd.codegen.names import Names
 from retrograd.compiler.executable import Executable
 from retrograd.errors import InternalError, UnsupportedError
+from retrograd.ir.footprint import Course
 from retrograd.ir.graph import Graph, Value
 from retrograd.ir.plan import Plan
 from retrograd.ir.primitive import REGISTRY
-from retrograd.ir.target import METHODS, TARGETS, Course, Module, Target, Targets
+from retrograd.ir.target import METHODS, TARGETS, Module, Target, Targets
 from retrograd.ir.texts import TEXTS
 from retrograd.ops.elementary import cos
 from retrograd.ops.elementwise import unary

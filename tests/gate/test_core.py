@@ -21,8 +21,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = {
     "": "errors where",
     "ir/": (
-        "types graph texts embedded callbacks structure primitive builder rewrite printer verify evaluate modules "
-        "plan target"
+        "types graph texts embedded callbacks primitive builder rewrite printer verify evaluate modules plan target"
     ),
     "ops/": "batching elementwise shape reduce index structural/guard",
     "tracer/": (
@@ -41,7 +40,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 9186
+MOST_LINES = 8884
 
 
 def imports(file: str) -> Iterator[str]:

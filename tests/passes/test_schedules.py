@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from retrograd.ir.embedded import EMBEDDED
+from retrograd.ir.embedded_functions import EmbeddedFunction, function_of
 from retrograd.ir.schedule import Machine, Step
 from retrograd.passes.checkpoint.binomial import binomial, binomial_advances, binomial_states, keeping
 from retrograd.passes.checkpoint.ctz import ctz, ctz_room, ctz_states
@@ -224,7 +225,7 @@ def test_heavier_residuals_take_more_of_the_slots(tape: int) -> None:
         assert mixed_steps(n, slots, tape) <= binomial_advances(n, slots) + n
 
 
-@pytest.mark.parametrize("name", sorted(name for name, part in EMBEDDED.items() if part.function is not None))
+@pytest.mark.parametrize("name", sorted(name for name, part in EMBEDDED.items() if isinstance(part, EmbeddedFunction)))
 def test_placers_are_self_contained_source(name: str) -> None:
     scope: dict[str, Any] = {}
     exec("\n\n".join(EMBEDDED[name].sources), scope)
@@ -244,7 +245,7 @@ def test_placers_are_self_contained_source(name: str) -> None:
         "split": (15, 4),
         "tiering": ([("save", 0, 0), ("advance", 0, 2), ("load", 0, 0), ("drop", 0, 0)], (), 1),
     }[name]
-    found, expected = scope[name](*args), EMBEDDED[name].function(*args)
+    found, expected = scope[name](*args), function_of(name)(*args)
     if name == "split":
         assert found == expected
     else:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.graph import Graph
 from ...ir.modules import load
 from ...ir.plan import Plan
-from ...ir.target import Footprint, Module
+from ...ir.target import Module
 from .absorb import absorb
 from .module import emit_module
+
+if TYPE_CHECKING:
+    from ...ir.footprint import Footprint
 
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 BUILTINS = {

@@ -9,9 +9,10 @@ from itertools import chain
 from math import inf
 
 from ...errors import MemoryBudgetError, OptionError
+from ...ir.footprint import Undecided
 from ...ir.graph import Graph, Value
 from ...ir.rewrite import with_nodes
-from ...ir.target import TARGETS, Undecided
+from ...ir.target import TARGETS
 from ...ops.structural.region import turn
 from ...passes.remat.search import Choice, Crossing
 from ...where import Where

@@ -8,10 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MemoryBudgetError
+from ...ir.footprint import Undecided
 from ...ir.graph import Graph, Node
 from ...ir.loop_node import LoopNode, loop_of
 from ...ir.rewrite import mapped, walk, with_nodes
-from ...ir.target import Undecided
 from ...passes.checkpoint.checkpoint import limited
 from .budgets import peak_of, undecided
 

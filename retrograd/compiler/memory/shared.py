@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import MemoryBudgetError
+from ...ir.footprint import Undecided
 from ...ir.graph import Graph, Node
 from ...ir.loop_node import LoopNode, loop_of
-from ...ir.target import Undecided
 from ...passes.checkpoint.tally import steps_of
 from .budgets import Choosing, budget_of
 from .loops import EVERYTHING, Plan, replan

@@ -6,6 +6,7 @@ from . import (
     cond,
     custom,
     draw,
+    exit_if,
     guard,
     host,
     open_sweep,

@@ -1,19 +1,16 @@
 """Guards: the decisions of Python while a function was recorded must hold again when its graph runs.
 
 A ``guard`` stands where Python asked a traced value for a bool or an int. If its value gives another answer than the
-recorded one, this graph does not apply, and it ends in a ``Miss``. An ``exit_if`` leaves the graph instead, with the
-results of another recorded path as its ``body``; ``passes.paths`` makes it, after all differentiation.
+recorded one, this graph does not apply, and it ends in a ``Miss``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ControlFlowError, InternalError
-from ...ir.evaluate import Left
-from ...ir.graph import Graph, Node
+from ...errors import ControlFlowError
+from ...ir.graph import Node
 from ...ir.primitive import Primitive, primitive
-from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.target import PROVIDERS
 from ...ir.types import Aval
 
@@ -38,7 +35,8 @@ def answer(value: Any, kind: str) -> Any:
     return len(value) if kind == "size" else value.item() if hasattr(value, "item") else value
 
 
-def _guard_shape(value: Aval, *, kind: str, expected: Any, lanes: bool) -> tuple[Aval, ...]:
+def guard_shape(value: Aval, *, kind: str, expected: Any, lanes: bool) -> tuple[Aval, ...]:
+    """The shape rule of a guard, which has no results."""
     if kind not in KINDS or (lanes and (kind not in OF_LANES or not value.shape)):
         raise ValueError(f"no guard asks a {value} for {kind!r}")
     return ()
@@ -63,34 +61,7 @@ def _guard_batch(
     return [], []
 
 
-def _exit_shape(value: Aval, *operands: Aval, kind: str, expected: Any, lanes: bool, body: Graph) -> tuple[Aval, ...]:
-    _guard_shape(value, kind=kind, expected=expected, lanes=lanes)
-    if body.in_avals != operands:
-        raise ValueError(f"the path takes {', '.join(map(str, body.in_avals))}")
-    return ()
-
-
-def _exit_run(evaluate: Any, node: Node, value: Any, *operands: Any) -> tuple[Any, ...]:
-    if node.attrs["lanes"]:
-        raise InternalError("a path for lanes is only ever compiled", where=node.where)
-    if answer(value, node.attrs["kind"]) == node.attrs["expected"]:
-        raise Left(evaluate(node.attrs["body"], operands))
-    return ()
-
-
-guard: Primitive = primitive("guard", _guard_shape, run=_guard_run, batch=_guard_batch, multi=True, effect=True)
-exit_if: Primitive = primitive(
-    "exit_if",
-    _exit_shape,
-    run=_exit_run,
-    multi=True,
-    effect=True,
-    structure=Structure(
-        bodies=(Body("body", Runs.AT_MOST_ONCE, ("consts",), ("left",)),),  # whose outputs are the results of the graph
-        operands=(Group("choice", 1), Group("consts")),
-        results=(),
-    ),
-)
+guard: Primitive = primitive("guard", guard_shape, run=_guard_run, batch=_guard_batch, multi=True, effect=True)
 
 
 def _miss(value: Any) -> None:

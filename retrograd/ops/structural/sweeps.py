@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.embedded import EMBEDDED
+from ...ir.embedded_functions import function_of
 from ...ir.types import Aval
 
 
@@ -41,7 +41,6 @@ def schedule_of(text: Any, kept: Any = (), count: int = 0) -> Any:
     """The schedule itself."""
     if isinstance(text, tuple) and text and isinstance(text[0], str):
         arguments = [schedule_of(x, kept, count) for x in text[1:]]
-        placer = range if text[0] == "range" else EMBEDDED[text[0]].function
-        assert placer is not None
+        placer = range if text[0] == "range" else function_of(text[0])
         return placer(*arguments)
     return {KEPT: kept, COUNT: count}.get(text, text) if isinstance(text, str) else text

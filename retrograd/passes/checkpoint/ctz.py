@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...ir.embedded import embedded
+from ...ir.embedded_functions import embedded
 from ...ir.schedule import Step
 from .binomial import binomial
 

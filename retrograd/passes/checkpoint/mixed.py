@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InternalError, OptionError
-from ...ir.embedded import embedded
+from ...ir.embedded_functions import embedded
 from ...ir.schedule import Step
 
 LARGEST = 1_000_000_000  # elementary operations of the dynamic program: some seconds

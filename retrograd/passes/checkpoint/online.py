@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.embedded import embedded
+from ...ir.embedded_functions import embedded
 
 
 @embedded()

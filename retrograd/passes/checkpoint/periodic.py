@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import isqrt
 
-from ...ir.embedded import embedded
+from ...ir.embedded_functions import embedded
 from ...ir.schedule import Step
 from .binomial import binomial
 

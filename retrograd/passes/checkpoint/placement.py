@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...errors import InternalError
-from ...ir.embedded import embedded
+from ...ir.embedded_functions import embedded
 from ...ir.schedule import Step
 from ...ops.structural.sweeps import COUNT, KEPT
 from .binomial import binomial, binomial_states, keeping

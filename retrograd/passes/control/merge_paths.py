@@ -15,7 +15,8 @@ from ...ir.builder import Builder, attr_key
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS
 from ...ir.rewrite import walk, with_bodies
-from ...ops.structural.guard import exit_if, guard
+from ...ops.structural.exit_if import exit_if
+from ...ops.structural.guard import guard
 from ..prune import prune
 
 

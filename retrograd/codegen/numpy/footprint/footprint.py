@@ -16,13 +16,14 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from ....errors import InternalError
+from ....ir.footprint import Course, Undecided
 from ....ir.graph import Node, Value
 from ....ir.layouts import copies
 from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
-from ....ir.target import Course, Undecided
-from ....ops.structural.guard import exit_if, guard
+from ....ops.structural.exit_if import exit_if
+from ....ops.structural.guard import guard
 from ....ops.structural.host import host
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if

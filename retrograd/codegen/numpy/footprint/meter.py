@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.target import Undecided
+from ....ir.footprint import Undecided
 
 
 class Above(Exception):  # noqa: N818 - not an error: the rest of the run does not matter

@@ -8,7 +8,8 @@ from ....ir.embedded import embed
 from ....ir.graph import Node
 from ....ir.texts import literal
 from ....ops.structural.cond import branches_of, cond
-from ....ops.structural.guard import exit_if, guard
+from ....ops.structural.exit_if import exit_if
+from ....ops.structural.guard import guard
 from ....ops.structural.throw import throw_if
 from ..bodies import BodyEmitter
 from ..emitter import emits
