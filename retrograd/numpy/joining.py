@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import shape as shapes
+from ..ops import joining as ops
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.table import Axis, axes_of, implements, into, lifted
 from ..tracer.ufuncs import astype
@@ -23,7 +23,7 @@ def concatenate(
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
     parts = [x if x.dtype == joined.dtype else astype(x, joined.dtype) for x in parts]
-    return into(out, apply(shapes.concatenate, parts, axis=axis % joined.ndim))
+    return into(out, apply(ops.concatenate, parts, axis=axis % joined.ndim))
 
 
 @implements(np.stack)
@@ -34,7 +34,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         parts = [expand_dims(x, axis % stacked.ndim) for x in parts]
         return concatenate(parts, axis % stacked.ndim, out, dtype=dtype, casting=casting)
     parts = [x if x.dtype == stacked.dtype else astype(x, stacked.dtype) for x in parts]
-    return into(out, apply(shapes.array, parts))
+    return into(out, apply(ops.array, parts))
 
 
 @implements(np.vstack)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reduce
+from ..ops import reductions as ops
 from ..tracer.array import apply
 from ..tracer.table import Axis, implements, into, shadow_dtype, truth
 from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_place, freedom, given, magnitude
@@ -61,24 +61,24 @@ def nancumprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) ->
 def nanmax(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(reduce.nanmax, np.fmax, (a, axis, out, keepdims, initial, where))
+    return extremum(ops.nanmax, np.fmax, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.nanmin)
 def nanmin(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(reduce.nanmin, np.fmin, (a, axis, out, keepdims, initial, where))
+    return extremum(ops.nanmin, np.fmin, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(reduce.nanargmax, a, axis, keepdims))
+    return into(out, extremum_place(ops.nanargmax, a, axis, keepdims))
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(reduce.nanargmin, a, axis, keepdims))
+    return into(out, extremum_place(ops.nanargmin, a, axis, keepdims))
 
 
 @implements(np.nanmean)
@@ -137,4 +137,4 @@ def nanstd(
     correction: Any = ABSENT,
 ) -> Any:
     spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return into(out, apply(reduce.root, [spread]))
+    return into(out, apply(ops.root, [spread]))

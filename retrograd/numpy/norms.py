@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reduce
+from ..ops import reductions as ops
 from ..ops.linalg import factorizations
 from ..tracer.array import apply, apply_all, shadow_of
 from ..tracer.table import axes_of, implements, lifted
@@ -17,7 +17,7 @@ from .shapes import moveaxis, ravel, reshape
 
 def _rooted(total: Any) -> Any:
     """The square root; its derivative at 0 is 0."""
-    return apply(reduce.root, [total])
+    return apply(ops.root, [total])
 
 
 def _largest(x: Any, axis: int) -> Any:

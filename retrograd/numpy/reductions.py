@@ -11,6 +11,7 @@ from numpy import ndarray  # by name: in a trace, np.ndarray goes through interc
 
 from ..ir.types import Aval
 from ..ops import reduce
+from ..ops import reductions as ops
 from ..ops.cumulative import prod as prod_
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
@@ -87,7 +88,7 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
     a = array_of(a, initial, where)
     wanted = summed_in(ufunc, a, dtype, out)
     if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
-        prim, wanted = reduce.count, a.dtype
+        prim, wanted = ops.count, a.dtype
     a = masked(as_dtype(a, wanted), where, neutral)
     return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
 
@@ -136,14 +137,14 @@ def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
 def max_(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(reduce.max_, np.maximum, (a, axis, out, keepdims, initial, where))
+    return extremum(ops.max_, np.maximum, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.min, np.amin)
 def min_(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(reduce.min_, np.minimum, (a, axis, out, keepdims, initial, where))
+    return extremum(ops.min_, np.minimum, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.ptp)
@@ -153,12 +154,12 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> An
 
 @implements(np.any)
 def any_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
-    return into(out, over(reduce.any_, masked(array_of(a, where), where, 0), axis, keepdims))
+    return into(out, over(ops.any_, masked(array_of(a, where), where, 0), axis, keepdims))
 
 
 @implements(np.all)
 def all_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
-    return into(out, over(reduce.all_, masked(array_of(a, where), where, 1), axis, keepdims))
+    return into(out, over(ops.all_, masked(array_of(a, where), where, 1), axis, keepdims))
 
 
 @implements(np.count_nonzero)
@@ -252,7 +253,7 @@ def std(
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     if spread.dtype.kind != "f":
         np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
-    return into(out, apply(reduce.root, [spread]))
+    return into(out, apply(ops.root, [spread]))
 
 
 @implements(np.average)
@@ -291,12 +292,12 @@ def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(reduce.argmax, a, axis, keepdims))
+    return into(out, extremum_place(ops.argmax, a, axis, keepdims))
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(reduce.argmin, a, axis, keepdims))
+    return into(out, extremum_place(ops.argmin, a, axis, keepdims))
 
 
 def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:

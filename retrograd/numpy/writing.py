@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import CapturedWriteError
 from ..ir.types import Aval
 from ..ops import index as ops
+from ..ops.gather import once, scatter_add
 from ..tracer.array import Tracer, cast_to, same_memory, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.indexing import Index, example_index, is_traced, put
@@ -173,7 +174,7 @@ def _add_at(x: Tracer, index: Any, value: Any) -> bool:
         write(x, ops.additem(read(x), v, *at.symbols(trace), index=ops.shifted(at.parts, 2)))
     else:
         parts = tuple(p for p in at.parts if p is not Ellipsis)
-        write(x, ops.scatter_add(read(x), v, *at.symbols(trace), index=ops.shifted(parts, 2), **ops.once(at.unique)))
+        write(x, scatter_add(read(x), v, *at.symbols(trace), index=ops.shifted(parts, 2), **once(at.unique)))
     return True
 
 

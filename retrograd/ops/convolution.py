@@ -10,7 +10,8 @@ from ..ir.primitive import Primitive, primitive, pull
 from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, lanes
-from .index import INT, gather, getitem, setitem
+from .gather import INT, gather
+from .index import getitem, setitem
 from .shape import broadcast_to, iota, reshape_to
 
 BACKWARDS = (slice(None, None, -1),)

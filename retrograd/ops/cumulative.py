@@ -12,8 +12,9 @@ from ..ir.types import Aval
 from .batching import shifted_axis
 from .elementwise import cast, eq
 from .index import getitem
+from .joining import concatenate
 from .reduce import reduction, sum_
-from .shape import concatenate, inverse, permute, reshape_to
+from .shape import inverse, permute, reshape_to
 
 
 def along(axis: int, part: slice) -> tuple[slice, ...]:

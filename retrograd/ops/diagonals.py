@@ -11,7 +11,8 @@ from ..ir.primitive import Primitive, primitive, pull
 from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags
-from .index import INT, Index, scatter, scatter_add
+from .gather import INT, scatter, scatter_add
+from .index import Index
 from .shape import iota
 
 

@@ -14,7 +14,8 @@ from ..ir.primitive import REGISTRY, Primitive, primitive, pull, push
 from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, looped
-from .index import additem, gather, getitem, setitem
+from .gather import gather
+from .index import additem, getitem, setitem
 from .linalg.solutions import lanes_as_columns
 from .shape import broadcast_to, reshape_to, swap
 from .triangles import tril, triu

@@ -15,8 +15,10 @@ from .batching import Flags, looped, shifted_axis
 from .cumulative import along
 from .elementwise import cast, eq, gt
 from .index import getitem
-from .reduce import count, reduced
-from .shape import broadcast_to, concatenate, move_axis, reshape_to
+from .joining import concatenate
+from .reduce import reduced
+from .reductions import count
+from .shape import broadcast_to, move_axis, reshape_to
 from .sort import argsort, copied, take_along
 
 FLOAT = np.dtype(float)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from ..ir.builder import Symbol
 from ..ir.graph import Node
-from ..ir.primitive import REGISTRY, Primitive, Pull, Push, primitive, pull, push
+from ..ir.primitive import REGISTRY, Primitive, Pull, Push, primitive, pull
 from ..ir.types import Aval
-from .batching import elementwise, shifted_axis
-from .elementwise import BOOL, cast, eq, function, where
+from .batching import shifted_axis
 
 
 def reduced(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
@@ -39,86 +35,20 @@ def reduction(name: str, ufunc: str, diff: Pull | Push | None, **fields: Any) ->
     """A reduction by a ufunc's ``reduce``."""
     shape = fields.pop("shape", reduced)
     return primitive(
-        name, shape, lambda node: _reduce_code(node, ufunc), diff=(diff,), batch=shifted_axis, takes_out=True, **fields
+        name, shape, lambda node: reduce_code(node, ufunc), diff=(diff,), batch=shifted_axis, takes_out=True, **fields
     )
 
 
-def _whole(node: Node) -> bool:
+def over_all(node: Node) -> bool:
+    """Whether a reduction goes over all axes."""
     return len(node.attrs["axis"]) == node.inputs[0].aval.ndim
 
 
-def _reduce_code(node: Node, ufunc: str) -> str:
+def reduce_code(node: Node, ufunc: str) -> str:
+    """The code of a reduction by a ufunc."""
     axis = node.attrs["axis"]
-    over = "None" if _whole(node) else str(axis[0]) if len(axis) == 1 else str(axis)
+    over = "None" if over_all(node) else str(axis[0]) if len(axis) == 1 else str(axis)
     return f"{ufunc}.reduce({{0}}, axis={over}{', keepdims=True' if node.attrs['keepdims'] else ''})"
 
 
-def _count_shape(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
-    if x.dtype != BOOL:
-        raise ValueError(f"count takes bools, not {x}")
-    return reduced(Aval(x.shape, np.dtype(np.int64)), axis, keepdims)
-
-
-def _count_code(node: Node) -> str:
-    """The count of a whole array has a function of its own, which is fifty times faster."""
-    if _whole(node) and not node.out.aval.shape:
-        return "np.int64(np.count_nonzero({0}))"
-    return _reduce_code(node, "np.add")
-
-
-# the number of true elements, which is the sum of bools
-count = primitive("count", _count_shape, _count_code, batch=shifted_axis)
-
-
-def _extremum_push(t: Symbol, out: Symbol, x: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol:
-    """The tangents at the extrema; ties share equally."""
-    hit = eq(x, expand(out, x, axis))
-    ties = cast(count(hit, axis=axis, keepdims=keepdims), aval=Aval(out.shape, x.dtype, out.aval.kind))
-    tangent: Symbol = sum_(t * cast(hit, aval=Aval(x.shape, x.dtype)), axis=axis, keepdims=keepdims) / ties
-    return tangent
-
-
 sum_ = reduction("sum", "np.add", pull(lambda ct, x, axis, keepdims: expand(ct, x, axis)))
-max_ = reduction("max", "np.maximum", push(_extremum_push))
-min_ = reduction("min", "np.minimum", push(_extremum_push))
-nanmax = reduction("nanmax", "np.fmax", push(_extremum_push))
-nanmin = reduction("nanmin", "np.fmin", push(_extremum_push))
-
-
-def _root_push(t: Symbol, out: Symbol, x: Symbol) -> Symbol:
-    """0 at 0: a norm has its minimum there, and 0 is a subgradient."""
-    tangent: Symbol = t / (where(eq(out, 0), math.inf, out) * 2)
-    return tangent
-
-
-# the square root that ends a norm or a standard deviation
-root = primitive(
-    "root", function, "np.sqrt({0})", takes_out=True, order="K", cheap=True, batch=elementwise, diff=(push(_root_push),)
-)
-
-
-def _decided(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
-    return reduced(Aval(x.shape, BOOL), axis, keepdims)
-
-
-any_ = reduction("any", "np.logical_or", None, shape=_decided)
-all_ = reduction("all", "np.logical_and", None, shape=_decided)
-
-
-def _arg_shape(x: Aval, axis: int) -> Aval:
-    return reduced(Aval(x.shape, np.dtype(np.int64)), (axis,), False)
-
-
-def _turned(x: Aval, axis: int) -> int:
-    """Bytes of the copy in which NumPy searches along an axis that is not the last."""
-    return 0 if axis == x.ndim - 1 else x.nbytes
-
-
-argmax = primitive(
-    "argmax", _arg_shape, "np.argmax({0}, axis={axis})", batch=shifted_axis, takes_out=True, scratch=_turned
-)
-argmin = primitive(
-    "argmin", _arg_shape, "np.argmin({0}, axis={axis})", batch=shifted_axis, takes_out=True, scratch=_turned
-)
-nanargmax = primitive("nanargmax", _arg_shape, "np.nanargmax({0}, axis={axis})", batch=shifted_axis)
-nanargmin = primitive("nanargmin", _arg_shape, "np.nanargmin({0}, axis={axis})", batch=shifted_axis)

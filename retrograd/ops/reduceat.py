@@ -13,7 +13,7 @@ from ..ir.texts import Arg
 from ..ir.types import Aval
 from .batching import Flags, lanes
 from .elementwise import cast, eq
-from .index import gather
+from .gather import gather
 from .shape import broadcast_to, iota, move_axis, reshape_to
 
 

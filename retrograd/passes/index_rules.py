@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.builder import Symbol
-from ..ops.index import Index, additem, gather, getitem, scatter, scatter_add, setitem, shifted
+from ..ops.gather import gather, scatter, scatter_add
+from ..ops.index import Index, additem, getitem, setitem, shifted
 from .patterns import Rule
 from .rules import EXACT
 

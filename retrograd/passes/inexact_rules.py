@@ -7,7 +7,8 @@ import numpy as np
 from ..ir.builder import Symbol
 from ..ops.elementary import exp, log
 from ..ops.elementwise import div, literal_value, mul, neg
-from ..ops.index import additem, scatter, scatter_add, setitem
+from ..ops.gather import scatter, scatter_add
+from ..ops.index import additem, setitem
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast_to
 from .patterns import NUMBER, Rule

@@ -40,7 +40,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 8884
+MOST_LINES = 8547
 
 
 def imports(file: str) -> Iterator[str]:

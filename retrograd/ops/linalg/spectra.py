@@ -14,7 +14,8 @@ from ...ir.types import Aval
 from ..complex import abs_, imag
 from ..diagonals import diagonal
 from ..elementwise import to_dtype
-from ..reduce import argmax, sum_
+from ..reduce import sum_
+from ..reductions import argmax
 from ..shape import reshape_to
 from ..sort import take_along
 from .forms import (

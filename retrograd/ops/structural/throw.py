@@ -20,7 +20,7 @@ from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import BOOL
 from ..index import getitem
-from ..reduce import any_, argmax
+from ..reductions import any_, argmax
 
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;!?-")
 

@@ -13,7 +13,8 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from ...ops.index import getitem
-from ...ops.shape import array, concatenate, reshape, reshape_to
+from ...ops.joining import array, concatenate
+from ...ops.shape import reshape, reshape_to
 from .find_repeats import COPIES
 
 

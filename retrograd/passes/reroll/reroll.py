@@ -18,7 +18,8 @@ from ...ir.primitive import TRANSFORMS
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
-from ...ops.index import INT, gather, getitem, once
+from ...ops.gather import INT, gather, once
+from ...ops.index import getitem
 from ...ops.shape import broadcast_to, iota, move_axis, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
