@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ops.roll import roll as rolled
 from ..tracer.array import apply, shadow_of, wrap
-from ..tracer.indexing import is_traced
+from ..tracer.index_arrays import is_traced
 from ..tracer.table import Axis, axes_of, implements, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import astype, copy

@@ -9,7 +9,8 @@ import numpy as np
 from ..ops import choose as choice
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.indexing import get, is_traced
+from ..tracer.index_arrays import is_traced
+from ..tracer.indexing import get
 from ..tracer.table import Axis, axes_of, implements, into, lifted
 from ..tracer.ufuncs import as_operand, astype, copy
 from .repeat import at_places, plain

@@ -13,7 +13,8 @@ from ..ops import index as ops
 from ..ops.gather import once, scatter_add
 from ..tracer.array import Tracer, cast_to, same_memory, shadow_of, tracers_in
 from ..tracer.creation import fresh
-from ..tracer.indexing import Index, example_index, is_traced, put
+from ..tracer.index_arrays import Index, example_index, is_traced
+from ..tracer.indexing import put
 from ..tracer.mutation import check_writable, make_traced, read, write
 from ..tracer.table import axes_of, implements
 from ..tracer.trace import owner, unsupported

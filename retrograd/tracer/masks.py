@@ -13,7 +13,8 @@ from ..ops.masks import flatnonzero, putmask
 from ..ops.shape import broadcast_to
 from ..where import user_site
 from .array import Tracer, apply, cast_to, shadow_of, symbol_in, tracers_in
-from .indexing import PUT_BY_MASK, example_index, get, is_traced
+from .index_arrays import PUT_BY_MASK, example_index, is_traced
+from .indexing import get
 from .mutation import check_writable, make_traced, read, write
 from .trace import owner
 
