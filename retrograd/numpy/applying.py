@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.table import axis_of, implements, lifted
+from ..tracer.operands import axis_of, lifted
+from ..tracer.table import implements
 from .shapes import moveaxis
 
 

@@ -12,10 +12,11 @@ from ..ir.types import aval_of
 from ..ops.elementwise import cast
 from ..tracer import indexing
 from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.operands import as_array, astype
 from ..tracer.protocol import missing_attribute
-from ..tracer.table import FUNCTIONS, METHODS, as_array
+from ..tracer.table import FUNCTIONS, METHODS
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype, copy
+from ..tracer.ufuncs import copy
 from .complex import conjugate, imaginary_part, real_part
 from .flat import flat_of, set_flat
 from .numbers import clip, round_

@@ -9,7 +9,8 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..tracer.array import apply, shadow_of
-from ..tracer.table import Axis, implements
+from ..tracer.operands import Axis
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
 from .creation import full_like, like

@@ -12,7 +12,8 @@ from ..ops import complex as parts
 from ..ops import rounding
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, settled, shadow_of, tracers_in, wrap
-from ..tracer.table import implements, shadow_dtype
+from ..tracer.operands import shadow_dtype
+from ..tracer.table import implements
 from ..tracer.trace import owner
 from ..tracer.ufuncs import as_operand, elementwise, record
 from ..where import user_site

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops import linear, reduce
 from ..tracer.array import apply
-from ..tracer.ufuncs import astype
+from ..tracer.operands import astype
 from .shapes import reshape, transpose
 
 Labels = tuple[Hashable, ...]

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..ops import cumulative
 from ..tracer.array import apply, shadow_of
-from ..tracer.table import Axis, as_array, axes_of, axis_of, implements, into, shadow_dtype
+from ..tracer.operands import Axis, as_array, axes_of, axis_of, into, shadow_dtype
+from ..tracer.table import implements
 from ..tracer.ufuncs import copy
 from .reductions import ABSENT, array_of, as_dtype, summed_in
 from .shapes import ravel

@@ -9,7 +9,8 @@ import numpy as np
 from ..ops import diagonals as ops
 from ..ops import triangles
 from ..tracer.array import apply
-from ..tracer.table import implements, into, lifted
+from ..tracer.operands import into, lifted
+from ..tracer.table import implements
 from .shapes import broadcast_to, moveaxis, ravel
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.table import as_array, implements
+from ..tracer.operands import as_array
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .shapes import ravel
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
-from ..tracer.table import implements, into, lifted
+from ..tracer.operands import into, lifted
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .contraction import Labels, common, contract, ordered, stretched, summed
 from .diagonals import diagonal_view

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
-from ..tracer.table import implements, lifted
+from ..tracer.operands import lifted
+from ..tracer.table import implements
 from .reductions import array_of, as_dtype
 from .shapes import atleast_1d
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ops import fourier
 from ..tracer.array import apply, shadow_of
-from ..tracer.table import implements, into, lifted
+from ..tracer.operands import into, lifted
+from ..tracer.table import implements
 from .reductions import as_dtype
 
 Sizes = Sequence[Any] | None

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.table import implements, lifted
-from ..tracer.ufuncs import astype
+from ..tracer.operands import astype, lifted
+from ..tracer.table import implements
 
 
 @implements(np.interp)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ops import joining as ops
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.table import Axis, axes_of, implements, into, lifted
-from ..tracer.ufuncs import astype
+from ..tracer.operands import Axis, astype, axes_of, into, lifted
+from ..tracer.table import implements
 from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..ops.linalg import determinants, factorizations, least_squares, solutions
 from ..tracer.array import Tracer, apply, apply_all, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.table import implements, lifted
+from ..tracer.operands import lifted
+from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from .contraction import common
 from .shapes import broadcast_to, reshape

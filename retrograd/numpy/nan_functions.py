@@ -8,7 +8,8 @@ import numpy as np
 
 from ..ops import reductions as ops
 from ..tracer.array import apply
-from ..tracer.table import Axis, implements, into, shadow_dtype, truth
+from ..tracer.operands import Axis, into, shadow_dtype, truth
+from ..tracer.table import implements
 from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_place, freedom, given, magnitude
 
 

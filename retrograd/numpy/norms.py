@@ -10,7 +10,8 @@ import numpy as np
 from ..ops import reductions as ops
 from ..ops.linalg import factorizations
 from ..tracer.array import apply, apply_all, shadow_of
-from ..tracer.table import axes_of, implements, lifted
+from ..tracer.operands import axes_of, lifted
+from ..tracer.table import implements
 from .reductions import as_dtype, magnitude
 from .shapes import moveaxis, ravel, reshape
 

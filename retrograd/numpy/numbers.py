@@ -8,9 +8,10 @@ import numpy as np
 
 from ..ops import bessel, extrema, rounding
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.table import as_array, implements, into, shadow_dtype
+from ..tracer.operands import as_array, astype, into, shadow_dtype
+from ..tracer.table import METHODS, implements
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import as_operand, assign, astype, copy
+from ..tracer.ufuncs import as_operand, assign, copy
 
 ABSENT: Any = np._NoValue
 
@@ -104,3 +105,11 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     first = tuple(slice(None, 1) if k == axis % np.ndim(shadow_of(p)) else slice(None) for k in range(p.ndim))
     rest = tuple(slice(1, None) if k == axis % np.ndim(shadow_of(p)) else slice(None) for k in range(p.ndim))
     return np.concatenate([p[first], p[rest] + np.cumsum(steps, axis)], axis, dtype=dtype)
+
+
+METHODS.update(
+    {
+        "__divmod__": lambda self, other: (self // other, self % other),
+        "__rdivmod__": lambda self, other: (other // self, other % self),
+    }
+)

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.table import implements, lifted
+from ..tracer.operands import astype, lifted
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype, copy
+from ..tracer.ufuncs import copy
 from .joining import concatenate
 from .repeat import at_places, plain
 from .shapes import broadcast_to

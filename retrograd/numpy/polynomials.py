@@ -9,8 +9,8 @@ import numpy as np
 from ..ops import convolution
 from ..tracer.array import apply
 from ..tracer.creation import fresh
-from ..tracer.table import implements, lifted
-from ..tracer.ufuncs import astype
+from ..tracer.operands import astype, lifted
+from ..tracer.table import implements
 from .contraction import common
 from .shapes import atleast_1d
 

@@ -12,9 +12,11 @@ from ..ir.types import Aval
 from ..ops import linear
 from ..ops import shape as shapes
 from ..tracer.array import Tracer, apply
-from ..tracer.table import implements, into, lifted
+from ..tracer.operands import into, lifted
+from ..tracer.table import METHODS, implements
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import COMPOSED
+from ..tracer.ufunc_options import call
+from ..tracer.ufuncs import COMPOSED, call_ufunc
 from .contraction import common, contract, stretched
 from .shapes import broadcast_to, moveaxis, ravel, reshape
 
@@ -218,3 +220,19 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
         return chain[i] if i == j else matmul(product(i, k), product(k + 1, j))
 
     return into(out, product(0, len(chain) - 1))
+
+
+def _times(self: Any, other: Any) -> Any:
+    """``x @ y``; a sparse matrix is not an operand of a ufunc, and answers by its reflected product."""
+    if not hasattr(type(other), "__array_ufunc__") and getattr(type(other), "__array_priority__", 0) > 0:
+        return NotImplemented
+    return call_ufunc(np.matmul, [self, other])
+
+
+METHODS.update(
+    {
+        "__matmul__": _times,
+        "__rmatmul__": lambda self, other: call_ufunc(np.matmul, [other, self]),
+        "__imatmul__": lambda self, other: call(np.matmul, self, other, out=(self,)),
+    }
+)

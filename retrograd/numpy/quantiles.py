@@ -8,7 +8,8 @@ import numpy as np
 
 from ..ops import quantile as ops
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.table import Axis, axes_of, implements, into, only_default, truth
+from ..tracer.operands import Axis, axes_of, into, only_default, truth
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .reductions import ABSENT, array_of, as_dtype
 from .shapes import ravel, reshape

@@ -11,7 +11,8 @@ import numpy as np
 from ..tracer.array import shadow_of
 from ..tracer.creation import fresh, holds_tracers
 from ..tracer.interception import substitutes
-from ..tracer.table import implements, shadow_dtype
+from ..tracer.operands import shadow_dtype
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand
 from .joining import stack

@@ -15,9 +15,9 @@ from ..ops import reductions as ops
 from ..ops.cumulative import prod as prod_
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.table import Axis, as_array, axes_of, axis_of, implements, into, lifted, shadow_dtype, truth
+from ..tracer.operands import Axis, as_array, astype, axes_of, axis_of, into, lifted, shadow_dtype, truth
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype
 from .shapes import ravel, reshape
 
 ABSENT = np._NoValue

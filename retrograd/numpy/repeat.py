@@ -9,9 +9,10 @@ import numpy as np
 from ..ops.roll import roll as rolled
 from ..tracer.array import apply, shadow_of, wrap
 from ..tracer.index_arrays import is_traced
-from ..tracer.table import Axis, axes_of, implements, lifted
+from ..tracer.operands import Axis, astype, axes_of, lifted
+from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
-from ..tracer.ufuncs import astype, copy
+from ..tracer.ufuncs import copy
 from .joining import concatenate
 from .shapes import broadcast_to, expand_dims, ravel, reshape
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.table import axes_of, implements, lifted
+from ..tracer.operands import axes_of, lifted
+from ..tracer.table import implements
 from .shapes import ravel
 
 

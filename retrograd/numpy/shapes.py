@@ -9,9 +9,10 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops import shape as shapes
 from ..tracer.array import Tracer, apply, same_memory, shadow_of
-from ..tracer.table import Axis, as_array, axes_of, implements, lifted, only_default, shadow_dtype
+from ..tracer.operands import Axis, as_array, axes_of, lifted, only_default, shadow_dtype
+from ..tracer.operands import astype as cast_to
+from ..tracer.table import implements
 from ..tracer.ufuncs import as_operand, copy
-from ..tracer.ufuncs import astype as cast_to
 
 
 @implements(np.reshape)

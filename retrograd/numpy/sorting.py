@@ -12,7 +12,8 @@ from ..tracer import masks as found
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
 from ..tracer.mutation import read
-from ..tracer.table import Axis, as_array, axis_of, implements, lifted, only_default
+from ..tracer.operands import Axis, as_array, axis_of, lifted, only_default
+from ..tracer.table import implements
 from ..tracer.ufuncs import assign
 from .repeat import plain
 from .shapes import ravel

@@ -10,7 +10,8 @@ from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..ops.linalg import factorizations, spectra
 from ..tracer.array import apply, apply_all, shadow_of
-from ..tracer.table import implements, lifted
+from ..tracer.operands import lifted
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .matrices import adjoint, checked, inv
 from .norms import norm

@@ -9,7 +9,8 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.shape import reshape
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.table import implements, lifted, shadow_dtype
+from ..tracer.operands import lifted, shadow_dtype
+from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand
 from .reductions import array_of, as_dtype

@@ -11,8 +11,9 @@ from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
 from ..tracer.index_arrays import is_traced
 from ..tracer.indexing import get
-from ..tracer.table import Axis, axes_of, implements, into, lifted
-from ..tracer.ufuncs import as_operand, astype, copy
+from ..tracer.operands import Axis, astype, axes_of, into, lifted
+from ..tracer.table import implements
+from ..tracer.ufuncs import as_operand, copy
 from .repeat import at_places, plain
 from .shapes import broadcast_to, ravel, reshape
 

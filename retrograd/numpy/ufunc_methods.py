@@ -16,7 +16,8 @@ from ..ops.elementwise import where as choose
 from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, apply_all, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.table import UFUNC_METHODS, Axis, axis_of, into, lifted
+from ..tracer.operands import Axis, axis_of, into, lifted
+from ..tracer.table import UFUNC_METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import UFUNCS
 from .cumulative import accumulated

@@ -12,7 +12,9 @@ from ..ir.primitive import REGISTRY
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..tracer.array import apply, shadow_of
-from ..tracer.ufuncs import COMPOSED, INSIDE, astype, copy, elementwise
+from ..tracer.operands import astype
+from ..tracer.ufunc_options import INSIDE
+from ..tracer.ufuncs import COMPOSED, copy, elementwise
 
 
 def positive(x: Any, **options: Any) -> Any:

@@ -16,9 +16,10 @@ from ..tracer.creation import fresh
 from ..tracer.index_arrays import Index, example_index, is_traced
 from ..tracer.indexing import put
 from ..tracer.mutation import check_writable, make_traced, read, write
-from ..tracer.table import axes_of, implements
+from ..tracer.operands import astype, axes_of
+from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
-from ..tracer.ufuncs import as_operand, assign, astype
+from ..tracer.ufuncs import as_operand, assign
 from ..where import user_site
 from .shapes import reshape
 from .take import within

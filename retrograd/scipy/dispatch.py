@@ -14,10 +14,10 @@ from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.interception import substitutes
-from ..tracer.table import as_array
+from ..tracer.operands import as_array, astype
 from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves
-from ..tracer.ufuncs import as_operand, astype
+from ..tracer.ufuncs import as_operand
 
 Function = Callable[..., Any]
 

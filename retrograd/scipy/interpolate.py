@@ -20,7 +20,7 @@ from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
-from ..tracer.table import lifted
+from ..tracer.operands import lifted
 from ..tracer.trace import unsupported
 from .dispatch import Lazy, answered, inexact, rest_of
 

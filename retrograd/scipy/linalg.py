@@ -15,9 +15,8 @@ import numpy as np
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
 from ..tracer.array import apply, apply_all
-from ..tracer.table import lifted
+from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
 from .dispatch import double, inexact, rest_of, stands_for
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
+from ..tracer.operands import astype
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype
 from .dispatch import rest_of, stands_for
 from .signal import operands
 

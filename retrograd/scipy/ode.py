@@ -22,10 +22,9 @@ from ..numpy.creation import array as traced_array
 from ..ops.ode import METHODS, ode
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.creation import active_trace
-from ..tracer.table import lifted
+from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
 from ..tracer.tree import flatten
-from ..tracer.ufuncs import astype
 from .dispatch import Lazy, array, stands_for
 
 INTEGRATE, OPTIMIZE = Lazy("scipy.integrate"), Lazy("scipy.optimize")

@@ -14,9 +14,8 @@ import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
-from ..tracer.table import lifted
+from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype
 from .dispatch import inexact, rest_of, stands_for
 
 __getattr__ = rest_of("scipy.signal")

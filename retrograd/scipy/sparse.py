@@ -18,9 +18,8 @@ from ..ir.primitive import Primitive
 from ..ops.sparse import sparse_product, sparse_solve
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
-from ..tracer.table import lifted
+from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import astype
 from .dispatch import Lazy, answered, inexact, rest_of, stands_for
 
 scipy_sparse = Lazy("scipy.sparse")

@@ -1,17 +1,16 @@
-"""Python's operators on tracers."""
+"""Python's operators on tracers; powers and products of matrices come with the functions of NumPy."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..ir.primitive import REGISTRY
-from .array import Tracer, shadow_of
-from .ufuncs import COMPOSED, Ufunc, assign, call_ufunc, elementwise
+from .array import Tracer
+from .ufuncs import COMPOSED, Ufunc, as_operand, assign, call_ufunc, elementwise
 
 ARITHMETIC: dict[str, tuple[str, Ufunc]] = {
     "add": ("add", np.add),
@@ -41,41 +40,13 @@ UNARY: dict[str, tuple[str, Ufunc]] = {
 }
 
 
-SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
-PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcut from np.power; -inf and nan do, too
-
-
-def _raise_to(x: Any, n: Any) -> Any:
-    """``x ** n`` as NumPy computes it: arrays take shortcuts for some exponents, and numbers have their own power."""
-    base = shadow_of(x)
-    if isinstance(base, np.ndarray) and type(n) in (int, float) and n in SHORTCUTS:
-        shortcut = _shortcut(base.dtype, type(n).__name__, n)
-        if shortcut is not None:
-            return shortcut(x)
-    prim = REGISTRY["power" if isinstance(base, np.ndarray) or isinstance(shadow_of(n), np.ndarray) else "pow"]
-    return elementwise(prim, np.power, [x, n], operator.pow)
-
-
-@lru_cache(maxsize=256)
-def _shortcut(dtype: np.dtype[Any], kind: str, n: Any) -> Ufunc | None:
-    """The ufunc that ``x ** n`` stands for; NumPy is asked, since the exponents that have one depend on its version."""
-    probe = np.array([*PROBE, -np.inf, np.nan] if dtype.kind in "fc" else PROBE)
-    try:
-        with np.errstate(all="ignore"):
-            probe = (probe + 1j * probe[::-1] if dtype.kind == "c" else probe).astype(dtype)
-            raised, short = probe**n, SHORTCUTS[n](probe)
-    except (TypeError, ValueError):  # bools and integers lack some of the operations
-        return None
-    return SHORTCUTS[n] if raised.dtype == short.dtype and raised.tobytes() == short.tobytes() else None
-
-
 def _in_place(ufunc: Ufunc, forward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``x += y`` writes into an array, and makes a new number."""
 
     def call(self: Any, other: Any) -> Any:
         if not isinstance(self.shadow, np.ndarray):
             return forward(self, other)
-        return call_ufunc(ufunc, [self, other], (self,), True, {})
+        return assign(self, call_ufunc(ufunc, [self, as_operand(other)]))
 
     return call
 
@@ -108,30 +79,10 @@ def _unary(name: str, ufunc: Ufunc, run: Callable[..., Any]) -> Callable[[Any], 
     return lambda self: elementwise(prim, ufunc, [self], run)
 
 
-def _pow_in_place(self: Any, n: Any) -> Any:
-    raised = _raise_to(self, n)
-    return assign(self, raised) if isinstance(self.shadow, np.ndarray) else raised
-
-
-def _matmul(self: Any, other: Any) -> Any:
-    """``x @ y``; a sparse matrix is not an operand of a ufunc, and answers by its reflected product."""
-    if not hasattr(type(other), "__array_ufunc__") and getattr(type(other), "__array_priority__", 0) > 0:
-        return NotImplemented
-    return call_ufunc(np.matmul, [self, other], None, True, {})
-
-
 def install_operators(cls: type[Tracer]) -> None:
     """Give Tracer its operators, reflected ones and in-place ones."""
     methods: dict[str, Callable[..., Any]] = {
-        "pow": _raise_to,
-        "rpow": lambda self, other: _raise_to(other, self),
-        "ipow": _pow_in_place,
         "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else COMPOSED[np.positive](self),
-        "divmod": lambda self, other: (self // other, self % other),
-        "rdivmod": lambda self, other: (other // self, other % self),
-        "matmul": _matmul,
-        "rmatmul": lambda self, other: call_ufunc(np.matmul, [other, self], None, True, {}),
-        "imatmul": lambda self, other: call_ufunc(np.matmul, [self, other], (self,), True, {}),
     }
     for name, (prim_name, ufunc) in ARITHMETIC.items():
         forward, reflected = _binary(prim_name, ufunc, getattr(operator, f"__{name}__"))

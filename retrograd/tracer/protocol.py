@@ -26,8 +26,7 @@ MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_
 def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """``__array_ufunc__``: calls, reductions and the like."""
     if method == "__call__":
-        out, mask = options.pop("out", None), options.pop("where", True)
-        return call_ufunc(ufunc, inputs, out, mask, options)
+        return UFUNC_METHODS["__call__"](ufunc, *inputs, **options) if options else call_ufunc(ufunc, inputs)
     handler = UFUNC_METHODS.get(method)
     try:
         if handler is not None:

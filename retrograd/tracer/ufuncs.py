@@ -1,4 +1,4 @@
-"""Elementwise operations: NumPy's ufuncs on tracers, with their options."""
+"""Elementwise operations: NumPy's ufuncs on tracers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
-from ..errors import CapturedWriteError
 from ..ir.modules import resolve
 from ..ir.primitive import REGISTRY, Primitive
 from ..ir.types import Aval, Kind, aval_of
-from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
 from ..where import user_site
-from .array import NUMBERS, Tracer, apply, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
+from .array import NUMBERS, Tracer, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
 from .creation import joined
 from .mutation import check_writable, make_traced, write
-from .trace import STOPPED, Trace, owner, traceable, unsupported
+from .trace import STOPPED, Trace, owner, unsupported
 
 Ufunc = Callable[..., Any]
 WEAK = {"i": int, "f": float, "c": complex}  # the types of Python numbers, by the kinds of their dtypes
@@ -38,9 +36,6 @@ def primitives() -> dict[Ufunc, Primitive]:
 
 UFUNCS = primitives()
 COMPOSED: dict[Ufunc, Callable[..., Any]] = {}  # ufuncs that are recorded as several operations
-# Numbers that stand for operands where where= is False (0.5 for each of SciPy's ufuncs): there these functions have
-# finite values and finite derivatives.
-INSIDE: dict[Ufunc, float] = {}
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +72,7 @@ def _targets(
         dtypes = [np.result_type(*found, *([] if out.dtype.kind == "b" else [out.dtype]))] * len(given)
     else:
         wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
-        dtypes = ufunc.resolve_dtypes((*map(_kind, given), *(None,) * ufunc.nout), signature=wanted, casting=casting)
+        dtypes = ufunc.resolve_dtypes((*map(kind_of, given), *(None,) * ufunc.nout), signature=wanted, casting=casting)
     return _stretched(dtypes[: len(given)], out)
 
 
@@ -87,7 +82,7 @@ def _stretched(dtypes: Sequence[np.dtype[Any]], out: Aval) -> tuple[Aval, ...]:
     return tuple([Aval(out.shape, dtype, inner) for dtype in dtypes])
 
 
-def _kind(aval: Aval) -> Any:
+def kind_of(aval: Aval) -> Any:
     """An operand as ``resolve_dtypes`` takes it: its dtype, or the type of a Python number."""
     return WEAK.get(aval.dtype.kind, aval.dtype) if aval.kind == "python" else aval.dtype
 
@@ -173,95 +168,16 @@ def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) ->
     return wrap(trace, None, found, where_)
 
 
-def call_ufunc(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any, options: dict[str, Any]) -> Any:
-    """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
-    if options:
-        inputs, options = _understood(ufunc, inputs, options)
-    if mask is not True:
-        inputs = _masked(ufunc, inputs, out, mask)
-    if out is not None:
-        inputs = _towards(ufunc, inputs, out)
+def call_ufunc(ufunc: Any, inputs: Sequence[Any], **options: Any) -> Any:
+    """``ufunc(*inputs, dtype=, casting=)`` with a tracer among its arguments."""
     if settled(inputs):
-        result = _of_constants(ufunc, inputs, options)
-    elif ufunc in COMPOSED:
-        result = COMPOSED[ufunc](*inputs, **options)
-    elif (prim := primitive_of(ufunc)) is not None:
-        result = elementwise(prim, ufunc, inputs, partial(ufunc, **options) if options else ufunc, **options)
-    else:
+        return _of_constants(ufunc, inputs, options)
+    if ufunc in COMPOSED:
+        return COMPOSED[ufunc](*inputs, **options)
+    prim = primitive_of(ufunc)
+    if prim is None:
         raise unsupported(f"{name_of(ufunc)} of a traced value", "write it with other NumPy functions")
-    if out is None:
-        return result
-    if ufunc.signature and np.shape(shadow_of(out[0])) != np.shape(shadow_of(result)):
-        raise unsupported(f"{name_of(ufunc)} into an array of another shape", "make out= of the shape of the result")
-    if ufunc.nout == 1:
-        return _written(ufunc, out[0], result, mask)
-    return tuple(r if o is None else _written(ufunc, o, r, mask) for o, r in zip(out, result, strict=True))
-
-
-def _understood(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Cast the operands as ``signature=`` says, and keep ``dtype=`` and ``casting=`` of the options."""
-    options = {k: v for k, v in options.items() if k not in ("order", "subok") and v is not None}
-    if "signature" in options:
-        inputs = _signed(ufunc, inputs, options.pop("signature"), options.get("casting", "same_kind"))
-    if unknown := [k for k in options if k not in ("dtype", "casting")]:
-        raise unsupported(f"{name_of(ufunc)} with {', '.join(unknown)}", "cast with astype before or after")
-    if "dtype" in options:
-        options["dtype"] = np.dtype(options["dtype"])
-    return inputs, options
-
-
-def _signed(ufunc: Any, inputs: Sequence[Any], signature: Any, casting: Any) -> Sequence[Any]:
-    """Cast the operands to the dtypes that ``signature=`` names."""
-    types = tuple(signature.replace("->", "")) if isinstance(signature, str) else tuple(signature)
-    if len(types) != ufunc.nin + ufunc.nout:
-        raise unsupported(f"np.{ufunc.__name__} with the signature {signature!r}", "name the dtype of each operand")
-    given = [as_operand(x) for x in inputs]
-    kinds = (*(_kind(aval_of(shadow_of(x))) for x in given), *(None,) * ufunc.nout)
-    wanted = tuple(None if t is None else np.dtype(t) for t in types)
-    dtypes = ufunc.resolve_dtypes(kinds, signature=wanted, casting=casting)
-    return [
-        astype(x, dtype) if isinstance(x, Tracer) else dtype.type(x) if np.ndim(x) == 0 else x.astype(dtype)
-        for x, dtype in zip(given, dtypes, strict=False)
-    ]
-
-
-def _towards(ufunc: Any, inputs: Sequence[Any], out: Any) -> Sequence[Any]:
-    """Bring the operands into the trace of ``out``; for several results, stretch them to one shape."""
-    inputs = [as_operand(x) for x in inputs]
-    if ufunc.nout > 1:
-        shape = np.broadcast_shapes(*(np.shape(shadow_of(x)) for x in (*inputs, *out) if x is not None))
-        inputs = [x if np.shape(shadow_of(x)) == shape else np.broadcast_to(x, shape) for x in inputs]
-    if tracers_in(inputs) or not (targets := tracers_in(out)):
-        return inputs
-    trace = owner(targets)
-    return [wrap(trace, trace.capture(x), x, None) if isinstance(x, np.ndarray) else x for x in inputs]
-
-
-def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[Any]:
-    """Put harmless numbers where ``mask`` is False: an element that is not used must not make the gradient nan."""
-    if out is None or any(o is None for o in out):
-        raise unsupported(f"{name_of(ufunc)} with where= but without out=", "pass out=, or use np.where")
-    found = np.asarray(shadow_of(mask)).dtype
-    if found != np.bool_:
-        raise TypeError(f"Cannot cast array data from {found!r} to dtype('bool') according to the rule 'safe'")
-    inside = 0.5 if ufunc not in UFUNCS and primitive_of(ufunc) is not None else INSIDE.get(ufunc)
-    if inside is None:
-        return inputs
-    inputs = [as_operand(x) for x in inputs]
-    number = [isinstance(shadow_of(x), (int, float, complex)) for x in inputs]
-    return [
-        x if plain else np.where(mask, x, x.dtype.type(inside if x.dtype.kind in "fc" else 1))
-        for x, plain in zip(inputs, number, strict=True)
-    ]
-
-
-def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
-    if not isinstance(target, Tracer):
-        raise CapturedWriteError(
-            f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
-            remedy="make the array inside the traced function, or drop out=",
-        )
-    return assign(target, result if mask is True else np.where(mask, result, target))
+    return elementwise(prim, ufunc, inputs, partial(ufunc, **options) if options else ufunc, **options)
 
 
 def assign(target: Tracer, value: Any) -> Tracer:
@@ -277,16 +193,3 @@ def assign(target: Tracer, value: Any) -> Tracer:
     aval = Aval(target.shape, target.dtype)
     write(target, trace.builder.coerce(cast_to(value, aval, trace), aval))
     return target
-
-
-def astype(x: Any, dtype: Any) -> Any:
-    """``x.astype(dtype)``."""
-    if not isinstance(x, Tracer):
-        return np.asarray(x).astype(dtype)
-    target = np.dtype(dtype)
-    traceable(np.empty(0, target))
-    if target == x.dtype and not isinstance(x.shadow, (int, float, complex)):
-        return copy(x)
-    if x.dtype.kind == "c" and target.kind not in "cb":
-        np.asarray(x.shadow).astype(target)  # NumPy's own warning that the imaginary part is lost
-    return apply(cast, [x], aval=Aval(x.shape, target, "array" if isinstance(x.shadow, np.ndarray) else "scalar"))

@@ -1,0 +1,93 @@
+"""Operands and results of compositions: their axes and dtypes, what becomes an array, and where it is written."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy import generic, ndarray  # by name: in a trace, np.ndarray goes through interception
+
+from ..errors import CapturedWriteError
+from ..ir.types import Aval
+from ..ops.elementwise import cast
+from .array import Tracer, apply, enter, shadow_of, tracers_in
+from .trace import owner, traceable, unsupported
+from .ufuncs import as_operand, assign, copy
+
+Axis = Any
+
+
+def axes_of(x: Any, axis: Axis) -> tuple[int, ...]:
+    """Axes as a tuple of non-negative ints; None means all."""
+    n = x.ndim if isinstance(x, (Tracer, ndarray)) else np.ndim(x)
+    if axis is None:
+        return tuple(range(n))
+    return tuple(np.lib.array_utils.normalize_axis_tuple(axis, n))
+
+
+def axis_of(x: Any, axis: Any) -> int:
+    """One axis as a non-negative int."""
+    (k,) = axes_of(x, operator.index(axis))
+    return k
+
+
+def only_default(name: str, **given: Any) -> None:
+    """Refuse options that are not traced; each is given with its default."""
+    for option, (value, default) in given.items():
+        if value is not default:
+            raise unsupported(f"np.{name} with {option}=", f"leave {option}= out")
+
+
+def truth(value: Any) -> bool:
+    """A flag as a bool; False if NumPy was given none."""
+    return bool(value) if value is not np._NoValue else False
+
+
+def shadow_dtype(x: Any) -> np.dtype[Any]:
+    """The dtype of an operand, also of a list or a Python number."""
+    return np.asarray(shadow_of(x)).dtype
+
+
+def lifted(*operands: Any) -> list[Any]:
+    """Make operands tracers of arrays and NumPy scalars: lists, plain arrays and numbers enter the trace of the others.
+
+    A plain array is held by reference: its tracer is read-only, and shows what the user writes into the array later.
+    """
+    found = [as_operand(x) for x in operands]
+    trace = owner(tracers_in(found))
+    return [as_array(x) if isinstance(x, Tracer) else enter(trace, x) for x in found]
+
+
+def into(out: Any, result: Any) -> Any:
+    """Write the result into ``out`` if one is given; return the array that holds it."""
+    if out is None:
+        return result
+    if not isinstance(out, Tracer):
+        raise CapturedWriteError(
+            "a traced value is written into an array made outside the traced function",
+            remedy="make the array inside the traced function, or drop out=",
+        )
+    if out.shape != np.shape(shadow_of(result)):
+        raise ValueError(f"out has the shape {out.shape}, but the result has the shape {np.shape(shadow_of(result))}")
+    return assign(out, result)
+
+
+def as_array(x: Any) -> Any:
+    """A Python number as a 0-d array, as NumPy functions see it."""
+    if isinstance(x, Tracer) and not isinstance(x.shadow, (ndarray, generic)):
+        return apply(cast, [x], aval=Aval((), x.dtype))
+    return x
+
+
+def astype(x: Any, dtype: Any) -> Any:
+    """``x.astype(dtype)``."""
+    if not isinstance(x, Tracer):
+        return np.asarray(x).astype(dtype)
+    target = np.dtype(dtype)
+    traceable(np.empty(0, target))
+    if target == x.dtype and not isinstance(x.shadow, (int, float, complex)):
+        return copy(x)
+    if x.dtype.kind == "c" and target.kind not in "cb":
+        np.asarray(x.shadow).astype(target)  # NumPy's own warning that the imaginary part is lost
+    return apply(cast, [x], aval=Aval(x.shape, target, "array" if isinstance(x.shadow, np.ndarray) else "scalar"))
