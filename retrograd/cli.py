@@ -15,7 +15,7 @@ import numpy as np
 from . import __version__
 from .api.gradients import grad
 from .api.jit import jit
-from .compiler.stages import passes
+from .compiler.pass_table import passes
 from .errors import OptionError, RetrogradError
 from .ir.parser import parse, parse_type
 from .ir.types import Aval

@@ -26,9 +26,9 @@ from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.control.expose_calls import at_rest
-from ..passes.differentiate import pullback as pullback_graph
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
+from ..passes.pullback import pullback as pullback_graph
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture

@@ -4,82 +4,62 @@ from __future__ import annotations
 
 import gc
 import threading
-from types import TracebackType
+from collections.abc import Callable
 
 SELDOM = 10_000  # new objects between two collections of an unhurried collector
 
 
 class Around:
-    """A context with another setting of the collector; it nests, also across threads: the last to leave restores."""
+    """A context with another setting of the collector; it nests, also across threads: the last to leave restores.
 
-    def __init__(self) -> None:
+    ``change`` makes the setting, and returns a function that restores the one before.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+        self._change = change
         self._lock = threading.Lock()
         self._depth = 0
-
-    def begin(self) -> None:
-        """Change the setting."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """Restore it."""
-        raise NotImplementedError
 
     def __enter__(self) -> None:
         with self._lock:
             if self._depth == 0:
-                self.begin()
+                self._restore = self._change()
             self._depth += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                self.end()
+                self._restore()
 
 
-class Pause(Around):
-    """A context in which Python does not look for cyclic garbage, if it did before.
+def _pause() -> Callable[[], None]:
+    """Look for no cyclic garbage.
 
     The passes make many objects that live on, and no cycles: each full collection would walk all of them in vain,
     which takes a third of the time to compile 10,000 operations, and more for longer programs.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._collects = False
-
-    def begin(self) -> None:
-        self._collects = gc.isenabled()
-        gc.disable()
-
-    def end(self) -> None:
-        if self._collects:
-            gc.enable()
+    collects = gc.isenabled()
+    gc.disable()
+    return gc.enable if collects else lambda: None
 
 
-class Unhurried(Around):
-    """A context in which Python looks for cyclic garbage less often.
+def _slow_down() -> Callable[[], None]:
+    """Look for cyclic garbage less often.
 
     Here the user's function runs, which may make such garbage. The objects of a recording live on, and to walk them
     after every few hundred new objects, as is the default, takes a quarter of the time of recording.
     """
+    before = gc.get_threshold()
+    changed = (SELDOM, *before[1:]) if 0 < before[0] < SELDOM else before  # at 0 it never collects
+    gc.set_threshold(*changed)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._before = self._set = gc.get_threshold()
+    def restore() -> None:
+        if gc.get_threshold() == changed:  # no other code has changed it
+            gc.set_threshold(*before)
 
-    def begin(self) -> None:
-        self._before = self._set = gc.get_threshold()
-        if 0 < self._before[0] < SELDOM:  # at 0 it never collects
-            self._set = (SELDOM, *self._before[1:])
-            gc.set_threshold(*self._set)
-
-    def end(self) -> None:
-        if gc.get_threshold() == self._set:  # no other code has changed it
-            gc.set_threshold(*self._before)
+    return restore
 
 
-paused = Pause()
-unhurried = Unhurried()
+paused = Around(_pause)
+unhurried = Around(_slow_down)

@@ -11,17 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..ir.target import TARGETS
 from ..ir.verify import verify
-from ..passes.jvp import jvp
-from ..passes.linearize import linearize
 from ..passes.lower import lower
-from ..passes.own_outputs import own_outputs
 from ..passes.patterns import Rule
 from ..passes.prune import prune
 from ..passes.rules import FAST, REASSOCIATE
 from ..passes.simplify import simplify
-from ..passes.transpose import transpose
 from .settings import Settings, config
 
 Pass = Callable[[Graph], Graph]
@@ -79,7 +74,7 @@ STAGES: dict[str, Stage] = {
     "plan_loops": IDLE,
     "checkpoint": IDLE,
     "keep_within_budget": IDLE,
-    "own_outputs": of_pass(own_outputs),
+    "own_outputs": IDLE,
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
@@ -110,22 +105,3 @@ def run(graph: Graph, names: Iterable[str] = PIPELINE, settings: Settings | None
 def settled(graph: Graph, settings: Settings | None = None) -> Graph:
     """The graph as it is before anything is planned."""
     return run(graph, REWRITES, settings)
-
-
-def _inexact(graph: Graph) -> list[bool]:
-    return [v.aval.inexact for v in graph.inputs]
-
-
-def passes() -> dict[str, Pass]:
-    """Every pass on whole graphs by its name: the command line and the golden files read this table."""
-    return {
-        "absorb": TARGETS["numpy"].legalise,
-        "jvp": lambda graph: jvp(graph, _inexact(graph), nan_safe=config.nan_safe),
-        "linearize": lambda graph: linearize(graph, _inexact(graph), nan_safe=config.nan_safe).linear,
-        "transpose": lambda graph: transpose(graph, 0),
-        **{name: _alone(name) for name, stage in STAGES.items() if not stage.plans},
-    }
-
-
-def _alone(name: str) -> Pass:
-    return lambda graph: run(graph, (name,))

@@ -2,6 +2,7 @@
 
 from ..tracer import class_methods, early_names, generators, index_arrays, masks, refusals, ufunc_options
 from ..tracer.protocol import install
+from ..tracer.untraced import install_others
 from . import (
     applying,
     array_methods,
@@ -44,3 +45,4 @@ from . import (
 )
 
 install()
+install_others()

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import aval_of
+from ..errors import TracerConversionError
+from ..ir.types import Aval, aval_of
 from ..ops.elementwise import cast
+from ..ops.shape import reshape as reshape_view
 from ..tracer import indexing
 from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.foreign import adviser
 from ..tracer.operands import as_array, astype
-from ..tracer.protocol import missing_attribute
 from ..tracer.table import FUNCTIONS, METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
+from ..tracer.untraced import missing_attribute
 from .complex import conjugate, imaginary_part, real_part
 from .flat import flat_of, set_flat
 from .numbers import clip, round_
@@ -113,10 +116,42 @@ def _set_part(name: str, part: Callable[[Any], Any], self: Tracer, value: Any) -
     indexing.put(part(self), ..., value)
 
 
+def _set_shape(t: Tracer, shape: Any) -> None:
+    """``t.shape = shape``: from now on the tracer is another view of its memory."""
+    if t.viewed:
+        raise unsupported(
+            "setting the shape of an array that has views", "bind the reshaped array: x = x.reshape(shape)"
+        )
+    shadow = t.shadow.view()
+    shadow.shape = shape  # NumPy's own error
+    before = type(t)(t.home, t.shadow, t.storage, t.parent, t.op, t.where)
+    t.parent, t.op, t.shadow = before, (reshape_view, (), {"aval": Aval(shadow.shape, shadow.dtype)}), shadow
+    t.symbol, t.version = None, -1
+
+
+def _format(self: Tracer, spec: str) -> str:
+    if self.const or not spec:
+        return format(self.shadow if self.const else repr(self), spec)
+    raise TracerConversionError(
+        f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
+        remedy="print the value itself, which shows its example, or return it",
+    )
+
+
+def _reduce(self: Tracer) -> Any:
+    raise adviser().refusal("a traced value cannot be pickled", "return it, and pickle the result")
+
+
 METHODS.update(
     {
         "__contains__": _contains,
         "__round__": _round,
+        "__format__": _format,
+        "__reduce__": _reduce,
+        "shape": Tracer.shape.setter(_set_shape),
+        "itemsize": property(lambda self: self.dtype.itemsize),
+        "nbytes": property(lambda self: self.size * self.dtype.itemsize),
+        "T": property(np.transpose),
         "reshape": _reshape,
         "transpose": _transpose,
         "flatten": _flatten,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import joining as ops
+from ..ops import concatenate as ops
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, astype, axes_of, into, lifted
 from ..tracer.table import implements

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..ops.linalg import determinants, factorizations, least_squares, solutions
-from ..tracer.array import Tracer, apply, apply_all, shadow_of
+from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.operands import lifted
+from ..tracer.operands import apply_all, lifted
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from .contraction import common

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reductions as ops
+from ..ops import further_reductions as ops
 from ..tracer.array import apply
 from ..tracer.operands import Axis, into, shadow_dtype, truth
 from ..tracer.table import implements

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reductions as ops
+from ..ops import further_reductions as ops
 from ..ops.linalg import factorizations
-from ..tracer.array import apply, apply_all, shadow_of
-from ..tracer.operands import axes_of, lifted
+from ..tracer.array import apply, shadow_of
+from ..tracer.operands import apply_all, axes_of, lifted
 from ..tracer.table import implements
 from .reductions import as_dtype, magnitude
 from .shapes import moveaxis, ravel, reshape

@@ -10,8 +10,8 @@ import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..ir.types import Aval
+from ..ops import further_reductions as ops
 from ..ops import reduce
-from ..ops import reductions as ops
 from ..ops.cumulative import prod as prod_
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of

@@ -9,8 +9,8 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..ops.linalg import factorizations, spectra
-from ..tracer.array import apply, apply_all, shadow_of
-from ..tracer.operands import lifted
+from ..tracer.array import apply, shadow_of
+from ..tracer.operands import apply_all, lifted
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .matrices import adjoint, checked, inv

@@ -14,9 +14,9 @@ from ..ops import cumulative
 from ..ops import reduceat as runs
 from ..ops.elementwise import where as choose
 from ..ops.shape import stop_gradient
-from ..tracer.array import Tracer, apply, apply_all, shadow_of
+from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.operands import Axis, axis_of, into, lifted
+from ..tracer.operands import Axis, apply_all, axis_of, into, lifted
 from ..tracer.table import UFUNC_METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import UFUNCS

@@ -7,8 +7,8 @@ from typing import Any
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull
 from ..ir.types import Aval
-from .batching import looped
 from .index import getitem
+from .lane_loops import looped
 
 
 def _shape(x: Aval, v: Aval, mode: str, method: str) -> Aval:

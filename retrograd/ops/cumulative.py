@@ -10,9 +10,9 @@ from ..ir.graph import Node
 from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
 from ..ir.types import Aval
 from .batching import shifted_axis
+from .concatenate import concatenate
 from .elementwise import cast, eq
 from .index import getitem
-from .joining import concatenate
 from .reduce import reduction, sum_
 from .shape import inverse, permute, reshape_to
 

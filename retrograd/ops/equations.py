@@ -13,9 +13,10 @@ from ..ir.graph import Node
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull, push
 from ..ir.texts import Arg
 from ..ir.types import Aval
-from .batching import Flags, looped
+from .batching import Flags
 from .gather import gather
 from .index import additem, getitem, setitem
+from .lane_loops import looped
 from .linalg.solutions import lanes_as_columns
 from .shape import broadcast_to, reshape_to, swap
 from .triangles import tril, triu

@@ -19,8 +19,9 @@ from ..ir.modules import load
 from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
 from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
-from .batching import lanes, looped
+from .batching import lanes
 from .index import getitem
+from .lane_loops import looped
 from .shape import broadcast_to, reshape_to
 from .structural.flags import instantiated, picked, spread
 

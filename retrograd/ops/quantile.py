@@ -11,13 +11,14 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, push
 from ..ir.types import Aval
-from .batching import Flags, looped, shifted_axis
+from .batching import Flags, shifted_axis
+from .concatenate import concatenate
 from .cumulative import along
 from .elementwise import cast, eq, gt
+from .further_reductions import count
 from .index import getitem
-from .joining import concatenate
+from .lane_loops import looped
 from .reduce import reduced
-from .reductions import count
 from .shape import broadcast_to, move_axis, reshape_to
 from .sort import argsort, copied, take_along
 

@@ -10,7 +10,8 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.types import Aval
-from .batching import looped, shifted_axis
+from .batching import shifted_axis
+from .lane_loops import looped
 
 INT = np.dtype(np.int64)
 

@@ -9,7 +9,8 @@ from typing import Any
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, Unknown, primitive, pull
 from ..ir.types import Aval
-from .batching import Flags, looped
+from .batching import Flags
+from .lane_loops import looped
 from .shape import permute, reshape_to
 
 # compressed rows or compressed columns: the rows of a matrix are the columns of its transpose, in the same arrays

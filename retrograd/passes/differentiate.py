@@ -42,20 +42,6 @@ def value_and_grad(
     return b.graph(f"{graph.name}_grad", [*outs, *grads] if keep else grads)
 
 
-def pullback(lin: Linearized, seeded: Sequence[bool]) -> Graph:
-    """(residuals..., ȳ...) → x̄...; each output that is ``seeded`` gets an input for its cotangent."""
-    b = Builder()
-    residuals = b.inputs_like(lin.linear.inputs[: len(lin.residuals)])
-    outputs = lin.forward.outputs[: len(lin.out_active)]
-    cts = [b.input(v.aval, "ct") if on else None for v, on in zip(outputs, seeded, strict=True)]
-    tangents = lin.linear.inputs[len(residuals) :]
-    seeds = [ct for ct, on in zip(cts, lin.out_active, strict=True) if on]
-    found = transpose_into(b, lin.linear, [*residuals, *[None] * len(tangents)], seeds)
-    b.where = None
-    grads = [filled(b, ct, v.aval) for ct, v in zip(found, tangents, strict=True)]
-    return b.graph(lin.linear.name.removesuffix("_linear") + "_pullback", grads)
-
-
 def filled(b: Builder, ct: Symbol | None, aval: Aval) -> Symbol:
     """A cotangent of a value of this aval: zeros instead of None, a NumPy scalar for a Python number."""
     target = replace(aval, kind="scalar") if aval.kind == "python" else aval

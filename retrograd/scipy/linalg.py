@@ -14,8 +14,8 @@ import numpy as np
 
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
-from ..tracer.array import apply, apply_all
-from ..tracer.operands import astype, lifted
+from ..tracer.array import apply
+from ..tracer.operands import apply_all, astype, lifted
 from ..tracer.trace import unsupported
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
 from .dispatch import double, inexact, rest_of, stands_for

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
-from ..errors import ControlFlowError, InternalError, TracerConversionError
+from ..errors import ControlFlowError, InternalError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate, run_node
 from ..ir.graph import Node
@@ -20,7 +20,7 @@ from ..ir.types import Aval, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from ..where import Where, is_ours, user_site
 from .foreign import adviser
-from .mutation import make_traced, read, set_shape
+from .mutation import make_traced, read
 from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -74,10 +74,6 @@ class Tracer:
     def shape(self) -> tuple[int, ...]:
         return self.shadow.shape if isinstance(self.shadow, ndarray) else ()
 
-    @shape.setter
-    def shape(self, shape: Any) -> None:
-        set_shape(self, shape)
-
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -89,18 +85,6 @@ class Tracer:
     @property
     def dtype(self) -> np.dtype[Any]:
         return aval_of(self.shadow).dtype
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
-        return np.transpose(self)
 
     def __len__(self) -> int:
         return len(self.shadow)
@@ -149,17 +133,6 @@ class Tracer:
         if isinstance(self.shadow, np.ndarray):
             raise TypeError("unhashable type: 'numpy.ndarray'")
         return hash(self._decide("number", lambda x: x.item() if isinstance(x, np.generic) else x))
-
-    def __format__(self, spec: str) -> str:
-        if self.const or not spec:
-            return format(self.shadow if self.const else repr(self), spec)
-        raise TracerConversionError(
-            f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
-            remedy="print the value itself, which shows its example, or return it",
-        )
-
-    def __reduce__(self) -> Any:
-        raise adviser().refusal("a traced value cannot be pickled", "return it, and pickle the result")
 
 
 def wrap(trace: Trace, symbol: Symbol | None, shadow: Any, where: Where | None) -> Tracer:
@@ -245,7 +218,7 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
     symbols = [symbol_in(trace, x) for x in operands]
     if example is None:
         out = prim(*symbols, **attrs)
-        shadow = _example(trace, trace.builder.made[out.value], operands)[0]
+        shadow = run_on_examples(trace, trace.builder.made[out.value], operands)[0]
         check_aval(prim, out, shadow)
     else:
         out, shadow = trace.builder.emit(prim, [s.value for s in symbols], attrs, avals=(aval_of(example),))[0], example
@@ -256,25 +229,7 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
     return _wrapped(trace, prim, operands, symbols, attrs, out, shadow, where)
 
 
-def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tracer]:
-    """Like ``apply``, for a primitive with several results, none of which is a view."""
-    trace = owner(tracers_in(operands))
-    where = user_site(2)[0]
-    if settled(operands):
-        scratch = Builder()
-        made = prim(*(scratch.input(aval_of(shadow_of(x))) for x in operands), **attrs)
-        shadows = run_node(scratch.made[made[0].value], [shadow_of(x) for x in operands])
-        return [wrap(trace, None, shadow, where) for shadow in shadows]
-    trace.builder.where = where
-    outs = prim(*(symbol_in(trace, x) for x in operands), **attrs)
-    shadows = _example(trace, trace.builder.made[outs[0].value], operands)
-    for out, shadow in zip(outs, shadows, strict=True):
-        check_aval(prim, out, shadow)
-    kept = [stop_gradient(out) for out in outs] if STOPPED.get() else outs
-    return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]
-
-
-def _example(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
+def run_on_examples(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
     """Run a node on the examples. If that fails in a branch that may not be taken, the results are zeros."""
     try:
         return run_node(node, [shadow_of(x) for x in operands])

@@ -14,8 +14,6 @@ import numpy as np
 from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
-from ..ir.types import Aval
-from ..ops.shape import reshape
 from .trace import CURRENT, Trace, unsupported
 
 if TYPE_CHECKING:
@@ -98,19 +96,6 @@ def check_writable(t: Tracer, trace: Trace) -> None:
             f"{trace} writes into an array of {t.home}",
             remedy="return the value, or make the array inside the function that writes into it",
         )
-
-
-def set_shape(t: Tracer, shape: Any) -> None:
-    """``t.shape = shape``: from now on the tracer is another view of its memory."""
-    if t.viewed:
-        raise unsupported(
-            "setting the shape of an array that has views", "bind the reshaped array: x = x.reshape(shape)"
-        )
-    shadow = t.shadow.view()
-    shadow.shape = shape  # NumPy's own error
-    before = type(t)(t.home, t.shadow, t.storage, t.parent, t.op, t.where)
-    t.parent, t.op, t.shadow = before, (reshape, (), {"aval": Aval(shadow.shape, shadow.dtype)}), shadow
-    t.symbol, t.version = None, -1
 
 
 def make_traced(t: Tracer) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy import generic, ndarray  # by name: in a trace, np.ndarray goes through interception
+from numpy import (
+    generic,  # by name: in a trace, np.ndarray goes through interception
+    ndarray,  # by name: in a trace, np.ndarray goes through interception
+)
 
 from ..errors import CapturedWriteError
-from ..ir.types import Aval
+from ..ir.builder import Builder
+from ..ir.evaluate import run_node
+from ..ir.primitive import Primitive
+from ..ir.types import Aval, aval_of
 from ..ops.elementwise import cast
-from .array import Tracer, apply, enter, shadow_of, tracers_in
-from .trace import owner, traceable, unsupported
+from ..ops.shape import stop_gradient
+from ..where import user_site
+from .array import Tracer, apply, check_aval, enter, run_on_examples, settled, shadow_of, symbol_in, tracers_in, wrap
+from .trace import STOPPED, owner, traceable, unsupported
 from .ufuncs import as_operand, assign, copy
 
 Axis = Any
@@ -91,3 +100,21 @@ def astype(x: Any, dtype: Any) -> Any:
     if x.dtype.kind == "c" and target.kind not in "cb":
         np.asarray(x.shadow).astype(target)  # NumPy's own warning that the imaginary part is lost
     return apply(cast, [x], aval=Aval(x.shape, target, "array" if isinstance(x.shadow, np.ndarray) else "scalar"))
+
+
+def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tracer]:
+    """Like ``apply``, for a primitive with several results, none of which is a view."""
+    trace = owner(tracers_in(operands))
+    where = user_site(2)[0]
+    if settled(operands):
+        scratch = Builder()
+        made = prim(*(scratch.input(aval_of(shadow_of(x))) for x in operands), **attrs)
+        shadows = run_node(scratch.made[made[0].value], [shadow_of(x) for x in operands])
+        return [wrap(trace, None, shadow, where) for shadow in shadows]
+    trace.builder.where = where
+    outs = prim(*(symbol_in(trace, x) for x in operands), **attrs)
+    shadows = run_on_examples(trace, trace.builder.made[outs[0].value], operands)
+    for out, shadow in zip(outs, shadows, strict=True):
+        check_aval(prim, out, shadow)
+    kept = [stop_gradient(out) for out in outs] if STOPPED.get() else outs
+    return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]

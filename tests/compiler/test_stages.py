@@ -7,8 +7,9 @@ import pytest
 
 import retrograd as rg
 from retrograd.compiler import stages
+from retrograd.compiler.pass_table import passes
 from retrograd.compiler.settings import Settings
-from retrograd.compiler.stages import PIPELINE, STAGES, Rest, Stage, of_pass, passes, run
+from retrograd.compiler.stages import PIPELINE, STAGES, Rest, Stage, of_pass, run
 from retrograd.errors import GraphError
 from retrograd.ir import Aval, Graph, Value, parse
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from retrograd.codegen.numpy import emitter, target
 from retrograd.codegen.numpy.check import check_source
+from retrograd.compiler import stages
 from retrograd.ir import graph
 from retrograd.ir.primitive import REGISTRY
 from retrograd.passes import rules
@@ -28,19 +29,19 @@ ROOMS = {
         "tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
         "interception python_numbers record"
     ),
-    "passes/": ("prune inline jvp linearize transpose differentiate patterns rules simplify lower own_outputs"),
+    "passes/": ("prune inline jvp linearize transpose differentiate patterns rules simplify lower"),
     "codegen/": "names",
     "codegen/numpy/": "absorb emitter module target",
     "compiler/": (
         "settings stages cache garbage signature recording executable compilation inside transform paths compiled"
     ),
-    "api/": "gradients jit",
+    "api/": "gradients",
 }
 CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split()]
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 8211
+MOST_LINES = 7918
 
 
 def imports(file: str) -> Iterator[str]:
@@ -103,6 +104,7 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert check_source in target.CHECKS
     assert emitter.EMITTER_CLASSES[-1].__name__ == "BodyEmitter"
     assert "matmul" in REGISTRY
+    assert stages.IDLE not in stages.STAGES.values()
     assert graph.FORMS.keys() == {"dot", "networkx"}
     assert trace.STATEFUL
     assert len(foreign.ADVISERS) == 2

@@ -21,7 +21,7 @@ import numpy as np
 
 from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler.executable import Executable
-from retrograd.compiler.stages import passes
+from retrograd.compiler.pass_table import passes
 from retrograd.errors import GraphError, ParseError
 from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder

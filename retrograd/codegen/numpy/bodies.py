@@ -32,8 +32,10 @@ class BodyEmitter(Emitter):
         self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
 
     def function(self, body: Graph) -> str:
-        """The name of the function in the module that computes ``body``."""
-        return self.scope.function_of(body, self.plan.bodies[body])
+        """The name of the function in the module that computes ``body``; each body is emitted once."""
+        if body not in self.scope.by_graph:
+            self.scope.by_graph[body] = self.scope.add(self.plan.bodies[body], body.name).name
+        return self.scope.by_graph[body]
 
     def embed(self, name: str) -> None:
         """Let the module contain an embedded function, and the functions that it calls."""

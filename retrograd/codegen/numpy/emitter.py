@@ -61,7 +61,7 @@ class Scope:
         self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
         self.calls_back = False  # whether it calls functions of the program that made it
-        self._by_graph: dict[Graph, str] = {}
+        self.by_graph: dict[Graph, str] = {}  # the functions of bodies
         self._open: list[Names] = []  # the names of the functions under construction
 
     def add(self, plan: Plan, hint: str) -> Definition:
@@ -78,12 +78,6 @@ class Scope:
         self._open.pop()
         self.functions.append(Definition(name, parameters, emitter.lines, results))
         return self.functions[-1]
-
-    def function_of(self, body: Graph, plan: Plan) -> str:
-        """The name of the function that computes ``body``; each body is emitted once."""
-        if body not in self._by_graph:
-            self._by_graph[body] = self.add(plan, body.name).name
-        return self._by_graph[body]
 
 
 class Emitter:

@@ -1,7 +1,8 @@
-"""Memory plans for loops and gradients with a budget of bytes."""
+"""Memory: plans for loops and gradients with a budget of bytes, and results that own theirs."""
 
 from ...passes.checkpoint.checkpoint import checkpoint
 from ...passes.inline import open_calls
+from ...passes.own_outputs import own_outputs
 from ...passes.remat.split import divide
 from ..stages import STAGES, Stage, of_pass
 from .budgets import budget_of, keep_within_budget
@@ -14,5 +15,6 @@ STAGES.update(
     plan_loops=Stage(plan_loops, plans=True),
     checkpoint=Stage(lambda graph, rest: checkpoint(graph, rest.settings.counters)),
     keep_within_budget=Stage(keep_within_budget, plans=True),
+    own_outputs=of_pass(own_outputs),
     divide=of_pass(divide),
 )

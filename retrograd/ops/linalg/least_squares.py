@@ -13,8 +13,8 @@ from ...ir.primitive import Primitive, primitive, pull, push
 from ...ir.types import Aval
 from ..batching import Flags, elementwise
 from ..elementwise import gt, logical_and, logical_xor, to_dtype, where
+from ..further_reductions import max_
 from ..reduce import expand
-from ..reductions import max_
 from ..shape import reshape_to, swap
 from .factorizations import svd
 from .forms import across, adjoint, down, matrices

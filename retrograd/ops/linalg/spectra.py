@@ -14,8 +14,8 @@ from ...ir.types import Aval
 from ..complex import abs_, imag
 from ..diagonals import diagonal
 from ..elementwise import to_dtype
+from ..further_reductions import argmax
 from ..reduce import sum_
-from ..reductions import argmax
 from ..shape import reshape_to
 from ..sort import take_along
 from .forms import (

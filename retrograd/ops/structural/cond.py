@@ -15,7 +15,7 @@ from ...ir.primitive import TRANSFORMS, Primitive, primitive
 from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
 from ..elementwise import BOOL, eq, ge, le, logical_not
-from ..reductions import any_, argmax
+from ..further_reductions import any_, argmax
 from .flags import instantiated, picked, spread
 from .loops import REFERENCE, borrowed, chosen, lane_aval, narrowed
 from .stack import absent, stack_lanes

@@ -15,7 +15,7 @@ from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..elementwise import lt
-from ..reductions import argmax, max_
+from ..further_reductions import argmax, max_
 from ..shape import broadcast_to, move_axis
 from .flags import instantiated, picked, spread
 from .loops import (

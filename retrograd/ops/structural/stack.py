@@ -13,7 +13,7 @@ from ...ir.primitive import REGISTRY, Primitive, primitive, pull
 from ...ir.texts import literal
 from ...ir.types import Aval
 from ..batching import Flags, lanes
-from ..reductions import max_
+from ..further_reductions import max_
 
 
 def _zero_code(node: Node) -> str:

@@ -19,8 +19,8 @@ from ...ir.target import PROVIDERS
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ..elementwise import BOOL
+from ..further_reductions import any_, argmax
 from ..index import getitem
-from ..reductions import any_, argmax
 
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;!?-")
 

@@ -16,7 +16,7 @@ from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..elementwise import BOOL
-from ..reductions import any_, argmax
+from ..further_reductions import any_, argmax
 from .flags import instantiated
 from .loops import (
     MOST_STEPS,

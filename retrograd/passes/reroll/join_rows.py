@@ -12,8 +12,8 @@ from itertools import groupby
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
+from ...ops.concatenate import array, concatenate
 from ...ops.index import getitem
-from ...ops.joining import array, concatenate
 from ...ops.shape import reshape, reshape_to
 from .find_repeats import COPIES
 
