@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TracerConversionError, UnsupportedError
 from ..tracer.operators import COMPARISONS
-from ..tracer.protocol import MUTATORS
+from ..tracer.untraced import MUTATORS
 from .operations import ArrayLike
 
 BINARY: dict[str, Callable[..., Any]] = {
