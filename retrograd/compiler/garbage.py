@@ -33,7 +33,7 @@ class Around:
                 self._restore()
 
 
-def _pause() -> Callable[[], None]:
+def stop() -> Callable[[], None]:
     """Look for no cyclic garbage.
 
     The passes make many objects that live on, and no cycles: each full collection would walk all of them in vain,
@@ -44,7 +44,7 @@ def _pause() -> Callable[[], None]:
     return gc.enable if collects else lambda: None
 
 
-def _slow_down() -> Callable[[], None]:
+def slow_down() -> Callable[[], None]:
     """Look for cyclic garbage less often.
 
     Here the user's function runs, which may make such garbage. The objects of a recording live on, and to walk them
@@ -61,5 +61,5 @@ def _slow_down() -> Callable[[], None]:
     return restore
 
 
-paused = Around(_pause)
-unhurried = Around(_slow_down)
+paused = Around(stop)
+unhurried = Around(slow_down)

@@ -8,22 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InternalError
-from .callbacks import (
-    BatchRule,
-    DceRule,
-    FreshRule,
-    JvpRule,
-    LowerRule,
-    RunRule,
-    ScratchRule,
-    ThroughRule,
-    TransposeRule,
-)
+from .callbacks import JvpRule, LowerRule, RunRule, TransposeRule
 from .embedded import embed
 from .texts import TEXTS, NumPyText, Template
 from .types import Aval
 
 if TYPE_CHECKING:
+    from .further_callbacks import BatchRule, DceRule, FreshRule, ScratchRule, ThroughRule
     from .structure import Structure
 
 Rule = Callable[..., Any]

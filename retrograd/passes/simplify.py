@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..ir.builder import Builder, Symbol
-from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Primitive
 from ..ir.rewrite import with_bodies
 from ..ir.types import Aval
-from ..ops.elementwise import add, cast, const, div, eq, ge, gt, le, lt, mul, ne, neg, sub
-from ..ops.shape import broadcast, permute, reshape
+from ..ops.elementwise import const
 from .inline import inline_into
-from .patterns import Rule, constant_of
+from .patterns import Rule
 from .prune import prune
 from .rules import EXACT
 
-MOVES = frozenset({broadcast, reshape, permute})
-FOLDED = MOVES | {add, sub, mul, div, neg, lt, le, gt, ge, eq, ne, cast}
+# How to fold an operation on numbers that fill constants, if that can be done exactly.
+Fold = Callable[[Builder, Primitive, Sequence[Value], Mapping[str, Any]], Symbol | None]
+FOLDS: dict[Primitive, Fold] = {}
 
 
 class Simplifier(Builder):
@@ -59,7 +56,7 @@ class Simplifier(Builder):
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         """The value of a node after a rule or folding; None if nothing applies."""
-        if prim not in self.rules and prim not in FOLDED:
+        if prim not in self.rules and prim not in FOLDS:
             return None
         makers = [None if (node := self.made.get(v)) is None else node.prim for v in inputs]
         for rule in self._candidates(prim, makers):
@@ -68,8 +65,8 @@ class Simplifier(Builder):
                 self.fired[rule.name] += 1
                 (aval,) = prim.avals([v.aval for v in inputs], attrs)
                 return self.coerce(result, aval)
-        if prim in FOLDED and all(maker is const for maker in makers):
-            folded = self._fold(prim, inputs, attrs)
+        if prim in FOLDS and all(maker is const for maker in makers):
+            folded = FOLDS[prim](self, prim, inputs, attrs)
             if folded is not None:
                 self.fired["fold"] += 1
                 return folded
@@ -90,29 +87,6 @@ class Simplifier(Builder):
             inner.rules, inner.candidates, inner.bodies = self.rules, self.candidates, self.bodies
             self.bodies[graph] = _rebuilt(inner, graph)
         return self.bodies[graph]
-
-    def _fold(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
-        """Fold an operation on numbers that fill constants: exact, as each element is computed alone.
-
-        An operation that would warn or fail is left as it is, so that it does so when it runs.
-        """
-        numbers = [constant_of(self, v) for v in inputs]
-        if any(n is None for n in numbers):
-            return None
-        aval = prim.avals([v.aval for v in inputs], attrs)[0]
-        if any(a.kind == "python" for a in (aval, *(v.aval for v in inputs))):
-            return None
-        if prim in MOVES:
-            return self.constant(numbers[0], aval)
-        node = Node(prim, tuple(inputs), attrs, (Value(aval),))
-        filled = [np.full((), n, v.aval.dtype) for v, n in zip(inputs, numbers, strict=True)]
-        args = [x if v.aval.kind == "array" else x[()] for x, v in zip(filled, inputs, strict=True)]
-        try:
-            with np.errstate(all="raise", under="ignore"):
-                (value,) = run_node(node, args)
-        except (ArithmeticError, ValueError):
-            return None
-        return self.constant(np.asarray(value)[()], aval)
 
 
 def _rebuilt(b: Simplifier, graph: Graph) -> Graph:

@@ -7,20 +7,32 @@ view whose storage was written since applies its primitive again; writing climbs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import CapturedWriteError, ReadOnlyError
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
-from .trace import CURRENT, Trace, unsupported
-
-if TYPE_CHECKING:
-    from .array import Tracer
+from .trace import CURRENT, Storage, Trace, unsupported
 
 
-def read(t: Tracer) -> Symbol:
+class Traced(Protocol):
+    """What reads and writes go by: a tracer's trace and example, its storage, and the view that it is."""
+
+    home: Trace
+    shadow: Any
+    storage: Storage
+    op: tuple[Primitive, Sequence[Symbol], dict[str, Any]] | None
+    symbol: Symbol | None
+    version: int
+
+    @property
+    def parent(self) -> Traced | None:
+        """The array of which it is a view."""
+
+
+def read(t: Traced) -> Symbol:
     """The present value of a tracer, in its own trace."""
     storage = t.storage
     if t.parent is None:
@@ -33,7 +45,7 @@ def read(t: Tracer) -> Symbol:
     return t.symbol
 
 
-def _op_of(t: Tracer) -> tuple[Primitive, Sequence[Symbol], dict[str, Any]]:
+def _op_of(t: Traced) -> tuple[Primitive, Sequence[Symbol], dict[str, Any]]:
     if t.op is None:
         raise unsupported(
             "writing traced values into an array that has a view made by another NumPy function",
@@ -42,13 +54,13 @@ def _op_of(t: Tracer) -> tuple[Primitive, Sequence[Symbol], dict[str, Any]]:
     return t.op
 
 
-def _lifted(t: Tracer) -> Symbol:
+def _lifted(t: Traced) -> Symbol:
     if isinstance(t.shadow, np.ndarray):
         return t.home.lift(t.shadow, t.storage if t.parent is None else None)
     return t.home.constant(t.shadow)
 
 
-def write(t: Tracer, symbol: Symbol) -> None:
+def write(t: Traced, symbol: Symbol) -> None:
     """Replace the contents of a tracer."""
     t.storage.version += 1
     t.symbol, t.version = symbol, t.storage.version
@@ -61,7 +73,7 @@ def write(t: Tracer, symbol: Symbol) -> None:
         symbol.value.hint = t.storage.hint
 
 
-def _climb(t: Tracer, symbol: Symbol) -> Symbol:
+def _climb(t: Traced, symbol: Symbol) -> Symbol:
     """The parent's contents after the view ``t`` received ``symbol``."""
     assert t.parent is not None
     prim, rest, attrs = _op_of(t)
@@ -71,7 +83,7 @@ def _climb(t: Tracer, symbol: Symbol) -> Symbol:
     return prim.through(symbol, parent.shadow.shape, lambda: _before_write(parent), *rest, **attrs)
 
 
-def _before_write(t: Tracer) -> Symbol:
+def _before_write(t: Traced) -> Symbol:
     """The parent's value before the write in progress, which ``storage.version`` already counts."""
     t.storage.version -= 1
     try:
@@ -80,7 +92,7 @@ def _before_write(t: Tracer) -> Symbol:
         t.storage.version += 1
 
 
-def check_writable(t: Tracer, trace: Trace) -> None:
+def check_writable(t: Traced, trace: Trace) -> None:
     """Raise a named error for a write that NumPy would refuse or that would leave the trace."""
     if not t.shadow.flags.writeable:
         if not any(c.symbol is t.storage.symbol for c in t.home.captures.values()):
@@ -98,7 +110,7 @@ def check_writable(t: Tracer, trace: Trace) -> None:
         )
 
 
-def make_traced(t: Tracer) -> None:
+def make_traced(t: Traced) -> None:
     """Record the contents of memory that held plain numbers so far, before a traced value is written into it."""
     root: Any = t
     while root.parent is not None:

@@ -14,7 +14,7 @@ from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler import stages
 from retrograd.ir import graph
 from retrograd.ir.primitive import REGISTRY
-from retrograd.passes import rules
+from retrograd.passes import rules, simplify
 from retrograd.tracer import foreign, index_arrays, indexing, interception, table, trace, ufuncs
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 7918
+MOST_LINES = 7853
 
 
 def imports(file: str) -> Iterator[str]:
@@ -104,6 +104,7 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert check_source in target.CHECKS
     assert emitter.EMITTER_CLASSES[-1].__name__ == "BodyEmitter"
     assert "matmul" in REGISTRY
+    assert simplify.FOLDS
     assert stages.IDLE not in stages.STAGES.values()
     assert graph.FORMS.keys() == {"dot", "networkx"}
     assert trace.STATEFUL

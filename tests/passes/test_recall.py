@@ -12,8 +12,8 @@ from hypothesis import given
 import retrograd as rg
 from retrograd.ir import Graph, evaluate
 from retrograd.ir.primitive import REGISTRY
-from retrograd.passes.differentiate import pullback
 from retrograd.passes.linearize import linearize
+from retrograd.passes.pullback import pullback
 from retrograd.passes.pullback_at_results import recall
 from tests.support import graphs, laws, values
 from tests.support.random_graphs import Example, random_graphs

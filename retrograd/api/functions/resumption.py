@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from ...tracer.record import Recorded
 from ...tracer.tree import children
 from .closures import Fn, Template
 
-if TYPE_CHECKING:
-    from .cotangent import FunctionCotangent
-
 KEPT = 64  # the number of functions whose compiled code is kept
+
+
+class Matching(Protocol):
+    """A cotangent of a function value, as pairs of a result of the function and its cotangent."""
+
+    def matched(self, value: Fn) -> Iterable[tuple[Any, Any]]:
+        """The pairs, leaf by leaf."""
 
 
 class PullIntoCaptures(Transform):
@@ -38,11 +42,11 @@ class PullIntoCaptures(Transform):
         return Derived(graph, list, form=())
 
 
-def _paired(value: Fn, ct: FunctionCotangent) -> Any:
+def _paired(value: Fn, ct: Matching) -> Any:
     return sum((np.real(np.sum(c * y)) for y, c in ct.matched(value)), np.float64(0.0))
 
 
-def _called(value: Fn, ct: FunctionCotangent) -> list[Any]:
+def _called(value: Fn, ct: Matching) -> list[Any]:
     return [y for y, _ in ct.matched(value)]
 
 
