@@ -40,7 +40,7 @@ from .compiler.settings import config as config
 from .errors import RetrogradError
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
-from .tracer.tree import register_container
+from .tracer.containers import register_container
 
 if TYPE_CHECKING:
     from . import eager as eager

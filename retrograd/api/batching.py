@@ -17,13 +17,15 @@ from ..compiler.signature import Call
 from ..compiler.transform import Transform
 from ..errors import ShapeError, UnsupportedError
 from ..ir.builder import Builder
+from ..ir.types import Aval
+from ..ops.axes import move_axis
 from ..ops.batching import lanes
-from ..ops.shape import move_axis
 from ..ops.structural.draw import draw
 from ..passes.batch import batch_into
 from ..tracer.array import shadow_of
+from ..tracer.containers import prefix_leaves
 from ..tracer.record import Recorded
-from ..tracer.tree import children, prefix_leaves
+from ..tracer.tree import children
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class Batched(Transform):
             else:
                 shape = list(value.aval.shape)
                 shape.insert(axis, size)
-                inputs.append(move_axis(b.input(value.aval.with_shape(tuple(shape)), value.hint), axis, 0))
+                inputs.append(move_axis(b.input(Aval(tuple(shape), value.aval.dtype), value.hint), axis, 0))
         flags = [axis is not None for axis in axes] + [False] * len(recorded.captures)
         outs, on = batch_into(b, recorded.graph, size, inputs, flags)
         out_axes = self._out_axes(recorded)

@@ -16,9 +16,10 @@ from ..ir.builder import Symbol
 from ..ir.types import Aval, aval_of
 from ..ops.structural import host as hosts
 from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
+from ..tracer.containers import prefix_leaves, register_container
 from ..tracer.record import enclosing, record
 from ..tracer.trace import CURRENT
-from ..tracer.tree import flatten, map_leaves, prefix_leaves, register_container, unflatten
+from ..tracer.tree import flatten, map_leaves, unflatten
 from ..where import user_site
 from .custom import CustomVjp
 

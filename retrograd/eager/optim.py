@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
-from ..tracer.tree import flatten, prefix_leaves, unflatten
+from ..tracer.containers import prefix_leaves
+from ..tracer.tree import flatten, unflatten
 
 State = dict[str, Any]
 

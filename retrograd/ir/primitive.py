@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InternalError
-from .callbacks import JvpRule, LowerRule, RunRule, TransposeRule
 from .embedded import embed
 from .texts import TEXTS, NumPyText, Template
 from .types import Aval
 
 if TYPE_CHECKING:
-    from .further_callbacks import BatchRule, DceRule, FreshRule, ScratchRule, ThroughRule
+    from .callbacks import (
+        BatchRule,
+        DceRule,
+        FreshRule,
+        JvpRule,
+        LowerRule,
+        RunRule,
+        ScratchRule,
+        ThroughRule,
+        TransposeRule,
+    )
     from .structure import Structure
 
 Rule = Callable[..., Any]
@@ -58,6 +67,17 @@ def pull(rule: Rule, *, into: bool = False) -> Pull:
 def push(rule: Rule) -> Push:
     """The derivative of an operand in which the operation is not linear."""
     return Push(rule)
+
+
+class JvpMode(NamedTuple):
+    """How tangents are made; rules of structural primitives hand it on to the transforms of their bodies.
+
+    With ``split`` nothing that gives results may depend on a tangent: a structural node becomes one that also gives
+    residuals, and one that is linear in the tangents and reads them. With ``nan_safe`` a zero tangent annihilates.
+    """
+
+    split: bool
+    nan_safe: bool
 
 
 class Operand:

@@ -84,10 +84,6 @@ class Aval:
             raise ValueError(f"{self} is not a list of steps")
         return replace(self, steps=self.steps[1:] or None)
 
-    def with_shape(self, shape: tuple[int, ...]) -> Aval:
-        """The array of another shape with the same dtype."""
-        return Aval(shape, self.dtype)
-
     def __str__(self) -> str:
         if self.kind == "python":
             name = PYTHON_NAMES[self.dtype.char]

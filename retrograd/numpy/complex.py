@@ -12,10 +12,10 @@ from ..ops import complex as parts
 from ..ops import rounding
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, settled, shadow_of, tracers_in, wrap
-from ..tracer.operands import shadow_dtype
+from ..tracer.operands import record, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import owner
-from ..tracer.ufuncs import as_operand, elementwise, record
+from ..tracer.ufuncs import as_operand, elementwise
 from ..where import user_site
 
 

@@ -5,6 +5,7 @@ So inside a trace these functions first turn lists with traced values, nested on
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 from ..tracer.array import Tracer
 from ..tracer.creation import holds_tracers
 from ..tracer.interception import PROVIDERS, substitutes
-from ..tracer.table import FUNCTIONS
+from ..tracer.operators import reflecting
+from ..tracer.table import FUNCTIONS, METHODS
 from .creation import array
 
 # Functions for which a list means several arrays, or which look into lists themselves.
@@ -81,3 +83,18 @@ def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
 
 for _name in ("numpy", "numpy.linalg", "numpy.fft"):
     substitutes(_name)(_of_module)
+
+
+def _or_repeated(multiply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Multiply; a list or a string is repeated instead, by a number that must be known."""
+
+    def call(self: Any, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)) and not isinstance(self.shadow, np.ndarray):
+            return other * self.__index__()
+        return multiply(self, other)
+
+    return call
+
+
+_times, _times_reflected = reflecting("mul", np.multiply, operator.mul)
+METHODS.update({"__mul__": _or_repeated(_times), "__rmul__": _or_repeated(_times_reflected)})

@@ -12,10 +12,10 @@ from ..ops import elementwise as ops
 from ..tracer.array import Tracer, settled, shadow_of, tracers_in, wrap
 from ..tracer.creation import fresh
 from ..tracer.interception import substitutes
-from ..tracer.operands import as_array, astype, lifted, shadow_dtype
+from ..tracer.operands import as_array, astype, lifted, record, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import owner
-from ..tracer.ufuncs import as_operand, record
+from ..tracer.ufuncs import as_operand
 from ..where import user_site
 
 

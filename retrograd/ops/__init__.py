@@ -21,6 +21,7 @@ from . import (
     index,
     linalg,
     linear,
+    logic,
     masks,
     matrix_functions,
     ode,

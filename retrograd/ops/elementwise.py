@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
-from ..ir.callbacks import JvpMode
-from ..ir.graph import Node
-from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
+from ..ir.graph import Node, Value
+from ..ir.primitive import JvpMode, Primitive, Pull, Push, primitive, pull, push
 from ..ir.texts import literal
 from ..ir.types import Aval
 from .batching import elementwise
@@ -59,12 +58,6 @@ def predicate(*avals: Aval) -> Aval:
     return result(same_shape(*avals), BOOL, avals)
 
 
-def truth(*avals: Aval) -> Aval:
-    """The shape rule of ``np.logical_and``: a Python number gives a NumPy scalar."""
-    aval = predicate(*avals)
-    return Aval((), BOOL, "scalar") if aval.kind == "python" else aval
-
-
 def unary(name: str, ufunc: str, diff: Pull | Push | None = None, *, op: str = "", **fields: Any) -> Primitive:
     """A NumPy ufunc of one operand."""
     shape = fields.pop("shape", arithmetic if op else function)
@@ -83,7 +76,12 @@ def binary(
 
 def literal_value(x: Symbol) -> Any:
     """The number that a constant is filled with, or None."""
-    node = x.builder.made.get(x.value)
+    return constant_of(x.builder, x.value)
+
+
+def constant_of(b: Builder, value: Value) -> Any:
+    """The number that fills a constant of a graph under construction, or None."""
+    node = b.made.get(value)
     if node is None or node.prim is not const or isinstance(node.attrs["value"], tuple):
         return None
     return node.attrs["value"]
@@ -177,10 +175,6 @@ gt: Primitive = binary("gt", "np.greater", op="{0} > {1}", shape=predicate)
 ge = binary("ge", "np.greater_equal", op="{0} >= {1}", shape=predicate)
 eq: Primitive = binary("eq", "np.equal", op="{0} == {1}", shape=predicate)
 ne = binary("ne", "np.not_equal", op="{0} != {1}", shape=predicate)
-logical_and = binary("logical_and", "np.logical_and", shape=truth)
-logical_or = binary("logical_or", "np.logical_or", shape=truth)
-logical_xor = binary("logical_xor", "np.logical_xor", shape=truth)
-logical_not = unary("logical_not", "np.logical_not", shape=truth)
 
 
 def _where_shape(c: Aval, x: Aval, y: Aval) -> Aval:

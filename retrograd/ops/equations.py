@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
-from ..ir.callbacks import JvpMode
 from ..ir.graph import Node
-from ..ir.primitive import REGISTRY, Primitive, primitive, pull, push
+from ..ir.primitive import REGISTRY, JvpMode, Primitive, primitive, pull, push
 from ..ir.texts import Arg
 from ..ir.types import Aval
+from .axes import swap
 from .batching import Flags
 from .gather import gather
 from .index import additem, getitem, setitem
 from .lane_loops import looped
 from .linalg.solutions import lanes_as_columns
-from .shape import broadcast_to, reshape_to, swap
+from .shape import broadcast_to, reshape_to
 from .triangles import tril, triu
 
 

@@ -13,10 +13,11 @@ from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull
 from ..ir.texts import Arg
 from ..ir.types import Aval
+from .axes import move_axis
 from .batching import Flags, lanes
 from .elementwise import cast, eq, where
 from .index import Index, indexed, shifted, write_shape
-from .shape import broadcast_to, iota, move_axis, reshape_to
+from .shape import broadcast_to, iota, reshape_to
 
 INT = np.dtype(np.int64)
 

@@ -9,8 +9,9 @@ from typing import Any
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull
 from ..ir.types import Aval
+from .axes import swap
 from .batching import Flags, elementwise, lanes
-from .shape import broadcast_to, reshape_to, swap
+from .shape import broadcast_to, reshape_to
 
 
 def _matmul_shape(a: Aval, b: Aval) -> Aval:

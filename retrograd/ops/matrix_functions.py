@@ -11,10 +11,10 @@ from typing import Any
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.types import Aval
+from .axes import swap
 from .equations import matrix, solve_sylvester
 from .index import getitem, setitem
 from .lane_loops import looped
-from .shape import swap
 
 # SciPy's root of a real matrix may be complex; here it is nan then, like np.log of a negative number
 SQRTM = """

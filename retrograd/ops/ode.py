@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
-from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node
 from ..ir.modules import load
-from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
+from ..ir.primitive import REGISTRY, TRANSFORMS, JvpMode, Primitive, primitive
 from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
 from .batching import lanes

@@ -11,6 +11,7 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, push
 from ..ir.types import Aval
+from .axes import move_axis
 from .batching import Flags, shifted_axis
 from .concatenate import concatenate
 from .cumulative import along
@@ -19,7 +20,7 @@ from .further_reductions import count
 from .index import getitem
 from .lane_loops import looped
 from .reduce import reduced
-from .shape import broadcast_to, move_axis, reshape_to
+from .shape import broadcast_to, reshape_to
 from .sort import argsort, copied, take_along
 
 FLOAT = np.dtype(float)

@@ -11,10 +11,11 @@ from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, Pull, Push, primitive, pull, push
 from ..ir.texts import Arg
 from ..ir.types import Aval
+from .axes import move_axis
 from .batching import Flags, lanes
 from .elementwise import cast, eq
 from .gather import gather
-from .shape import broadcast_to, iota, move_axis, reshape_to
+from .shape import broadcast_to, iota, reshape_to
 
 
 def _run_shape(x: Aval, starts: Aval, runs: Aval, axis: int) -> Aval:

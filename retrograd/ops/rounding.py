@@ -11,7 +11,8 @@ from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.types import Aval
 from .batching import elementwise
 from .complex import sign
-from .elementwise import binary, function, result, same_shape, to_dtype, truth, unary
+from .elementwise import binary, function, result, same_shape, to_dtype, unary
+from .logic import truth
 
 INT32 = np.dtype(np.int32)  # of exponents
 

@@ -122,23 +122,6 @@ permute: Primitive = primitive(
 )
 
 
-def swap(x: Symbol) -> Symbol:
-    """The last two axes exchanged."""
-    n = x.ndim
-    swapped: Symbol = permute(x, axes=(*range(n - 2), n - 1, n - 2))
-    return swapped
-
-
-def move_axis(x: Symbol, source: int, target: int) -> Symbol:
-    """One axis moved, the others in their order."""
-    if source == target:
-        return x
-    axes = [a for a in range(x.ndim) if a != source]
-    axes.insert(target, source)
-    moved: Symbol = permute(x, axes=tuple(axes))
-    return moved
-
-
 def _iota_shape(aval: Aval) -> Aval:
     if aval.ndim != 1:
         raise ValueError(f"iota counts along one axis, not {aval}")

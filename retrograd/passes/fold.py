@@ -11,9 +11,8 @@ from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Node, Value
 from ..ir.primitive import Primitive
-from ..ops.elementwise import add, cast, div, eq, ge, gt, le, lt, mul, ne, neg, sub
+from ..ops.elementwise import add, cast, constant_of, div, eq, ge, gt, le, lt, mul, ne, neg, sub
 from ..ops.shape import broadcast, permute, reshape
-from .patterns import constant_of
 from .simplify import FOLDS
 
 MOVES = frozenset({broadcast, reshape, permute})

@@ -28,11 +28,3 @@ def body_in_place(node: Node) -> Graph | None:
     """The body of a call that may be inlined, else None."""
     structure = node.prim.structure
     return structure.body(node) if structure is not None and structure.transparent else None
-
-
-def open_calls(graph: Graph) -> Graph:
-    """The graph with calls inlined, but for closed ones."""
-    if not any(body_in_place(node) for node in graph.nodes):
-        return graph
-    b = Builder()
-    return b.graph(graph.name, inline_into(b, graph, b.share_inputs(graph), opening=True))

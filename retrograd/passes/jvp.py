@@ -7,9 +7,8 @@ from typing import Any
 
 from ..errors import InternalError, NonDifferentiableError
 from ..ir.builder import Builder, Symbol
-from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node, Value
-from ..ir.primitive import TRANSFORMS, Pull, Unknown
+from ..ir.primitive import TRANSFORMS, JvpMode, Pull, Unknown
 
 Tangent = Symbol | None
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.builder import Builder
-from ..ir.callbacks import JvpMode
 from ..ir.graph import Graph, Node, Value
-from ..ir.primitive import TRANSFORMS
+from ..ir.primitive import TRANSFORMS, JvpMode
 from .jvp import jvp_into
 from .prune import prune
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.graph import Value
 from ..ir.primitive import Operand, Primitive
-from ..ops.elementwise import const
+from ..ops.elementwise import const, constant_of
 
 
 class Hole(Operand):
@@ -113,11 +113,3 @@ def _producer(pattern: Any) -> Primitive | None:
     if isinstance(pattern, Match):
         return pattern.prim
     return const if isinstance(pattern, Number) or not isinstance(pattern, Hole) else None
-
-
-def constant_of(b: Builder, value: Value) -> Any:
-    """The number that fills a constant, or None."""
-    node = b.made.get(value)
-    if node is None or node.prim is not const or isinstance(node.attrs["value"], tuple):
-        return None
-    return node.attrs["value"]

@@ -16,9 +16,9 @@ import numpy as np
 from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
 from ..tracer.array import apply, shadow_of, tracers_in
-from ..tracer.operands import astype, axes_of, lifted
+from ..tracer.operands import astype, axes_of, lifted, record
 from ..tracer.trace import owner, unsupported
-from ..tracer.ufuncs import as_operand, record
+from ..tracer.ufuncs import as_operand
 from .dispatch import Lazy, double, guarded, inexact, known, rest_of, stands_for, stopped, where
 
 __getattr__ = rest_of("scipy.special")

@@ -22,7 +22,7 @@ from ..ops.shape import stop_gradient
 from ..where import user_site
 from .array import Tracer, apply, check_aval, enter, run_on_examples, settled, shadow_of, symbol_in, tracers_in, wrap
 from .trace import STOPPED, owner, traceable, unsupported
-from .ufuncs import as_operand, assign, copy
+from .ufuncs import as_operand, assign, copy, recorded, stretched
 
 Axis = Any
 
@@ -118,3 +118,8 @@ def apply_all(prim: Primitive, operands: Sequence[Any], **attrs: Any) -> list[Tr
         check_aval(prim, out, shadow)
     kept = [stop_gradient(out) for out in outs] if STOPPED.get() else outs
     return [wrap(trace, out, shadow, where) for out, shadow in zip(kept, shadows, strict=True)]
+
+
+def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shadow: Any, **attrs: Any) -> Tracer:
+    """Record an elementwise primitive whose result is known: operands are cast to ``dtypes`` and broadcast."""
+    return recorded(prim, operands, stretched(dtypes, aval_of(shadow)), shadow, attrs)

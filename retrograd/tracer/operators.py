@@ -51,18 +51,8 @@ def _in_place(ufunc: Ufunc, forward: Callable[[Any, Any], Any]) -> Callable[[Any
     return call
 
 
-def _or_repeated(multiply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Multiply; a list or a string is repeated instead, by a number that must be known."""
-
-    def call(self: Any, other: Any) -> Any:
-        if isinstance(other, (list, tuple, str, bytes)) and not isinstance(self.shadow, np.ndarray):
-            return other * self.__index__()
-        return multiply(self, other)
-
-    return call
-
-
-def _binary(name: str, ufunc: Ufunc, run: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def reflecting(name: str, ufunc: Ufunc, run: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An operator of two operands, and the one that takes them in the other order."""
     prim = REGISTRY[name]
 
     def forward(self: Any, other: Any) -> Any:
@@ -85,12 +75,11 @@ def install_operators(cls: type[Tracer]) -> None:
         "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else COMPOSED[np.positive](self),
     }
     for name, (prim_name, ufunc) in ARITHMETIC.items():
-        forward, reflected = _binary(prim_name, ufunc, getattr(operator, f"__{name}__"))
+        forward, reflected = reflecting(prim_name, ufunc, getattr(operator, f"__{name}__"))
         methods |= {name: forward, f"r{name}": reflected, f"i{name}": _in_place(ufunc, forward)}
     for name, ufunc in COMPARISONS.items():
-        methods[name] = _binary(name, ufunc, getattr(operator, name))[0]
+        methods[name] = reflecting(name, ufunc, getattr(operator, name))[0]
     for name, (prim_name, ufunc) in UNARY.items():
         methods[name] = _unary(prim_name, ufunc, getattr(operator, f"__{name}__"))
-    methods["mul"], methods["rmul"] = _or_repeated(methods["mul"]), _or_repeated(methods["rmul"])
     for name, method in methods.items():
         setattr(cls, f"__{name}__", method)

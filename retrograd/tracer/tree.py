@@ -1,10 +1,10 @@
-"""Trees of containers: the only file that knows optree."""
+"""Trees of containers."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import optree
@@ -70,27 +70,6 @@ def map_leaves(function: Callable[..., Any], tree: Any) -> Any:
     return unflatten(spec, map(function, leaves))
 
 
-def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
-    """The tree with ``function`` applied to each container of the class ``kind``; everything else stays."""
-
-    def found(x: Any) -> bool:
-        return isinstance(x, kind)
-
-    return optree.tree_map(lambda x: function(x) if found(x) else x, tree, is_leaf=found, namespace=NAMESPACE)
-
-
-def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
-    """The parts of ``tree`` at the leaves of ``spec``, of any type; TreeError if the containers differ."""
-    try:
-        parts: list[Any] = spec.flatten_up_to(tree)
-    except ValueError as fault:
-        raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
-            remedy="pass the same containers",
-        ) from None
-    return parts
-
-
 def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
     leaves, found = flatten(tree)
@@ -100,42 +79,6 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
             remedy="pass the same containers",
         )
     return leaves
-
-
-def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
-    """One value of ``prefix`` (a tree, or one value for a whole subtree) per leaf of ``spec``."""
-    dummy = optree.tree_unflatten(spec, [0] * spec.num_leaves)
-    shared = object()  # None is a value in a prefix, and a container in the full tree
-    prefix = optree.tree_map(lambda x: shared if x is None else x, prefix, none_is_leaf=True, namespace=NAMESPACE)
-    try:
-        spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, namespace=NAMESPACE)
-    except ValueError as fault:
-        raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
-            remedy="give one value for all, or a tree of values with this structure",
-        ) from None
-    return [None if x is shared else x for x in spread]
-
-
-def register_container(
-    cls: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any] | tuple[Iterable[Any], Any, Iterable[str]]],
-    unflatten_func: Callable[[Any, Any], Any],
-) -> None:
-    """Make a class a container: ``flatten_func(x) -> (children, data)``, ``unflatten_func(data, children)``.
-
-    ``flatten_func`` may return a third part, the names of the children, which then name arguments in generated code.
-    Raises ValueError for a class that is registered already.
-
-    >>> import retrograd as rg
-    >>> class Interval:
-    ...     def __init__(self, low, high):
-    ...         self.low, self.high = low, high
-    >>> rg.register_container(Interval, lambda x: ((x.low, x.high), None), lambda _, ends: Interval(*ends))
-    >>> float(rg.grad(lambda x: x.high**2 - x.low)(Interval(1.0, 3.0)).high)
-    6.0
-    """
-    optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)
 
 
 def _register_dataclass(cls: type) -> None:

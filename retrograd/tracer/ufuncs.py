@@ -73,10 +73,10 @@ def _targets(
     else:
         wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
         dtypes = ufunc.resolve_dtypes((*map(kind_of, given), *(None,) * ufunc.nout), signature=wanted, casting=casting)
-    return _stretched(dtypes[: len(given)], out)
+    return stretched(dtypes[: len(given)], out)
 
 
-def _stretched(dtypes: Sequence[np.dtype[Any]], out: Aval) -> tuple[Aval, ...]:
+def stretched(dtypes: Sequence[np.dtype[Any]], out: Aval) -> tuple[Aval, ...]:
     """The avals of operands that have these dtypes and give a result of the shape and kind of ``out``."""
     inner: Kind = "array" if out.shape else "python" if out.kind == "python" else "scalar"
     return tuple([Aval(out.shape, dtype, inner) for dtype in dtypes])
@@ -113,17 +113,13 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
             raise unsupported(what, "convert them to numbers first") from None
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
     targets = _targets(ufunc, given, aval_of(shadow), **options)
-    return _recorded(prim, operands, targets, shadow, {})
+    return recorded(prim, operands, targets, shadow, {})
 
 
-def record(prim: Primitive, operands: Sequence[Any], dtypes: Sequence[Any], shadow: Any, **attrs: Any) -> Tracer:
-    """Record an elementwise primitive whose result is known: operands are cast to ``dtypes`` and broadcast."""
-    return _recorded(prim, operands, _stretched(dtypes, aval_of(shadow)), shadow, attrs)
-
-
-def _recorded(
+def recorded(
     prim: Primitive, operands: Sequence[Any], targets: Sequence[Aval], shadow: Any, attrs: dict[str, Any]
 ) -> Tracer:
+    """Record an elementwise primitive whose result is known; operands become those avals."""
     trace = owner(tracers_in(operands))
     b = trace.builder
     b.where, hint = user_site(3)

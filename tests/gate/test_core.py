@@ -21,9 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS = {
     "": "errors where",
-    "ir/": (
-        "types graph texts embedded callbacks primitive builder rewrite printer verify evaluate modules plan target"
-    ),
+    "ir/": ("types graph texts embedded primitive builder rewrite printer verify evaluate modules plan target"),
     "ops/": "batching elementwise shape reduce index structural/guard",
     "tracer/": (
         "tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
@@ -41,7 +39,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 7853
+MOST_LINES = 7697
 
 
 def imports(file: str) -> Iterator[str]:

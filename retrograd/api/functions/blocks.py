@@ -13,8 +13,9 @@ from ...compiler.signature import is_traced
 from ...errors import ShapeError, TreeError
 from ...passes.control.expose_calls import Axis
 from ...tracer.array import shadow_of, wrap
+from ...tracer.containers import flatten_up_to
 from ...tracer.record import enclosing
-from ...tracer.tree import flatten, flatten_up_to, map_leaves, unflatten
+from ...tracer.tree import flatten, map_leaves, unflatten
 from ...where import user_site
 from ..batching import vmap
 from .closures import Same

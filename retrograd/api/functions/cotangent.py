@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import ShapeError, TreeError
 from ...tracer.array import shadow_of
-from ...tracer.tree import flatten, map_leaves, register_container, unflatten
+from ...tracer.containers import register_container
+from ...tracer.tree import flatten, map_leaves, unflatten
 from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
 from .resumption import pull

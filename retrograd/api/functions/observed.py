@@ -19,9 +19,10 @@ from ...ir.types import aval_of
 from ...ops.structural.applied import applied, marks
 from ...passes.control.expose_calls import Axis, Exposed, Site, expose
 from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
+from ...tracer.containers import register_container
 from ...tracer.record import enclosing
 from ...tracer.trace import STOPPED, Trace
-from ...tracer.tree import Spec, flatten, register_container, unflatten
+from ...tracer.tree import Spec, flatten, unflatten
 from ...where import user_site
 from ..lens_node import by_host
 from .blocks import Block

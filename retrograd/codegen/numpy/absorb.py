@@ -53,10 +53,10 @@ def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | Non
 
 def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
     """The shape of an operand as it is written: constants are plain numbers."""
-    return () if _filled(value, made) else value.aval.shape
+    return () if filled(value, made) else value.aval.shape
 
 
-def _filled(value: Value, made: dict[Value, Node]) -> bool:
+def filled(value: Value, made: dict[Value, Node]) -> bool:
     """Whether a value is a number that fills a constant, which the emitter may write as a number without a dtype."""
     node = made.get(value)
     return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
@@ -86,7 +86,7 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     tried = [before if k == i else v for k, v in enumerate(inputs)]
     strong = tuple(WEAK.get(v.aval.dtype.kind) if v.aval.kind == "python" else v.aval.dtype for v in tried)
     literal = tuple(
-        WEAK.get(v.aval.dtype.kind, d) if _filled(v, made) else d for v, d in zip(tried, strong, strict=True)
+        WEAK.get(v.aval.dtype.kind, d) if filled(v, made) else d for v, d in zip(tried, strong, strict=True)
     )
     same = all(_loop(node.prim, dtypes) == wanted for dtypes in {strong, literal})
     return before if same else inputs[i]

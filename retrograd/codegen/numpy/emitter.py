@@ -16,6 +16,7 @@ from ...ir.primitive import Primitive
 from ...ir.texts import literal
 from ...where import Where
 from ..names import Names
+from .absorb import filled
 
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 
@@ -206,7 +207,7 @@ class Emitter:
             return self._ref(value, made)
         text = literal(source.attrs["value"])
         dtype = value.aval.dtype
-        strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not _is_const(v, made)]
+        strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not filled(v, made)]
         weak = (
             value.aval.kind == "python" or strong or not node.prim.numpy.op
         )  # beside Python numbers alone, it decides
@@ -227,17 +228,12 @@ class Emitter:
             return False
         if value.aval.kind != "array":
             return True
-        first = next(k for k, v in enumerate(node.inputs) if _is_const(v, made))
-        others = [v.aval.shape for v in node.inputs if not _is_const(v, made)]
+        first = next(k for k, v in enumerate(node.inputs) if filled(v, made))
+        others = [v.aval.shape for v in node.inputs if not filled(v, made)]
         return i != first or np.broadcast_shapes(*others) == node.out.aval.shape
 
 
 EMITTER_CLASSES = [Emitter]  # the last writes functions: one that knows more than those before it
-
-
-def _is_const(value: Value, made: dict[Value, Node]) -> bool:
-    node = made.get(value)
-    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
 
 
 def _uses(graph: Graph, value: Value) -> Iterator[tuple[Node, int]]:

@@ -1,7 +1,7 @@
 """Memory: plans for loops and gradients with a budget of bytes, and results that own theirs."""
 
 from ...passes.checkpoint.checkpoint import checkpoint
-from ...passes.inline import open_calls
+from ...passes.open_calls import open_calls
 from ...passes.own_outputs import own_outputs
 from ...passes.remat.split import divide
 from ..stages import STAGES, Stage, of_pass

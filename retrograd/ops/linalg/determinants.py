@@ -9,13 +9,15 @@ import numpy as np
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, primitive, push
 from ...ir.types import Aval
+from ..axes import swap
 from ..batching import elementwise
 from ..complex import imag
 from ..cumulative import prod
 from ..diagonals import diagonal, set_diagonal
-from ..elementwise import eq, logical_or, to_dtype, where
+from ..elementwise import eq, to_dtype, where
+from ..logic import logical_or
 from ..reduce import sum_
-from ..shape import broadcast_to, iota, reshape_to, swap
+from ..shape import broadcast_to, iota, reshape_to
 from .factorizations import svd
 from .forms import adjoint, conjugate, factorization, number, real_aval, real_part, square
 from .solutions import inv

@@ -9,12 +9,12 @@ from ...ir.builder import Symbol
 from ...ir.graph import Node
 from ...ir.primitive import Primitive, primitive, push
 from ...ir.types import Aval
+from ..axes import swap
 from ..batching import elementwise
 from ..complex import imag
 from ..diagonals import diagonal
 from ..elementwise import to_dtype
 from ..reduce import sum_
-from ..shape import swap
 from .forms import (
     across,
     adjoint,

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Node
-from ...ir.primitive import Primitive, Rule, primitive
+from ...ir.primitive import JvpMode, Primitive, Rule, primitive
 from ...ir.types import Aval
+from ..axes import swap
 from ..batching import Flags, elementwise
 from ..complex import conj, real, real_dtype
 from ..diagonals import set_diagonal
-from ..shape import broadcast_to, reshape_to, swap
+from ..shape import broadcast_to, reshape_to
 from ..triangles import tril
 
 PRECISIONS = "fdFD"  # the dtypes of LAPACK

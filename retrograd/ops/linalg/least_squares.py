@@ -11,11 +11,13 @@ from ...ir.builder import Symbol
 from ...ir.graph import Node
 from ...ir.primitive import Primitive, primitive, pull, push
 from ...ir.types import Aval
+from ..axes import swap
 from ..batching import Flags, elementwise
-from ..elementwise import gt, logical_and, logical_xor, to_dtype, where
+from ..elementwise import gt, to_dtype, where
 from ..further_reductions import max_
+from ..logic import logical_and, logical_xor
 from ..reduce import expand
-from ..shape import reshape_to, swap
+from ..shape import reshape_to
 from .factorizations import svd
 from .forms import across, adjoint, down, matrices
 from .solutions import lanes_as_columns, stacked_columns

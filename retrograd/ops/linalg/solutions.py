@@ -8,8 +8,9 @@ from typing import Any
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, primitive, pull, push
 from ...ir.types import Aval
+from ..axes import swap
 from ..batching import Flags, elementwise, lanes
-from ..shape import permute, reshape_to, swap
+from ..shape import permute, reshape_to
 from .forms import square
 
 inv: Primitive = primitive(

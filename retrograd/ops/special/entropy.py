@@ -9,7 +9,8 @@ from ...ir.primitive import Primitive, primitive, push
 from ..batching import elementwise
 from ..complex import abs_, sign
 from ..elementary import log, log1p, sqrt
-from ..elementwise import eq, function, le, logical_and, square, to_dtype, where
+from ..elementwise import eq, function, le, square, to_dtype, where
+from ..logic import logical_and
 from .declare import special
 
 

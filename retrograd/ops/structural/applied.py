@@ -10,9 +10,8 @@ from typing import Any
 
 from ...errors import HigherOrderCotangentError
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node
-from ...ir.primitive import Primitive, primitive
+from ...ir.primitive import JvpMode, Primitive, primitive
 from ...ir.rewrite import walk
 from ...ir.types import Aval
 from ..batching import Flags, lanes

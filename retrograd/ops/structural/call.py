@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node
-from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive
 from ...ir.structure import Body, Runs, Structure
 from ...ir.types import Aval
 from .flags import picked, spread

@@ -9,13 +9,13 @@ import numpy as np
 
 from ...errors import InternalError
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive
 from ...ir.structure import Body, Group, Runs, Structure
 from ...ir.types import Aval
-from ..elementwise import BOOL, eq, ge, le, logical_not
+from ..elementwise import BOOL, eq, ge, le
 from ..further_reductions import any_, argmax
+from ..logic import logical_not
 from .flags import instantiated, picked, spread
 from .loops import REFERENCE, borrowed, chosen, lane_aval, narrowed
 from .stack import absent, stack_lanes

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import REGISTRY, TRANSFORMS
+from ...ir.primitive import REGISTRY, TRANSFORMS, JvpMode
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval

@@ -8,9 +8,8 @@ from typing import Any
 
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import TRANSFORMS, Primitive, primitive, pull
+from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive, pull
 from ...ir.rewrite import copy_nodes
 from ...ir.structure import Structure
 from ...ir.types import Aval

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import REGISTRY, TRANSFORMS, Primitive, primitive
+from ...ir.primitive import REGISTRY, TRANSFORMS, JvpMode, Primitive, primitive
 from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
+from ..axes import move_axis
 from ..batching import lanes
 from ..elementwise import lt
 from ..further_reductions import argmax, max_
-from ..shape import broadcast_to, move_axis
+from ..shape import broadcast_to
 from .flags import instantiated, picked, spread
 from .loops import (
     MOST_STEPS,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.builder import Builder, Symbol
-from ...ir.callbacks import JvpMode
 from ...ir.graph import Graph, Node, Value
-from ...ir.primitive import TRANSFORMS, Primitive, primitive
+from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive
 from ...ir.structure import Body, Group, Layout, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes

@@ -18,9 +18,10 @@ from ...ir.primitive import TRANSFORMS
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
+from ...ops.axes import move_axis
 from ...ops.gather import INT, gather, once
 from ...ops.index import getitem
-from ...ops.shape import broadcast_to, iota, move_axis, reshape_to
+from ...ops.shape import broadcast_to, iota, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
 from .find_repeats import NODES, width
