@@ -148,7 +148,7 @@ METHODS.update(
         "__round__": _round,
         "__format__": _format,
         "__reduce__": _reduce,
-        "shape": Tracer.shape.setter(_set_shape),
+        "shape": vars(Tracer)["shape"].setter(_set_shape),
         "itemsize": property(lambda self: self.dtype.itemsize),
         "nbytes": property(lambda self: self.size * self.dtype.itemsize),
         "T": property(np.transpose),
