@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as rg
 from tests.state import oracle
-from tests.state.holders import HOLDERS
+from tests.state.holders import HOLDERS, program
 from tests.state.oracle import POINTS, Now, outcome
 from tests.state.transforms import ALL, MAIN, Transform
 
@@ -120,6 +120,31 @@ def first_call(make: Any) -> Any:
     f, ways = make()
     ways[0].before()
     return outcome(rg.jit(f), POINTS[0])
+
+
+CLOCKS = {
+    "perf_counter": "import time\ndef now():\n    return time.perf_counter()",
+    "monotonic by name": "from time import monotonic as now",
+    "time_ns": "import time\ndef now():\n    return time.time_ns() / 1e9",
+    "datetime": "import datetime\ndef now():\n    return datetime.datetime.now().timestamp()",
+}
+
+
+@pytest.mark.parametrize("transform", MAIN)
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_clock_is_read_at_each_call_or_refused(clock: str, transform: str) -> None:
+    p = program(CLOCKS[clock] + "\ndef f(x):\n    return now() * np.sum(x**2)")
+    g = MAIN[transform].build(p["f"])
+    seen = []
+    for _ in range(3):
+        found = outcome(g, POINTS[0])
+        if isinstance(found, rg.errors.UserError) and not seen:
+            return
+        seen.append(np.ravel(found[0] if isinstance(found, tuple) else found)[0])
+        end = p["now"]() + 1e-4
+        while p["now"]() < end:
+            pass
+    assert len(set(seen)) == 3, seen
 
 
 @pytest.mark.slow

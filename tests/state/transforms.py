@@ -76,6 +76,16 @@ def caught(f: Plain) -> Callable[[Any], Any]:
     return lambda x: rg.try_catch(lambda: rg.throw_if(np.sum(x) > 100.0, x) or f(x), np.sum)
 
 
+def awaited(f: Plain) -> Callable[[Any], Any]:
+    """f in the body of a loop that makes one step."""
+    return lambda x: rg.while_loop(lambda c: c[0] < 1.0, lambda c: (c[0] + 1.0, f(x)), (0.0, 0.0))[1]
+
+
+def switched(f: Plain) -> Callable[[Any], Any]:
+    """f in a branch that is chosen by a traced number."""
+    return lambda x: rg.switch(np.argmax(0.0 * x), [f, lambda x: 2.0 * f(x)], x)
+
+
 def sum_of_lanes(measure: Callable[[Plain, Any], Any]) -> Callable[[Plain, Any], Any]:
     """The measure, summed over two points."""
     return lambda f, x: np.sum(oracle.of_lanes(measure)(f, x), 0)
@@ -88,6 +98,17 @@ def recorded(f: Plain) -> Callable[[Any], Any]:
         with rg.eager.Record() as record:
             t = record.tensor(x)
             return np.asarray(f(t).grad().wrt(t))
+
+    return gradient
+
+
+def taped(f: Plain) -> Callable[[Any], Any]:
+    """The gradient by tensors."""
+
+    def gradient(x: Any) -> Any:
+        t = rg.eager.Tensor(x, requires_grad=True)
+        f(t).backward()
+        return np.asarray(t.grad.data)
 
     return gradient
 
@@ -123,7 +144,15 @@ SINGLE = {
     "scan": Transform(scanned, sum_of_lanes(value)),
     "fori_loop": Transform(counted, sum_of_lanes(value)),
     "cond": Transform(chosen, value, once=False),
+    "switch": Transform(lambda f: rg.jit(switched(f)), value, once=False),
+    "while_loop": Transform(lambda f: rg.jit(awaited(f)), value, once=False),
+    "map": Transform(lambda f: lanes(lambda xs: rg.map(f, xs)), of_lanes(value), once=False),
+    "callcc": Transform(lambda f: rg.jit(lambda x: rg.callcc(lambda k: 1.0 + k(f(x)))), value),
+    "stop_gradient": Transform(
+        lambda f: rg.grad(lambda x: rg.stop_gradient(f(x)) * np.sum(x)), lambda f, x: f(x) * np.ones(3)
+    ),
     "record": Transform(recorded, gradient),
+    "tensor": Transform(taped, gradient),
 }
 
 PAIRS = {
