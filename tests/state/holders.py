@@ -389,6 +389,27 @@ def attribute_of_base_class() -> World:
 
 
 @holder
+def super_of_two_arguments() -> World:
+    class Base:
+        k: Any = K
+
+    class Derived(Base):
+        k = 1.0
+
+    s = Derived()
+    return lambda x: energy(super(Derived, s).k, x), both(attributes(Base))
+
+
+@holder
+def type_of_object() -> World:
+    class Named:
+        k: Any = K
+
+    s = Named()
+    return lambda x: energy(type(s).k, x) + s.__class__.k * x[:1].sum(), numbers(attributes(Named))
+
+
+@holder
 def metaclass_attribute() -> World:
     class Meta(type):
         k: Any = K
@@ -854,6 +875,22 @@ def contains() -> World:
 
 
 @holder
+def arrays_of_a_dict() -> World:
+    d = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([0.5, 0.1, 0.2])}
+
+    def f(x: Any) -> Any:
+        first = next(iter(d.values()))
+        return np.sum(first * x**2) + sum(np.sum(w**2) for w in [*d.values()]) * x[0] + (x[1] if first[0] > 0 else x[2])
+
+    return f, [
+        contents(d["a"], (-1.0, 2.0, 3.0)),
+        contents(d["b"], (1.5, 2.0, 3.0), "in place, read alone"),
+        item(d, "a", np.array([4.0, 0.0, 1.0])),
+        reordered(d),
+    ]
+
+
+@holder
 def dict_get() -> World:
     d: dict[str, Any] = {"a": 1.0}
     return lambda x: energy(d.get("k", 1.5), x), [item(d, "k", 4.0, "appears")]
@@ -1148,6 +1185,15 @@ def partial() -> World:
 def partial_of_captured() -> World:
     h = functools.partial(term, k=K)
     return lambda x: h(x), both(lambda k: h.keywords.update(k=k))
+
+
+@holder
+def partial_by_name() -> World:
+    p = program("import functools\nh = functools.partial(lambda k: k, k=K)\ndef f(x):\n    return energy(h(), x)")
+    return p["f"], [
+        *both(lambda k: p["h"].keywords.update(k=k)),
+        rebound(items(p, "h"), functools.partial(lambda k: k, 5.0), p["h"], "partial replaced"),
+    ]
 
 
 @holder
