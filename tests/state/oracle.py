@@ -1,0 +1,98 @@
+"""The numbers of plain Python: a plain call of the plain function, and derivatives by complex steps through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.state.ways import Way
+
+Plain = Callable[[Any], Any]
+World = tuple[Plain, list[Way]]
+
+POINTS = [np.array(p) for p in ((0.4, -0.7, 1.1), (0.9, 0.3, -0.6), (-0.5, 0.8, 0.7), (1.2, -0.4, 0.2))]
+LANES = np.array([[0.4, -0.7, 1.1], [0.3, 0.9, -0.2]])
+TANGENT = np.array([0.5, -1.0, 2.0])
+STEP = 1e-30  # of a complex step: no difference is taken, so nothing cancels
+
+
+class Now:
+    """The plain function in a world of its own, at one call of the history: call, change, call, back, call, call."""
+
+    def __init__(self, holder: Callable[[], World], way: int, call: int):
+        self.holder, self.way, self.call = holder, way, call
+
+    def __call__(self, x: Any) -> Any:
+        """The function's result, after the earlier calls and changes have been made in a fresh world."""
+        f, ways = self.holder()
+        for call in history(ways[self.way], self.call):
+            outcome(f, POINTS[call])
+        return f(x)
+
+
+def history(way: Way, calls: int) -> Iterator[int]:
+    """The numbers of the first calls; the state changes between them, and has changed before the next one."""
+    way.before()
+    for call in range(calls + 1):
+        if call == 1:
+            way.change()
+        if call == 2:
+            way.back()
+        if call < calls:
+            yield call
+
+
+def outcome(f: Callable[[Any], Any], x: Any) -> Any:
+    """The result, or the exception as a value."""
+    try:
+        return f(x)
+    except Exception as error:  # noqa: BLE001 - whatever plain Python raises is what is expected
+        return error
+
+
+def value(f: Plain, x: Any) -> Any:
+    """A plain call."""
+    return f(x)
+
+
+def gradient(f: Plain, x: Any) -> Any:
+    """By complex steps: exact to the last digits for polynomials."""
+    return np.array([f(x + 1j * STEP * e).imag / STEP for e in np.eye(len(x))])
+
+
+def hessian(f: Plain, x: Any) -> Any:
+    """By central differences of gradients, which for polynomials of degree three have an error by rounding alone."""
+    h = 1e-3
+    return np.array([(gradient(f, x + h * e) - gradient(f, x - h * e)) / (2 * h) for e in np.eye(len(x))])
+
+
+def value_and_gradient(f: Plain, x: Any) -> Any:
+    """Both."""
+    return f(x), gradient(f, x)
+
+
+def value_and_slope(f: Plain, x: Any) -> Any:
+    """The value, and the derivative along TANGENT."""
+    return f(x), gradient(f, x) @ TANGENT
+
+
+def gradient_and_curve(f: Plain, x: Any) -> Any:
+    """The gradient, and its derivative along TANGENT."""
+    return gradient(f, x), hessian(f, x) @ TANGENT
+
+
+def curve(f: Plain, x: Any) -> Any:
+    """The Hessian times TANGENT."""
+    return hessian(f, x) @ TANGENT
+
+
+def of_lanes(measure: Callable[[Plain, Any], Any]) -> Callable[[Plain, Any], Any]:
+    """The measure of two points, one a lane: x, and x plus what sets the second lane apart."""
+    return lambda f, x: np.array([measure(f, x + lane) for lane in LANES])
+
+
+def scaled(f: Plain, x: Any) -> Any:
+    """What the rules of ``transforms`` declare the derivative to be: f(x) times x."""
+    return f(x) * x

@@ -1,0 +1,117 @@
+"""State that changes while another thread records: no entry outlives what it was recorded from."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from tests.state.holders import program
+from tests.state.oracle import POINTS
+
+WAIT = 20.0  # seconds, after which a thread that should have come has failed
+
+
+def total(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The sum of what it gives."""
+    return lambda x: np.sum(g(x))
+
+
+BUILDS: dict[str, Callable[[Any], Any]] = {
+    "jit": rg.jit,
+    "grad": lambda f: total(rg.grad(f)),
+    "jit(grad)": lambda f: total(rg.jit(rg.grad(f))),
+    "hessian": lambda f: total(rg.hessian(f)),
+}
+HOLDS = {
+    "global": ("K = 2.0", "K", lambda p, k: p.__setitem__("K", k)),
+    "attribute": ("s = SimpleNamespace(k=2.0)", "s.k", lambda p, k: setattr(p["s"], "k", k)),
+    "item": ("d = {'k': 2.0}", "d['k']", lambda p, k: p["d"].__setitem__("k", k)),
+    "array": ("w = np.full(3, 2.0)", "w", lambda p, k: p.__setitem__("w", np.full(3, k))),
+}
+
+
+def wanted(build: str, k: float, x: Any) -> float:
+    """The number for ``sum(k * x**2)``."""
+    return float({"jit": np.sum(k * x**2), "hessian": 6 * k}.get(build, np.sum(2 * k * x)))
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("hold", HOLDS)
+def test_what_is_bound_anew_while_another_thread_records_is_seen(hold: str, build: str) -> None:
+    head, read, put = HOLDS[hold]
+    inside, go = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        inside.set()
+        assert go.wait(WAIT)
+
+    p = program(
+        f"{head}\ndef f(x):\n    y = np.sum({read} * x**2)\n    pause()\n    return y",
+        pause=pause,
+        SimpleNamespace=SimpleNamespace,
+    )
+    g = BUILDS[build](p["f"])
+    thread = threading.Thread(target=g, args=(POINTS[0],))
+    thread.start()
+    assert inside.wait(WAIT)
+    put(p, 5.0)
+    go.set()
+    thread.join(WAIT)
+    for x in POINTS:
+        np.testing.assert_allclose(g(x), wanted(build, 5.0, x))
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+def test_threads_see_the_state_that_all_have_agreed_on(hold: str) -> None:
+    head, read, put = HOLDS[hold]
+    p = program(f"{head}\ndef f(x):\n    return np.sum({read} * x**2)", SimpleNamespace=SimpleNamespace)
+    gradients = {name: build(p["f"]) for name, build in BUILDS.items()}
+    wrong: list[Any] = []
+    numbers = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    ready, done = threading.Barrier(4, action=lambda: put(p, next(numbers))), threading.Barrier(4)
+
+    def work(seed: int) -> None:
+        for step in range(6):
+            ready.wait(WAIT)
+            k = float(step + 1)
+            for name, g in gradients.items():
+                x = POINTS[(seed + step) % len(POINTS)]
+                if not np.allclose(found := g(x), wanted(name, k, x)):
+                    wrong.append((name, step, found, wanted(name, k, x)))
+            done.wait(WAIT)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(4 * WAIT)
+    assert not wrong
+    assert not any(t.is_alive() for t in threads)
+
+
+def test_another_thread_calls_a_recorded_helper_plainly() -> None:
+    p = program(
+        "def helper(x):\n    pause()\n    return K * x\ndef f(x):\n    return np.sum(helper(x))", pause=lambda: None
+    )
+    stop, wrong = threading.Event(), []
+
+    def spin() -> None:
+        while not stop.is_set():
+            if type(found := p["helper"](POINTS[0])) is not np.ndarray:
+                wrong.append(found)
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        for i in range(20):
+            np.testing.assert_allclose(rg.jit(lambda x, i=i: p["f"](x) + i)(POINTS[0]), 2.0 * np.sum(POINTS[0]) + i)
+    finally:
+        stop.set()
+        thread.join(WAIT)
+    assert not wrong
