@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from ..tracer.held import locked
 
 T = TypeVar("T")
 
@@ -25,8 +28,8 @@ class Cache(Generic[T]):
     def __init__(self) -> None:
         self.entries: dict[Hashable, T] = {}
         self.hits = self.misses = 0
-        self._lock = threading.Lock()
-        self._locks: dict[Hashable, threading.Lock] = {}
+        self._locks: WeakValueDictionary[Hashable, threading.RLock] = WeakValueDictionary()  # while a thread is in get
+        locked(self)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made now if the key is new. An exception leaves the key new."""
@@ -34,18 +37,28 @@ class Cache(Generic[T]):
         if found is not None:
             self.hits += 1
             return found
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
+        with self._lock_of(key):
             found = self.entries.get(key)
             if found is not None:
                 self.hits += 1
                 return found
             found = self.entries[key] = make()
             self.misses += 1
-        with self._lock:
-            self._locks.pop(key, None)
         return found
+
+    def _lock_of(self, key: Hashable) -> threading.RLock:
+        with self.lock:
+            return self._locks.setdefault(key, threading.RLock())
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock on the locks."""
+        return self._lock
+
+    @lock.setter
+    def lock(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._locks.clear()
 
     def clear(self) -> None:
         """Forget all values; the counts go on."""

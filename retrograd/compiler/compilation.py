@@ -11,6 +11,7 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.plan import Plan
 from ..passes.linearize import Linearized
+from ..tracer.held import whole
 from ..tracer.record import Recorded
 from .executable import Executable
 from .garbage import paused
@@ -65,6 +66,7 @@ class Compilation:
     signature: Paths
 
     @cached_property
+    @whole
     def planned(self) -> Graph:
         """The graph to compile, still with the turn between the forward and the adjoint part of a derivative."""
         with paused:
@@ -76,6 +78,7 @@ class Compilation:
         return found
 
     @cached_property
+    @whole
     def graph(self) -> Graph:
         """The compiled graph; for a derivative at a point, its first half."""
         with paused:
@@ -104,6 +107,7 @@ class Compilation:
         return self.executable.source()
 
     @cached_property
+    @whole
     def second(self) -> Executable:
         """The code of the second half of a derivative at a point."""
         assert self.derived.later is not None

@@ -12,6 +12,7 @@ from ..ir.primitive import TRANSFORMS
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
 from ..tracer.array import shadow_of
+from ..tracer.outside import Untraced
 from ..tracer.record import Place, Recorded, enclosing, insert
 from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 
 
 def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a compiled function while another one is traced: its graph goes into that trace."""
+    """Call a compiled function while another one is traced: its graph goes into that trace.
+
+    Code that interrupts a trace, such as a signal handler, is outside: there it is a plain call.
+    """
     trace = enclosing()
-    assert trace is not None
+    if trace is None:
+        with Untraced():
+            return compiled(*args, **kwargs)
     call = compiled._take(args, kwargs)
     recorded, derived = _recorded_once(compiled, trace, call)
     rewinds = [kind.rewinding(trace) for kind in STATEFUL]

@@ -13,6 +13,7 @@ from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
+from ..tracer.held import locked, whole
 from ..tracer.trace import STATEFUL
 from ..where import warn
 from .compilation import INSPECTORS, Compilation, Derived
@@ -36,10 +37,11 @@ class Paths:
     settings: Settings
     known: dict[Any, Compilation] = field(default_factory=dict)
     executable: Executable | None = None
+    lock: threading.RLock = field(init=False)
 
     def __post_init__(self) -> None:
         self.template = self.template.with_values([None] * len(self.template.traced))  # the user's arrays are not kept
-        self.lock = threading.RLock()
+        locked(self)
         self.call: Callable[[Compiled, Sequence[Any]], Any] = self.first
 
     @property
@@ -55,6 +57,7 @@ class Paths:
             )
         return self.executable
 
+    @whole
     def _compile(self) -> None:
         """Compile all known ways as one piece of code."""
         ways = list(self.known.values())
@@ -75,10 +78,12 @@ class Paths:
                 merged = TRANSFORMS.merge_paths([_marked(g, k) if several else g for g, k in graphs])
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
-            self.executable = Executable(merged, made)
-        self.call = self._follower(self.executable, tuple(captures.values()), [way.assemble for way in forms])
+            executable = Executable(merged, made)
+        call = self._follower(executable, tuple(captures.values()), [way.assemble for way in forms])
         if self.settings.debug_nans:
-            self.call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)
+            call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)  # noqa: E731
+        self.call = call  # first, so that after an interrupt between the two the code is made again
+        self.executable = executable
 
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]
@@ -151,8 +156,8 @@ class Paths:
                 ManyPathsWarning,
             )
             return way, False
-        self.known[key] = way
         self.executable, self.call = None, self.first
+        self.known[key] = way
         return way, True
 
     def way(self, compiled: Compiled, leaves: Sequence[Any]) -> Compilation:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
+from ..tracer.held import kept
 
 
 class Settings(NamedTuple):
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
 EXACT = Settings(exact=True)
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
+kept(OVERRIDES)
 
 
 class Config:

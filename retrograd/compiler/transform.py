@@ -11,6 +11,7 @@ from ..errors import OptionError
 from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
+from ..tracer.held import whole
 from ..tracer.record import Place, Recorded
 from .compilation import Derived
 from .garbage import paused
@@ -65,6 +66,7 @@ class Transform:
         """The context in which a call is recorded."""
         return nullcontext()
 
+    @whole
     def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
         """A call recorded, and what the transform makes of it."""
         if self.nan_safe and not config.nan_safe:

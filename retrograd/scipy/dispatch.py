@@ -14,8 +14,8 @@ from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.interception import substitutes
+from ..tracer.outside import trace_here
 from ..tracer.table import as_array
-from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand, astype
 
@@ -35,7 +35,7 @@ def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Fun
     def register(handler: Function) -> Function:
         @wraps(handler)
         def call(*args: Any, **options: Any) -> Any:
-            if closures and CURRENT.get() is not None:
+            if closures and trace_here() is not None:
                 return handler(*args, **options)
             return dispatch(getattr(importlib.import_module(module), name), handler, args, options)
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import dis
 import operator
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from ..where import is_ours
+from .held import Held
+from .outside import trace_here
 from .trace import CURRENT
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
@@ -50,7 +51,7 @@ class StandIn:
         self.original, self._substitute = original, substitute
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        call = self.original if CURRENT.get() is None else self._substitute
+        call = self.original if trace_here() is None else self._substitute
         return call(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -126,7 +127,7 @@ class Substituted:
             found = vars(module)[name]
             if CURRENT.get() is None or found is not original or not _called_by_user(sys._getframe(1), name, called):
                 return found
-            return stand_in
+            return stand_in if isinstance(stand_in, StandIn) or trace_here(2) is not None else found
 
         def setter(module: ModuleType, value: Any) -> None:
             vars(module)[name] = value.original if isinstance(value, StandIn) else value
@@ -156,14 +157,14 @@ class Patcher:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Undo that after the last."""
+        """Undo that after the last, or as much of it as there is; an interrupted one is repeated."""
         raise NotImplementedError
 
 
 PATCHERS: list[Patcher] = []
 
 
-class Interception:
+class Interception(Held):
     """Swaps the modules' classes when the first of several overlapping traces begins, and back after the last.
 
     If the interpreter refuses the swap, names are not intercepted: ``np.zeros`` makes a plain array, and writing a
@@ -171,8 +172,7 @@ class Interception:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
+        super().__init__()
         self._known: dict[str, Substituted] = {}
         self._by_original: dict[int, StandIn] = {}
         self._swapped: list[Substituted] = []
@@ -181,36 +181,25 @@ class Interception:
         """The substitute of a function that is traced directly, as in ``grad(scipy.special.logsumexp)``."""
         return self._by_original.get(id(function), function)
 
-    def enter(self) -> None:
-        with self._lock:
-            self._count += 1
-            if self._count == 1:
-                self._swap()
-
-    def leave(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count == 0:
-                self._restore()
-
-    def _swap(self) -> None:
+    def set_up(self) -> None:
         for name in PROVIDERS:
             module = sys.modules.get(name)
             if module is None:  # not loaded, as SciPy may be
                 continue
             if name not in self._known:
-                self._known[name] = Substituted(module)
-                stand_ins = {id(s.original): s for s in self._known[name].stand_ins}
+                known = Substituted(module)
+                stand_ins = {id(s.original): s for s in known.stand_ins}
                 self._by_original.update(stand_ins)
                 for patcher in PATCHERS:
                     patcher.follow(stand_ins)
+                self._known[name] = known
+            self._swapped.append(self._known[name])  # first, so that an interrupt between the two is undone
             with suppress(TypeError):
                 module.__class__ = self._known[name].cls
-                self._swapped.append(self._known[name])
         for patcher in PATCHERS:
             patcher.patch()
 
-    def _restore(self) -> None:
+    def undo(self) -> None:
         for patcher in reversed(PATCHERS):
             patcher.restore()
         for known in self._swapped:

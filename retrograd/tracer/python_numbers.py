@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ..ops.elementwise import cast
 from ..where import module_names, user_frame
 from .array import Tracer, apply, is_known, shadow_of
 from .foreign import adviser
+from .held import Held, kept, locked
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -72,39 +74,47 @@ LOOK_ALIKES: Mapping[str, Any] = {
 }
 
 
+class Served(Held):
+    """A module whose code asked for plain numbers; the look-alikes are in it while some trace needs them."""
+
+    def __init__(self, names: Namespace) -> None:
+        super().__init__()
+        self._names = names
+
+    def set_up(self) -> None:
+        for name, look_alike in LOOK_ALIKES.items():
+            self._names.setdefault(name, look_alike)
+
+    def undo(self) -> None:
+        for name, look_alike in LOOK_ALIKES.items():
+            if self._names.get(name) is look_alike:
+                del self._names[name]
+
+
 class Askers:
-    """Modules whose code asked for plain numbers; the look-alikes are in them while some trace needs them."""
+    """The modules that are served now."""
+
+    lock: threading.RLock
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: dict[int, int] = {}
+        locked(self)
+        self._served: WeakValueDictionary[int, Served] = WeakValueDictionary()
 
-    @contextmanager
-    def served(self, namespaces: Mapping[int, Namespace]) -> Iterator[None]:
-        """Keep look-alikes in the namespaces during the block."""
-        for names in namespaces.values():
-            self._change(names, 1)
-        try:
-            yield
-        finally:
-            for names in namespaces.values():
-                self._change(names, -1)
-
-    def _change(self, names: Namespace, by: int) -> None:
-        with self._lock:
-            before = self._counts.get(id(names), 0)
-            self._counts[id(names)] = before + by
-            for name, look_alike in LOOK_ALIKES.items():
-                if before == 0 and name not in names:
-                    names[name] = look_alike
-                elif before + by == 0 and names.get(name) is look_alike:
-                    del names[name]
-            if before + by == 0:
-                del self._counts[id(names)]
+    def served(self, asked: Mapping[int, Namespace]) -> ExitStack:
+        """Keep look-alikes in these modules during the block."""
+        with self.lock:
+            found = [self._served.setdefault(key, Served(names)) for key, names in asked.items()]
+        with ExitStack() as stack:
+            for served in found:
+                stack.enter_context(served)
+            return stack.pop_all()
 
 
 ASKERS = Askers()
+
+
 _asked: ContextVar[dict[int, Namespace] | None] = ContextVar("retrograd_asked", default=None)
+kept(_asked)
 _known: dict[int, Namespace] = {}  # modules that asked in earlier traces, to be served at once
 
 

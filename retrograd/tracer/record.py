@@ -17,7 +17,9 @@ from ..where import user_site
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
 from .foreign import adviser
+from .held import whole
 from .interception import INTERCEPTION
+from .outside import trace_here
 from .python_numbers import following_numbers
 from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, traceable
 from .tree import Spec, flatten, map_leaves
@@ -43,6 +45,7 @@ class Recorded:
     bindings: tuple[Binding | Contents, ...] = ()
 
 
+@whole
 @following_numbers
 def record(
     function: Callable[[Sequence[Any]], Any],
@@ -63,7 +66,7 @@ def record(
     rewinds = [] if parent is None else [kind.rewinding(parent) for kind in STATEFUL]
     trace = Trace(name, parent, concrete, max_nodes)
     trace.gathers = gathers
-    with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
+    with trace.recording(INTERCEPTION):
         inputs = []
         tracers = []
         for example, hint in zip(examples, hints, strict=True):
@@ -143,8 +146,8 @@ def _output(trace: Trace, leaf: Any) -> Symbol:
 
 
 def enclosing() -> Trace | None:
-    """The trace that is recording in this context, if any."""
-    return CURRENT.get()
+    """The trace that is recording here, if any; code that interrupts a trace is outside of it."""
+    return trace_here()
 
 
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -22,6 +22,7 @@ from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
 from ..where import Where, user_site
 from .bindings import Binding, Contents
+from .held import Held, kept
 
 if TYPE_CHECKING:
     from .array import Tracer
@@ -32,6 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
 STOPPED: ContextVar[bool] = ContextVar("retrograd_no_grad", default=False)
+kept(CURRENT, STOPPED)
 _number = itertools.count(1)
 
 
@@ -95,6 +97,7 @@ class Trace:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.concrete: bool = concrete and (parent is None or parent.concrete)
         self.active = True
+        self.frame = 0  # the id of the frame that records, which stands below all that is traced
         self.gathers = False  # a branch or a loop body, which records all that happens in it
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.builder = Builder()
@@ -224,22 +227,9 @@ class Trace:
         count = count if step == 1 else count * step
         return count if start == 0 else count + start
 
-    @contextmanager
-    def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
-        """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it.
-
-        An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
-        """
-        token = CURRENT.set(self)
-        stopped = STOPPED.set(False)
-        enter()
-        try:
-            yield self
-        finally:
-            leave()
-            STOPPED.reset(stopped)
-            CURRENT.reset(token)
-            self.active = False
+    def recording(self, around: Held) -> Recording:
+        """The block in which this is the current trace; ``around`` prepares NumPy for it."""
+        return Recording(self, around)
 
     def finish(self, inputs: Sequence[Symbol], outputs: Sequence[Symbol]) -> Graph:
         """The recorded graph: its inputs, then the captures; CapturedWriteError if a captured array has changed."""
@@ -255,6 +245,30 @@ class Trace:
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
+
+
+class Recording:
+    """The block in which a trace is the current one.
+
+    An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
+    """
+
+    def __init__(self, trace: Trace, around: Held) -> None:
+        self._trace, self._around = trace, around
+        self._before = CURRENT.get(), STOPPED.get()
+
+    def __enter__(self) -> Trace:
+        self._trace.frame = id(sys._getframe(1))
+        CURRENT.set(self._trace)
+        STOPPED.set(False)
+        self._around.__enter__()
+        return self._trace
+
+    def __exit__(self, *_: object) -> None:
+        self._trace.active = False
+        self._around.__exit__()
+        CURRENT.set(self._before[0])
+        STOPPED.set(self._before[1])
 
 
 # Exceptions that NumPy raises for some values and not for others of the same shape and dtype.

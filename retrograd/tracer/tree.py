@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import optree
 
 from ..errors import TreeError
+from .held import locked
 
 NAMESPACE = "retrograd"
-_registering = threading.Lock()
 _dataclasses: set[type] = set()
 _nondiff_fields: dict[Any, frozenset[str]] = {}
 NONDIFF = "nondiff"  # the key in a field's metadata
@@ -138,11 +139,22 @@ def register_container(
     optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)
 
 
-def _register_dataclass(cls: type) -> None:
-    with _registering:
-        if cls not in _dataclasses:  # another thread may have met it meanwhile
-            _dataclasses.add(cls)
-            _register(cls)
+class _Registration:
+    """Dataclasses become containers one at a time."""
+
+    lock: threading.RLock
+
+    def __init__(self) -> None:
+        locked(self)
+
+    def __call__(self, cls: type) -> None:
+        with self.lock, suppress(ValueError):  # an interrupt may have come when it was registered
+            if cls not in _dataclasses:  # another thread may have met it meanwhile
+                _register(cls)
+        _dataclasses.add(cls)
+
+
+_register_dataclass = _Registration()
 
 
 def _register(cls: type) -> None:

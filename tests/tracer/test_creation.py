@@ -311,7 +311,7 @@ def test_numpy_is_as_before_after_a_trace_and_after_one_that_failed():
     assert is_as_before()
     assert dict(vars(np)) == before
     assert all(getattr(np, name) is before[name] for name in before)
-    assert INTERCEPTION._count == 0
+    assert not INTERCEPTION._holders
 
 
 def interrupted(x):
