@@ -79,11 +79,10 @@ class Paths:
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
             executable = Executable(merged, made)
-        call = self._follower(executable, tuple(captures.values()), [way.assemble for way in forms])
+        self.call = self._follower(executable, tuple(captures.values()), [way.assemble for way in forms])
         if self.settings.debug_nans:
-            call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)  # noqa: E731
-        self.call = call  # first, so that after an interrupt between the two the code is made again
-        self.executable = executable
+            self.call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)
+        self.executable = executable  # last: without it, an interrupted compilation is made again
 
     def _follower(
         self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]

@@ -1,8 +1,8 @@
 """outside: code that runs in the middle of a trace without being part of it, such as a signal handler.
 
 A trace belongs to the frames above the one that records. Python may run other code there as well: handlers of signals,
-``__del__``, finalizers, callbacks of the collector, and what ``logging`` calls. Such code gets what it would get outside
-of the trace: plain arrays, and results of compiled functions. It is told by the frame that Python or ``logging`` calls.
+``__del__``, finalizers, callbacks of the collector, and what ``logging`` calls. Such code gets what it would get
+outside of the trace: plain arrays, and results of compiled functions. It is told by the frame that Python calls.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from .trace import CURRENT, Trace
 
-CALLERS = frozenset({weakref.__file__, os.path.join(os.path.dirname(os.__file__), "logging", "__init__.py")})  # noqa: PTH118, PTH120
+CALLERS = frozenset({weakref.__file__, str(Path(os.__file__).parent / "logging" / "__init__.py")})
 SIGNALS = sorted(_signal.valid_signals())
 
 

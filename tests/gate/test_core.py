@@ -22,8 +22,8 @@ ROOMS = {
     ),
     "ops/": "batching elementwise elementary shape reduce index linear structural/guard",
     "tracer/": (
-        "tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
-        "interception python_numbers record"
+        "held tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
+        "outside interception python_numbers record"
     ),
     "passes/": (
         "prune inline jvp linearize transpose differentiate batch patterns rules simplify lower own_outputs "
@@ -40,7 +40,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 10277
+MOST_LINES = 10600
 
 
 def imports(file: str) -> Iterator[str]:
