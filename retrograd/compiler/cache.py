@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from ..tracer.held import locked
+from ..tracer.around import renewed
 
 T = TypeVar("T")
 
@@ -28,8 +28,12 @@ class Cache(Generic[T]):
     def __init__(self) -> None:
         self.entries: dict[Hashable, T] = {}
         self.hits = self.misses = 0
-        self._locks: WeakValueDictionary[Hashable, threading.RLock] = WeakValueDictionary()  # while a thread is in get
-        locked(self)
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        """Make the lock on the locks, and those of keys, each of which lives while a thread is in ``get``."""
+        self._lock = threading.RLock()
+        self._locks: WeakValueDictionary[Hashable, threading.RLock] = WeakValueDictionary()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made now if the key is new. An exception leaves the key new."""
@@ -47,18 +51,8 @@ class Cache(Generic[T]):
         return found
 
     def _lock_of(self, key: Hashable) -> threading.RLock:
-        with self.lock:
+        with self._lock:
             return self._locks.setdefault(key, threading.RLock())
-
-    @property
-    def lock(self) -> threading.RLock:
-        """The lock on the locks."""
-        return self._lock
-
-    @lock.setter
-    def lock(self, lock: threading.RLock) -> None:
-        self._lock = lock
-        self._locks.clear()
 
     def clear(self) -> None:
         """Forget all values; the counts go on."""

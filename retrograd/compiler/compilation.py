@@ -11,7 +11,7 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.plan import Plan
 from ..passes.linearize import Linearized
-from ..tracer.held import whole
+from ..tracer.around import whole
 from ..tracer.record import Recorded
 from .executable import Executable
 from .garbage import paused

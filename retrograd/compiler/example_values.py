@@ -14,8 +14,8 @@ from ..ir.primitive import TRANSFORMS
 from ..ir.types import Aval, aval_of
 from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.throw import Leaving
+from ..tracer.around import kept
 from ..tracer.array import wrap
-from ..tracer.held import kept
 from ..tracer.trace import BY_VALUE, Trace
 from ..tracer.tree import map_leaves
 from ..where import user_site

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 
-from ..tracer.held import Held
+from ..tracer.around import Around
 
 SELDOM = 10_000  # new objects between two collections of an unhurried collector
 
 
-class Pause(Held):
+class Pause(Around):
     """A context in which Python does not look for cyclic garbage, if it did before.
 
     The passes make many objects that live on, and no cycles: each full collection would walk all of them in vain,
@@ -31,7 +31,7 @@ class Pause(Held):
             self._collects = False
 
 
-class Unhurried(Held):
+class Unhurried(Around):
     """A context in which Python looks for cyclic garbage less often.
 
     Here the user's function runs, which may make such garbage. The objects of a recording live on, and to walk them

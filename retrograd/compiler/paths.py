@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
-from ..tracer.held import locked, whole
+from ..tracer.around import renewed, whole
 from ..tracer.trace import STATEFUL
 from ..where import warn
 from .compilation import INSPECTORS, Compilation, Derived
@@ -37,12 +37,15 @@ class Paths:
     settings: Settings
     known: dict[Any, Compilation] = field(default_factory=dict)
     executable: Executable | None = None
-    lock: threading.RLock = field(init=False)
 
     def __post_init__(self) -> None:
         self.template = self.template.with_values([None] * len(self.template.traced))  # the user's arrays are not kept
-        locked(self)
+        renewed(self)
         self.call: Callable[[Compiled, Sequence[Any]], Any] = self.first
+
+    def renew_locks(self) -> None:
+        """Make the lock under which ways are recorded and compiled."""
+        self.lock = threading.RLock()
 
     @property
     def code(self) -> Executable:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
-from ..tracer.held import kept
+from ..tracer.around import kept
 
 
 class Settings(NamedTuple):

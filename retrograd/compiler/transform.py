@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
-from ..tracer.held import whole
+from ..tracer.around import whole
 from ..tracer.record import Place, Recorded
 from .compilation import Derived
 from .garbage import paused

@@ -17,7 +17,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from ..where import is_ours
-from .held import Held
+from .around import Around
 from .outside import trace_here
 from .trace import CURRENT
 
@@ -164,7 +164,7 @@ class Patcher:
 PATCHERS: list[Patcher] = []
 
 
-class Interception(Held):
+class Interception(Around):
     """Swaps the modules' classes when the first of several overlapping traces begins, and back after the last.
 
     If the interpreter refuses the swap, names are not intercepted: ``np.zeros`` makes a plain array, and writing a

@@ -21,9 +21,9 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.elementwise import cast
 from ..where import module_names, user_frame
+from .around import Around, kept, renewed
 from .array import Tracer, apply, is_known, shadow_of
 from .foreign import adviser
-from .held import Held, kept, locked
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ LOOK_ALIKES: Mapping[str, Any] = {
 }
 
 
-class Served(Held):
+class Served(Around):
     """A module whose code asked for plain numbers; the look-alikes are in it while some trace needs them."""
 
     def __init__(self, names: Namespace) -> None:
@@ -94,15 +94,16 @@ class Served(Held):
 class Askers:
     """The modules that are served now."""
 
-    lock: threading.RLock
-
     def __init__(self) -> None:
-        locked(self)
         self._served: WeakValueDictionary[int, Served] = WeakValueDictionary()
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        self._lock = threading.RLock()
 
     def served(self, asked: Mapping[int, Namespace]) -> ExitStack:
         """Keep look-alikes in these modules during the block."""
-        with self.lock:
+        with self._lock:
             found = [self._served.setdefault(key, Served(names)) for key, names in asked.items()]
         with ExitStack() as stack:
             for served in found:

@@ -14,10 +14,10 @@ from ..ir.graph import Graph
 from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..where import user_site
+from .around import whole
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
 from .bindings import Binding, Contents
 from .foreign import adviser
-from .held import whole
 from .interception import INTERCEPTION
 from .outside import trace_here
 from .python_numbers import following_numbers

@@ -21,8 +21,8 @@ from ..ir.types import Aval, aval_of
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
 from ..where import Where, user_site
+from .around import Around, kept
 from .bindings import Binding, Contents
-from .held import Held, kept
 
 if TYPE_CHECKING:
     from .array import Tracer
@@ -227,7 +227,7 @@ class Trace:
         count = count if step == 1 else count * step
         return count if start == 0 else count + start
 
-    def recording(self, around: Held) -> Recording:
+    def recording(self, around: Around) -> Recording:
         """The block in which this is the current trace; ``around`` prepares NumPy for it."""
         return Recording(self, around)
 
@@ -253,7 +253,7 @@ class Recording:
     An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
     """
 
-    def __init__(self, trace: Trace, around: Held) -> None:
+    def __init__(self, trace: Trace, around: Around) -> None:
         self._trace, self._around = trace, around
         self._before = CURRENT.get(), STOPPED.get()
 

@@ -11,7 +11,7 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
-from .held import locked
+from .around import renewed
 
 NAMESPACE = "retrograd"
 _dataclasses: set[type] = set()
@@ -142,13 +142,14 @@ def register_container(
 class _Registration:
     """Dataclasses become containers one at a time."""
 
-    lock: threading.RLock
-
     def __init__(self) -> None:
-        locked(self)
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        self._lock = threading.RLock()
 
     def __call__(self, cls: type) -> None:
-        with self.lock, suppress(ValueError):  # an interrupt may have come when it was registered
+        with self._lock, suppress(ValueError):  # an interrupt may have come when it was registered
             if cls not in _dataclasses:  # another thread may have met it meanwhile
                 _register(cls)
         _dataclasses.add(cls)

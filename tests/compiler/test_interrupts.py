@@ -18,7 +18,7 @@ from numpy import zeros
 
 import retrograd as rg
 from retrograd.compiler.settings import OVERRIDES
-from retrograd.tracer import held
+from retrograd.tracer import around
 from retrograd.tracer.interception import INTERCEPTION, PATCHERS, StandIn
 from retrograd.tracer.python_numbers import LOOK_ALIKES
 from retrograd.tracer.trace import CURRENT, STOPPED
@@ -141,7 +141,7 @@ def _tracing_as_before() -> Any:
 def check_all_is_as_before(before: tuple[Any, ...]) -> None:
     assert type(np) is type(np.linalg) is type(np.random) is ModuleType
     assert not INTERCEPTION._holders
-    assert not held._taken.items
+    assert not around._taken.items
     assert CURRENT.get() is None
     assert not STOPPED.get()
     assert OVERRIDES.get() is None

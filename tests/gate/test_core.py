@@ -22,7 +22,7 @@ ROOMS = {
     ),
     "ops/": "batching elementwise elementary shape reduce index linear structural/guard",
     "tracer/": (
-        "held tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
+        "around tree trace foreign array creation mutation ufuncs operators indexing table protocol bindings captures "
         "outside interception python_numbers record"
     ),
     "passes/": (

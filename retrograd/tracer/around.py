@@ -1,4 +1,4 @@
-"""held: what stands while someone needs it, and goes however a call ends; and locks that a forked child makes anew.
+"""around: what stands while someone needs it, and goes however a call ends; and locks that a forked child makes anew.
 
 A trace changes what does not belong to it: names of NumPy, context variables, the collector's setting. An interrupt
 (Ctrl-C) may come at any instruction, also in the middle of the code that restores them. So whatever is taken is listed,
@@ -21,19 +21,20 @@ T = TypeVar("T")
 
 
 class Locked(Protocol):
-    """An object with a lock, which the thread that has it may take again, as a signal handler does."""
+    """An object with locks that the thread which has one may take again, as a signal handler does."""
 
-    lock: threading.RLock
+    def renew_locks(self) -> None:
+        """Make them, which nobody holds."""
 
 
 _locked: WeakSet[Locked] = WeakSet()
-_held: WeakSet[Held] = WeakSet()
+_arounds: WeakSet[Around] = WeakSet()
 _variables: list[ContextVar[Any]] = []
 
 
-def locked(owner: Locked) -> None:
-    """Give an object its ``lock``; in a forked child it gets another one, since nobody would release this one."""
-    owner.lock = threading.RLock()
+def renewed(owner: Locked) -> None:
+    """Make the locks of an object, and make them anew in a forked child, where nobody would release these."""
+    owner.renew_locks()
     _locked.add(owner)
 
 
@@ -46,25 +47,26 @@ class _Taken(threading.local):
     """What a thread has taken and not released: each thing with the token of its taking."""
 
     def __init__(self) -> None:
-        self.items: list[tuple[Held, object]] = []
+        self.items: list[tuple[Around, object]] = []
 
 
 _taken = _Taken()
 
 
-class Held:
+class Around:
     """A context that is set up by the first to enter it and undone by the last to leave it, across threads.
 
     ``set_up`` and ``undo`` go on where an interrupt has stopped them when they are called again.
     """
 
-    lock: threading.RLock
-
     def __init__(self) -> None:
         self._holders: dict[object, int] = {}  # the thread of each token
         self._stands = self._stands_whole = False
-        locked(self)
-        _held.add(self)
+        renewed(self)
+        _arounds.add(self)
+
+    def renew_locks(self) -> None:
+        self._lock = threading.RLock()
 
     def set_up(self) -> None:
         """Make the change."""
@@ -77,7 +79,7 @@ class Held:
     def __enter__(self) -> None:
         token = object()
         try:
-            with self.lock:
+            with self._lock:
                 _taken.items.append((self, token))
                 self._holders[token] = threading.get_ident()
                 if not self._stands_whole:
@@ -89,10 +91,10 @@ class Held:
             raise
 
     def __exit__(self, *_: object) -> None:
-        self._release(next((token for held, token in reversed(_taken.items) if held is self), None))
+        self._release(next((token for around, token in reversed(_taken.items) if around is self), None))
 
     def _release(self, token: object) -> None:
-        with self.lock:
+        with self._lock:
             self._holders.pop(token, None)
             self._settle()
             _taken.items[:] = [item for item in _taken.items if item[1] is not token]
@@ -134,15 +136,15 @@ def _end(height: int, before: list[tuple[ContextVar[Any], Any]]) -> None:
         if variable.get() is not value:
             variable.set(value)
     while len(_taken.items) > height:
-        held, token = _taken.items[-1]
-        held._release(token)
+        around, token = _taken.items[-1]
+        around._release(token)
 
 
 def _in_child() -> None:
     for owner in list(_locked):
-        owner.lock = threading.RLock()
-    for held in list(_held):
-        held.keep_to(threading.get_ident())
+        owner.renew_locks()
+    for around in list(_arounds):
+        around.keep_to(threading.get_ident())
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == __name__.partition(".")[0]:
             _renew_properties(module)
