@@ -5,13 +5,15 @@ from __future__ import annotations
 import dis
 import sys
 import warnings
-from collections.abc import Collection
+import weakref
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
+T = TypeVar("T")
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 
 
@@ -28,6 +30,9 @@ class Where(NamedTuple):
     def short(self) -> str:
         """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
         return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
+
+
+Site = tuple[Where, str | None]  # a line, and the variable that takes the result
 
 
 @lru_cache(maxsize=256)
@@ -47,9 +52,33 @@ class _Members(dict[str, bool]):
         return self[name]
 
 
+class ByCode(Generic[T]):
+    """What ``make(code)`` gives for code objects, made once for each and kept while it lives."""
+
+    def __init__(self, make: Callable[[CodeType], T]) -> None:
+        self._make = make
+        self._made: dict[int, tuple[weakref.ref[CodeType], T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, code: CodeType) -> T:
+        key = id(code)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = (weakref.ref(code, lambda _: self._made.pop(key, None)), self._make(code))
+        return found[1]
+
+
+class _Sites(dict[int, Site]):
+    """The sites of the instructions of one code object, and the variables that its instructions store into."""
+
+    def __init__(self, code: CodeType) -> None:
+        super().__init__()
+        self.stores = _stores(code)
+
+
 _ours, _foreign = _Members(OURS), _Members(FOREIGN)
-_sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
-_tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
 
 
 class View(dict[str, Any]):
@@ -90,15 +119,15 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
+def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     """The user's line that led here, and the variable that its result is stored in, if any."""
     frame = user_frame(sys._getframe(depth))
     if frame is None:
         return None, None
-    key = (id(frame.f_code), frame.f_lasti)
-    site = _sites.get(key)
+    sites = _sites[frame.f_code]
+    site = sites.get(frame.f_lasti)
     if site is None:
-        site = _sites[key] = _describe(frame)
+        site = sites[frame.f_lasti] = _described(frame, sites.stores)
     return site
 
 
@@ -113,13 +142,10 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
 
 
-def _describe(frame: FrameType) -> tuple[Where, str | None]:
-    code = frame.f_code
-    if id(code) not in _tables:  # the table keeps the code alive, so that its id stays its own
-        _tables[id(code)] = (code, _stores(code))
-    positions = list(code.co_positions())
+def _described(frame: FrameType, stores: Mapping[int, str]) -> Site:
+    positions = list(frame.f_code.co_positions())
     line = positions[frame.f_lasti // 2][0] or frame.f_lineno
-    return Where(code.co_filename, line), _tables[id(code)][1].get(frame.f_lasti)
+    return Where(frame.f_code.co_filename, line), stores.get(frame.f_lasti)
 
 
 def _stores(code: CodeType) -> dict[int, str]:
@@ -131,3 +157,6 @@ def _stores(code: CodeType) -> dict[int, str]:
             found.update((offset, instruction.argval) for offset in before)
         before = [instruction.offset]
     return found
+
+
+_sites = ByCode(_Sites)

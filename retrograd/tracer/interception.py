@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from ..where import is_ours
+from ..where import ByCode, is_ours
 from .around import Around
 from .outside import trace_here
 from .trace import CURRENT
@@ -26,8 +26,6 @@ Provider = Callable[[ModuleType], Mapping[str, Any]]
 UFUNC_METHODS = frozenset({"accumulate", "outer", "reduce"})
 LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
 PROVIDERS: dict[str, list[Provider]] = {}
-
-_loads: dict[int, tuple[CodeType, dict[int, tuple[str, bool]]]] = {}
 
 
 def substitutes(module: str) -> Callable[[Provider], Provider]:
@@ -73,10 +71,7 @@ def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
     """
     if is_ours(frame):
         return False
-    code = frame.f_code
-    if id(code) not in _loads:
-        _loads[id(code)] = (code, dict(_loads_of(code)))
-    loaded, callee = _loads[id(code)][1].get(frame.f_lasti, ("", False))
+    loaded, callee = _loads[frame.f_code].get(frame.f_lasti, ("", False))
     return loaded in {name, "getattr"} and (callee or not called)
 
 
@@ -104,6 +99,9 @@ def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
 def _is_getattr(inside: Sequence[tuple[Any, Any]]) -> bool:
     """Whether these instructions begin a call of ``getattr`` itself, not a call of its result."""
     return len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr"
+
+
+_loads = ByCode(lambda code: dict(_loads_of(code)))
 
 
 class Substituted:

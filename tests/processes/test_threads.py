@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy import zeros
 
 import retrograd as rg
 from retrograd.compiler.executable import Executable, _gone
@@ -27,8 +26,8 @@ def _functions() -> list[Callable[..., Any]]:
 
     def made(k: int) -> Callable[..., Any]:
         def f(x: Any) -> Any:
-            table = zeros(len(x))
-            table[0] = float(x[1]) * k
+            table = np.zeros(len(x))
+            table[0] = x[1] * k
             y = np.sin(x) * SCALE[: len(x)] + np.arange(len(x)) * table
             return np.sum(np.tanh(y) if x[0] > 0 else np.cos(y))
 
