@@ -22,12 +22,13 @@ from .paths import Paths
 from .settings import OVERRIDES, Settings, config
 from .signature import Call
 from .transform import Transform
+from .travel import Travelling
 
 KEPT = ("_bindings", "_cache", "_flat", "_inner", "_methods")  # the compilations of one function
 FACE = ("at", "cache_info", "dot", "executable", "graph", "plan", "source", "tradeoff")
 
 
-class Compiled:
+class Compiled(Travelling):
     """A function under a transform, compiled once for each structure, shapes, dtypes and static values.
 
     Call it like the plain function. ``at(*args)`` is the compilation for these arguments: its recording, graphs and
@@ -41,6 +42,7 @@ class Compiled:
         self.__wrapped__ = function
         self._user, self._transform = function, transform
         self._function = transform.build(function)
+        self._bound: tuple[Compiled, Any] | None = None  # for a method, the unbound one and the instance
         self._renew()
 
     def _renew(self) -> None:
@@ -95,6 +97,7 @@ class Compiled:
             return self
         bound = type(self).__new__(type(self))
         bound.__dict__.update(self.__dict__)
+        bound._bound = self, instance
         bound._user = self._user.__get__(instance, owner)
         bound._function = self._transform.build(bound._user)
         known = self._methods.get(id(instance))
@@ -105,6 +108,12 @@ class Compiled:
         else:
             bound.__dict__.update(known[1])
         return bound
+
+    def parts(self) -> tuple[Any, ...]:
+        """See ``Travelling``; a bound method travels as the compiled function and the instance."""
+        if self._bound is not None:
+            return type(self).__get__, self._bound
+        return type(self), (self._user, self._transform)
 
     def of(self, function: Callable[..., Any]) -> Compiled:
         """The same transform of another function."""

@@ -33,6 +33,9 @@ class Transform:
     nan_safe: bool = False
     inline: int = field(default=INLINE, kw_only=True)  # nodes up to which it is copied into a trace
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Transform:
+        return self
+
     def accept(self, function: Any) -> None:
         """Raise OptionError unless this is a function, and the options are right."""
         if not isinstance(self.nan_safe, bool):

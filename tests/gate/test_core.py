@@ -32,7 +32,8 @@ ROOMS = {
     "codegen/": "names",
     "codegen/numpy/": "absorb workspaces emitter check module target",
     "compiler/": (
-        "settings stages cache garbage signature recording executable compilation inside transform paths compiled"
+        "settings stages cache garbage signature recording executable compilation inside transform paths travel "
+        "compiled"
     ),
     "api/": "gradients jit",
 }
@@ -40,7 +41,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 10600
+MOST_LINES = 10700
 
 
 def imports(file: str) -> Iterator[str]:
