@@ -6,7 +6,7 @@ import dis
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -129,6 +129,26 @@ def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     if site is None:
         site = sites[frame.f_lasti] = _described(frame, sites.stores)
     return site
+
+
+def loops_around(frame: FrameType | None, last: int) -> list[Where]:
+    """The lines of the user's loops in which a frame and its callers are, the innermost last; ``last`` is an id."""
+    found: list[Where] = []
+    while frame is not None and id(frame) != last:
+        if not is_foreign(frame):
+            found += sorted(_loops(frame), reverse=True)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _loops(frame: FrameType) -> Iterator[Where]:
+    """The loops around the present instruction of a frame: a jump back spans one."""
+    code = {i.offset: i for i in dis.get_instructions(frame.f_code)}
+    for jump in code.values():
+        if "JUMP_BACKWARD" in jump.opname and jump.argval <= frame.f_lasti <= jump.offset:
+            head = code[jump.argval] if code[jump.argval].opname == "FOR_ITER" else jump
+            line = head.positions.lineno if head.positions is not None else None
+            yield Where(frame.f_code.co_filename, line or frame.f_lineno)
 
 
 def warn(message: str, category: type[Warning]) -> None:

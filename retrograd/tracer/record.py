@@ -153,6 +153,7 @@ def enclosing() -> Trace | None:
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
+    trace.count(max(len(graph.nodes), 1))
     if all(_settled(x) for x in operands) and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [_placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]

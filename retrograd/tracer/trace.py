@@ -20,7 +20,7 @@ from ..ir.graph import Graph, Value
 from ..ir.types import Aval, aval_of
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
-from ..where import Where, user_site
+from ..where import Where, loops_around, user_site
 from .around import Around, kept
 from .bindings import Binding, Contents
 
@@ -100,6 +100,7 @@ class Trace:
         self.frame = 0  # the id of the frame that records, which stands below all that is traced
         self.gathers = False  # a branch or a loop body, which records all that happens in it
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
+        self.asked = 0  # operations
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
         self.bindings: list[Binding | Contents] = []  # names that were read
@@ -112,10 +113,16 @@ class Trace:
     def __str__(self) -> str:
         return f"trace {self.number} of {self.name}"
 
-    @property
-    def full(self) -> bool:
-        """Whether the recording has more than ``max_nodes`` nodes."""
-        return len(self.builder.nodes) > self.max_nodes
+    def count(self, operations: int = 1) -> None:
+        """Count operations that the program asks for, also those that merge; TraceLengthError beyond ``max_nodes``."""
+        self.asked += operations
+        if self.asked > self.max_nodes or len(self.builder.nodes) > self.max_nodes:
+            loops = loops_around(sys._getframe(1), self.frame)
+            place = f", in the {'loops' if loops[1:] else 'loop'} at {' and '.join(map(str, loops))}" if loops else ""
+            raise TraceLengthError(
+                f"the recording of {self.name} has more than {self.max_nodes} operations{place}",
+                remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
+            )
 
     def descends_from(self, other: Trace) -> bool:
         trace: Trace | None = self
@@ -309,11 +316,12 @@ def traceable(value: Any) -> Aval:
 def owner(tracers: Sequence[Tracer]) -> Trace:
     """The innermost trace among operands; raises named errors for leaked and unrelated tracers."""
     deepest = tracers[0].home
-    if deepest is CURRENT.get() and not deepest.full:
+    if deepest is CURRENT.get():
         for t in tracers:
             if t.home is not deepest:
                 break
         else:
+            deepest.count()
             return deepest
     for t in tracers:
         if not t.home.active and not t.const:
@@ -335,11 +343,7 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             f"a value of {deepest} is used in another thread",
             remedy="compute with traced values in the thread that traces",
         )
-    if deepest.full:
-        raise TraceLengthError(
-            f"the recording of {deepest.name} has more than {deepest.max_nodes} operations",
-            remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
-        )
+    deepest.count()
     return _gathering(deepest)
 
 
