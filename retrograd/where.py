@@ -57,16 +57,16 @@ class ByCode(Generic[T]):
 
     def __init__(self, make: Callable[[CodeType], T]) -> None:
         self._make = make
-        self._made: dict[int, tuple[weakref.ref[CodeType], T]] = {}
+        self.made: dict[int, tuple[weakref.ref[CodeType], T]] = {}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self.made)
 
     def __getitem__(self, code: CodeType) -> T:
         key = id(code)
-        found = self._made.get(key)
+        found = self.made.get(key)
         if found is None:
-            found = self._made[key] = (weakref.ref(code, lambda _: self._made.pop(key, None)), self._make(code))
+            found = self.made[key] = (weakref.ref(code, lambda _: self.made.pop(key, None)), self._make(code))
         return found[1]
 
 
@@ -124,7 +124,8 @@ def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     frame = user_frame(sys._getframe(depth))
     if frame is None:
         return None, None
-    sites = _sites[frame.f_code]
+    known = _sites.made.get(id(frame.f_code))
+    sites = _sites[frame.f_code] if known is None else known[1]
     site = sites.get(frame.f_lasti)
     if site is None:
         site = sites[frame.f_lasti] = _described(frame, sites.stores)

@@ -11,10 +11,10 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, ParamSpec, Protocol, TypeVar
-from weakref import WeakSet
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from weakref import ref
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,8 +27,29 @@ class Locked(Protocol):
         """Make them, which nobody holds."""
 
 
-_locked: WeakSet[Locked] = WeakSet()
-_arounds: WeakSet[Around] = WeakSet()
+class _Living(Generic[T]):
+    """Objects, while they live. No callback runs at their end, which might swallow an interrupt."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, ref[T]] = {}
+        self._many = 256
+
+    def add(self, x: T) -> None:
+        self._known[id(x)] = ref(x)
+        if len(self._known) > self._many:
+            for key, known in list(self._known.items()):
+                if known() is None:
+                    found = self._known.pop(key, known)
+                    if found is not known:  # another thread has added an object of the same id
+                        self._known[key] = found
+            self._many = 2 * len(self._known) + 256
+
+    def __iter__(self) -> Iterator[T]:
+        return (x for known in list(self._known.values()) if (x := known()) is not None)
+
+
+_locked: _Living[Locked] = _Living()
+_arounds: _Living[Around] = _Living()
 _variables: list[ContextVar[Any]] = []
 
 
@@ -141,9 +162,9 @@ def _end(height: int, before: list[tuple[ContextVar[Any], Any]]) -> None:
 
 
 def _in_child() -> None:
-    for owner in list(_locked):
+    for owner in _locked:
         owner.renew_locks()
-    for around in list(_arounds):
+    for around in _arounds:
         around.keep_to(threading.get_ident())
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == __name__.partition(".")[0]:

@@ -321,7 +321,9 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             if t.home is not deepest:
                 break
         else:
-            deepest.count()
+            deepest.asked += 1
+            if deepest.asked > deepest.max_nodes or len(deepest.builder.nodes) > deepest.max_nodes:
+                deepest.count()
             return deepest
     for t in tracers:
         if not t.home.active and not t.const:

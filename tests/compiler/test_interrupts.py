@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import random
+import signal
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -30,10 +33,14 @@ STEPS = 6
 
 
 class Interrupter:
-    """Raises KeyboardInterrupt at the n-th line that the package or code that it generated runs."""
+    """Raises KeyboardInterrupt at the n-th line that the package or code that it generated runs.
+
+    ``runs`` are the numbers at which each line of a file runs.
+    """
 
     def __init__(self, at: int = -1) -> None:
         self.at, self.count = at, 0
+        self.runs: dict[tuple[str, int], list[int]] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         name = frame.f_code.co_filename
@@ -43,6 +50,8 @@ class Interrupter:
             self.count += 1
             if self.count == self.at:
                 raise KeyboardInterrupt
+            if self.at < 0:
+                self.runs.setdefault((name, frame.f_lineno), []).append(self.count)
         return self
 
     def during(self, call: Callable[[], Any]) -> bool:
@@ -152,14 +161,14 @@ def check_all_is_as_before(before: tuple[Any, ...]) -> None:
     assert type(np.zeros(2)) is np.ndarray
 
 
-def interrupted(name: str, positions: Callable[[int], list[int]], directory: Path) -> int:
+def interrupted(name: str, positions: Callable[[Interrupter], list[int]], directory: Path) -> int:
     program = PROGRAMS[name]
     expected = bits(program(str(directory))(X))
     counter, function = Interrupter(), program(str(directory))
     assert not counter.during(lambda: function(X))
     before = gc.isenabled(), gc.get_threshold()
     met = 0
-    for at in positions(counter.count):
+    for at in positions(counter):
         function = program(str(directory))
         met += Interrupter(at).during(lambda: function(X))  # noqa: B023 - it is called at once
         check_all_is_as_before(before)
@@ -173,14 +182,49 @@ def test_an_interrupt_at_one_of_many_lines_leaves_nothing_behind(name: str, tmp_
     rng = random.Random(7)
     sample = 2 * SAMPLE
 
-    def some(count: int) -> list[int]:
+    def some(counter: Interrupter) -> list[int]:
+        count = counter.count
         assert count > 1000
         return sorted({1, 2, 3, count - 1, count, *rng.sample(range(1, count + 1), sample)})
 
     assert interrupted(name, some, tmp_path) >= SAMPLE
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops some, in callbacks
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this platform has no timers")
+def test_a_real_interrupt_at_any_moment_leaves_nothing_behind() -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def first_call() -> None:
+        with suppress(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, longest))
+            functions[-1](X)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    rng, functions = random.Random(3), [_creation("")]
+    start = time.perf_counter()
+    expected = bits(functions[0](X))
+    longest = time.perf_counter() - start
+    before = signal.signal(signal.SIGALRM, interrupt)
+    collecting = gc.isenabled(), gc.get_threshold()
+    try:
+        for _ in range(100):
+            functions.append(_creation(""))
+            first_call()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            check_all_is_as_before(collecting)
+            assert bits(functions[-1](X)) == expected
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupt_at_any_line_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
-    assert interrupted(name, lambda count: list(range(1, count + 1)), tmp_path) > 1000
+    """Each line is interrupted where it runs first, last and halfway between: a first call runs 50,000 lines."""
+
+    def each(counter: Interrupter) -> list[int]:
+        return sorted({at for runs in counter.runs.values() for at in (runs[0], runs[len(runs) // 2], runs[-1])})
+
+    assert interrupted(name, each, tmp_path) > 3000

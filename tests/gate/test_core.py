@@ -41,7 +41,7 @@ CORE = [f"{room}{name}" for room, names in ROOMS.items() for name in names.split
 
 # What the core still imports from outside of it: by each of these, only the files named here. It may only shrink.
 LEAKS: dict[str, set[str]] = {}
-MOST_LINES = 10700
+MOST_LINES = 10733
 
 
 def imports(file: str) -> Iterator[str]:
