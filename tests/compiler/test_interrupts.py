@@ -26,6 +26,8 @@ from retrograd.tracer.interception import INTERCEPTION, PATCHERS, StandIn
 from retrograd.tracer.python_numbers import LOOK_ALIKES
 from retrograd.tracer.trace import CURRENT, STOPPED
 
+# Python drops interrupts that come in callbacks of weak references, and warns of files that it must close itself.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 PACKAGE = str(Path(rg.__file__).parent)
 SAMPLE = 40  # positions of each program and kind in a normal run
 X = np.array([0.5, -1.0, 2.0])
@@ -190,7 +192,6 @@ def test_an_interrupt_at_one_of_many_lines_leaves_nothing_behind(name: str, tmp_
     assert interrupted(name, some, tmp_path) >= SAMPLE
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops some, in callbacks
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this platform has no timers")
 def test_a_real_interrupt_at_any_moment_leaves_nothing_behind() -> None:
     def interrupt(*_: Any) -> None:
