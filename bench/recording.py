@@ -137,15 +137,43 @@ def row(name: str, found: Sequence[Taken]) -> list[str]:
     return [name, f"{before:,}", f"{after:,}", *times[:2], f"{held:,.0f}", times[2]]
 
 
+def endless(merging: bool) -> Function:
+    """A Python loop of ten million steps, whose operations are new ones or always the same."""
+
+    def function(x: Any) -> Any:
+        y = x
+        for _ in range(10**7):
+            y = np.sin(x if merging else y)
+        return np.sum(y)
+
+    return function
+
+
+def refused(function: Function) -> float:
+    """Seconds until a recording is refused as too long."""
+    start = perf_counter()
+    try:
+        rg.grad(function)(np.ones(3))
+    except rg.errors.TraceLengthError:
+        return perf_counter() - start
+    raise AssertionError("a recording of ten million operations was not refused")
+
+
 def main() -> None:
-    """Print one row for each program."""
+    """Print one row for each program, or say how long a loop of ten million steps takes to be refused."""
     parser = argparse.ArgumentParser(prog="python -m bench.recording", description=__doc__)
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=[*PROGRAMS])
     parser.add_argument("--iterations", type=int, default=10_000)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    parser.add_argument("--refusal", action="store_true", help="how long it takes to refuse an endless loop")
     options = parser.parse_args()
 
+    if options.refusal:
+        for merging in (False, True):
+            what = "the same operation" if merging else "a new operation"
+            print(f"ten million steps with {what} each: refused after {refused(endless(merging)):.1f} s")
+        return
     rows = []
     for name in options.programs:
         taken(PROGRAMS[name](20))  # what is made only once

@@ -31,8 +31,9 @@ from .api.regions import name as name
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
 from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
-from .compiler import staleness as _staleness  # noqa: F401 - it compares recordings for rg.config.check_captures
+from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
+from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions
 from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
@@ -40,6 +41,8 @@ from .compiler.settings import config as config
 from .errors import RetrogradError
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
+from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
+from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
 from .tracer.containers import register_container
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
     Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
-    StaleCaptureWarning                           a compiled function whose captures have changed outside of it
+    UnwatchedWarning                              a function that changes what it reads, or reads what none can watch
+    RetraceWarning                                a function that is compiled again and again
 
 User faults and faults of ours are two families. Each class has a stable code; a message says what
 happened, where in the user's program, and what to do instead.
@@ -251,8 +252,12 @@ class ManyPathsWarning(UserWarning):
     """A function takes more paths than ``rg.config.max_traces``: further ones are interpreted, which is slow."""
 
 
-class StaleCaptureWarning(UserWarning):
-    """Arrays or objects that a compiled function reaches indirectly have changed since it was compiled."""
+class UnwatchedWarning(UserWarning):
+    """A function changes what it reads, or reads what cannot be watched: each call runs it in Python and records it."""
+
+
+class RetraceWarning(UserWarning):
+    """A function was compiled again and again, since what it reads was another each time."""
 
 
 class UnusedPlanWarning(UserWarning):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dis
 import sys
 import warnings
-from collections.abc import Collection
+import weakref
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
+SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
+T = TypeVar("T")
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 
 
@@ -28,6 +31,9 @@ class Where(NamedTuple):
     def short(self) -> str:
         """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
         return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
+
+
+Site = tuple[Where, str | None]  # a line, and the variable that takes the result
 
 
 @lru_cache(maxsize=256)
@@ -47,58 +53,75 @@ class _Members(dict[str, bool]):
         return self[name]
 
 
+class ByCode(Generic[T]):
+    """What ``make(code)`` gives for code objects, made once for each and kept while it lives."""
+
+    def __init__(self, make: Callable[[CodeType], T]) -> None:
+        self._make = make
+        self.made: dict[int, tuple[weakref.ref[CodeType], T]] = {}
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+    def __getitem__(self, code: CodeType) -> T:
+        key = id(code)
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = (weakref.ref(code, lambda _: self.made.pop(key, None)), self._make(code))
+        return found[1]
+
+
+class _Sites(dict[int, Site]):
+    """The sites of the instructions of one code object, and the variables that its instructions store into."""
+
+    def __init__(self, code: CodeType) -> None:
+        super().__init__()
+        self.stores = _stores(code)
+
+
 _ours, _foreign = _Members(OURS), _Members(FOREIGN)
-_sites: dict[tuple[int, int], tuple[Where, str | None]] = {}
-_tables: dict[int, tuple[CodeType, dict[int, str]]] = {}
-
-
-class View(dict[str, Any]):
-    """A dictionary that replaces the names of a module, ``base``, in traced code."""
-
-    base: dict[str, Any]
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self.base
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Look a name up, in the module itself if the view has not met it yet."""
-        return super().get(name, self.base.get(name, default))
-
-
-def module_names(names: dict[str, Any]) -> dict[str, Any]:
-    """The dictionary of the module behind the globals of a frame."""
-    return names.base if isinstance(names, View) else names
-
-
-_found = dict.get  # dict's own method: a view of a module's names holds ``__name__`` itself
 
 
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's or SciPy's."""
-    return _ours[_found(frame.f_globals, "__name__", "")]
+    return _ours[frame.f_globals.get("__name__", "")]
 
 
 def is_foreign(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
-    return _foreign[_found(frame.f_globals, "__name__", "")]
+    return _foreign[frame.f_globals.get("__name__", "")]
+
+
+def is_library(x: Any) -> bool:
+    """Whether a function or a class belongs to Python, NumPy, SciPy, us or an installed package."""
+    if isinstance(x, FunctionType):
+        name, file = dict.get(x.__globals__, "__name__"), x.__code__.co_filename
+    else:
+        name = getattr(x, "__module__", None)
+        if name == "builtins":
+            return True
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        file = getattr(module, "__file__", None) or ""
+    return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is neither ours, NumPy's nor the standard library's."""
-    while frame is not None and _foreign[_found(frame.f_globals, "__name__", "")]:
+    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:
         frame = frame.f_back
     return frame
 
 
-def user_site(depth: int = 1) -> tuple[Where | None, str | None]:
+def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     """The user's line that led here, and the variable that its result is stored in, if any."""
     frame = user_frame(sys._getframe(depth))
     if frame is None:
         return None, None
-    key = (id(frame.f_code), frame.f_lasti)
-    site = _sites.get(key)
+    known = _sites.made.get(id(frame.f_code))
+    sites = _sites[frame.f_code] if known is None else known[1]
+    site = sites.get(frame.f_lasti)
     if site is None:
-        site = _sites[key] = _describe(frame)
+        site = sites[frame.f_lasti] = _described(frame, sites.stores)
     return site
 
 
@@ -113,21 +136,26 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
 
 
-def _describe(frame: FrameType) -> tuple[Where, str | None]:
-    code = frame.f_code
-    if id(code) not in _tables:  # the table keeps the code alive, so that its id stays its own
-        _tables[id(code)] = (code, _stores(code))
-    positions = list(code.co_positions())
+def _described(frame: FrameType, stores: Mapping[int, str]) -> Site:
+    positions = list(frame.f_code.co_positions())
     line = positions[frame.f_lasti // 2][0] or frame.f_lineno
-    return Where(code.co_filename, line), _tables[id(code)][1].get(frame.f_lasti)
+    return Where(frame.f_code.co_filename, line), stores.get(frame.f_lasti)
 
 
 def _stores(code: CodeType) -> dict[int, str]:
-    """The variable's name for each instruction whose result is stored at once."""
+    """The variable's name for each instruction whose result is stored at once, or once an observer was shown it."""
     found: dict[int, str] = {}
+    names = [(i.opname, i.offset, i.argval) for i in dis.get_instructions(code)]
+    k = 0
     before: list[int] = []
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in STORES:
-            found.update((offset, instruction.argval) for offset in before)
-        before = [instruction.offset]
+    while k < len(names):
+        opname, offset, variable = names[k]
+        if opname in STORES:
+            found.update((o, variable) for o in before)
+        shown = tuple(name for name, _, _ in names[k : k + 3]) == SHOWN
+        k += 3 if shown else 1
+        before = [*before, offset] if shown else [offset]
     return found
+
+
+_sites = ByCode(_Sites)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compilation import Derived
+from ..compiler.compiled import Compiled
 from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
 from ..compiler.inside import inserted
-from ..compiler.kept import kept_with
 from ..compiler.later import Later, Run, on_operands
 from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default
@@ -88,7 +88,7 @@ def vjp(
     >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
     [(3.0, 18.0), (9.0, 1.0)]
     """
-    made = kept_with(function, Vjp("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory)))
+    made = Compiled(function, Vjp("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory)))
     try:
         return made(*primals)
     except FunctionResult:
@@ -196,7 +196,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
         return _jvp_along_functions(function, tuple(primals), tuple(tangents), along)
     if config.debug_nans and enclosing() is None:
         return _pushed(function, tuple(primals), tuple(tangents), _inspected)
-    found: tuple[Any, Any] = kept_with(function, Composed("jvp", make=_pushing, inline=sys.maxsize))(
+    found: tuple[Any, Any] = Compiled(function, Composed("jvp", make=_pushing, inline=sys.maxsize))(
         tuple(primals), tuple(tangents)
     )
     return found
@@ -292,7 +292,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     >>> float(linear(2.0))
     2.0
     """
-    found: tuple[Any, Callable[..., Any]] = kept_with(function, Linearization("linearize"))(*primals)
+    found: tuple[Any, Callable[..., Any]] = Compiled(function, Linearization("linearize"))(*primals)
     return found
 
 

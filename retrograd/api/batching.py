@@ -28,7 +28,7 @@ from ..tracer.record import Recorded
 from ..tracer.tree import children
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Batched(Transform):
     """``vmap``."""
 

@@ -14,6 +14,7 @@ from ..compiler.example_values import examples
 from ..compiler.recording import results_of
 from ..compiler.signature import Call, take_apart
 from ..compiler.transform import Transform
+from ..compiler.travel import Travelling
 from ..errors import CapturedTracerError, OptionError, TreeError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate
@@ -22,21 +23,29 @@ from ..ir.primitive import Primitive
 from ..ir.types import aval_of
 from ..ops.structural import custom as primitives
 from ..passes.inline import inline_into
+from ..tracer.around import kept
 from ..tracer.array import shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace
 from ..tracer.tree import Spec, flatten, flatten_like, unflatten
 from ..where import user_site
 
+RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here
+kept(RULING)
 
-class Custom:
+
+class Custom(Travelling):
     """A function with a derivative that the user wrote; it is called like the function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._compiled = Compiled(self, Transform(type(self).__name__))
-        self._ruling: ContextVar[bool] = ContextVar("ruling", default=False)
+
+    def parts(self) -> tuple[Any, ...]:
+        """See ``Travelling``."""
+        rules = {name: vars(self)[name] for name in ("_rule", "_fwd", "_bwd") if name in vars(self)}
+        return type(self), (self.function,), rules
 
     def _inside(self, trace: Trace, call: Call) -> Any:
         raise NotImplementedError
@@ -45,13 +54,14 @@ class Custom:
         trace = enclosing()
         if trace is None:
             return self._compiled(*args)
-        if self._ruling.get():  # a rule that calls the function gets its plain body
+        ruling = RULING.get()
+        if self in ruling:  # a rule that calls the function gets its plain body
             return self.function(*args)
-        token = self._ruling.set(True)
+        token = RULING.set((*ruling, self))
         try:
             return self._inside(trace, take_apart(self.function, args, {}))
         finally:
-            self._ruling.reset(token)
+            RULING.reset(token)
 
     def _record(self, call: Call, function: Callable[..., Any], what: str) -> Recorded:
         def run(tracers: Sequence[Any]) -> Any:

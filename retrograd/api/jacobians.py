@@ -46,7 +46,7 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacfwd, argnums=argnums)
-    return Compiled(function, Composed("jacfwd", make=partial(_columns, argnums)))
+    return Compiled(function, Composed("jacfwd", make=_columns, options=(argnums,)))
 
 
 def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +78,7 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     """
     if function is None:
         return partial(jacrev, argnums=argnums)
-    return Compiled(function, Composed("jacrev", make=partial(_rows, argnums)))
+    return Compiled(function, Composed("jacrev", make=_rows, options=(argnums,)))
 
 
 def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +116,7 @@ def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *,
         return partial(hessian, argnums=argnums, sparse=sparse)
     if sparse:
         return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian")
-    return Compiled(function, Composed("hessian", make=partial(_second, argnums)))
+    return Compiled(function, Composed("hessian", make=_second, options=(argnums,)))
 
 
 def _second(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from ..compiler.compiled import Compiled
 from ..compiler.signature import is_traced
 from ..compiler.transform import Transform
+from ..compiler.travel import Travelling
 from ..errors import OptionError, RecordMismatchError, TreeError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
@@ -77,7 +78,7 @@ def _sum(x: Any, y: Any) -> Any:
     return unflatten(spec, [a + b for a, b in zip(xs, ys, strict=True)])
 
 
-class Lens:
+class Lens(Travelling):
     """A differentiable operation that composes by ``>>``, ``*`` and ``&``; see ``lens``.
 
     Calling it gives its value, also inside functions that are differentiated or compiled. ``at(*args)`` gives the
@@ -89,6 +90,10 @@ class Lens:
         self.__name__ = name
         self.operation = operation
         self._run = Compiled(_named(operation, name), Transform("lens"))
+
+    def parts(self) -> tuple[Any, ...]:
+        """See ``Travelling``."""
+        return type(self), (self.operation, self.__name__)
 
     def __repr__(self) -> str:
         return f"<lens {self.__name__}>"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,8 @@ from ..ir.types import Aval, aval_of
 from ..ops.structural import host as hosts
 from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.containers import prefix_leaves, register_container
+from ..tracer.outside import Plainly
 from ..tracer.record import enclosing, record
-from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten, map_leaves, unflatten
 from ..where import user_site
 from .custom import CustomVjp
@@ -144,25 +143,15 @@ def _inexact(x: Any) -> bool:
     return is_traced(x) and aval_of(shadow_of(x)).inexact
 
 
-@contextmanager
-def untraced() -> Iterator[None]:
-    """Run Python plainly although a function is being recorded."""
-    token = CURRENT.set(None)
-    try:
-        yield
-    finally:
-        CURRENT.reset(token)
-
-
 def by_host(function: Callable[..., Any], args: Args) -> Any:
     """Let the generated code call an untraced function, which must give equal results for equal arguments."""
     leaves, rebuilt = _taken_apart(args)
-    with untraced():
+    with Plainly():
         example, spec = flatten(function(*rebuilt(list(map(shadow_of, leaves)))))
     avals = [aval_of(x) for x in example]
 
     def run(*given: Any) -> list[Any]:
-        with untraced():
+        with Plainly():
             return flatten(function(*rebuilt(given)))[0]
 
     return unflatten(spec, _called(run, leaves, avals))
@@ -175,7 +164,7 @@ def _pull_by_host(pair: Callable[..., Any], args: Args) -> Closed:
     def run(*given: Any) -> list[Any]:
         plain = rebuilt(given[:n])
         rest = iter(given[n:])
-        with untraced():
+        with Plainly():
             value, pullback = pair(*plain)
             return _flat(pullback(map_leaves(lambda x: next(rest) if _inexact(x) else None, value)), plain)
 

@@ -33,6 +33,9 @@ class SparseJacobian(Compiled):
         self._pull = Compiled(self._pulled, Transform(label))
         self._found: dict[int, Compression] = {}
 
+    def parts(self) -> tuple[Any, ...]:
+        return type(self), (self._user, self._argnums, self._mode, self._transform.label)
+
     def _pushed(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
         """The Jacobian times each of the seeds."""
         f, (x,), _ = restricted(self._function, self._argnums, args, kwargs)

@@ -1,11 +1,14 @@
-"""A cache in which each key is made once, even if several threads ask for it together."""
+"""A cache in which each version of a key is made once, even if several threads ask for it together."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from ..tracer.around import renewed
 
 T = TypeVar("T")
 
@@ -20,37 +23,70 @@ class CacheInfo:
 
 
 class Cache(Generic[T]):
-    """Values by key; ``get`` makes a missing one under a lock of its own."""
+    """By key, the versions that were made for it, the last first; ``lock`` lets one thread make one at a time."""
 
     def __init__(self) -> None:
-        self.entries: dict[Hashable, T] = {}
+        self.entries: dict[Hashable, list[T]] = {}
         self.hits = self.misses = 0
-        self._lock = threading.Lock()
-        self._locks: dict[Hashable, threading.Lock] = {}
+        self.once = 0  # recordings in a row that held for one call
+        renewed(self)
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made now if the key is new. An exception leaves the key new."""
-        found = self.entries.get(key)
-        if found is not None:
-            self.hits += 1
-            return found
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            found = self.entries.get(key)
-            if found is not None:
-                self.hits += 1
-                return found
-            found = self.entries[key] = make()
-            self.misses += 1
-        with self._lock:
-            self._locks.pop(key, None)
+    def renew_locks(self) -> None:
+        """Make the lock on the locks, and those of keys, each of which lives while a thread makes a version."""
+        self._lock = threading.RLock()
+        self._locks: WeakValueDictionary[Hashable, threading.RLock] = WeakValueDictionary()
+
+    def versions(self, key: Hashable) -> list[T]:
+        """The versions of a key; the list stays the same, and changes in place."""
+        found = self.entries.pop(key, [])
+        self.entries[key] = found  # the last that was asked for
         return found
 
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The version of a key that has one, made now if the key is new. An exception leaves the key new."""
+        versions = self.versions(key)
+        if not versions:
+            with self.lock(key):
+                if not versions:
+                    versions.append(make())
+                    self.misses += 1
+                    return versions[0]
+        self.hits += 1
+        return versions[0]
+
+    def lock(self, key: Hashable) -> threading.RLock:
+        """The lock under which versions of a key are made, which lives while somebody holds it."""
+        with self._lock:
+            return self._locks.setdefault(key, threading.RLock())
+
+    def trim(self, most: int) -> None:
+        """Let the keys that were asked for longest ago go, until at most so many versions are kept."""
+        while sum(map(len, self.entries.values())) > most and len(self.entries) > 1:
+            self.entries.pop(next(iter(self.entries))).clear()
+
     def clear(self) -> None:
-        """Forget all values; the counts go on."""
+        """Forget all versions; the counts go on."""
+        for versions in self.entries.values():
+            versions.clear()
         self.entries.clear()
 
     def info(self) -> CacheInfo:
         """The counts so far."""
-        return CacheInfo(self.hits, self.misses, len(self.entries))
+        return CacheInfo(self.hits, self.misses, sum(map(len, self.entries.values())))
+
+
+class Alone:
+    """Nothing is shared between compiled functions."""
+
+    small = 0
+
+    def caches_of(self, function: Any, transform: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The caches of a function under a transform."""
+        return make()
+
+    def versions_of(self, function: Any, key: Hashable) -> list[Any] | None:
+        """The versions for a key that functions of the same code share."""
+        return None
+
+
+SHARING: list[Any] = [Alone()]  # the last that was registered says what is shared

@@ -11,6 +11,7 @@ from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.plan import Plan
 from ..passes.linearize import Linearized
+from ..tracer.around import whole
 from ..tracer.record import Recorded
 from .executable import Executable
 from .garbage import paused
@@ -65,6 +66,7 @@ class Compilation:
     signature: Paths
 
     @cached_property
+    @whole
     def planned(self) -> Graph:
         """The graph to compile, still with the turn between the forward and the adjoint part of a derivative."""
         with paused:
@@ -76,6 +78,7 @@ class Compilation:
         return found
 
     @cached_property
+    @whole
     def graph(self) -> Graph:
         """The compiled graph; for a derivative at a point, its first half."""
         with paused:
@@ -104,6 +107,7 @@ class Compilation:
         return self.executable.source()
 
     @cached_property
+    @whole
     def second(self) -> Executable:
         """The code of the second half of a derivative at a point."""
         assert self.derived.later is not None
@@ -123,13 +127,14 @@ class Compilation:
 
         return assembled
 
-    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
-        """The operands of the graph: the leaves of a call, and what the function captured."""
-        return [*leaves, *(c.payload for c in self.recorded.captures)]
+    def arguments(self, leaves: Sequence[Any], present: Mapping[int, Any] | None = None) -> list[Any]:
+        """The operands of the graph: the leaves of a call, and what the function captured, or what it is now."""
+        captured = [c.payload for c in self.recorded.captures]
+        return [*leaves, *(captured if present is None else (present[id(x)] for x in captured))]
 
-    def results(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def results(self, leaves: Sequence[Any], present: Mapping[int, Any] | None = None) -> tuple[Any, ...]:
         """The results of the first half, by plain interpretation; Miss if these arguments take another path."""
-        return evaluate(self.derived.graph, self.arguments(leaves))
+        return evaluate(self.derived.graph, self.arguments(leaves, present))
 
     def interpret(self, leaves: Sequence[Any]) -> Any:
         """The user's result, by plain interpretation."""

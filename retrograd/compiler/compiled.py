@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, RetraceWarning, UnwatchedWarning
 from ..ir.graph import FORMS, Graph
-from ..tracer.bindings import Bindings
 from ..tracer.record import Recorded
+from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
-from .cache import Cache, CacheInfo
+from ..where import warn
+from .cache import SHARING, Cache, CacheInfo
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .inside import called_inside
-from .paths import Paths
+from .paths import Found, Once, Paths
 from .settings import OVERRIDES, Settings, config
 from .signature import Call
 from .transform import Transform
 
-KEPT = ("_bindings", "_cache", "_flat", "_inner", "_methods")  # the compilations of one function
+MOST_VERSIONS = 8  # of one signature, each for another state of what the function reads
+MOST_ONCE = 3  # recordings in a row that hold for one call, until a warning
 FACE = ("at", "cache_info", "dot", "executable", "graph", "plan", "source", "tradeoff")
 
 
@@ -41,19 +45,14 @@ class Compiled:
         self.__wrapped__ = function
         self._user, self._transform = function, transform
         self._function = transform.build(function)
-        self._renew()
+        self._bound: tuple[Compiled, Any] | None = None  # for a method, the unbound one and the instance
+        self.__dict__.update(SHARING[-1].caches_of(function, transform, _caches))
 
-    def _renew(self) -> None:
-        self._bindings = Bindings()
-        self._cache: Cache[Paths] = Cache()
-        self._flat: dict[Any, Paths] = {}
-        self._inner: dict[Any, Any] = {}
-        self._methods: dict[int, tuple[Any, dict[str, Any]]] = {}
-
-    def _forget(self) -> None:
-        """A captured name was bound to something else: what was recorded is stale."""
-        for kept in (self._bindings, self._cache, self._flat, self._inner):
-            kept.clear()
+    _cache: Cache[Paths]
+    _flat: dict[Any, list[Paths]]
+    _inner: dict[Any, Any]
+    _methods: dict[int, tuple[Any, dict[str, Any]]]
+    _told: set[str]
 
     def __repr__(self) -> str:
         return self._transform.describe(self._user)
@@ -64,11 +63,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
             return called_inside(self, args, kwargs)
-        settings = OVERRIDES.get() or config.base
-        if not self._bindings.hold() or (settings.check_captures and INSPECTORS["stale"](self, args, kwargs)):
-            self._forget()
         if not kwargs:
-            key: list[Any] = [settings]
+            key: list[Any] = [OVERRIDES.get() or config.base]
             for a in args:
                 kind = type(a)
                 if kind is np.ndarray:
@@ -80,14 +76,18 @@ class Compiled:
                         break
             else:
                 flat = tuple(key)
-                paths = self._flat.get(flat)
-                if paths is None:
-                    paths = self._flat[flat] = self._paths(self._take(args, kwargs))
-                else:
-                    self._cache.hits += 1
-                return paths.call(self, args)
+                for paths in self._flat.get(flat, ()):
+                    captures = paths.check(self._user, ())
+                    if captures is not None:
+                        self._cache.hits += 1
+                        return paths.call(self, args, captures)
+                call = self._take(args, kwargs)
+                found = self._paths(call)
+                self._flat[flat] = self._cache.versions((config.now(), call.key()))
+                return found.paths.call(self, args, found.captures)
         call = self._take(args, kwargs)
-        return self._paths(call).call(self, call.values())
+        found = self._paths(call)
+        return found.paths.call(self, call.values(), found.captures, call.statics())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
@@ -95,16 +95,29 @@ class Compiled:
             return self
         bound = type(self).__new__(type(self))
         bound.__dict__.update(self.__dict__)
+        bound._bound = self, instance
         bound._user = self._user.__get__(instance, owner)
         bound._function = self._transform.build(bound._user)
         known = self._methods.get(id(instance))
         if known is None:
-            bound._renew()
-            kept = {name: bound.__dict__[name] for name in KEPT}
-            self._methods[id(instance)] = (self._keeper(instance), kept)
-        else:
-            bound.__dict__.update(known[1])
+            known = self._methods[id(instance)] = (self._keeper(instance), _caches())
+        bound.__dict__.update(known[1])
         return bound
+
+    def __reduce__(self) -> Any:
+        return INSPECTORS["reduced"](self, sys._getframe(1).f_globals)
+
+    def __copy__(self) -> Compiled:
+        return self  # as functions are
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return INSPECTORS["copied"](self, memo)
+
+    def parts(self) -> tuple[Any, ...]:
+        """What it is made of, for pickles; a bound method travels as the compiled function and the instance."""
+        if self._bound is not None:
+            return type(self).__get__, self._bound
+        return type(self), (self._user, self._transform)
 
     def of(self, function: Callable[..., Any]) -> Compiled:
         """The same transform of another function."""
@@ -125,24 +138,81 @@ class Compiled:
 
     def _record(self, call: Call) -> tuple[Recorded, Derived]:
         """Run the function on traced values, and derive the transform's graph from what it did."""
-        recorded, derived = self._transform.record(self._function, call)
-        if CURRENT.get() is None:
-            self._bindings.add(recorded.bindings)
-        return recorded, derived
+        with SURROUNDINGS[-1].watching() as reading:
+            recorded, derived = self._transform.record(self._function, call)
+        return replace(recorded, reads=reading.found), derived
 
-    def _paths(self, call: Call) -> Paths:
+    def _paths(self, call: Call) -> Found:
+        """The paths of a call whose reads hold, recorded now if there are none, and their present captures."""
         settings = config.now()
-        return self._cache.get((settings, call.key()), lambda: self._made(call, settings))
+        key, statics = (settings, call.key()), call.statics()
+        versions = self._cache.versions(key)
+        found = self._holding(versions, statics)
+        if found is not None:
+            self._cache.hits += 1
+            return found
+        with self._cache.lock(key):
+            found = self._holding(versions, statics)
+            if found is None:
+                others = SHARING[-1].versions_of(self._user, (self._transform, key))
+                found = self._holding(others or [], statics)
+                if found is None:
+                    return self._made(versions, others, call, settings)
+                _keep(versions, found.paths)
+            self._cache.hits += 1
+        return found
 
-    def _made(self, call: Call, settings: Settings) -> Paths:
+    def _holding(self, versions: list[Paths], statics: Sequence[Any]) -> Found | None:
+        for paths in tuple(versions):
+            captures = paths.check(self._user, statics)
+            if captures is not None:
+                return Found(paths, captures)
+        return None
+
+    def _made(self, versions: list[Paths], others: list[Paths] | None, call: Call, settings: Settings) -> Found:
+        """Record a call, and keep it for later ones if what it has read still holds."""
+        statics = call.statics()
+        if len(versions) == MOST_VERSIONS:
+            self._tell("retraced", versions[0].changed(self._user, statics))
         paths = Paths(call, settings)
-        paths.recorded(self, call.values())
-        return paths
+        way = paths.recorded(self, call.values(), statics)[0]
+        self._cache.misses += 1
+        captures = paths.check(self._user, statics)
+        if captures is None:  # it changes what it reads, or reads what cannot be watched
+            self._cache.once += 1
+            if self._cache.once == MOST_ONCE:
+                self._tell("unwatched", paths.changed(self._user, statics))
+            return Found(Once(way), ())
+        self._cache.once = 0
+        _keep(versions, paths)
+        if others is not None and paths.size <= SHARING[-1].small:
+            _keep(others, paths)
+        self._cache.trim(config.cache_size)
+        return Found(paths, captures)
+
+    def _tell(self, what: str, read: str) -> None:
+        """Warn, once for each function, that compiling it does not pay."""
+        if what in self._told:
+            return
+        self._told.add(what)
+        if what == "retraced":
+            warn(
+                f"{self!r} was compiled {MOST_VERSIONS} times for one signature, since what it reads was another each "
+                f"time. What changed last: {read}. Pass it as an argument, as an array or a float",
+                RetraceWarning,
+            )
+        else:
+            warn(
+                f"{self!r} is recorded at each call and not compiled, since it changes what it reads, or reads what "
+                f"cannot be watched: {read}. Pass it as an argument, and return what changes",
+                UnwatchedWarning,
+            )
 
     def at(self, *args: Any, **kwargs: Any) -> Compilation:
         """The compilation for these arguments, recorded now if their signature is new."""
         call = self._take(args, kwargs)
-        return self._paths(call).way(self, call.values())
+        found = self._paths(call)
+        return found.paths.way(self, call.values(), found.captures, call.statics())
 
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""
@@ -179,3 +249,15 @@ class Compiled:
     def cache_info(self) -> CacheInfo:
         """Calls that found their signature compiled, that compiled it, and signatures kept."""
         return self._cache.info()
+
+
+def _keep(versions: list[Paths], paths: Paths | Once) -> None:
+    """Put paths in front, and let the last of too many go."""
+    assert isinstance(paths, Paths)
+    versions.insert(0, paths)
+    del versions[MOST_VERSIONS:]
+
+
+def _caches() -> dict[str, Any]:
+    """What was compiled for one function: by signature, by the shapes of plain arguments, in traces, for instances."""
+    return {"_cache": Cache(), "_flat": {}, "_inner": {}, "_methods": {}, "_told": set()}

@@ -60,9 +60,11 @@ def _first(values: Sequence[Any]) -> str:
     return ""
 
 
-def inspected(compilation: Compilation, leaves: Sequence[Any]) -> Any:
-    """The user's result by plain interpretation, of the function first: NanError as for ``inspect``."""
-    args = compilation.arguments(leaves)
+def inspected(compilation: Compilation, args: Sequence[Any]) -> Any:
+    """The user's result by plain interpretation, of the function first: NanError as for ``inspect``.
+
+    ``args`` are the leaves of the call and the captures.
+    """
     inspect(compilation.recorded.graph, args, FUNCTION)
     return compilation.derived.interpreted(_derivative(compilation.derived.graph, args), _derivative)
 

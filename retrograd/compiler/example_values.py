@@ -14,12 +14,14 @@ from ..ir.primitive import TRANSFORMS
 from ..ir.types import Aval, aval_of
 from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.throw import Leaving
+from ..tracer.around import kept
 from ..tracer.array import wrap
 from ..tracer.trace import BY_VALUE, Trace
 from ..tracer.tree import map_leaves
 from ..where import user_site
 
 FEW = 2
+kept(MOST_STEPS)
 
 
 @TRANSFORMS.register("examples")

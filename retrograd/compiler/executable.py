@@ -7,6 +7,7 @@ import linecache
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ def _show(filename: str, source: str) -> None:
 
     They may go at any time, even while ``linecache`` walks over its files, which fails if a file is missing then.
     """
-    while _gone:
-        linecache.cache.pop(_gone.popleft(), None)
+    with suppress(IndexError):  # another thread may take the last one
+        while True:
+            linecache.cache.pop(_gone.popleft(), None)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
 
 

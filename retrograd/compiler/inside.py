@@ -11,7 +11,8 @@ from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..ops.structural.guard import Miss
 from ..passes.inline import inline_into
-from ..tracer.array import shadow_of
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.outside import Plainly
 from ..tracer.record import Place, Recorded, enclosing, insert
 from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 
 
 def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a compiled function while another one is traced: its graph goes into that trace."""
+    """Call a compiled function while another one is traced: its graph goes into that trace.
+
+    Code that interrupts a trace, such as a signal handler, is outside: there it is a plain call.
+    """
     trace = enclosing()
-    assert trace is not None
+    if trace is None:
+        plain = {name: _outside(x) for name, x in kwargs.items()}
+        with Plainly():
+            return compiled(*map(_outside, args), **plain)
     call = compiled._take(args, kwargs)
     recorded, derived = _recorded_once(compiled, trace, call)
     rewinds = [kind.rewinding(trace) for kind in STATEFUL]
@@ -38,9 +45,14 @@ def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, A
         recorded, derived = compiled._record(call)
         graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
         results = example_results(trace, graph, operands)
-    trace.bindings.extend(b for b in recorded.bindings if not b.in_cell)  # cells may be of this trace
     place = inline_into if derived.later is not None else compiled._transform.place(graph)
     return derived.interpreted(insert(trace, graph, operands, results, place))
+
+
+def _outside(x: Any) -> Any:
+    """An argument where the code is outside of the trace: the array that a tracer stands for, if it is one."""
+    found = x.home.constant_of(x) if isinstance(x, Tracer) else None
+    return x if found is None else found
 
 
 def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Recorded, Derived]:
@@ -48,14 +60,18 @@ def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Record
 
     Where Python may decide, it holds for these decisions only, and so is no recording for other places.
     """
-    key = (call.key(), trace.concrete, config.nan_safe)
-    if key not in compiled._inner or not all(b.holds() for b in compiled._inner[key][0].bindings):
-        made = compiled._record(call)
-        if made[0].tainted or any(isinstance(c.payload, Symbol) for c in made[0].captures):
-            return made
-        compiled._inner[key] = made
-    found: tuple[Recorded, Derived] = compiled._inner[key]
-    return found
+    statics = call.statics()
+    key = (call.key(), tuple(map(id, statics)), trace.concrete, config.nan_safe)
+    known: tuple[Recorded, Derived, Any] | None = compiled._inner.get(key)
+    if known is not None and all(r.holds() for r in known[0].reads):
+        if trace.reader is not None:
+            trace.reader.again(known[0].reads)
+        return known[:2]
+    made = compiled._record(call)
+    passing = any(isinstance(c.payload, Symbol) for c in made[0].captures)
+    if not passing and not made[0].tainted and not any(r.kind in ("never", "target") for r in made[0].reads):
+        compiled._inner[key] = (*made, statics)  # alive, so that their identities stay their own
+    return made
 
 
 def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place = inline_into) -> list[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import ControlFlowError, ManyPathsWarning
 from ..ir.builder import Builder, attr_key
@@ -13,7 +13,9 @@ from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of
 from ..ops.structural.guard import Miss, guard
-from ..tracer.trace import STATEFUL
+from ..tracer.around import renewed, whole
+from ..tracer.surroundings import SURROUNDINGS, Captures
+from ..tracer.trace import STATEFUL, Capture
 from ..where import warn
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Paths:
-    """All ways of one signature. ``call(compiled, leaves)`` runs them; an unknown one is recorded there.
+    """All ways of one signature, as long as what they have read is the same.
 
-    Their code is made at the first call that needs it.
+    ``check(function, statics)`` gives the present captures, or None if something has changed. ``call(compiled, leaves,
+    captures, statics)`` runs the ways; an unknown one is recorded there. Their code is made at the first call that
+    needs it.
     """
 
     template: Call
@@ -38,9 +42,16 @@ class Paths:
     executable: Executable | None = None
 
     def __post_init__(self) -> None:
-        self.template = self.template.with_values([None] * len(self.template.traced))  # the user's arrays are not kept
+        self.template = self.template.emptied()  # the user's arguments are not kept
+        renewed(self)
+        self.call: Callable[..., Any] = self.first
+        self._relied = SURROUNDINGS[-1].check()
+        self.check: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
+        self._captures: list[Capture] = []
+
+    def renew_locks(self) -> None:
+        """Make the lock under which ways are recorded and compiled."""
         self.lock = threading.RLock()
-        self.call: Callable[[Compiled, Sequence[Any]], Any] = self.first
 
     @property
     def code(self) -> Executable:
@@ -55,11 +66,10 @@ class Paths:
             )
         return self.executable
 
+    @whole
     def _compile(self) -> None:
         """Compile all known ways as one piece of code."""
-        ways = list(self.known.values())
-        found = {id(c.payload): c for way in ways for c in way.recorded.captures}
-        ordered = sorted(found.values(), key=lambda c: c.made)  # what the user holds first
+        ways, ordered = list(self.known.values()), self._captures
         captures = {id(c.payload): c.payload for c in ordered}
         forms: list[Compilation] = []
         graphs = []
@@ -75,21 +85,22 @@ class Paths:
                 merged = TRANSFORMS.merge_paths([_marked(g, k) if several else g for g, k in graphs])
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
-            self.executable = Executable(merged, made)
-        self.call = self._follower(self.executable, tuple(captures.values()), [way.assemble for way in forms])
+            executable = Executable(merged, made)
+        self.call = self._follower(executable, tuple(captures.values()), [way.assemble for way in forms])
         if self.settings.debug_nans:
-            self.call = lambda compiled, leaves: INSPECTORS["debug_nans"](self.way(compiled, leaves), leaves)
+            self.call = self._debugged
+        self.executable = executable  # last: without it, an interrupted compilation is made again
 
     def _follower(
-        self, executable: Executable, captures: tuple[Any, ...], assemblers: list[Callable[[Sequence[Any]], Any]]
-    ) -> Callable[[Compiled, Sequence[Any]], Any]:
+        self, executable: Executable, captures: Captures, assemblers: list[Callable[[Sequence[Any]], Any]]
+    ) -> Callable[..., Any]:
         single, several = executable.single, len(assemblers) > 1
         run = executable.function
         for kind in STATEFUL:
             run = kind.repeatable(run, captures)
         assemble = assemblers[0]
 
-        def follow(compiled: Compiled, leaves: Sequence[Any]) -> Any:
+        def follow(compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
             try:
                 result = run(*leaves, *captures)
             except Exception as raised:  # noqa: BLE001 - whatever it is: the function is recorded for it, or it is raised
@@ -100,47 +111,50 @@ class Paths:
                     form, *results = result if type(result) is tuple else (result,)
                     return assemblers[form](results)
                 return assemble((result,) if single else result)
-            return self.elsewhere(compiled, leaves, fault)
+            return self.elsewhere(compiled, leaves, statics, fault)
 
         return follow
 
-    def first(self, compiled: Compiled, leaves: Sequence[Any]) -> Any:
+    def _debugged(
+        self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()
+    ) -> Any:
+        way = self.way(compiled, leaves, captures, statics)
+        return INSPECTORS["debug_nans"](way, way.arguments(leaves, self.present(captures)))
+
+    def first(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
         """Compile what was recorded, and run it."""
         with self.lock:
             if self.executable is None and self.known:
                 self._compile()
-        return self.elsewhere(compiled, leaves) if self.executable is None else self.call(compiled, leaves)
+        if self.executable is None:
+            return self.elsewhere(compiled, leaves, statics)
+        return self.call(compiled, leaves, captures, statics)
 
-    def elsewhere(self, compiled: Compiled, leaves: Sequence[Any], fault: Exception | None = None) -> Any:
+    def elsewhere(
+        self, compiled: Compiled, leaves: Sequence[Any], statics: Sequence[Any], fault: Exception | None = None
+    ) -> Any:
         """Record the way that these arguments go, which is not compiled or failed there, and give its result.
 
         What the user's function raises is raised. A way that is known fails as it did, or is interpreted where
         only the last bits of a decision differed.
         """
         with self.lock:
-            way, new = self.recorded(compiled, leaves)
-        if new:
-            return self.call(compiled, leaves)
-        if fault is not None and not isinstance(fault, Miss) and not way.recorded.tainted:
+            way, new = self.recorded(compiled, leaves, statics)
+            captures = self.check(compiled._user, statics) if new else None
+        if captures is not None:
+            return self.call(compiled, leaves, captures, statics)
+        if fault is not None and not new and not isinstance(fault, Miss) and not way.recorded.tainted:
             raise fault
-        try:
-            return way.interpret(leaves)
-        except Miss as miss:
-            raise ControlFlowError(
-                "lanes of a vmap answer a Python decision differently",
-                where=miss.where,
-                remedy="choose with np.where or rg.cond, which each lane may do in its own way",
-            ) from None
+        return interpreted(way, leaves)
 
-    def recorded(self, compiled: Compiled, leaves: Sequence[Any]) -> tuple[Compilation, bool]:
+    def recorded(self, compiled: Compiled, leaves: Sequence[Any], statics: Sequence[Any]) -> tuple[Compilation, bool]:
         """The way of these arguments, and whether it is a further one to compile."""
-        call = self.template.with_values(leaves)
+        call = self.template.with_values(leaves, statics)
         recorded, derived = compiled._record(call)
+        reads, recorded = recorded.reads, replace(recorded, reads=())
         key = answers(recorded.graph)
-        if key in self.known and not recorded.tainted:
-            return self.known[key], False
         way = Compilation(repr(compiled), self.template, recorded, derived, self.settings, self)
-        if recorded.tainted:
+        if recorded.tainted or key in self.known:
             return way, False
         if len(self.known) >= config.max_traces:
             last = recorded.graph.nodes[max(i for i, n in enumerate(recorded.graph.nodes) if n.prim is guard)]
@@ -151,21 +165,77 @@ class Paths:
                 ManyPathsWarning,
             )
             return way, False
-        self.known[key] = way
+        union = {id(c.payload): c for each in (*self.known.values(), way) for c in each.recorded.captures}
+        captures = sorted(union.values(), key=lambda c: c.made)  # what the user holds first
+        self._relied.rely_on(reads, compiled._user, statics, tuple(c.payload for c in captures))
         self.executable, self.call = None, self.first
+        self._captures, self.check = captures, self._relied.run
+        self.known[key] = way
         return way, True
 
-    def way(self, compiled: Compiled, leaves: Sequence[Any]) -> Compilation:
+    @property
+    def size(self) -> int:
+        """The bytes of the arrays that are kept for it."""
+        return sum(int(getattr(c.payload, "nbytes", 0)) for c in self._captures)
+
+    def changed(self, function: Any, statics: Sequence[Any]) -> str:
+        """What has changed of what was read, in words."""
+        return self._relied.changed(function, statics)
+
+    def present(self, captures: Captures) -> dict[int, Any]:
+        """What takes the place of each captured object now."""
+        return {id(c.payload): now for c, now in zip(self._captures, captures, strict=True)}
+
+    def way(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
         """The way that these arguments go."""
         for way in self.known.values():
             try:
                 if len(self.known) > 1 or answers(way.recorded.graph):
-                    way.results(leaves)
+                    way.results(leaves, self.present(captures))
             except Miss:
                 continue
             return way
         with self.lock:
-            return self.recorded(compiled, leaves)[0]
+            way = self.recorded(compiled, leaves, statics)[0]
+            return self.known.get(answers(way.recorded.graph), way)
+
+
+def _nothing(function: Any, statics: Sequence[Any]) -> Captures:
+    return ()
+
+
+class Once:
+    """A way that holds for one call: the function changes what it reads, or reads what cannot be watched."""
+
+    def __init__(self, way: Compilation) -> None:
+        self._way = way
+
+    def call(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+        """The result of what was recorded for this very call."""
+        return interpreted(self._way, leaves)
+
+    def way(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
+        """What was recorded for this very call."""
+        return self._way
+
+
+class Found(NamedTuple):
+    """The paths of a call, and their captures now."""
+
+    paths: Paths | Once
+    captures: Captures
+
+
+def interpreted(way: Compilation, leaves: Sequence[Any]) -> Any:
+    """The result of a way that was recorded just now."""
+    try:
+        return way.interpret(leaves)
+    except Miss as miss:
+        raise ControlFlowError(
+            "lanes of a vmap answer a Python decision differently",
+            where=miss.where,
+            remedy="choose with np.where or rg.cond, which each lane may do in its own way",
+        ) from None
 
 
 def answers(graph: Graph) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 from ..ir.builder import Builder, Symbol
 from ..ir.primitive import TRANSFORMS
 from ..passes.simplify import simplify
-from ..tracer.captures import following_captures
+from ..tracer.array import Tracer
 from ..tracer.record import Recorded, record
+from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT, Capture
 from ..tracer.tree import Spec, unflatten
 from .garbage import paused, unhurried
@@ -25,7 +26,8 @@ def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any
 
     def run(tracers: Sequence[Any]) -> Any:
         args, kwargs = call.rebuild(tracers)
-        with following_captures(function) as followed:
+        statics = [x for x in call.statics() if not isinstance(x, Tracer)]
+        with SURROUNDINGS[-1].following(function, statics) as followed:
             return followed(*args, **kwargs)
 
     with unhurried:

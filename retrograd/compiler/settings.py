@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
+from ..tracer.around import kept
 
 
 class Settings(NamedTuple):
@@ -21,12 +22,13 @@ class Settings(NamedTuple):
     counters: bool = False
     nan_safe: bool = False
     debug_nans: bool = False
-    check_captures: bool = False
+    cache_size: int = 256
 
 
 EXACT = Settings(exact=True)
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
+kept(OVERRIDES)
 
 
 class Config:
@@ -40,7 +42,7 @@ class Config:
     ``counters``: generated code counts the steps of checkpointed loops; ``rg.debug_counters`` turns it on.
     ``nan_safe``: in derivatives zero times infinity is zero; also an option of ``grad`` and ``jit``.
     ``debug_nans``: the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
-    ``check_captures``: each call records again, and warns where what was compiled is stale.
+    ``cache_size``: compilations that each function keeps; the least recently used go.
 
     >>> import retrograd as rg
     >>> with rg.config(exact=True):
@@ -58,7 +60,7 @@ class Config:
     counters: bool
     nan_safe: bool
     debug_nans: bool
-    check_captures: bool
+    cache_size: int
     base: Settings
 
     def __init__(self) -> None:

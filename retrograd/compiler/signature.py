@@ -11,8 +11,9 @@ import numpy as np
 
 from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..tracer.array import Tracer
+from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import traceable
-from ..tracer.tree import Spec, children, flatten, leaf_paths, nondiff_leaves, unflatten
+from ..tracer.tree import Spec, children, flatten, key_orders, leaf_paths, nondiff_leaves, unflatten
 
 Argnums = int | str | Sequence[int | str]
 TRACED = (np.ndarray, np.floating, np.complexfloating, np.integer, np.bool_, float, complex)
@@ -26,12 +27,16 @@ class Call:
     spec: Spec
     traced: tuple[int, ...]
     hints: tuple[str, ...]
+    orders: tuple[Any, ...] = ()  # of the keys of dicts
+    unread: frozenset[int] = frozenset()  # leaves of parameters that the function never reads
     apart: ClassVar[type | None] = None  # of a call with function values: the class of those that are observed
 
     def key(self) -> Hashable:
         """The key of a compiled function: structure, shapes, dtypes, static values."""
         on = set(self.traced)
-        parts = [self.spec, *(_leaf_key(x, i in on) for i, x in enumerate(self.leaves))]
+        skipped = self.unread
+        leaves = (None if i in skipped and i not in on else _leaf_key(x, i in on) for i, x in enumerate(self.leaves))
+        parts = [self.spec, self.orders, *leaves]
         try:
             hash(parts[0])
             return tuple(parts)
@@ -43,16 +48,31 @@ class Call:
         args, kwargs = unflatten(self.spec, self.with_values(tracers).leaves)
         return args, kwargs
 
-    def with_values(self, values: Sequence[Any]) -> Call:
-        """The same call with other values of its traced leaves."""
+    def with_values(self, values: Sequence[Any], statics: Sequence[Any] | None = None) -> Call:
+        """The same call with other values of its traced leaves, and of the others."""
         leaves = list(self.leaves)
         for i, value in zip(self.traced, values, strict=True):
             leaves[i] = value
+        if statics is not None:
+            for i, value in zip(self._fixed(), statics, strict=True):
+                leaves[i] = value
         return replace(self, leaves=leaves)
+
+    def emptied(self) -> Call:
+        """The same call without its values."""
+        return replace(self, leaves=[None] * len(self.leaves))
 
     def values(self) -> list[Any]:
         """The traced leaves."""
         return [self.leaves[i] for i in self.traced]
+
+    def statics(self) -> list[Any]:
+        """The other leaves."""
+        return [self.leaves[i] for i in self._fixed()]
+
+    def _fixed(self) -> list[int]:
+        traced = set(self.traced)
+        return [i for i in range(len(self.leaves)) if i not in traced]
 
 
 def is_traced(x: Any) -> bool:
@@ -65,7 +85,7 @@ def _leaf_key(x: Any, traced: bool) -> Hashable:
         return _leaf_key(x.shadow, traced)
     if isinstance(x, np.ndarray) and traced:
         return (x.shape, x.dtype)
-    if traced:
+    if traced or SURROUNDINGS[-1].watches(x):
         return (type(x),)
     key = (type(x), x)
     try:
@@ -89,7 +109,24 @@ def take_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         name = names[k] if k < len(names) else f"arg{k}"
         hints += [f"{name}_{p}" if p else name for p in leaf_paths(sub)]
     hints += leaf_paths(children(spec)[1])
-    return Call(leaves, spec, traced, tuple(hints[i] for i in traced))
+    hinted, orders = tuple(hints[i] for i in traced), key_orders((args, kwargs))
+    unread = SURROUNDINGS[-1].unread(function)
+    return Call(leaves, spec, traced, hinted, orders, _leaves_of(unread, names, spec))
+
+
+def _leaves_of(parameters: frozenset[str], names: Sequence[str], spec: Spec) -> frozenset[int]:
+    """The leaves of the arguments for these parameters."""
+    if not parameters:
+        return frozenset()
+    positional, keywords = children(spec)
+    parts = [(names[k] if k < len(names) else "", sub) for k, sub in enumerate(children(positional))]
+    parts += zip(keywords.entries(), children(keywords), strict=True)
+    found: list[int] = []
+    at = 0
+    for name, sub in parts:
+        found += range(at, at + sub.num_leaves) if name in parameters else ()
+        at += sub.num_leaves
+    return frozenset(found)
 
 
 def _plain(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ from ..errors import OptionError
 from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
+from ..tracer.around import whole
 from ..tracer.record import Place, Recorded
 from .compilation import Derived
 from .garbage import paused
@@ -31,6 +32,9 @@ class Transform:
     label: str
     nan_safe: bool = False
     inline: int = field(default=INLINE, kw_only=True)  # nodes up to which it is copied into a trace
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Transform:
+        return self
 
     def accept(self, function: Any) -> None:
         """Raise OptionError unless this is a function, and the options are right."""
@@ -65,6 +69,7 @@ class Transform:
         """The context in which a call is recorded."""
         return nullcontext()
 
+    @whole
     def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
         """A call recorded, and what the transform makes of it."""
         if self.nan_safe and not config.nan_safe:
@@ -88,11 +93,12 @@ class Transform:
 
 @dataclass(frozen=True)
 class Composed(Transform):
-    """A transform whose ``make(f)`` is a function that calls ``f`` and other transforms of it."""
+    """A transform whose ``make(*options, f)`` is a function that calls ``f`` and other transforms of it."""
 
-    make: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
+    make: Callable[..., Callable[..., Any]] = lambda function: function
+    options: tuple[Any, ...] = ()
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        built = self.make(function)
+        built = self.make(*self.options, function)
         built.__name__ = f"{getattr(function, '__name__', 'function')}_{self.label}"
         return built

@@ -1,6 +1,7 @@
 """The intermediate representation: types, graphs, primitives, text, checks, interpretation."""
 
 from . import dot as dot
+from . import pickling as pickling
 from .evaluate import evaluate
 from .graph import Graph, Node, Value
 from .parser import parse

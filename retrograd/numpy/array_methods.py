@@ -13,7 +13,7 @@ from ..ir.types import Aval, aval_of
 from ..ops.elementwise import cast
 from ..ops.shape import reshape as reshape_view
 from ..tracer import indexing
-from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.array import Tracer, apply, is_known, shadow_of
 from ..tracer.foreign import adviser
 from ..tracer.operands import as_array, astype
 from ..tracer.table import FUNCTIONS, METHODS
@@ -139,6 +139,8 @@ def _format(self: Tracer, spec: str) -> str:
 
 
 def _reduce(self: Tracer) -> Any:
+    if is_known(self):  # of captured arrays alone
+        return self.shadow.__reduce__()
     raise adviser().refusal("a traced value cannot be pickled", "return it, and pickle the result")
 
 

@@ -15,7 +15,7 @@ from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.interception import substitutes
 from ..tracer.operands import as_array, astype
-from ..tracer.trace import CURRENT
+from ..tracer.outside import trace_here
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand
 
@@ -35,7 +35,7 @@ def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Fun
     def register(handler: Function) -> Function:
         @wraps(handler)
         def call(*args: Any, **options: Any) -> Any:
-            if closures and CURRENT.get() is not None:
+            if closures and trace_here() is not None:
                 return handler(*args, **options)
             return dispatch(getattr(importlib.import_module(module), name), handler, args, options)
 

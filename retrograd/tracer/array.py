@@ -7,6 +7,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
@@ -20,20 +21,21 @@ from ..ir.types import Aval, aval_of
 from ..ops.shape import broadcast_to, stop_gradient
 from ..where import Where, is_ours, user_site
 from .foreign import adviser
+from .held import Held
 from .mutation import make_traced, read
 from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
 
 NUMBERS = (bool, int, float, complex, np.generic)
 
 
-class Tracer:
+class Tracer(Held):
     """A traced array, NumPy scalar or Python number.
 
     ``home`` is its trace and ``shadow`` the example value that NumPy computed; ``storage``, ``parent`` and ``op``
     tell where its contents live (see ``mutation``); ``where`` is the user's line that made it.
     """
 
-    __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "viewed", "where")
+    __slots__ = ()
     __array_priority__ = 1000.0
 
     def __init__(
@@ -52,6 +54,7 @@ class Tracer:
         self.viewed = False  # whether a view names it as its parent
         if parent is not None:
             parent.viewed = True
+        home.made.append(ref(self))
 
     if TYPE_CHECKING:  # `protocol` and `ufuncs` install methods and operators
 
@@ -163,7 +166,7 @@ def is_known(t: Tracer) -> bool:
 
 def shadow_of(x: Any) -> Any:
     """The example value of an operand."""
-    return x.shadow if isinstance(x, Tracer) else x
+    return x.shadow if isinstance(x, Held) else x
 
 
 def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
@@ -185,6 +188,8 @@ def symbol_in(trace: Trace, x: Any) -> Symbol:
             return trace.lift(x.shadow) if isinstance(x.shadow, np.ndarray) else trace.constant(x.shadow)
         assert trace.parent is not None
         return trace.capture_symbol(symbol_in(trace.parent, x), x.shadow)
+    if isinstance(x, Held):  # of a trace that has ended
+        x = x.shadow
     if isinstance(x, np.ndarray):
         return trace.capture(x)
     return trace.constant(x)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from .interception import PATCHERS, Patcher
-from .trace import CURRENT
+from .outside import trace_here
 
 
 class Method(NamedTuple):
@@ -55,8 +55,8 @@ class ClassMethods(Patcher):
                 located = [_located(m) for provider in providers for m in provider(module)]
                 self._known[name] = list({found[:2]: found for found in located}.values())  # classes share methods
             for owner, method, original, substitute in self._known[name]:
+                self._patched.append((owner, method, original))  # first: an interrupt between the two is undone
                 setattr(owner, method, substitute)
-                self._patched.append((owner, method, original))
 
     def restore(self) -> None:
         """Restore the methods."""
@@ -72,7 +72,7 @@ def _located(method: Method) -> tuple[type, str, Any, Any]:
 
     @wraps(original)
     def substitute(self: Any, *args: Any, **options: Any) -> Any:
-        if CURRENT.get() is None:
+        if trace_here() is None:
             return original(self, *args, **options)
         return method.handler(original, self, *args, **options)
 

@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
-from .tree import NAMESPACE, Spec
+from .tree import NAMESPACE, REGISTERED, Spec
 
 
 def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
@@ -66,3 +66,4 @@ def register_container(
     6.0
     """
     optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)
+    REGISTERED.add(cls)

@@ -15,6 +15,7 @@ def active_trace() -> Trace:
     """The trace that creation calls belong to."""
     trace = CURRENT.get()
     assert trace is not None
+    trace.count()
     return trace
 
 

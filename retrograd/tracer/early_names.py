@@ -39,8 +39,8 @@ class EarlyNames(Patcher):
             for name, stand_in in self._names(module):
                 names = vars(module)
                 if names.get(name) is stand_in.original:
-                    names[name] = stand_in
                     self._patched.append((names, name, stand_in.original, stand_in))
+                    names[name] = stand_in
 
     def restore(self) -> None:
         """Restore the functions, except where a name was bound to something else meanwhile."""

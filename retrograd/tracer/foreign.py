@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FrameType
 from typing import NamedTuple
 
 from ..errors import TracerConversionError
+from ..where import Where
 
 
 class Adviser(NamedTuple):
@@ -14,9 +16,14 @@ class Adviser(NamedTuple):
     refusal: Callable[[str, str], TracerConversionError]  # of a traced value; given are what to say, and the remedy
     alternative: Callable[[str], str | None]  # the remedy for a call of the function with this full name
     translated: Callable[[Exception], TracerConversionError | None]  # for a complaint about a traced value
+    loops: Callable[[FrameType | None, int], list[Where]]  # the user's loops around a frame, up to one with this id
 
 
-ADVISERS = [Adviser(lambda what, remedy: TracerConversionError(what, remedy=remedy), lambda _: None, lambda _: None)]
+ADVISERS = [
+    Adviser(
+        lambda what, remedy: TracerConversionError(what, remedy=remedy), lambda _: None, lambda _: None, lambda *_: []
+    )
+]
 
 
 def adviser() -> Adviser:

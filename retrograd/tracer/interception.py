@@ -11,13 +11,15 @@ from __future__ import annotations
 import dis
 import operator
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from ..where import is_ours
+from ..where import ByCode, is_ours
+from .around import Around
+from .array import Tracer
+from .outside import trace_here
 from .trace import CURRENT
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
@@ -25,8 +27,6 @@ Provider = Callable[[ModuleType], Mapping[str, Any]]
 UFUNC_METHODS = frozenset({"accumulate", "outer", "reduce"})
 LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
 PROVIDERS: dict[str, list[Provider]] = {}
-
-_loads: dict[int, tuple[CodeType, dict[int, tuple[str, bool]]]] = {}
 
 
 def substitutes(module: str) -> Callable[[Provider], Provider]:
@@ -50,7 +50,12 @@ class StandIn:
         self.original, self._substitute = original, substitute
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        call = self.original if CURRENT.get() is None else self._substitute
+        if CURRENT.get() is None:
+            return self.original(*args, **options)
+        for x in args:
+            if type(x) is Tracer:  # so this is no code that interrupts a trace, which takes longer to find out
+                return self._substitute(*args, **options)
+        call = self.original if trace_here() is None else self._substitute
         return call(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -72,10 +77,7 @@ def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
     """
     if is_ours(frame):
         return False
-    code = frame.f_code
-    if id(code) not in _loads:
-        _loads[id(code)] = (code, dict(_loads_of(code)))
-    loaded, callee = _loads[id(code)][1].get(frame.f_lasti, ("", False))
+    loaded, callee = _loads[frame.f_code].get(frame.f_lasti, ("", False))
     return loaded in {name, "getattr"} and (callee or not called)
 
 
@@ -105,6 +107,9 @@ def _is_getattr(inside: Sequence[tuple[Any, Any]]) -> bool:
     return len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr"
 
 
+_loads = ByCode(lambda code: dict(_loads_of(code)))
+
+
 class Substituted:
     """A module with substitutes: the class that it has during traces, and its stand-ins for functions."""
 
@@ -126,7 +131,7 @@ class Substituted:
             found = vars(module)[name]
             if CURRENT.get() is None or found is not original or not _called_by_user(sys._getframe(1), name, called):
                 return found
-            return stand_in
+            return stand_in if isinstance(stand_in, StandIn) or trace_here(2) is not None else found
 
         def setter(module: ModuleType, value: Any) -> None:
             vars(module)[name] = value.original if isinstance(value, StandIn) else value
@@ -156,14 +161,14 @@ class Patcher:
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Undo that after the last."""
+        """Undo that after the last, or as much of it as there is; an interrupted one is repeated."""
         raise NotImplementedError
 
 
 PATCHERS: list[Patcher] = []
 
 
-class Interception:
+class Interception(Around):
     """Swaps the modules' classes when the first of several overlapping traces begins, and back after the last.
 
     If the interpreter refuses the swap, names are not intercepted: ``np.zeros`` makes a plain array, and writing a
@@ -171,8 +176,7 @@ class Interception:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
+        super().__init__()
         self._known: dict[str, Substituted] = {}
         self._by_original: dict[int, StandIn] = {}
         self._swapped: list[Substituted] = []
@@ -181,36 +185,25 @@ class Interception:
         """The substitute of a function that is traced directly, as in ``grad(scipy.special.logsumexp)``."""
         return self._by_original.get(id(function), function)
 
-    def enter(self) -> None:
-        with self._lock:
-            self._count += 1
-            if self._count == 1:
-                self._swap()
-
-    def leave(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count == 0:
-                self._restore()
-
-    def _swap(self) -> None:
+    def set_up(self) -> None:
         for name in PROVIDERS:
             module = sys.modules.get(name)
             if module is None:  # not loaded, as SciPy may be
                 continue
             if name not in self._known:
-                self._known[name] = Substituted(module)
-                stand_ins = {id(s.original): s for s in self._known[name].stand_ins}
+                known = Substituted(module)
+                stand_ins = {id(s.original): s for s in known.stand_ins}
                 self._by_original.update(stand_ins)
                 for patcher in PATCHERS:
                     patcher.follow(stand_ins)
+                self._known[name] = known
+            self._swapped.append(self._known[name])  # first, so that an interrupt between the two is undone
             with suppress(TypeError):
                 module.__class__ = self._known[name].cls
-                self._swapped.append(self._known[name])
         for patcher in PATCHERS:
             patcher.patch()
 
-    def _restore(self) -> None:
+    def undo(self) -> None:
         for patcher in reversed(PATCHERS):
             patcher.restore()
         for known in self._swapped:

@@ -1,32 +1,22 @@
 """``float(t)`` and ``complex(t)``: traced numbers stay traced.
 
-Python lets ``float(t)`` return nothing but a plain number. So when code asks a traced value for one, its module is
-noted, and the function is traced once more: during that trace, look-alikes of ``float`` and ``complex`` are globals of
-the module.
+Python lets ``float(t)`` return nothing but a plain number. So look-alikes of ``float`` and ``complex`` stand for them
+in traced code; code that has none asks a traced value for its number.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from ..ir.types import Aval
 from ..ops.elementwise import cast
-from ..where import module_names, user_frame
 from .array import Tracer, apply, is_known, shadow_of
 from .foreign import adviser
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Namespace = dict[str, Any]
-MOST = 64  # modules to serve at most, since some code makes new ones without end
 
 
 def number(x: Any, cls: type = float) -> Any:
@@ -72,87 +62,19 @@ LOOK_ALIKES: Mapping[str, Any] = {
 }
 
 
-class Askers:
-    """Modules whose code asked for plain numbers; the look-alikes are in them while some trace needs them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: dict[int, int] = {}
-
-    @contextmanager
-    def served(self, namespaces: Mapping[int, Namespace]) -> Iterator[None]:
-        """Keep look-alikes in the namespaces during the block."""
-        for names in namespaces.values():
-            self._change(names, 1)
-        try:
-            yield
-        finally:
-            for names in namespaces.values():
-                self._change(names, -1)
-
-    def _change(self, names: Namespace, by: int) -> None:
-        with self._lock:
-            before = self._counts.get(id(names), 0)
-            self._counts[id(names)] = before + by
-            for name, look_alike in LOOK_ALIKES.items():
-                if before == 0 and name not in names:
-                    names[name] = look_alike
-                elif before + by == 0 and names.get(name) is look_alike:
-                    del names[name]
-            if before + by == 0:
-                del self._counts[id(names)]
+ASKED: list[Callable[[str], bool]] = []  # what may serve code that asks for a number by this name
 
 
-ASKERS = Askers()
-_asked: ContextVar[dict[int, Namespace] | None] = ContextVar("retrograd_asked", default=None)
-_known: dict[int, Namespace] = {}  # modules that asked in earlier traces, to be served at once
-
-
-def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function that traces: it traces again when it finds another module that asks for plain numbers."""
-
-    @functools.wraps(trace)
-    def traced(*args: P.args, **options: P.kwargs) -> T:
-        asked = dict(_known)
-        token = _asked.set(asked)
-        try:
-            while True:
-                served = dict(asked)
-                with ASKERS.served(served):
-                    try:
-                        made = trace(*args, **options)
-                    except Exception:
-                        if len(asked) == len(served):
-                            raise
-                    else:
-                        if len(asked) == len(served):
-                            return made
-        finally:
-            _asked.reset(token)
-
-    return traced
-
-
-def _ask(name: str) -> bool:
-    """Note the module whose code asks for a plain number; False if it was served already, or does not ask."""
-    frame, asked = user_frame(sys._getframe(2)), _asked.get()
-    if frame is None or asked is None or name not in frame.f_code.co_names:
-        return False
-    names = module_names(frame.f_globals)
-    if name in names or len(asked) >= MOST:
-        return False
-    asked[id(names)] = names
-    module = sys.modules.get(names.get("__name__", ""))
-    if module is not None and vars(module) is names:
-        _known[id(names)] = names
-    return True
+def asked(name: str) -> bool:
+    """Whether code that asks for a plain number will be served a look-alike, and traced once more."""
+    return any(ask(name) for ask in ASKED)
 
 
 def to_float(self: Tracer) -> float:
     """``__float__``."""
     if self.const:
         return float(self.shadow)
-    if not _ask("float") and is_known(self):
+    if not asked("float") and is_known(self):
         return float(self.shadow)
     raise adviser().refusal(
         "a traced value is converted to a plain number (by code that is not Python, or by a write into an array made "
@@ -165,6 +87,6 @@ def to_complex(self: Tracer) -> complex:
     """``__complex__``."""
     if self.const:
         return complex(self.shadow)
-    if not _ask("complex") and is_known(self):
+    if not asked("complex") and is_known(self):
         return complex(self.shadow)
     return complex(to_float(self))

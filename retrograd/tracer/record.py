@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from ..ir.graph import Graph
 from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..where import user_site
+from .around import whole
 from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
-from .bindings import Binding, Contents
 from .foreign import adviser
 from .interception import INTERCEPTION
-from .python_numbers import following_numbers
+from .outside import trace_here
+from .surroundings import SURROUNDINGS
 from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, traceable
 from .tree import Spec, flatten, map_leaves
+
+if TYPE_CHECKING:
+    from .state.reads import Read
 
 Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
 
@@ -31,7 +35,7 @@ class Recorded:
 
     ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
     no arrays, by position (the graph does not hold them). It is ``tainted`` if an operation failed on the examples
-    and the function caught that: the graph is right for these examples only. It holds while its ``bindings`` do.
+    and the function caught that: the graph is right for these examples only. It holds while its ``reads`` do.
     """
 
     graph: Graph
@@ -40,10 +44,13 @@ class Recorded:
     shadows: tuple[Any, ...]
     statics: dict[int, Any]
     tainted: bool = False
-    bindings: tuple[Binding | Contents, ...] = ()
+    reads: tuple[Read, ...] = ()
 
 
-@following_numbers
+RECORDERS: list[Callable[[Callable[..., Recorded]], Callable[..., Recorded]]] = []  # they wrap each recording
+
+
+@whole
 def record(
     function: Callable[[Sequence[Any]], Any],
     name: str,
@@ -59,11 +66,26 @@ def record(
     enclosing trace, generators are set back at the end: that trace runs the graph on the examples and must draw the
     same numbers.
     """
+    run: Callable[..., Recorded] = _recorded
+    for wrap_recording in RECORDERS:
+        run = wrap_recording(run)
+    return run(function, name, examples, hints, concrete, max_nodes, gathers)
+
+
+def _recorded(
+    function: Callable[[Sequence[Any]], Any],
+    name: str,
+    examples: Sequence[Any],
+    hints: Sequence[str],
+    concrete: bool,
+    max_nodes: int | None,
+    gathers: bool,
+) -> Recorded:
     parent = CURRENT.get()
     rewinds = [] if parent is None else [kind.rewinding(parent) for kind in STATEFUL]
     trace = Trace(name, parent, concrete, max_nodes)
     trace.gathers = gathers
-    with trace.recording(INTERCEPTION.enter, INTERCEPTION.leave):
+    with trace.recording(INTERCEPTION):
         inputs = []
         tracers = []
         for example, hint in zip(examples, hints, strict=True):
@@ -87,11 +109,14 @@ def record(
                 shadows.append(shadow_of(leaf))
             else:
                 statics[i] = leaf
+                if trace.reader is not None:
+                    trace.reader.identity(leaf)
     for rewind in rewinds:
         rewind()
     graph = trace.finish(inputs, outputs)
-    captures, bindings = tuple(trace.captures.values()), tuple(trace.bindings)
-    return Recorded(graph, out_spec, captures, tuple(shadows), statics, trace.tainted, bindings)
+    if parent is None:
+        SURROUNDINGS[-1].end(trace)
+    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, trace.tainted)
 
 
 def _note_decisions(trace: Trace) -> None:
@@ -143,13 +168,14 @@ def _output(trace: Trace, leaf: Any) -> Symbol:
 
 
 def enclosing() -> Trace | None:
-    """The trace that is recording in this context, if any."""
-    return CURRENT.get()
+    """The trace that is recording here, if any; code that interrupts a trace is outside of it."""
+    return trace_here()
 
 
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
+    trace.count(max(len(graph.nodes), 1))
     if all(_settled(x) for x in operands) and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [_placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]

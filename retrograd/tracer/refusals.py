@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import linecache
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
@@ -228,4 +229,24 @@ def _full_name(names: list[str], frame: FrameType) -> str | None:
     return f"{module}.{getattr(found, '__qualname__', names[0])}"
 
 
-ADVISERS.append(Adviser(refusal, alternative, translated))
+def loops_around(frame: FrameType | None, last: int) -> list[Where]:
+    """The lines of the user's loops in which a frame and its callers are, the innermost last; ``last`` is an id."""
+    found: list[Where] = []
+    while frame is not None and id(frame) != last:
+        if not is_foreign(frame):
+            found += sorted(_loops(frame), reverse=True)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _loops(frame: FrameType) -> Iterator[Where]:
+    """The loops around the present instruction of a frame: a jump back spans one."""
+    code = {i.offset: i for i in dis.get_instructions(frame.f_code)}
+    for jump in code.values():
+        if "JUMP_BACKWARD" in jump.opname and jump.argval <= frame.f_lasti <= jump.offset:
+            head = code[jump.argval] if code[jump.argval].opname == "FOR_ITER" else jump
+            line = head.positions.lineno if head.positions is not None else None
+            yield Where(frame.f_code.co_filename, line or frame.f_lineno)
+
+
+ADVISERS.append(Adviser(refusal, alternative, translated, loops_around))

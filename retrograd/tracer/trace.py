@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from ..ir.types import Aval, aval_of
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
 from ..where import Where, user_site
-from .bindings import Binding, Contents
+from .around import Around, kept
+from .foreign import adviser
 
 if TYPE_CHECKING:
     from .array import Tracer
@@ -32,6 +34,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
 STOPPED: ContextVar[bool] = ContextVar("retrograd_no_grad", default=False)
+READER: ContextVar[Any] = ContextVar("retrograd_reader", default=None)  # takes note of what is read of outside
+kept(CURRENT, STOPPED, READER)
 _number = itertools.count(1)
 
 
@@ -95,11 +99,14 @@ class Trace:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.concrete: bool = concrete and (parent is None or parent.concrete)
         self.active = True
+        self.frame = 0  # the id of the frame that records, which stands below all that is traced
         self.gathers = False  # a branch or a loop body, which records all that happens in it
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
+        self.asked = 0  # operations
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
-        self.bindings: list[Binding | Contents] = []  # names that were read
+        self.reader = READER.get()
+        self.made: list[ref[Any]] = [] if parent is None else parent.made  # all tracers
         self.decided: dict[tuple[Value, str], Any] = {}
         self._contents: dict[str, dict[Value, bool]] = {}
         self.tainted = False  # an operation failed on these examples; on others it may not
@@ -109,10 +116,16 @@ class Trace:
     def __str__(self) -> str:
         return f"trace {self.number} of {self.name}"
 
-    @property
-    def full(self) -> bool:
-        """Whether the recording has more than ``max_nodes`` nodes."""
-        return len(self.builder.nodes) > self.max_nodes
+    def count(self, operations: int = 1) -> None:
+        """Count operations that the program asks for, also those that merge; TraceLengthError beyond ``max_nodes``."""
+        self.asked += operations
+        if self.asked > self.max_nodes or len(self.builder.nodes) > self.max_nodes:
+            loops = adviser().loops(sys._getframe(1), self.frame)
+            place = f", in the {'loops' if loops[1:] else 'loop'} at {' and '.join(map(str, loops))}" if loops else ""
+            raise TraceLengthError(
+                f"the recording of {self.name} has more than {self.max_nodes} operations{place}",
+                remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
+            )
 
     def descends_from(self, other: Trace) -> bool:
         trace: Trace | None = self
@@ -190,8 +203,8 @@ class Trace:
                 seen.update(made[at].inputs)
             elif (at, "contents") not in self.decided:
                 self.decided[at, "contents"] = None
-                array = by_value[at].payload
-                self.bindings.append(Contents(array, "", array.tobytes()))
+                if self.reader is not None:
+                    self.reader.rely_on(by_value[at].payload)
         return True
 
     def _is_contents(self, value: Value, kinds: str) -> bool:
@@ -214,6 +227,16 @@ class Trace:
                     known[at] = True
         return known[value]
 
+    def constant_of(self, t: Tracer) -> Any:
+        """What plain Python would hold in place of a tracer that depends on no input; None for others."""
+        if t.const:
+            return t.shadow
+        value = t.storage.symbol.value if t.parent is None and t.storage.symbol is not None else None
+        found = next((c.payload for c in self.captures.values() if c.symbol.value is value), None)
+        if isinstance(found, np.ndarray):
+            return found
+        return t.shadow if value is not None and self._is_contents(value, "biufc") else None
+
     def _captures_array(self, value: Value, kinds: str) -> bool:
         payload = next((c.payload for c in self.captures.values() if c.symbol.value is value), None)
         return isinstance(payload, np.ndarray) and payload.dtype.kind in kinds
@@ -224,22 +247,9 @@ class Trace:
         count = count if step == 1 else count * step
         return count if start == 0 else count + start
 
-    @contextmanager
-    def recording(self, enter: Callable[[], None], leave: Callable[[], None]) -> Iterator[Trace]:
-        """Make this the current trace; ``enter`` and ``leave`` prepare NumPy for it.
-
-        An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
-        """
-        token = CURRENT.set(self)
-        stopped = STOPPED.set(False)
-        enter()
-        try:
-            yield self
-        finally:
-            leave()
-            STOPPED.reset(stopped)
-            CURRENT.reset(token)
-            self.active = False
+    def recording(self, around: Around) -> Recording:
+        """The block in which this is the current trace; ``around`` prepares NumPy for it."""
+        return Recording(self, around)
 
     def finish(self, inputs: Sequence[Symbol], outputs: Sequence[Symbol]) -> Graph:
         """The recorded graph: its inputs, then the captures; CapturedWriteError if a captured array has changed."""
@@ -255,6 +265,30 @@ class Trace:
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
         return Graph(self.name, ordered, tuple(self.builder.nodes), tuple(s.value for s in outputs))
+
+
+class Recording:
+    """The block in which a trace is the current one.
+
+    An enclosing ``no_grad`` applies to the results of this recording, not to the operations inside it.
+    """
+
+    def __init__(self, trace: Trace, around: Around) -> None:
+        self._trace, self._around = trace, around
+        self._before = CURRENT.get(), STOPPED.get()
+
+    def __enter__(self) -> Trace:
+        self._trace.frame = id(sys._getframe(1))
+        CURRENT.set(self._trace)
+        STOPPED.set(False)
+        self._around.__enter__()
+        return self._trace
+
+    def __exit__(self, *_: object) -> None:
+        self._trace.active = False
+        self._around.__exit__()
+        CURRENT.set(self._before[0])
+        STOPPED.set(self._before[1])
 
 
 # Exceptions that NumPy raises for some values and not for others of the same shape and dtype.
@@ -295,22 +329,28 @@ def traceable(value: Any) -> Aval:
 def owner(tracers: Sequence[Tracer]) -> Trace:
     """The innermost trace among operands; raises named errors for leaked and unrelated tracers."""
     deepest = tracers[0].home
-    if deepest is CURRENT.get() and not deepest.full:
+    if deepest is CURRENT.get():
         for t in tracers:
             if t.home is not deepest:
                 break
         else:
+            deepest.asked += 1
+            if deepest.asked > deepest.max_nodes or len(deepest.builder.nodes) > deepest.max_nodes:
+                deepest.count()
             return deepest
-    for t in tracers:
-        if not t.home.active and not t.const:
+    known = [t for t in tracers if not t.const]  # numbers belong to no trace
+    if known:
+        deepest = known[0].home
+    for t in known:
+        if not t.home.active:
             raise LeakedTracerError(
                 f"a value of {t.home} is used after that trace has ended; it was made at {t.where or 'its start'}",
                 remedy="return it from the traced function instead of keeping it in a variable outside",
             )
         if t.home.depth > deepest.depth:
             deepest = t.home
-    for t in tracers:
-        if not deepest.descends_from(t.home) and not t.const:
+    for t in known:
+        if not deepest.descends_from(t.home):
             raise RecordMismatchError(
                 f"one operation mixes values of {deepest} and of {t.home}",
                 remedy="pass the value as an argument of the function that uses it",
@@ -321,11 +361,7 @@ def owner(tracers: Sequence[Tracer]) -> Trace:
             f"a value of {deepest} is used in another thread",
             remedy="compute with traced values in the thread that traces",
         )
-    if deepest.full:
-        raise TraceLengthError(
-            f"the recording of {deepest.name} has more than {deepest.max_nodes} operations",
-            remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
-        )
+    deepest.count()
     return _gathering(deepest)
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import optree
 
 from ..errors import TreeError
+from .around import renewed
 
 NAMESPACE = "retrograd"
-_registering = threading.Lock()
 _dataclasses: set[type] = set()
+REGISTERED: set[type] = set()  # classes that were made containers
 _nondiff_fields: dict[Any, frozenset[str]] = {}
 NONDIFF = "nondiff"  # the key in a field's metadata
 Spec = optree.PyTreeSpec
@@ -54,6 +56,21 @@ def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(spec, leaves)
 
 
+def key_orders(tree: Any) -> tuple[Any, ...]:
+    """The keys of each dict in a tree, in order of insertion: ``items()`` follows it, and structures do not tell it.
+
+    >>> key_orders([{"b": 1, "a": {}}, 2])
+    (('b', 'a'), ())
+    """
+    if type(tree) is dict:
+        return (tuple(tree), *(order for x in tree.values() for order in key_orders(x)))
+    if isinstance(tree, (list, tuple)):
+        return tuple(order for x in tree for order in key_orders(x))
+    if type(tree) in _dataclasses:
+        return tuple(order for f in dataclasses.fields(tree) for order in key_orders(getattr(tree, f.name, None)))
+    return ()
+
+
 def children(spec: Spec) -> list[Spec]:
     """The structures of the direct children."""
     return spec.children()
@@ -81,11 +98,28 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     return leaves
 
 
-def _register_dataclass(cls: type) -> None:
-    with _registering:
-        if cls not in _dataclasses:  # another thread may have met it meanwhile
-            _dataclasses.add(cls)
-            _register(cls)
+def is_container(cls: type) -> bool:
+    """Whether objects of a class of the user's are containers."""
+    return cls in REGISTERED or dataclasses.is_dataclass(cls)
+
+
+class _Registration:
+    """Dataclasses become containers one at a time."""
+
+    def __init__(self) -> None:
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        self._lock = threading.RLock()
+
+    def __call__(self, cls: type) -> None:
+        with self._lock, suppress(ValueError):  # an interrupt may have come when it was registered
+            if cls not in _dataclasses:  # another thread may have met it meanwhile
+                _register(cls)
+        _dataclasses.add(cls)
+
+
+_register_dataclass = _Registration()
 
 
 def _register(cls: type) -> None:

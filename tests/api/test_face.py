@@ -125,7 +125,7 @@ def test_type_checkers_see_the_face():
 
 
 def test_config_shows_its_settings_and_their_values():
-    settings = ["check_captures", "counters", "debug_nans", "exact", "fast"]
+    settings = ["cache_size", "counters", "debug_nans", "exact", "fast"]
     settings += ["max_nodes", "max_traces", "nan_safe", "verify"]
     assert dir(rg.config) == settings
     with rg.config(exact=True, max_traces=7):

@@ -190,7 +190,7 @@ def test_decisions_about_draws_go_every_way_in_the_stream_of_numpy(inner: Any, o
     for f in (plain, whole):
         RNG.bit_generator.state = np.random.default_rng(1).bit_generator.state
         found.append([float(f(0.1 * k)) for k in range(12)])
-        assert f.cache_info().misses == 1
+        assert f.cache_info().misses <= 1
     np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
 
 

@@ -146,11 +146,11 @@ def test_threads_may_meet_at_a_fresh_function():
 def test_functions_made_in_a_loop_die():
     ends = []
     for k in range(20):
-        w = np.full(100, float(k))
+        w = np.full(1000, float(k))  # small ones may be kept as long as the code
         function = lambda v, w=w: np.sum(v * w)  # noqa: E731
         ends += [weakref.ref(function), weakref.ref(w)]
-        slope(function, np.ones(100))
-        rg.linearize(function, np.ones(100))[1](np.ones(100))
+        slope(function, np.ones(1000))
+        rg.linearize(function, np.ones(1000))[1](np.ones(1000))
     del function, w
     gc.collect()
     assert [end() for end in ends] == [None] * 40

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.compiler.garbage import SELDOM, Around, slow_down, stop
+from retrograd.compiler.garbage import SELDOM, Pause, Unhurried
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _collecting() -> Iterator[None]:
 
 
 def test_pauses_nest() -> None:
-    pause = Around(stop)
+    pause = Pause()
     with pause:
         with pause:
             assert not gc.isenabled()
@@ -33,19 +33,19 @@ def test_pauses_nest() -> None:
 
 def test_collection_that_was_off_stays_off() -> None:
     gc.disable()
-    with Around(stop):
+    with Pause():
         pass
     assert not gc.isenabled()
 
 
 def test_an_exception_ends_the_pause() -> None:
-    with pytest.raises(ZeroDivisionError), Around(stop):
+    with pytest.raises(ZeroDivisionError), Pause():
         raise ZeroDivisionError
     assert gc.isenabled()
 
 
 def test_the_last_of_two_threads_ends_the_pause() -> None:
-    pause, entered, leave = Around(stop), threading.Event(), threading.Event()
+    pause, entered, leave = Pause(), threading.Event(), threading.Event()
 
     def other() -> None:
         with pause:
@@ -102,7 +102,7 @@ def test_a_collector_that_is_slower_or_off_stays_so(setting: tuple[int, int, int
     before = gc.get_threshold()
     gc.set_threshold(*setting)
     try:
-        with Around(slow_down):
+        with Unhurried():
             assert gc.get_threshold() == setting
         assert gc.get_threshold() == setting
     finally:
@@ -112,7 +112,7 @@ def test_a_collector_that_is_slower_or_off_stays_so(setting: tuple[int, int, int
 def test_what_the_user_sets_meanwhile_stays() -> None:
     before = gc.get_threshold()
     try:
-        with Around(slow_down):
+        with Unhurried():
             gc.set_threshold(12_345)
         assert gc.get_threshold()[0] == 12_345
     finally:

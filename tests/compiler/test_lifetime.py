@@ -17,6 +17,13 @@ from retrograd.tracer.trace import CURRENT, Trace
 X = np.array([1.0, 2.0, 3.0])
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept_with_code():
+    """Small compilations are kept as long as the code of a function lives, for functions made anew of it."""
+    with rg.config(cache_size=0):
+        yield
+
+
 class Array(np.ndarray):
     """Plain arrays take no weak references; this base of a plain view does."""
 
@@ -183,3 +190,15 @@ def test_many_functions_made_in_a_loop_do_not_pile_up():
         once(k)
     gc.collect()
     assert len(gc.get_objects()) - before < 300
+
+
+def test_with_code_only_small_arrays_are_kept():
+    def made():
+        w, mark = big()
+        return rg.grad(lambda x: np.sum(x * w)), mark
+
+    with rg.config(cache_size=256):
+        f, mark = made()
+        f(np.ones(1000))
+        del f
+        assert gone(mark)

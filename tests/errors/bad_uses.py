@@ -16,7 +16,7 @@ from tests.errors.foreign_uses import HANDED_OVER, UNTRACED_SCIPY
 
 X = np.array([1.0, 2.0, 3.0])
 W = np.array([4.0, 5.0, 6.0])
-HELD = [W]  # reached in a way that is not followed
+HELD = [W]
 
 
 class BadUse(NamedTuple):
@@ -81,7 +81,7 @@ UNTRACED: dict[str, Callable[[Any], Any]] = {
 for _name, _function in UNTRACED.items():
     add_traced(f"traced {_name}", _function, errors.UnsupportedError)
 
-add_traced("traced add.at into an array", lambda x: np.add.at(HELD[0].copy(), [0], x[0]), errors.CapturedWriteError)
+add_traced("traced add.at into an array", lambda x: np.add.at(HELD[0], [0], x[0]), errors.CapturedWriteError)
 
 
 @bad(errors.UnsupportedError)
@@ -548,7 +548,7 @@ def a_stage_that_this_object_has_not():
 for _what, _static in {"a set": {1}, "a bytearray": bytearray(b"a"), "a mapping view": {}.keys()}.items():
 
     def _static_argument(static: Any = _static) -> Any:
-        return rg.jit(lambda x, s: x)(X, static)  # <-
+        return rg.jit(lambda x, s: x * len(s))(X, static)  # <-
 
     add(f"static {_what}", _static_argument, errors.OptionError)
 
@@ -594,30 +594,30 @@ def a_sum_into_a_broadcast():
 # ------------------------------------------------------------------------------------- arrays from outside
 
 
-@bad(errors.TracerConversionError)
+@bad(errors.CapturedWriteError)
 def a_write_of_a_number_into_an_outside_array():
     def f(x):
-        out = HELD[0].copy()
+        out = HELD[0]
         out[0] = x[0]  # <-
         return out
 
     rg.jit(f)(X)
 
 
-@bad(errors.TracerConversionError)
+@bad(errors.CapturedWriteError)
 def a_write_of_an_array_into_an_outside_array():
     def f(x):
-        out = HELD[0].copy()
+        out = HELD[0]
         out[:] = x  # <-
         return out
 
     rg.jit(f)(X)
 
 
-@bad(errors.TracerConversionError)
+@bad(errors.CapturedWriteError)
 def a_fill_of_an_outside_array():
     def f(x):
-        out = HELD[0].copy()
+        out = HELD[0]
         out.fill(x[0])  # <-
         return out
 
@@ -627,7 +627,7 @@ def a_fill_of_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_sum_into_an_outside_array():
     def f(x):
-        out = HELD[0].copy()
+        out = HELD[0]
         out += x  # <-
         return out
 
@@ -637,7 +637,7 @@ def a_sum_into_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_ufunc_into_an_outside_array():
     def f(x):
-        out = HELD[0].copy()
+        out = HELD[0]
         np.sin(x, out=out)  # <-
         return out
 
@@ -647,7 +647,7 @@ def a_ufunc_into_an_outside_array():
 @bad(errors.CapturedWriteError)
 def a_product_into_an_outside_array():
     def f(x):
-        out = np.eye(3) if False else HELD[0].copy()
+        out = HELD[0]
         np.matmul(np.eye(3), x, out=out)  # <-
         return out
 
@@ -983,22 +983,6 @@ def a_function_value_that_is_kept():
     kept = []
     rg.vjp(lambda g, x: (kept.append(g), g(x))[1], np.sin, 0.5, fns="pairs")
     kept[0](0.5)  # <-
-
-
-@bad(errors.LeakedTracerError)
-def a_function_value_in_a_compiled_function_that_outlives_it():
-    kept = []
-
-    @rg.jit
-    def inner(x):
-        return kept[-1](2.0) * x
-
-    def f(g, x):
-        kept.append(g)
-        return inner(x)
-
-    for g in (np.sin, np.cos):
-        rg.vjp(f, g, 0.5, fns="pairs")  # <-
 
 
 @bad(errors.UnsupportedError)

@@ -74,18 +74,3 @@ def subgraph_of_a_negative_size():
 @bad(errors.CarryError)
 def scan_carry_changes_its_dtype():
     rg.scan(lambda c, x: (c + 0.5, x), 0, X)  # <-
-
-
-@bad(errors.ControlFlowError)
-def what_is_drawn_depends_on_an_earlier_call():
-    rng = np.random.default_rng(0)
-    calls = []
-
-    def draws(x):
-        calls.append(len(calls))
-        noise = rng.normal(size=3) if len(calls) % 2 else rng.uniform(size=3)  # <-
-        return x * noise if x[0] > 0 else noise
-
-    f = rg.jit(draws)
-    f(X)
-    f(-X)

@@ -1,6 +1,6 @@
 """Traced values in the hands of other libraries: each call is refused by name, with what to do instead."""
 
-# ruff: noqa: NPY002, PLC3002, PLW0108, PTH123, SIM115 - they are written as users write them
+# ruff: noqa: NPY002, PLW0108, PTH123, SIM115 - they are written as users write them
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ import retrograd as rg
 from retrograd import errors
 
 W = np.array([4.0, 5.0, 6.0])
-HELD = [W]  # reached in a way that is not followed
 
 
 def library(name: str, source: str) -> ModuleType:
@@ -69,7 +68,6 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "json.dump": (lambda x: json.dump(x, io.StringIO()), "store the result"),
     "pickle.dumps": (lambda x: pickle.dumps(x), "store the result"),
     "pickle.dump": (lambda x: pickle.dump({"x": x}, io.BytesIO()), "store the result"),
-    "a method of a plain array": (lambda x: (lambda w: w.dot(x))(HELD[0]), "np.dot"),
     "random.Random": (lambda x: random.Random(x), "loc + scale"),
     "np.ma.array": (lambda x: np.ma.array(x, mask=[True, False, False]), "two arrays"),
     "np.ma.masked_less": (lambda x: np.ma.masked_less(x, 2.0).mean(), "two arrays"),

@@ -238,3 +238,42 @@ def test_arguments_are_read_anew(name: str, way: int, transform: str) -> None:
             if call == 0 and name == "object_without_hash" and isinstance(found, rg.errors.OptionError):
                 return
             assert agree(found, wanted), f"call {call} gives {found!r}; plain Python gives {wanted!r}"
+
+
+class Key:
+    """An object that is told from others by identity alone."""
+
+    def __init__(self, k: float = 0.0) -> None:
+        self.k = k
+
+    def of_table(self, x: Any) -> Any:
+        return TABLE[self] * np.sum(x)
+
+
+FIRST, SECOND = Key(1.0), Key(2.0)
+TABLE = {FIRST: 1.0, SECOND: 2.0}
+X = np.array([1.0, 2.0, 3.0])
+IDENTITIES: dict[str, Callable[..., Any]] = {
+    "a key": lambda a, b, x: TABLE[a] * np.sum(x),
+    "sought": lambda a, b, x: (1.0 if a in {FIRST, None} else 2.0) * np.sum(x),
+    "both in one place": lambda a, b, x: (1.0 if a is b else 2.0) * np.sum(x),
+    "equal": lambda a, b, x: (1.0 if a == b else 2.0) * np.sum(x),
+    "read of both": lambda a, b, x: a.k * np.sum(x) + b.k,
+    "a method": lambda a, b, x: a.of_table(x) + b.k,
+    "by identity": lambda a, b, x: (1.0 if id(a) == id(FIRST) else 2.0) * np.sum(x),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_which_object_an_argument_is_may_matter(name: str) -> None:
+    f = IDENTITIES[name]
+    g = rg.jit(f)
+    for a, b in ((FIRST, FIRST), (FIRST, SECOND), (SECOND, SECOND), (SECOND, FIRST), (FIRST, FIRST)):
+        assert g(a, b, X) == f(a, b, X)
+
+
+def test_functions_as_two_arguments_are_told_apart() -> None:
+    g = rg.jit(lambda f, h, x: np.sum(f(x)) + 3.0 * np.sum(h(x)))
+    once, twice = (lambda v: v), (lambda v: 2 * v)
+    for f, h in ((once, once), (twice, once), (once, twice), (twice, twice)):
+        assert g(f, h, X) == np.sum(f(X)) + 3.0 * np.sum(h(X))

@@ -7,7 +7,14 @@ call gives the numbers of plain Python or its exception; or the first call is re
 from __future__ import annotations
 
 import functools
+import os
+import queue
+import random
+import secrets
+import time
+import uuid
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -154,3 +161,34 @@ def test_every_transform_follows_every_change_of_every_holder(name: str, transfo
     if ALL[transform].once or name not in WITH_EFFECTS:
         for way in range(len(HOLDERS[name]()[1])):
             check(name, way, ALL[transform])
+
+
+UNREPEATABLE: dict[str, Callable[[], float]] = {
+    "noise of the system": lambda: float(os.urandom(2)[0]),
+    "secrets": lambda: float(secrets.randbelow(1 << 30)),
+    "uuid": lambda: float(uuid.uuid4().int % 1000003),
+    "clock": lambda: float(time.perf_counter_ns()),
+    "hidden random": random.random,
+}
+
+
+@pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+@pytest.mark.parametrize("name", UNREPEATABLE)
+def test_what_answers_anew_is_asked_at_each_call(name: str) -> None:
+    ask = UNREPEATABLE[name]
+    f = rg.jit(lambda x: x * ask())
+    assert len({float(f(1.0)) for _ in range(6)}) > 1
+
+
+@pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+def test_objects_of_libraries_are_compared_whole() -> None:
+    waiting: queue.Queue[float] = queue.Queue()
+    for k in (1.0, 2.0, 3.0):
+        waiting.put(k)
+    take = rg.jit(lambda x: x * waiting.get())
+    assert [float(take(2.0)) for _ in range(3)] == [2.0, 4.0, 6.0]
+    polynomial = np.poly1d([1.0, 2.0])
+    value = rg.jit(lambda x: x * polynomial(2.0))
+    assert float(value(1.0)) == 4.0
+    polynomial.coeffs[0] = 5.0
+    assert float(value(1.0)) == 12.0

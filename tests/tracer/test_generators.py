@@ -165,7 +165,6 @@ class Model:
 
 
 REFUSED = {
-    "an attribute": (Model().noisy, "names? the generator|name the generator"),
     "seeded by the system": (lambda x: np.random.default_rng().normal() * x, "make it outside"),
     "a traced shape": (lambda x: RNG.gamma(x[0]) * x, "shift and scale"),
     "a seed": (lambda x: np.random.seed(0) or x, "outside"),

@@ -1,0 +1,89 @@
+"""What functions share: what was compiled for one of them serves others that are made of the same.
+
+``rg.grad(f)`` made anew has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop and
+methods of equal instances are other functions each time, of the same code: what was compiled for them is kept as long
+as the code lives, ``rg.config.cache_size`` signatures of all functions together, and serves where its check holds.
+Large arrays are not kept so long.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from ..where import is_library
+from .cache import SHARING
+from .paths import Paths
+from .settings import config
+
+NAME = "__retrograd__"  # in the dictionary of a function: what is kept with it
+SMALL = 1 << 12  # bytes of captured arrays up to which paths are kept with the code
+Versions = list[Paths]
+_by_code: dict[Hashable, tuple[weakref.ref[CodeType], Versions]] = {}
+
+
+class Kept:
+    """What is kept with one function; copies and pickles have nothing."""
+
+    def __init__(self, function: FunctionType | None = None) -> None:
+        self.function = function
+        self.caches: dict[Any, dict[str, Any]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kept, ()
+
+
+def caches_of(function: Callable[..., Any], transform: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The caches of a function under a transform: for a Python function those that are kept with it."""
+    origin, made_of = _origin(function)
+    if not isinstance(origin, FunctionType):
+        return make()
+    try:
+        hash(made_of := (transform, *made_of))
+    except TypeError:  # options that are dicts or lists
+        return make()
+    kept = origin.__dict__.get(NAME)
+    if not isinstance(kept, Kept) or kept.function is not origin:  # a wrapper takes over what another function has
+        kept = origin.__dict__[NAME] = Kept(origin)
+    return kept.caches.setdefault(made_of, make())
+
+
+def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:
+    """The versions that functions of the same code share for a key; None for what is not a Python function."""
+    origin, made_of = _origin(function)
+    if isinstance(origin, MethodType):
+        made_of, origin = (*made_of, type(origin.__self__)), origin.__func__
+    if not isinstance(origin, FunctionType) or is_library(origin) or not config.cache_size:
+        return None
+    full = (id(origin.__code__), id(origin.__globals__), *made_of, key)
+    try:
+        found = _by_code.pop(full, None)
+    except TypeError:  # options that are dicts or lists
+        return None
+    if found is None or found[0]() is not origin.__code__:
+        found = (weakref.ref(origin.__code__, lambda _: _by_code.pop(full, None)), [])
+    _by_code[full] = found  # the last that was asked for
+    while len(_by_code) > config.cache_size:
+        _by_code.pop(next(iter(_by_code)), None)
+    return found[1]
+
+
+def _origin(function: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The user's function behind compiled ones, and their transforms."""
+    made_of: tuple[Any, ...] = ()
+    while hasattr(function, "_transform"):
+        made_of, function = (*made_of, function._transform), function.__wrapped__
+    return None if isinstance(function, FunctionType) and is_library(function) else function, made_of
+
+
+class Shared:
+    """How compiled functions share what was made for them."""
+
+    caches_of = staticmethod(caches_of)
+    versions_of = staticmethod(versions_of)
+    small = SMALL
+
+
+SHARING.append(Shared())

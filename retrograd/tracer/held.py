@@ -1,0 +1,13 @@
+"""Held: the memory of a traced value, and of what becomes of it when its trace is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Held:
+    """One layout for two classes, so that a value of one may become one of the other where it is."""
+
+    __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "viewed", "where")
+
+    shadow: Any

@@ -1,0 +1,127 @@
+"""What a recording reads when it reads an attribute."""
+
+from __future__ import annotations
+
+import functools
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...where import FOREIGN, OURS, is_library
+from ..array import Tracer
+from .finished import Finished
+from .reader import BUILTIN, PLAIN, StateReader
+from .reads import MISSING
+
+SLOTS = (MemberDescriptorType, GetSetDescriptorType)
+
+
+def result(reader: StateReader, x: Any) -> Any:
+    """What stands for a value; the functions that its use may run are followed."""
+    found = reader.seen(x)
+    if found is x and type(x) not in PLAIN and not isinstance(x, (np.ndarray, Tracer)):
+        reader.meet(x)
+    return found
+
+
+def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
+    """Take note of an attribute that was read; what stands for its value."""
+    if type(obj) in PLAIN or isinstance(obj, (Tracer, Finished)):
+        return value
+    if isinstance(obj, super):
+        proxy: Any = obj
+        over(reader, (proxy.__thisclass__, proxy.__self__), name)
+        return reader.adopt(value, type(proxy.__self__), name)
+    if isinstance(obj, ModuleType):
+        return _of_module(reader, obj, name, value)
+    if not reader.sees(obj):
+        return _of_inside(reader, obj, name, value)
+    if isinstance(obj, type):
+        _of_class(reader, obj, name, value)
+    else:
+        _of_instance(reader, obj, name, value)
+    return reader.adopt(value, obj, name)
+
+
+def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
+    """Of a library's modules only data that may change is state, such as ``os.environ``."""
+    names, package = vars(module), module.__name__.partition(".")[0]
+    if package in FOREIGN or "site-packages" in (getattr(module, "__file__", None) or ""):
+        if package in OURS or callable(value) or isinstance(value, (ModuleType, np.dtype)):
+            return value
+    elif name not in names:
+        reader.meet(names.get("__getattr__"))
+        return reader.seen(value)
+    reader.root(names)
+    reader.note(names, "global", name, names.get(name, MISSING))
+    return reader.adopt(value, names, name)
+
+
+def _of_inside(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
+    """The state of the class of an object that was made inside."""
+    cls = type(obj)
+    found = static_member(cls, name) if reader.sees(cls) else MISSING
+    if found is not MISSING and not isinstance(found, SLOTS) and name not in getattr(obj, "__dict__", ()):
+        if isinstance(found, property):
+            reader.note(cls, "attr", name, found)
+        elif type(value) is MethodType:
+            kind = "attr" if isinstance(found, FunctionType) else "method"
+            reader.note(cls, kind, name, value.__func__)
+        else:
+            reader.note(cls, "attr", name, getattr(cls, name))
+            return reader.adopt(value, cls, name)
+    return result(reader, value)
+
+
+def _of_class(reader: StateReader, cls: type, name: str, value: Any) -> None:
+    if name in ("__dict__", "__mro__", "__bases__"):
+        return
+    if type(value) is MethodType:
+        reader.note(cls, "method", name, value.__func__)
+    elif not isinstance(static_member(type(cls), name), property):
+        reader.note(cls, "attr", name, value)
+
+
+def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
+    own, found = getattr(obj, "__dict__", None), static_member(type(obj), name)
+    if isinstance(value, BUILTIN) and value.__self__ is obj:
+        return  # a method of a container, whose call reads
+    if name in ("__dict__", "__class__") or (type(own) is dict and name in own and not hasattr(type(found), "__set__")):
+        reader.note(obj, "attr", name, value)
+    elif type(value) is MethodType:
+        if not is_library(value.__func__):
+            reader.note(obj, "method", name, value.__func__)
+    elif isinstance(found, SLOTS):
+        if getattr(obj, name, MISSING) is value:
+            reader.note(obj, "attr", name, value)
+        else:  # made at each question
+            reader.whole(obj)
+    elif isinstance(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
+        reader.keep(type(obj))  # what its function reads is noted there
+        reader.note(type(obj), "attr", name, found)
+    elif found is MISSING:  # by __getattr__, as long as the object has no such attribute
+        if type(own) is dict:
+            reader.note(obj, "attr", "__dict__", own)
+            reader.adopt(own, obj)
+            reader.note(own, "get", name, MISSING)
+    elif not isinstance(found, functools.cached_property):
+        reader.note(obj, "attr", name, value)
+
+
+def over(reader: StateReader, given: Any, name: str) -> None:
+    """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
+    cls, obj = given
+    mro = (obj if isinstance(obj, type) else type(obj)).__mro__
+    for c in mro[mro.index(cls) + 1 :]:
+        if is_library(c):
+            return
+        reader.keep(c)
+        reader.note(c, "static", name, vars(c).get(name, MISSING))
+        if name in vars(c):
+            return
+
+
+def static_member(cls: type, name: str) -> Any:
+    """What a class or one of those above it has under a name, without asking it; ``MISSING`` if nothing."""
+    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)

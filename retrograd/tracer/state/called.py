@@ -1,0 +1,190 @@
+"""What a recording reads when it calls something: code that is not followed gets its arguments whole."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import os
+import weakref
+from collections.abc import Iterator
+from datetime import date
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ...where import is_library
+from ..array import Tracer
+from .attributes import SLOTS, attribute, static_member
+from .reader import BUILTIN, CONTAINERS, PLAIN, StateReader
+from .reads import MISSING
+
+# Functions that neither keep nor ask what their arguments hold.
+NEUTRAL = frozenset({isinstance, issubclass, type, id, callable, super, print, bool, float, int, complex, abs, hasattr})
+SHALLOW = frozenset({zip, map, enumerate, filter, reversed, iter, list, tuple, dict, set, frozenset})
+# Modules whose functions answer anew each time, or read files, but for these; and single functions of others.
+UNREPEATABLE = {"time": {"sleep"}, "secrets": {"compare_digest"}, "_uuid": set(), "pathlib": set(), "glob": set()}
+UNREPEATABLE_NAMES = {
+    "uuid": {"uuid1", "uuid4"},
+    "posix": {"urandom", "listdir", "scandir", "stat", "getcwd", "getpid", "times", "getloadavg", "open", "read"},
+    "os": {"walk", "listdir", "urandom"},
+    "numpy": {"load", "loadtxt", "genfromtxt", "fromfile"},
+    "decimal": {"getcontext"},
+    "_decimal": {"getcontext"},
+}
+WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendleft", "update", "sort", "reverse"})
+CLOCKS = frozenset({"now", "today", "utcnow"})
+
+
+def call(reader: StateReader, f: Any, args: Any) -> None:
+    """Take note of what a call reads of the callable and of its arguments."""
+    reader.meet(f)
+    if f is os.getenv:
+        names = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
+        key = os.environ.encodekey(args[0])
+        reader.root(names)
+        reader.note(names, "get", key, names.get(key, MISSING))
+    elif _hands_over(reader, f, args):
+        shallow = _hashable(f) and f in SHALLOW
+        for x in args:
+            if type(x) not in PLAIN and type(x) is not Tracer:
+                _handed_over(reader, x, shallow)
+
+
+def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
+    """Take note of what a call reads of the callable; whether the arguments go to code that is not followed."""
+    if isinstance(f, functools._lru_cache_wrapper):
+        reader.root(f)
+        reader.note(f, "hits", f.cache_info().misses, True)
+    if _is_unrepeatable(f):
+        reader.root(f)
+        reader.note(f, "never", None, None)
+    if isinstance(f, weakref.ref):
+        if reader.sees(f):
+            reader.target(f)
+    elif f is object.__getattribute__ and reader.sees(args[0]):
+        _question(reader, getattr, args)
+    elif isinstance(f, BUILTIN):
+        return _call_of_builtin(reader, f, args)
+    elif type(f) is MethodType and is_library(type(f.__self__)) and reader.sees(f.__self__):
+        reader.whole(f.__self__)
+    elif _is_followed(f):
+        if _takes_trees(f):
+            for x in args:
+                reader.tree(x)
+        return False
+    elif reader.sees(f) and not isinstance(f, (FunctionType, MethodType, type)):
+        reader.whole(f)  # an object of a library that is called
+    return True
+
+
+def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
+    """Take note of an argument that code which is not followed gets."""
+    if callable(x):
+        reader.meet(x)
+        reader.identity(x)
+        if isinstance(x, BUILTIN):
+            reader.whole(x.__self__)
+    elif isinstance(x, Iterator) and reader.sees(x):
+        reader.note(x, "never", None, None)
+    elif not shallow:
+        reader.whole(x)
+        reader.identity(x)
+    elif isinstance(x, CONTAINERS):
+        reader.contents(x)
+
+
+def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
+    """Take note of a call of a function in C; whether the arguments count as read, whole."""
+    owner, name = f.__self__, f.__name__
+    if f is id:
+        reader.identity(args[0])
+    if f in NEUTRAL:
+        return False
+    if f is len or f is vars or f is getattr:
+        if args and reader.sees(args[0]):
+            return _question(reader, f, args)
+        return False
+    if owner is None or isinstance(owner, ModuleType):
+        return True
+    if isinstance(owner, type):
+        if issubclass(owner, date) and name in CLOCKS:
+            reader.root(f)
+            reader.note(f, "never", None, None)
+    elif isinstance(owner, contextvars.ContextVar):
+        reader.root(owner)
+        reader.note(owner, "context", None, owner.get(MISSING))
+        if type(value := owner.get(None)) not in PLAIN:
+            reader.adopt(value, owner)
+    elif name == "__getattribute__":
+        if reader.sees(owner):
+            _question(reader, getattr, (owner, *args))
+    elif not isinstance(owner, CONTAINERS):
+        reader.whole(owner)
+    elif reader.sees(owner):
+        if name in WRITES:
+            reader.written.add(id(owner))
+            return name not in ("append", "add", "insert", "appendleft")
+        if name == "get" and isinstance(owner, dict) and type(args[0]) in PLAIN:
+            value = owner.get(args[0], MISSING)
+            reader.note(owner, "get", args[0], value)
+            reader.adopt(value, owner)
+        else:
+            reader.contents(owner)
+    return True
+
+
+def _is_unrepeatable(f: Any) -> bool:
+    """Whether a function of a library answers anew at each call: a clock, a source of noise, a reader of files."""
+    function = f.__func__ if isinstance(f, MethodType) else f
+    if not isinstance(function, (FunctionType, BuiltinFunctionType)):
+        return False
+    module, name = getattr(function, "__module__", None) or "", function.__name__
+    if function in (open, input):
+        return True
+    if module in UNREPEATABLE:
+        return name not in UNREPEATABLE[module]
+    return name in UNREPEATABLE_NAMES.get(module, ())
+
+
+def _question(reader: StateReader, f: Any, args: Any) -> bool:
+    """``len``, ``vars`` and ``getattr`` of an object from outside read one thing of it."""
+    obj = args[0]
+    if f is len:
+        if isinstance(obj, CONTAINERS):
+            reader.note(obj, "len", None, len(obj))
+    elif f is vars:
+        own = getattr(obj, "__dict__", None)
+        reader.note(obj, "attr", "__dict__", own)
+        reader.adopt(own, obj)
+    elif type(args[1]) is str:
+        found = static_member(type(obj), args[1])
+        if not hasattr(type(found), "__set__") or isinstance(found, SLOTS):
+            value = getattr(obj, args[1], MISSING)
+            if value is MISSING:
+                reader.note(obj, "has", args[1], False)
+            else:
+                attribute(reader, obj, args[1], value)
+    return False
+
+
+def _is_followed(f: Any) -> bool:
+    """Whether what a call runs is observed, or ours."""
+    if type(f) is MethodType:
+        return not is_library(f.__func__) or type(f.__self__) is Tracer or _is_ours(type(f.__self__))
+    if isinstance(f, FunctionType) and f.__globals__.get("__name__", "").partition(".")[0] == "retrograd":
+        return True
+    if isinstance(f, (FunctionType, type)):
+        return not is_library(f) or (_hashable(f) and f in NEUTRAL)
+    return not is_library(type(f)) or _is_ours(type(f))
+
+
+def _takes_trees(f: Any) -> bool:
+    """Whether it is a function of ours, or a compiled one, which takes its arguments apart."""
+    return _is_ours(type(f)) or (isinstance(f, FunctionType) and is_library(f))
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "retrograd"
+
+
+def _hashable(f: Any) -> bool:
+    return getattr(type(f), "__hash__", None) is not None and isinstance(f, (type, FunctionType, *BUILTIN))

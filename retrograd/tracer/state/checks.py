@@ -1,0 +1,239 @@
+"""Check: whether what a recording has read is the same now, as generated code, which hands over the captured arrays.
+
+Reads that start at the function or at a static argument are written as paths from it, so that an equal object passes
+and no check keeps an object alive. Other places are constants of the code. An array that was found in a place may be
+replaced by another one of the same shape and dtype: the check gives the array that is there now.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from .reads import KINDS, SCOPE, Read, same
+
+Captures = tuple[Any, ...]
+STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
+VALUES = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
+
+
+class Part:
+    """The test of one read: source of its value and of the test, and words for messages.
+
+    ``expected`` names the constant to compare with, ``name`` the variable that an array or a step of a path gets.
+    """
+
+    __slots__ = ("expected", "kind", "name", "test", "text", "words")
+
+    def __init__(self, kind: str, text: str, test: str, expected: str, words: str, name: str = "") -> None:
+        self.kind, self.text, self.test, self.expected, self.words, self.name = kind, text, test, expected, words, name
+
+    def holds(self, now: Any, expected: Any) -> bool:
+        """Whether a present value is as it was."""
+        if self.kind == "value":
+            return same(now, expected)
+        if self.kind == "array":
+            return _alike(now, expected)
+        if self.kind == "code":
+            return now is expected()
+        return now is expected  # a type, or the answer True
+
+
+class Check:
+    """``run(function, statics)`` gives the present captures, or None if something that was read has changed.
+
+    Numbers are compared by type, value and sign, arrays by shape and dtype, other objects by identity, or along their
+    paths by what was read of them.
+    """
+
+    def __init__(self) -> None:
+        self._scope: dict[str, Any] = {
+            "__builtins__": {},
+            "alike": _alike,
+            "Exception": Exception,
+            "type": type,
+            **SCOPE,
+        }
+        self._first = "pass"  # what the check begins with
+        self._parts: dict[str, Part] = {}  # by the source of the value
+        self._constant: set[str] = set()  # names of places
+        self._given: dict[int, str] = {}  # names of the arrays that were read
+        self.run: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
+
+    def rely_on(self, reads: Sequence[Read], function: Any, statics: Sequence[Any], captures: Captures) -> None:
+        """Rely on the reads of a recording, too; ``captures`` are those of all recordings, in order."""
+        self._names = self._starts(function, statics)
+        self._arrays: dict[int, str] = {}
+        places = {id(r.place) for r in reads}
+        for read in reads:
+            self._add(read, places)
+        self._given |= self._arrays
+        self._names, self._arrays = {}, {}
+        names = [self._given.get(id(c)) or self._held("c", c) for c in captures]
+        self.run = self._compiled(f"({''.join(f'{name}, ' for name in names)})")
+
+    def _starts(self, function: Any, statics: Sequence[Any]) -> dict[int, str]:
+        """Names of the objects at which paths start: the function, what it is made of, and the static arguments."""
+        names: dict[int, str] = {}
+        for k, x in enumerate(statics):
+            if id(x) in names:  # one object in two places
+                test = f"s[{k}] is {names[id(x)]}"
+                self._parts[test] = Part("again", test, test, self._held("v", True), "which arguments are one object")
+            elif not isinstance(x, VALUES):
+                names[id(x)] = f"s[{k}]"
+        name = "f"
+        while not isinstance(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):
+            names.setdefault(id(function), name)
+            function, name = function.__wrapped__, f"{name}.__wrapped__"
+        names.setdefault(id(function), name)
+        module = getattr(function, "__globals__", None)  # of a method, its function's
+        if isinstance(function, MethodType):
+            names[id(function.__self__)] = f"{name}.__self__"
+            module, name = function.__func__.__globals__, f"{name}.__func__"
+        if module is not None:
+            names[id(module)] = "g"
+            self._first = f"g = {name}.__globals__"
+        if isinstance(function, FunctionType):
+            cells = enumerate(function.__closure__ or ())
+            names |= {id(cell): f"{name}.__closure__[{k}]" for k, cell in cells}
+        return names
+
+    def _held(self, letter: str, value: Any) -> str:
+        """A name for a constant of the code."""
+        name = f"{letter}{len(self._scope)}"
+        self._scope[name] = value
+        return name
+
+    def _place(self, place: Any) -> str:
+        found = self._arrays.get(id(place)) or self._names.get(id(place))
+        if found is None:
+            found = self._names[id(place)] = self._held("p", place)
+            self._constant.add(found)
+        return found
+
+    def _add(self, read: Read, places: set[int]) -> None:
+        """Add the test of one read, unless nothing can have changed."""
+        place, value = self._place(read.place), read.value
+        text = self._text(read, place)
+        if self._always(read, place) or (read.kind == "closure" and id(value) not in places):
+            return
+        known = self._parts.get(text)
+        array = type(value) is np.ndarray and value.dtype.kind in "biufc"
+        step = place not in self._constant and id(value) in places and read.kind in STEPS
+        step = step and not array and not isinstance(value, VALUES)
+        step = step or (read.kind == "target" and value is not None)  # nothing keeps it alive
+        if known is not None and known.kind in ("array", "step"):
+            (self._arrays if known.kind == "array" else self._names)[id(value)] = known.name
+        elif known is None:
+            self._parts[text] = self._part(read, text, place, array, step)
+
+    def _always(self, read: Read, place: str) -> bool:
+        """Whether a read gives the same value as long as the place is the same."""
+        fixed = place in self._constant
+        if read.kind == "attr" and self._names.get(id(read.value)) == f"{place}.{read.key}":  # where a path starts
+            return True
+        if read.kind == "closure":
+            return fixed or id(read.value) in self._names
+        if read.kind == "globals":
+            return fixed or place[0] == "f"
+        return fixed and (read.kind == "is" or (read.kind == "item" and isinstance(read.place, tuple)))
+
+    def _text(self, read: Read, place: str) -> str:
+        """Source of the expression that reads it now."""
+        form = KINDS[read.kind].text
+        literal = type(read.key) in (str, int, bool, type(None)) or "{k}" not in form
+        return form.format(p=place, k=repr(read.key) if literal else self._held("k", read.key), n=read.key)
+
+    def _part(self, read: Read, text: str, place: str, array: bool, step: bool) -> Part:
+        """The test of a read of a kind that was not met before."""
+        value, words = read.value, str(read)
+        start = self._names.get(id(value), "")
+        reached = self._arrays.get(id(value)) if array else start if start and (step or start[0] in "fs") else None
+        if read.kind == "is":
+            held = self._held("v", _weak(value))
+            return Part("code", text, f"{text} is {held}()", held, words)
+        if read.kind == "never":
+            return Part("never", text, "False", self._held("v", None), words)
+        if reached is not None:  # in another place, too
+            test = f"({text}) is {reached}"
+            return Part("again", test, test, self._held("v", True), words)
+        if array:
+            name, held = self._held("a", None), self._held("v", value)
+            self._arrays[id(value)] = name
+            found = f"({name} := {text})"
+            return Part("array", found, f"{found} is {held} or alike({name}, {held})", held, words, name)
+        if step:
+            name, held = self._held("q", None), self._held("v", type(value))
+            self._names[id(value)] = name
+            found = f"type({name} := {text})"
+            return Part("step", found, f"{found} is {held}", held, words, name)
+        if read.kind == "code":  # which lives no longer for it
+            held = self._held("v", weakref.ref(value))
+            test = f"{place}.__code__ is {held}() or own_code({place}) is {held}()"
+            return Part("code", text, test, held, words)
+        held = self._held("v", value)
+        return Part("value", text, f"({text}) {'==' if KINDS[read.kind].equal else 'is'} {held}", held, words)
+
+    def _compiled(self, given: str) -> Callable[[Any, Sequence[Any]], Captures | None]:
+        parts = list(self._parts.values())
+        tests = " and ".join(f"({p.test})" for p in parts)
+        fast = f"if {tests}:\n            return {given}" if parts else f"return {given}"
+        self.source = (
+            f"def check(f, s):\n    try:\n        {self._first}\n        {fast}\n"
+            "    except Exception:\n        pass\n    return slow(f, s)\n"
+            f"def values(f, s):\n    {self._first}\n    return [{', '.join(p.text for p in parts)}], {given}\n"
+        )
+        self._scope["slow"] = self._slow
+        exec(compile(self.source, "<check>", "exec"), self._scope)  # noqa: S102 - our own text
+        found: Callable[[Any, Sequence[Any]], Captures | None] = self._scope["check"]
+        return found
+
+    def _slow(self, function: Any, statics: Sequence[Any]) -> Captures | None:
+        """Compare values that are no longer the same objects; equal ones are compared with from now on."""
+        try:
+            found, captures = self._scope["values"](function, statics)
+        except Exception:  # noqa: BLE001 - what is read may raise anything
+            return None
+        for part, now in zip(self._parts.values(), found, strict=True):
+            if part.kind == "never" or not part.holds(now, self._scope[part.expected]):
+                return None
+        for part, now in zip(self._parts.values(), found, strict=True):
+            if part.kind == "value":
+                self._scope[part.expected] = now
+        given: Captures = captures
+        return given
+
+    def changed(self, function: Any, statics: Sequence[Any]) -> str:
+        """What differs now, in words: the first of the reads that do."""
+        scope = dict(self._scope)
+        before: list[str] = []
+        for part in self._parts.values():
+            before.append(part.text)
+            try:
+                exec(f"def values(f, s):\n    {self._first}\n    return [{', '.join(before)}]", scope)  # noqa: S102 - our own text
+                if part.kind != "never" and part.holds(scope["values"](function, statics)[-1], scope[part.expected]):
+                    continue
+            except Exception:  # noqa: BLE001, S110 - what is read may raise anything
+                pass
+            return part.words
+        return "nothing"
+
+
+def _nothing(function: Any, statics: Sequence[Any]) -> Captures:
+    return ()
+
+
+def _weak(x: Any) -> Callable[[], Any]:
+    """What gives an object, and does not keep it alive where that is possible."""
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return lambda: x
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return type(a) is np.ndarray and a.shape == b.shape and bool(a.dtype == b.dtype)

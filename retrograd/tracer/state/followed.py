@@ -1,0 +1,172 @@
+"""Followed: the user's functions that a use of an object may run get observed code for the time of a recording.
+
+They are followed where they are, so that their identity stays their own. Of installed libraries' functions, what they
+close over is followed: a decorator of a library holds the user's function.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import suppress
+from types import CellType, FunctionType, MappingProxyType, MethodType
+from typing import Any
+
+from ...where import is_library
+from .observed_code import CodeRewriter
+from .reads import SWAPPED
+
+WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)
+
+# Special methods that no expression runs but a call of the class, or a question that gives no number.
+PASSIVE = frozenset(
+    {"__init__", "__new__", "__post_init__", "__repr__", "__str__", "__init_subclass__", "__set_name__", "__del__"}
+    | {"__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__class_getitem__", "__dir__", "__sizeof__"}
+)
+
+
+class Followed:
+    """The functions that one recording follows. A reader says what is outside, and takes note."""
+
+    def __init__(self, rewritten: CodeRewriter) -> None:
+        self._rewritten = rewritten
+        self._outside: dict[int, Any] = {}
+        self._met: dict[int, Any] = {}
+        self._classes: dict[int, type] = {}
+        self._followed: list[FunctionType] = []
+
+    def keep(self, x: Any, name: str | None = None) -> None:
+        """Count an object as outside."""
+        raise NotImplementedError
+
+    def adopt(self, x: Any, like: Any, name: str | None = None) -> Any:
+        """Count what was found in a place as outside, too."""
+        raise NotImplementedError
+
+    def note(self, place: Any, kind: str, key: Any, value: Any) -> None:
+        """Take note of a read."""
+        raise NotImplementedError
+
+    def contents(self, x: Any) -> list[Any]:
+        """Take note of what a container holds."""
+        raise NotImplementedError
+
+    def root(self, place: Any) -> None:
+        """Count an object as outside everywhere."""
+        raise NotImplementedError
+
+    def is_own(self, cell: CellType) -> bool:
+        """Whether a cell belongs to a frame that runs in this recording."""
+        raise NotImplementedError
+
+    def meet(self, x: Any) -> None:
+        """Follow the functions that a use of an object may run."""
+        t = type(x)
+        if id(x) in self._met:
+            return
+        if t is FunctionType and self._rewritten.is_observed(x.__code__):
+            return
+        if t is not MethodType and (is_library(t) or t is FunctionType):
+            self._met[id(x)] = x  # objects of the user's are not kept alive
+        if t is FunctionType:
+            self._follow(x)
+        elif t is MethodType:
+            self.meet(x.__func__)
+        elif isinstance(x, type):
+            self._follow_class(x)
+        elif isinstance(x, WRAPPERS) or t.__module__ == "functools":
+            self._follow_wrapper(x)
+        elif not is_library(t):
+            self._follow_class(t)
+        elif t.__module__.partition(".")[0] == "retrograd":
+            for v in list(getattr(x, "__dict__", {}).values()):
+                user = callable(v) and not is_library(type(v))
+                if user or isinstance(v, (FunctionType, MethodType, type, functools.partial)):
+                    self.keep(v)
+                elif callable(v):
+                    self.meet(v)
+
+    def _follow(self, f: FunctionType) -> None:
+        """Observe what a function reads from now on, if it is the user's; of a library's, what it closes over."""
+        cells = f.__closure__ or ()
+        if is_library(f):
+            for cell in cells:
+                with suppress(ValueError):
+                    self._keep_functions(cell.cell_contents)
+            self.meet(f.__dict__.get("__wrapped__"))
+            return
+        SWAPPED.add(f, self._rewritten)
+        self._followed.append(f)
+        for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+            self.keep(v)
+
+    def _keep_functions(self, held: Any) -> None:
+        """Count functions that a library's function holds as outside, also in a registry, as singledispatch has one."""
+        if isinstance(held, (dict, MappingProxyType)) and any(map(callable, held.values())):
+            self.root(held)
+            self.contents(held)
+        elif callable(held):
+            self.keep(held)
+
+    def _note_function(self, f: FunctionType) -> None:
+        """Take note of what a function from outside is made of."""
+        if is_library(f):
+            return
+        self.note(f, "code", None, SWAPPED.own_code(f))
+        self.note(f, "globals", None, f.__globals__)
+        for k, cell in enumerate(f.__closure__ or ()):
+            if not self.is_own(cell):
+                self.note(f, "closure", k, cell)
+        for name in ("__defaults__", "__kwdefaults__"):
+            values = getattr(f, name)
+            if values:
+                self.note(f, "attr", name, values)
+                self.keep(values)
+                self.contents(values)
+
+    def _follow_wrapper(self, x: Any) -> None:
+        for name in ("func", "fget", "fset", "__wrapped__", "__func__"):
+            f = getattr(x, name, None)
+            if f is not None and f is not x:
+                self.meet(f)
+
+    def _note_partial(self, x: functools.partial[Any]) -> None:
+        for name in ("func", "args", "keywords"):
+            self.note(x, "attr", name, getattr(x, name))
+            self.adopt(getattr(x, name), x)
+        for held in (x.args, x.keywords):
+            self.contents(held)
+
+    def _follow_class(self, cls: type) -> None:
+        if id(cls) not in self._classes:
+            self._classes[id(cls)] = cls
+            self._follow_members(cls)
+
+    def _follow_members(self, cls: type) -> None:
+        """Follow what runs without being named: special methods, properties, descriptors. Methods follow when named."""
+        for c in cls.__mro__:
+            if c is object or is_library(c):
+                continue
+            self._outside[id(c)] = c
+            for name, v in list(vars(c).items()):
+                if isinstance(v, FunctionType):
+                    if name.startswith("__"):
+                        self.meet(v)
+                        if name not in PASSIVE:  # Python looks these up by itself
+                            self.note(c, "static", name, v)
+                elif isinstance(v, WRAPPERS) or not is_library(type(v)):
+                    self.meet(v)
+        if type(cls) is not type and not is_library(type(cls)):
+            self.meet(type(cls))
+
+    def _follow_methods(self, cls: type) -> None:
+        """Follow all methods: code that is not followed may call them."""
+        for c in cls.__mro__:
+            if c is not object and not is_library(c):
+                for v in list(vars(c).values()):
+                    if isinstance(v, FunctionType):
+                        self.keep(v)
+
+    def stop(self) -> None:
+        """Give the functions their own code back."""
+        while self._followed:
+            SWAPPED.remove(self._followed.pop())

@@ -1,0 +1,261 @@
+"""Rewriting code: next to each instruction that reads something, the value is shown to an observer.
+
+No instruction of the user's is dropped, and each keeps its position, so that lines, columns and frames are as they
+were. An observer is a constant of the code with a method ``__matmul__``: ``LOAD_CONST observer; SWAP 2; BINARY_OP @``
+shows it the top of the stack, which what it returns replaces. This needs no calling convention, which differs in each
+version of CPython.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, Protocol
+
+from bytecode import BinaryOp, Bytecode, Instr
+from bytecode.instr import CellVar, FreeVar
+
+VERSION = sys.version_info[:2]
+MOST_ARGUMENTS = 300  # places on the stack for copies of a call's arguments
+# Instructions whose result comes from code that may not be observed.
+RESULTS = frozenset({"FOR_ITER", "GET_AWAITABLE", "SEND", "IMPORT_NAME", "IMPORT_FROM"})
+# Instructions whose one operand is shown, to which observer.
+BEFORE = {
+    "MATCH_MAPPING": "whole",
+    "MATCH_SEQUENCE": "whole",
+    "DICT_UPDATE": "whole",
+    "DICT_MERGE": "whole",
+    "GET_ITER": "iterated",
+    "GET_YIELD_FROM_ITER": "iterated",
+    "LIST_EXTEND": "iterated",
+    "SET_UPDATE": "iterated",
+    "UNPACK_SEQUENCE": "unpacked",
+    "UNPACK_EX": "unpacked",
+}
+JUMPS = ("POP_JUMP", "POP_JUMP_FORWARD", "POP_JUMP_BACKWARD")
+TRUTHS = frozenset(
+    {f"{jump}_IF_{answer}" for jump in JUMPS for answer in ("TRUE", "FALSE")}
+    | {"JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "UNARY_NOT", "TO_BOOL"}
+)
+ANSWERS = frozenset({"COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "TO_BOOL"})  # which give a bool
+
+
+class Shown(Protocol):
+    """What the rewritten code shows its values to. Those with a name are made for each instruction."""
+
+    attribute: Any  # is shown (object, value)
+    globe: Any  # the value of a global, and whether it is about to be called
+    name: Any  # a name in the body of a class, or in ``eval``
+    over: Any  # (class, object) of ``super().name``
+    compared: Any  # the operands of ``is``, ``==`` and ``!=``
+    truth: Any  # a value whose truth is asked
+    stored_attribute: Any  # (value, object)
+    stored_global: Any  # the value
+    cell: Any  # (cell, value)
+    passed: Any  # (callable, *arguments)
+    item: Any  # (container, key, value)
+    own_cell: Any  # a cell of this very frame
+    stored_cell: Any  # (value, cell)
+    stored_item: Any  # (value, container, key)
+    result: Any  # a value made by code that may not be observed
+    parameter: Any  # the value of a parameter
+    spread: Any  # the operands of ``f(*args, **kw)``, one after the other
+    called: Any  # (callable, arguments, keywords or None) of such a call
+    iterated: Any  # the operand of an iteration
+    unpacked: Any  # the operand of ``a, b = c``
+    whole: Any  # an operand of which anything may be read
+    sought: Any  # (key, container) of ``in``
+
+
+class CodeRewriter:
+    """Makes observed code of code, once for each code object while that lives."""
+
+    def __init__(self, observers: Shown) -> None:
+        self._observers = observers
+        self._known: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+        self._made: weakref.WeakSet[CodeType] = weakref.WeakSet()
+
+    def __call__(self, code: CodeType) -> CodeType:
+        """The observed code; of observed code, itself."""
+        if self.is_observed(code):
+            return code
+        found = self._known.get(id(code))
+        if found is None or found[0]() is not code:
+            key = id(code)
+            made = self._rewritten(code)
+            self._made.add(made)
+            found = self._known[key] = (weakref.ref(code, lambda _: self._known.pop(key, None)), made)
+        return found[1]
+
+    def is_observed(self, code: CodeType) -> bool:
+        """Whether this is observed code."""
+        return code in self._made
+
+    def _rewritten(self, code: CodeType) -> CodeType:
+        b = Bytecode.from_code(code)
+        instructions = list(b)
+        del b[:]
+        before = ""
+        for k, i in enumerate(instructions):
+            if isinstance(i, Instr):
+                after = instructions[k + 1] if k + 1 < len(instructions) else None
+                b.extend(self._observed(i, before, after))
+                before = i.name
+                if i.name == "RESUME" and i.arg == 0:
+                    b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
+            else:
+                b.append(i)
+        if code.co_exceptiontable:
+            return b.to_code()
+        return b.to_code(stacksize=code.co_stacksize + MOST_ARGUMENTS, check_pre_and_post=False)
+
+    def _parameters(self, code: CodeType, first: Instr) -> Iterator[Instr]:
+        """Show each parameter, whose value may come from a default or from code that is not observed."""
+        tell = _Teller(first)
+        flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + flags]:
+            if name.startswith("."):  # the iterator of a comprehension
+                continue
+            kind: Any = ("DEREF", CellVar(name)) if name in code.co_cellvars else ("FAST", name)
+            yield tell.op(f"LOAD_{kind[0]}", kind[1])
+            yield from tell(self._observers.parameter)
+            yield tell.op(f"STORE_{kind[0]}", kind[1])
+
+    def _observed(self, i: Instr, before: str, after: Any) -> list[Instr]:
+        """The instruction with what shows its operands and its result."""
+        see, tell, name = self._observers, _Teller(i), i.name
+        arg: Any = i.arg
+        if name in TRUTHS and before not in ANSWERS:
+            return [*tell(see.truth), i]
+        if name in BEFORE:
+            return [*tell(getattr(see, BEFORE[name])), i]
+        if name in RESULTS:
+            return [i, *tell(see.result)]
+        if name == "IS_OP" or (name == "COMPARE_OP" and getattr(arg, "name", "").startswith(("EQ", "NE"))):
+            return [*tell.shown(2, see.compared), i]
+        if name == "CONTAINS_OP":
+            return [*tell.shown(2, see.sought), i]
+        if name == "MATCH_CLASS":
+            return [tell.op("COPY", 3), *tell(see.whole), tell.op("POP_TOP"), i]
+        if name == "LOAD_CONST" and isinstance(arg, CodeType):
+            return [tell.op("LOAD_CONST", self(arg))]
+        if name.startswith("STORE"):
+            return [*self._stored(tell, name, arg), i]
+        if "CALL" in name:
+            return self._called(tell, i)
+        return self._loaded(tell, i, after)
+
+    def _loaded(self, tell: _Teller, i: Instr, after: Any) -> list[Instr]:
+        """An instruction that finds a value by a name or a key."""
+        see, op, name = self._observers, tell.op, i.name
+        arg: Any = i.arg
+        if name in ("LOAD_ATTR", "LOAD_METHOD"):
+            call, attr = (name == "LOAD_METHOD", arg) if VERSION < (3, 12) else arg
+            plain = attr if VERSION < (3, 12) else (False, attr)
+            seen = [op("COPY", 1), op("LOAD_ATTR", plain), op("BUILD_TUPLE", 2), *tell(see.attribute(attr))]
+            return seen + tell.null_below() if call else seen
+        if name == "LOAD_SUPER_ATTR":
+            method, two, attr = arg
+            seen = [*tell.shown(2, see.over(attr)), op(name, (False, two, attr)), *tell(see.result)]
+            return seen + tell.null_below() if method else seen
+        if name == "LOAD_GLOBAL":
+            call, found = arg
+            called = call or (isinstance(after, Instr) and after.name == "PUSH_NULL")
+            seen = [op(name, (False, found)), *tell(see.globe(found, called))]
+            return seen + tell.null_below() if call else seen
+        if name in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            return [i, *tell(see.name(arg))]
+        if name in ("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
+            return [i, tell.closure(arg), op("SWAP", 2), op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
+        if name == "LOAD_DEREF" and isinstance(arg, CellVar):
+            return [i, *tell(see.result)]
+        if name == "LOAD_DEREF":
+            return [tell.closure(arg), i, op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
+        if name in ("LOAD_CLOSURE", "LOAD_FAST") and isinstance(arg, CellVar):
+            return [i, *tell(see.own_cell)]
+        if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and getattr(arg, "name", "") == "SUBSCR"):
+            return [op("COPY", 2), op("COPY", 2), i, op("BUILD_TUPLE", 3), *tell(see.item)]
+        if name == "BINARY_SLICE":
+            return [op("COPY", 3), *tell(see.whole), op("POP_TOP"), i, *tell(see.result)]
+        return [i]
+
+    def _stored(self, tell: _Teller, name: str, arg: Any) -> list[Instr]:
+        """Show what is stored, and where."""
+        see = self._observers
+        if name == "STORE_ATTR":
+            return tell.shown(2, see.stored_attribute(arg))
+        if name == "STORE_SUBSCR":
+            return tell.shown(3, see.stored_item)
+        if name == "STORE_GLOBAL":
+            return tell(see.stored_global(arg))
+        if name == "STORE_DEREF" and isinstance(arg, FreeVar):
+            copied = [tell.op("COPY", 1), tell.closure(arg), tell.op("BUILD_TUPLE", 2)]
+            return [*copied, *tell(see.stored_cell), tell.op("POP_TOP")]
+        return []
+
+    def _called(self, tell: _Teller, i: Instr) -> list[Instr]:
+        """Show a callable with its arguments, and the result. In 3.11 the arguments are shown before PRECALL."""
+        result = tell(self._observers.result)
+        arg: Any = i.arg
+        if i.name == "PRECALL":
+            return [*self._passed(tell, arg), i]
+        if i.name in ("CALL", "CALL_KW"):
+            shown = [] if VERSION < (3, 12) else self._passed(tell, arg, named=i.name == "CALL_KW")
+            return [*shown, i, *result]
+        if i.name == "CALL_FUNCTION_EX":
+            return [*self._spread(tell, bool(arg & 1)), i, *result]
+        return [i]
+
+    def _passed(self, tell: _Teller, count: int, named: bool = False) -> list[Instr]:
+        """Show the callable and the arguments. One of the two places below the arguments may be empty: it is skipped.
+
+        In 3.11 and 3.12 these are [method or NULL, self or callable], later [callable, self or NULL]; with CALL_KW,
+        the names of keywords lie on top of the arguments.
+        """
+        extra = 1 if named else 0
+        if VERSION < (3, 13):
+            copies = [tell.op("COPY", count + 1)] * (count + 1)
+        else:
+            copies = [tell.op("COPY", count + 2 + extra), *[tell.op("COPY", count + 1 + extra)] * count]
+        shown = tell(self._observers.passed())
+        return [*copies, tell.op("BUILD_TUPLE", count + 1), *shown, tell.op("POP_TOP")]
+
+    def _spread(self, tell: _Teller, keywords: bool) -> list[Instr]:
+        """Show, and replace, the arguments and the keywords; then show the callable with them."""
+        op, count = tell.op, 2 if keywords else 1
+        if keywords:
+            replaced = [op("SWAP", 2), *tell(self._observers.spread), op("SWAP", 2), *tell(self._observers.spread)]
+        else:
+            replaced = tell(self._observers.spread)
+        deep = count + 2 if VERSION >= (3, 13) else count + 1  # 3.13 has a place for self above the callable
+        copies = [op("COPY", deep), *[op("COPY", count + 1)] * count]
+        shown = tell(self._observers.called)
+        return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown, op("POP_TOP")]
+
+
+class _Teller:
+    """Makes instructions at the position of one of the user's."""
+
+    def __init__(self, at: Instr) -> None:
+        self._location = at.location
+
+    def op(self, name: str, *arg: Any) -> Instr:
+        return Instr(name, *arg, location=self._location)
+
+    def __call__(self, observer: Any) -> list[Instr]:
+        """Show the top of the stack, and put what the observer returns in its place."""
+        return [self.op("LOAD_CONST", observer), self.op("SWAP", 2), self.op("BINARY_OP", BinaryOp.MATRIX_MULTIPLY)]
+
+    def shown(self, count: int, observer: Any) -> list[Instr]:
+        """Show the uppermost values, which stay."""
+        return [*[self.op("COPY", count)] * count, self.op("BUILD_TUPLE", count), *self(observer), self.op("POP_TOP")]
+
+    def null_below(self) -> list[Instr]:
+        """What a call wants beside the callable on top of the stack."""
+        return [self.op("PUSH_NULL")] if VERSION >= (3, 13) else [self.op("PUSH_NULL"), self.op("SWAP", 2)]
+
+    def closure(self, variable: CellVar | FreeVar) -> Instr:
+        """Load the cell of a variable."""
+        return self.op("LOAD_CLOSURE" if VERSION < (3, 13) else "LOAD_FAST", variable)

@@ -1,0 +1,378 @@
+"""Shown: what observed code shows its values to.
+
+Outside of a recording an observer gives back what it is shown. Inside one it takes note of what is read of an object
+from outside, counts what was found as outside, too, and puts a tracer in the place of an array.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+
+from ...where import is_library
+from ..array import Tracer
+from ..interception import INTERCEPTION, StandIn
+from ..python_numbers import LOOK_ALIKES
+from ..trace import CURRENT, READER
+from .attributes import attribute, over, result
+from .called import call
+from .observed_code import CodeRewriter
+from .observer import Observer, observer
+from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader
+from .stand_ins import STAND_INS
+from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored_item
+
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+class Attribute(Observer):
+    """``x.name``."""
+
+    __slots__ = ()
+
+    def __matmul__(self, given: Any) -> Any:
+        obj, value = given
+        reader = READER.get()
+        if reader is None or type(obj) is Tracer or (trace := CURRENT.get()) is None:
+            return value
+        key = (trace.number, id(obj), id(value))
+        if key == self._last:
+            return reader.seen(value)
+        if not reader.busy:
+            self._last = key
+        return Observer.__matmul__(self, given)
+
+    def passive(self, given: Any) -> Any:
+        return given[1]
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        return attribute(reader, given[0], self.name, given[1])
+
+
+class Item(Observer):
+    """``x[key]``."""
+
+    __slots__ = ()
+
+    def __matmul__(self, given: Any) -> Any:
+        if READER.get() is None or (type(given[0]) is Tracer and type(given[1]) is not list):
+            return given[2]
+        return Observer.__matmul__(self, given)
+
+    def passive(self, given: Any) -> Any:
+        return given[2]
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        obj, key, value = given
+        if type(key) not in PLAIN:
+            reader.whole(key)
+            reader.identity(key)
+        if not reader.sees(obj) or isinstance(obj, Tracer):
+            return reader.seen(value)
+        if isinstance(obj, dict):
+            reader.note(obj, "get", key, value)
+        elif isinstance(obj, CONTAINERS) and (type(key) in (int, bool) or isinstance(obj, MappingProxyType)):
+            reader.note(obj, "item", key, value)
+        elif isinstance(obj, CONTAINERS):
+            reader.contents(obj)
+        elif isinstance(obj, BUFFERS):
+            reader.whole(obj)
+        elif is_library(type(obj)):
+            reader.note(obj, "item", key, value)
+        return reader.adopt(value, obj, key if isinstance(key, str) and key.isidentifier() else None)
+
+
+class Global(Observer):
+    """A global, or a builtin, by name. What stands for some functions in traced code replaces them here."""
+
+    __slots__ = ("called",)
+
+    def __init__(self, name: str, called: bool) -> None:
+        super().__init__(name)
+        self.called = called
+
+    def __matmul__(self, value: Any) -> Any:
+        reader = READER.get()
+        if reader is None or type(value) is Tracer or reader.busy or (trace := CURRENT.get()) is None:
+            return value
+        names = sys._getframe(1).f_globals
+        key = (trace.number, id(names), id(value))
+        if key == self._last and type(value) in (FunctionType, ModuleType, type, BuiltinFunctionType):
+            return STAND_INS.get(value, value) if self.called else value
+        self._last = key
+        return read_global(reader, names, self.name, value, self.called)
+
+
+def read_global(reader: StateReader, names: dict[str, Any], name: str, value: Any, called: bool) -> Any:
+    """Take note of a global that was read; what stands for its value."""
+    if name in names and type(value) is not type(LOOK_ALIKES["float"]):
+        reader.root(names)
+        reader.note(names, "global", name, value)
+        if isinstance(value, (StandIn, ModuleType)):
+            return value
+        value = meaning(reader.adopt(value, names, name))
+    if called and type(value) in (type, BuiltinFunctionType):
+        return STAND_INS.get(value, value)
+    return value
+
+
+def meaning(x: Any) -> Any:
+    """What a function of a library means in traced code, also within a partial call."""
+    if type(x) is functools.partial:
+        inner = meaning(x.func)
+        return x if inner is x.func else functools.partial(inner, *x.args, **x.keywords)
+    return INTERCEPTION.meaning(x)
+
+
+class Name(Observer):
+    """A name in the body of a class, of a module or of ``eval``."""
+
+    __slots__ = ()
+
+    def __matmul__(self, value: Any) -> Any:
+        reader = READER.get()
+        if reader is None or reader.busy or CURRENT.get() is None:
+            return value
+        frame = sys._getframe(1)
+        if self.name in frame.f_locals and frame.f_locals is not frame.f_globals:
+            return reader.seen(value)
+        return read_global(reader, frame.f_globals, self.name, value, False)
+
+
+class Cell(Observer):
+    """A variable of an enclosing function."""
+
+    __slots__ = ()
+
+    def passive(self, given: Any) -> Any:
+        return given[1]
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        cell, value = given
+        if reader.is_own(cell) or contents(cell) is not value:  # the namespace of a class may hold the name, too
+            return result(reader, value)
+        reader.note(cell, "cell", None, value)
+        return meaning(reader.adopt(value, cell, self.name))
+
+
+class Result(Observer):
+    """A value that comes from code which may not be observed, or a parameter."""
+
+    __slots__ = ()
+
+    def __matmul__(self, given: Any) -> Any:
+        if type(given) is Tracer or type(given) in PLAIN or READER.get() is None:
+            return given
+        return Observer.__matmul__(self, given)
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        return result(reader, given)
+
+
+class Parameter(Result):
+    """The value of a parameter, which may be a default; a function of a library may mean another one there."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        return meaning(result(reader, given))
+
+
+class Passed(Observer):
+    """A callable and its arguments: code that is not followed reads them whole."""
+
+    __slots__ = ()
+
+    def __matmul__(self, given: Any) -> Any:
+        reader = READER.get()
+        if reader is None or (trace := CURRENT.get()) is None:
+            return given
+        function = given[0]
+        key = (trace.number, id(getattr(function, "__func__", function)), 0)
+        if key == self._last and type(function) in (FunctionType, MethodType, np.ufunc):
+            for x in given[1:]:
+                if type(x) is not Tracer and type(x) not in PLAIN:
+                    break
+            else:
+                return given
+        if not reader.busy:
+            self._last = key
+        return Observer.__matmul__(self, given)
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        call(reader, given[0], given[1:])
+        return given
+
+
+@observer
+def own_cell(reader: StateReader, cell: Any) -> Any:
+    """A cell of a frame that is recorded: what is bound there is no state from outside."""
+    reader.own(cell)
+    return cell
+
+
+class Over(Observer):
+    """``super().name``: the class and the object."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        over(reader, given, self.name)
+        return given
+
+
+@observer
+def compared(reader: StateReader, given: Any) -> Any:
+    """The operands of ``is`` and ``==``: which objects they are may matter."""
+    a, b = given
+    if type(a) not in PLAIN and type(b) not in PLAIN:
+        reader.identity(a)
+        reader.identity(b)
+    return given
+
+
+@observer
+def truth(reader: StateReader, x: Any) -> Any:
+    """A value whose truth is asked."""
+    if reader.sees(x) and isinstance(x, CONTAINERS):
+        reader.note(x, "truth", None, bool(x))
+    return x
+
+
+class Spread(Observer):
+    """The arguments of ``f(*args, **kw)``, one operand after the other."""
+
+    __slots__ = ()
+
+    def __matmul__(self, given: Any) -> Any:
+        if READER.get() is None or CURRENT.get() is None:
+            return given
+        return Observer.__matmul__(self, given if isinstance(given, (tuple, dict)) else tuple(given))
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        return spread(reader, given)
+
+
+def spread(reader: StateReader, x: Any) -> Any:
+    """What stands for the arguments of ``f(*args, **kw)``."""
+    if isinstance(x, CONTAINERS):
+        reader.contents(x)
+    if isinstance(x, dict):
+        return {k: reader.seen(v) for k, v in x.items()}
+    return reader.seen(x)
+
+
+@observer
+def called(reader: StateReader, given: Any) -> Any:
+    """The callable, the arguments and the keywords of such a call."""
+    keywords = given[2].values() if len(given) > 2 else ()
+    call(reader, given[0], (*given[1], *keywords))
+    return given
+
+
+@observer
+def iterated(reader: StateReader, x: Any) -> Any:
+    """The operand of an iteration."""
+    if reader.sees(x):
+        if isinstance(x, dict):
+            reader.note(x, "keys", None, [*x])
+        elif isinstance(x, CONTAINERS):
+            reader.contents(x)
+        elif isinstance(x, Iterator) and is_library(type(x)):
+            reader.note(x, "never", None, None)
+        elif is_library(type(x)):
+            reader.whole(x)
+    return x
+
+
+@observer
+def unpacked(reader: StateReader, x: Any) -> Any:
+    """The operand of ``a, b = x``."""
+    if reader.sees(x) and isinstance(x, (list, tuple)):
+        return [reader.seen(e) for e in reader.contents(x)]
+    if type(x) in VIEWS:
+        return [reader.seen(e) for e in x]
+    return reader.seen(iterated.active(reader, x))
+
+
+@observer
+def whole(reader: StateReader, x: Any) -> Any:
+    """What a pattern or a slice looks into, or ``**`` spreads."""
+    reader.whole(x)
+    return x
+
+
+@observer
+def sought(reader: StateReader, given: Any) -> Any:
+    """``key in container``."""
+    key, x = given
+    if type(key) not in PLAIN:
+        reader.whole(key)
+        reader.identity(key)
+    if reader.sees(x) and isinstance(x, CONTAINERS):
+        if isinstance(x, (dict, set, frozenset)) and type(key) in PLAIN:
+            reader.note(x, "in", key, key in x)
+        else:
+            reader.contents(x)
+    elif reader.sees(x) and is_library(type(x)):
+        reader.whole(x)
+    return given
+
+
+def evaluated(source: Any, names: Any = None, local: Any = None) -> Any:
+    """``eval``, whose code is observed, too."""
+    frame = sys._getframe(1)
+    code = compile(source.strip(), "<string>", "eval") if isinstance(source, str) else source
+    names, local = _namespaces(frame, names, local)
+    return eval(observed(code) if isinstance(code, CodeType) else code, names, local)  # noqa: S307 - the user's own
+
+
+def executed(source: Any, names: Any = None, local: Any = None) -> None:
+    """``exec``, whose code is observed, too."""
+    frame = sys._getframe(1)
+    code = compile(source, "<string>", "exec") if isinstance(source, str) else source
+    names, local = _namespaces(frame, names, local)
+    exec(observed(code) if isinstance(code, CodeType) else code, names, local)  # noqa: S102 - the user's own
+
+
+def _namespaces(frame: Any, names: Any, local: Any) -> tuple[Any, Any]:
+    if names is None:
+        return frame.f_globals, frame.f_locals if local is None else local
+    return names, names if local is None else local
+
+
+STAND_INS |= {eval: evaluated, exec: executed}
+
+
+class _AllObservers:
+    """All observers, for rewritten code."""
+
+    attribute = Attribute
+    globe = Global
+    name = Name
+    over = Over
+    cell = Cell
+    stored_attribute = StoredAttribute
+    stored_global = StoredGlobal
+    item = Item()
+    result = Result()
+    passed = Passed
+    own_cell, stored_cell, stored_item = own_cell, stored_cell, stored_item
+    spread, parameter = Spread(), Parameter()
+    called, iterated, unpacked, whole, sought, truth = called, iterated, unpacked, whole, sought, truth
+    compared = compared
+
+
+observed = CodeRewriter(_AllObservers())

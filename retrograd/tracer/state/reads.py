@@ -1,0 +1,193 @@
+"""Reads: what a recording has read of the state outside, each with a test that it is the same now.
+
+A read is a place, a kind, a key and the value that was found. The place is held itself, so that no path is needed to
+find it again. ``text`` is the source of the expression that reads it now, for the generated check of a compilation.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...where import Where
+from ..interception import StandIn
+
+
+class _Missing:
+    """Stands for the value of a name that is not there."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING = _Missing()
+
+
+class Kind(NamedTuple):
+    """A kind of read: source over the place ``p``, the key ``k`` and the name ``n``; and words for messages.
+
+    ``equal`` reads give a new value each time, of builtin types, and are compared by ``==``.
+    """
+
+    text: str
+    words: str
+    equal: bool = False
+
+    @property
+    def of_contents(self) -> bool:
+        """Whether it reads what a container holds."""
+        return self.words.startswith(("the element", "the entr", "the length", "the keys", "whether {k!r} is in"))
+
+
+KINDS = {
+    "attr": Kind("{p}.{n}", "the attribute {k!r} of {p}"),
+    "is": Kind("{p}", "which object {p} is"),
+    "code": Kind("own_code({p})", "the code of {p}"),
+    "globals": Kind("{p}.__globals__", "the module of {p}"),
+    "method": Kind("{p}.{n}.__func__", "the method {k!r} of {p}"),
+    "item": Kind("{p}[{k}]", "the element {k!r} of {p}"),
+    "get": Kind("{p}.get({k}, MISSING)", "the entry {k!r} of {p}"),
+    "global": Kind("{p}.get({k}, MISSING)", "the global {k!r}"),
+    "cell": Kind("{p}.cell_contents", "a variable of an enclosing function"),
+    "closure": Kind("{p}.__closure__[{k}]", "what {p} closes over"),
+    "context": Kind("{p}.get(MISSING)", "the context variable {p}"),
+    "static": Kind("{p}.__dict__.get({k}, MISSING)", "{p}.{k}"),
+    "truth": Kind("bool({p})", "whether {p} is empty", equal=True),
+    "len": Kind("len({p})", "the length of {p}", equal=True),
+    "keys": Kind("[*{p}]", "the keys of {p}", equal=True),
+    "in": Kind("({k} in {p})", "whether {k!r} is in {p}", equal=True),
+    "set": Kind("frozenset({p})", "the elements of {p}", equal=True),
+    "has": Kind("hasattr({p}, {k})", "whether {p} has the attribute {k!r}", equal=True),
+    "hits": Kind("({p}.cache_info()[1] >= {k})", "the cache of {p}", equal=True),
+    "target": Kind("{p}()", "the target of a weak reference"),
+    "buffer": Kind("bytes({p})", "the contents of {p}", equal=True),
+    "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
+    "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
+    "never": Kind("MISSING", "{p}, which cannot be watched"),
+}
+
+
+class Swapped:
+    """The functions that have observed code at present, in any thread, each with its own code and a count."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._known: dict[int, list[Any]] = {}
+
+    def add(self, f: FunctionType, rewritten: Callable[[CodeType], CodeType]) -> None:
+        """Give a function observed code, until it is removed as often as it was added."""
+        with self._lock:
+            known = self._known.get(id(f))
+            if known is None:
+                known = self._known[id(f)] = [f, f.__code__, 0]
+                f.__code__ = rewritten(f.__code__)
+            known[2] += 1
+
+    def remove(self, f: FunctionType) -> None:
+        """Give a function its own code back, unless another recording needs it observed."""
+        with self._lock:
+            known = self._known[id(f)]
+            known[2] -= 1
+            if not known[2]:
+                f.__code__ = known[1]
+                del self._known[id(f)]
+
+    def own_code(self, f: FunctionType) -> CodeType:
+        """The code that the user wrote."""
+        known = self._known.get(id(f))
+        code: CodeType = f.__code__ if known is None else known[1]
+        return code
+
+
+SWAPPED = Swapped()
+SCOPE = {
+    "MISSING": MISSING,
+    "len": len,
+    "frozenset": frozenset,
+    "hasattr": hasattr,
+    "bytes": bytes,
+    "bool": bool,
+    "own_code": SWAPPED.own_code,
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read:
+    """One read: ``place`` gave ``value`` by ``kind`` and ``key``, at the user's line ``where``."""
+
+    place: Any
+    kind: str
+    key: Any
+    value: Any
+    where: Where | None = None
+
+    def text(self, place: str, key: str) -> str:
+        """Source of the expression that reads it now; it may raise anything."""
+        return KINDS[self.kind].text.format(p=place, k=key, n=self.key)
+
+    @property
+    def now(self) -> Any:
+        """The present value; ``MISSING`` where there is none."""
+        try:
+            return _reader(self.kind, self.key if "{n}" in KINDS[self.kind].text else None)(self.place, self.key)
+        except Exception:  # noqa: BLE001 - a property of the user's may raise anything
+            return MISSING
+
+    def holds(self) -> bool:
+        """Whether it would give the same value now."""
+        return self.kind != "never" and same(self.now, self.value)
+
+    def __str__(self) -> str:
+        words = KINDS[self.kind].words.format(p=_named(self.place), k=self.key)
+        return f"{words} (read at {self.where})" if self.where else words
+
+
+_readers: dict[tuple[str, str | None], Callable[[Any, Any], Any]] = {}
+
+
+def _reader(kind: str, name: str | None) -> Callable[[Any, Any], Any]:
+    found = _readers.get((kind, name))
+    if found is None:
+        text = KINDS[kind].text.format(p="p", k="k", n=name)
+        found = _readers[kind, name] = eval(f"lambda p, k: {text}", dict(SCOPE))  # noqa: S307 - our own text
+    return found
+
+
+def _named(x: Any) -> str:
+    if isinstance(x, (type, FunctionType)):
+        return x.__qualname__
+    return f"an object of the class {type(x).__qualname__}"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one object, or equal numbers and texts of one type; floats are compared with their sign.
+
+    >>> same(0.0, -0.0), same(float("nan"), float("nan")), same(1, 1.0), same([1.0], [1.0])
+    (False, True, False, True)
+    """
+    if type(a) is StandIn:  # a name means this while some trace lasts
+        a = a.original
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (float, complex)):
+        z, w = complex(a), complex(b)
+        return struct.pack("dd", z.real, z.imag) == struct.pack("dd", w.real, w.imag)
+    if isinstance(a, np.generic):
+        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+    if isinstance(a, (int, str, bytes, np.dtype)):
+        return bool(a == b)
+    if isinstance(a, MethodType):
+        return a.__func__ is b.__func__ and a.__self__ is b.__self__
+    if type(a) is frozenset:
+        return bool(a == b)
+    if type(a) in (list, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return False

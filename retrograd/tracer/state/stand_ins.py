@@ -1,0 +1,34 @@
+"""What stands for some builtins in recorded code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..array import Tracer
+from ..python_numbers import LOOK_ALIKES
+from ..trace import READER
+from .finished import Finished
+
+
+def type_of(x: Any, *rest: Any, **options: Any) -> Any:
+    """``type``: of a traced value, what NumPy would answer."""
+    return type(x.shadow) if isinstance(x, (Tracer, Finished)) else type(x, *rest, **options)
+
+
+def has_attribute(x: Any, name: str) -> bool:
+    """``hasattr``: of a traced value, what NumPy would answer."""
+    if isinstance(x, (Tracer, Finished)):
+        return hasattr(x.shadow, name)
+    found = hasattr(x, name)
+    reader = READER.get()
+    if reader is not None and reader.sees(x):
+        reader.note(x, "has", name, found)
+    return found
+
+
+STAND_INS: dict[Any, Any] = {
+    type: type_of,
+    hasattr: has_attribute,
+    float: LOOK_ALIKES["float"],
+    complex: LOOK_ALIKES["complex"],
+}

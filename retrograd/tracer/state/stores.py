@@ -1,0 +1,90 @@
+"""Shown of what is stored: a traced value that is left outside would be met by later calls."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from ..array import Tracer
+from ..trace import READER
+from .observer import Observer, observer
+from .reader import PLAIN, StateReader
+from .reads import MISSING, Read
+
+
+class StoredAttribute(Observer):
+    """``x.name = value``."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        value, obj = given
+        own = getattr(obj, "__dict__", None)
+        if _leaves(value) and reader.sees(obj) and type(own) is dict:
+            read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
+            reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
+        return given
+
+
+class StoredGlobal(Observer):
+    """``global name; name = value``."""
+
+    __slots__ = ()
+
+    def __matmul__(self, value: Any) -> Any:
+        reader = READER.get()
+        if reader is not None and _leaves(value):
+            names = sys._getframe(1).f_globals
+            reader.root(names)
+            read = Read(names, "global", self.name, names.get(self.name, MISSING), value.where)
+            reader.stored(read, value, functools.partial(_put_back, names, self.name, read.value))
+        return value
+
+
+@observer
+def stored_cell(reader: StateReader, given: Any) -> Any:
+    """``nonlocal name; name = value``."""
+    value, cell = given
+    if _leaves(value) and not reader.is_own(cell):
+        old = contents(cell)
+        reader.stored(Read(cell, "cell", None, old, value.where), value, functools.partial(_fill, cell, old))
+    return given
+
+
+@observer
+def stored_item(reader: StateReader, given: Any) -> Any:
+    """``x[key] = value``."""
+    value, x, key = given
+    if _leaves(value) and reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
+        old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
+        read = Read(x, "get" if isinstance(x, dict) else "item", key, old, value.where)
+        reader.stored(read, value, functools.partial(_put_back, x, key, old))
+    return given
+
+
+def _leaves(value: Any) -> bool:
+    """Whether a value is known only when the compiled function runs."""
+    return type(value) is Tracer and not value.const
+
+
+def _put_back(x: Any, key: Any, old: Any) -> None:
+    if old is MISSING:
+        del x[key]
+    else:
+        x[key] = old
+
+
+def contents(cell: Any) -> Any:
+    """The contents of a cell; ``MISSING`` if it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return MISSING
+
+
+def _fill(cell: Any, old: Any) -> None:
+    if old is MISSING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = old
