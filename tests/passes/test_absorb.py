@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrograd.codegen.numpy.absorb import absorb
@@ -70,6 +70,7 @@ def argument(rng: np.random.Generator, aval: Aval) -> Any:
     return values.as_kind(x, aval)
 
 
+@example(570443)  # a complex literal and np.float64
 @given(st.integers(0, 2**32))
 def test_generated_code_without_broadcasts_and_casts_keeps_every_bit(seed: int) -> None:
     graph = program(seed)

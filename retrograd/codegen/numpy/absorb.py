@@ -82,6 +82,8 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     weak = before.aval.kind == "python"
     if weak and node.out.aval.kind != "array":
         return inputs[i]  # between numbers, Python's operators are not NumPy's: they raise
+    if not node.out.aval.shape and source.out.aval.dtype.kind == "c" and any(filled(v, made) for v in inputs):
+        return inputs[i]  # a complex literal takes np.float64 for the float that it is, and gives a plain complex
     wanted = (*(v.aval.dtype for v in node.inputs), node.out.aval.dtype)
     tried = [before if k == i else v for k, v in enumerate(inputs)]
     strong = tuple(WEAK.get(v.aval.dtype.kind) if v.aval.kind == "python" else v.aval.dtype for v in tried)
