@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
@@ -21,7 +21,6 @@ from .stages import PIPELINE, run
 
 if TYPE_CHECKING:
     from .later import Evaluate, Later
-    from .paths import Paths
 
 INSPECTORS: dict[str, Callable[..., Any]] = {}  # functions of a compilation that the rooms around the core add
 
@@ -50,6 +49,13 @@ class Derived:
         return self.assemble(results[: self.later.outs], continued(results[self.later.outs :]))
 
 
+class Ways(Protocol):
+    """All ways of a signature."""
+
+    @property
+    def code(self) -> Executable: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Compilation:
     """One way through a function for one signature: the call, its recording, its graphs by stage, its code.
@@ -63,7 +69,7 @@ class Compilation:
     recorded: Recorded
     derived: Derived
     settings: Settings
-    signature: Paths
+    signature: Ways
 
     @cached_property
     @whole

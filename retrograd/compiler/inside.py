@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from ..ir.builder import Symbol
 from ..ir.evaluate import evaluate
@@ -18,12 +18,20 @@ from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
 from .signature import Call
 
-if TYPE_CHECKING:
-    from .compilation import Derived
-    from .compiled import Compiled
+
+class Callee(Protocol):
+    """A compiled function, as traces and its own paths see it."""
+
+    _user: Callable[..., Any]
+    _inner: dict[Any, Any]
+    _transform: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call: ...
+    def _record(self, call: Call) -> tuple[Recorded, Any]: ...
 
 
-def called_inside(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def called_inside(compiled: Callee, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a compiled function while another one is traced: its graph goes into that trace.
 
     Code that interrupts a trace, such as a signal handler, is outside: there it is a plain call.
@@ -55,14 +63,14 @@ def _outside(x: Any) -> Any:
     return x if found is None else found
 
 
-def _recorded_once(compiled: Compiled, trace: Trace, call: Call) -> tuple[Recorded, Derived]:
+def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded, Any]:
     """The recording for a call inside a trace, kept unless it closes over traced values.
 
     Where Python may decide, it holds for these decisions only, and so is no recording for other places.
     """
     statics = call.statics()
     key = (call.key(), tuple(map(id, statics)), trace.concrete, config.nan_safe)
-    known: tuple[Recorded, Derived, Any] | None = compiled._inner.get(key)
+    known: tuple[Recorded, Any, Any] | None = compiled._inner.get(key)
     if known is not None and all(r.holds() for r in known[0].reads):
         if trace.reader is not None:
             trace.reader.again(known[0].reads)

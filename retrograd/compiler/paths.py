@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import ControlFlowError, ManyPathsWarning
 from ..ir.builder import Builder, attr_key
@@ -20,11 +20,9 @@ from ..where import warn
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .garbage import paused
+from .inside import Callee
 from .settings import Settings, config
 from .signature import Call
-
-if TYPE_CHECKING:
-    from .compiled import Compiled
 
 
 @dataclass(eq=False)
@@ -100,7 +98,7 @@ class Paths:
             run = kind.repeatable(run, captures)
         assemble = assemblers[0]
 
-        def follow(compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+        def follow(compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
             try:
                 result = run(*leaves, *captures)
             except Exception as raised:  # noqa: BLE001 - whatever it is: the function is recorded for it, or it is raised
@@ -116,12 +114,12 @@ class Paths:
         return follow
 
     def _debugged(
-        self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()
+        self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()
     ) -> Any:
         way = self.way(compiled, leaves, captures, statics)
         return INSPECTORS["debug_nans"](way, way.arguments(leaves, self.present(captures)))
 
-    def first(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+    def first(self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
         """Compile what was recorded, and run it."""
         with self.lock:
             if self.executable is None and self.known:
@@ -131,7 +129,7 @@ class Paths:
         return self.call(compiled, leaves, captures, statics)
 
     def elsewhere(
-        self, compiled: Compiled, leaves: Sequence[Any], statics: Sequence[Any], fault: Exception | None = None
+        self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], fault: Exception | None = None
     ) -> Any:
         """Record the way that these arguments go, which is not compiled or failed there, and give its result.
 
@@ -147,7 +145,7 @@ class Paths:
             raise fault
         return interpreted(way, leaves)
 
-    def recorded(self, compiled: Compiled, leaves: Sequence[Any], statics: Sequence[Any]) -> tuple[Compilation, bool]:
+    def recorded(self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any]) -> tuple[Compilation, bool]:
         """The way of these arguments, and whether it is a further one to compile."""
         call = self.template.with_values(leaves, statics)
         recorded, derived = compiled._record(call)
@@ -186,7 +184,7 @@ class Paths:
         """What takes the place of each captured object now."""
         return {id(c.payload): now for c, now in zip(self._captures, captures, strict=True)}
 
-    def way(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
+    def way(self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
         """The way that these arguments go."""
         for way in self.known.values():
             try:
@@ -210,11 +208,11 @@ class Once:
     def __init__(self, way: Compilation) -> None:
         self._way = way
 
-    def call(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+    def call(self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
         """The result of what was recorded for this very call."""
         return interpreted(self._way, leaves)
 
-    def way(self, compiled: Compiled, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
+    def way(self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
         """What was recorded for this very call."""
         return self._way
 

@@ -69,11 +69,6 @@ class Tracer(Held):
         return Tracer if is_ours(sys._getframe(1)) else type(self.shadow)
 
     @property
-    def const(self) -> bool:
-        """Whether only plain numbers went into it, so that the example value is its value."""
-        return self.storage.symbol is None
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return self.shadow.shape if isinstance(self.shadow, ndarray) else ()
 

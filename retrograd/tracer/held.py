@@ -10,4 +10,13 @@ class Held:
 
     __slots__ = ("__weakref__", "home", "op", "parent", "shadow", "storage", "symbol", "version", "viewed", "where")
 
+    home: Any
+    parent: Any
     shadow: Any
+    storage: Any
+    where: Any
+
+    @property
+    def const(self) -> bool:
+        """Whether only plain numbers went into it, so that the example value is its value."""
+        return self.storage.symbol is None

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -24,9 +24,7 @@ from ..ops.structural.guard import guard
 from ..where import Where, user_site
 from .around import Around, kept
 from .foreign import adviser
-
-if TYPE_CHECKING:
-    from .array import Tracer
+from .held import Held
 
 SMALL = 16  # elements up to which an array made inside the trace becomes a constant node
 
@@ -227,7 +225,7 @@ class Trace:
                     known[at] = True
         return known[value]
 
-    def constant_of(self, t: Tracer) -> Any:
+    def constant_of(self, t: Held) -> Any:
         """What plain Python would hold in place of a tracer that depends on no input; None for others."""
         if t.const:
             return t.shadow
@@ -326,9 +324,9 @@ def traceable(value: Any) -> Aval:
         raise UnsupportedError(str(fault), remedy="convert it first: x.astype(float)") from None
 
 
-def owner(tracers: Sequence[Tracer]) -> Trace:
+def owner(tracers: Sequence[Held]) -> Trace:
     """The innermost trace among operands; raises named errors for leaked and unrelated tracers."""
-    deepest = tracers[0].home
+    deepest: Trace = tracers[0].home
     if deepest is CURRENT.get():
         for t in tracers:
             if t.home is not deepest:
