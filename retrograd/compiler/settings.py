@@ -18,7 +18,7 @@ class Settings(NamedTuple):
     fast: bool = False
     verify: int = 0
     max_traces: int = 64
-    max_nodes: int = 1_000_000
+    max_nodes: int = 250_000
     counters: bool = False
     nan_safe: bool = False
     debug_nans: bool = False

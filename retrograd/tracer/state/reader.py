@@ -104,7 +104,7 @@ class StateReader(Followed):
     def root(self, place: Any) -> None:
         """Count an object as outside everywhere, as the globals of a module are."""
         reader: StateReader | None = self
-        while reader is not None and id(place) not in reader._outside:
+        while reader is not None:
             reader._outside[id(place)] = place
             reader = reader.parent
 
@@ -112,9 +112,7 @@ class StateReader(Followed):
         """Take note of a read; the first one counts, for later ones may see what the recording itself has written."""
         if isinstance(value, StandIn):  # what the name means when the recording is over
             value = value.original
-        if isinstance(type(value), type) and type(value) is LookAlike:
-            return
-        if type(value) is Tracer and not value.const:  # stored there meanwhile
+        if type(value) is LookAlike or (type(value) is Tracer and not value.const):  # it stands there meanwhile
             return
         if id(place) in self.written and KINDS[kind].of_contents:
             kind, key, value = "never", None, None

@@ -10,7 +10,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,7 +160,7 @@ def _reader(kind: str, name: str | None) -> Callable[[Any, Any], Any]:
 
 
 def _named(x: Any) -> str:
-    if isinstance(x, (type, FunctionType)):
+    if isinstance(x, (type, FunctionType, BuiltinFunctionType)):
         return x.__qualname__
     return f"an object of the class {type(x).__qualname__}"
 
