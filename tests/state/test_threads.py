@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy import zeros
 
 import retrograd as rg
 from tests.state.holders import program
@@ -115,3 +116,33 @@ def test_another_thread_calls_a_recorded_helper_plainly() -> None:
         stop.set()
         thread.join(WAIT)
     assert not wrong
+
+
+def test_names_bound_early_stay_themselves_while_other_threads_trace() -> None:
+    """A stand-in takes the place of ``zeros`` in this module meanwhile."""
+
+    def f(v: Any) -> Any:
+        table = zeros(3)
+        table[0] = float(v[1])
+        return np.sum(table * v)
+
+    g = rg.grad(f)
+    point = np.array([1.0, 2.0, 3.0])
+    expected = g(point)
+    stop = threading.Event()
+
+    def trace() -> None:
+        k = 0.0
+        while not stop.is_set():
+            k += 1.0
+            rg.grad(lambda v, k=k: np.sum(zeros(3) + v * k))(point)
+
+    threads = [threading.Thread(target=trace) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        np.testing.assert_array_equal(g(point), expected)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert g.cache_info().misses <= 2

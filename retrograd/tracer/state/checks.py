@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..interception import StandIn
 from .reads import KINDS, SCOPE, Read, same
 
 Captures = tuple[Any, ...]
@@ -202,7 +203,7 @@ class Check:
             if part.kind == "never" or not part.holds(now, self._scope[part.expected]):
                 return None
         for part, now in zip(self._parts.values(), found, strict=True):
-            if part.kind == "value":
+            if part.kind == "value" and type(now) is not StandIn:  # which other threads see while one traces
                 self._scope[part.expected] = now
         given: Captures = captures
         return given
