@@ -115,6 +115,7 @@ def _recorded(
         rewind()
     graph = trace.finish(inputs, outputs)
     if parent is None:
+        tracers, leaves, leaf = [], [], None  # what is returned does not outlive the trace
         SURROUNDINGS[-1].end(trace)
     return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, trace.tainted)
 

@@ -114,6 +114,7 @@ def test_each_kind_reads_the_same_by_its_source_and_by_now(kind):
         "elements": (np.array([None, "a"]), None),
         "hits": (SimpleNamespace(cache_info=lambda: (0, 1)), 1),
         "in": ([1, 2], 1),
+        "data": ([1, 2.0, "a"], None),
     }
     place, key = places.get(
         kind, ([1.0, 2.0], "name") if kind in ("len", "keys", "set", "truth") else (Place(), "name")

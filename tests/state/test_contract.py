@@ -192,3 +192,31 @@ def test_objects_of_libraries_are_compared_whole() -> None:
     assert float(value(1.0)) == 4.0
     polynomial.coeffs[0] = 5.0
     assert float(value(1.0)) == 12.0
+
+
+LARGE: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "numbers": (lambda: [float(k) for k in range(200)], lambda t: t.__setitem__(3, -3.0)),
+    "a type": (lambda: [1] * 200, lambda t: t.__setitem__(0, 1.5)),
+    "rows": (lambda: [[1.0, 2.0]] + [[0.5, float(k)] for k in range(100)], lambda t: t[0].__setitem__(1, 5.0)),
+    "grown": (lambda: [1.0] * 64, lambda t: t.append(1.0)),
+    "a dict": (lambda: {str(k): float(k) for k in range(100)}, lambda t: t.__setitem__("3", 7.0)),
+    "of arrays": (lambda: [np.ones(2) for _ in range(100)], lambda t: t[5].__setitem__(0, 9.0)),
+    "just below": (lambda: [1.0] * 63, lambda t: t.__setitem__(62, 4.0)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_containers_are_compared_at_once(name: str) -> None:
+    make, change = LARGE[name]
+    table = make()
+
+    def total(x: Any) -> Any:
+        rows = table.values() if isinstance(table, dict) else table
+        return x * sum(np.sum(np.asarray(row)) for row in rows) + x * len(table)
+
+    f = rg.jit(total)
+    for _ in range(2):
+        assert f(2.0) == total(2.0)
+    assert f.cache_info().misses == 1
+    change(table)
+    assert f(2.0) == total(2.0)

@@ -34,6 +34,8 @@ from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader
 from .stand_ins import STAND_INS
 from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored_item
 
+# Callables of which a second call with numbers and traced values reads no more than the first.
+AT_ONCE = frozenset({FunctionType, MethodType, np.ufunc, StandIn, type})
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -44,13 +46,12 @@ class Attribute(Observer):
 
     def __matmul__(self, given: Any) -> Any:
         obj, value = given
-        reader = READER.get()
-        if reader is None or type(obj) is Tracer or (trace := CURRENT.get()) is None:
+        if type(obj) is Tracer or (reader := READER.get()) is None:
             return value
-        key = (trace.number, id(obj), id(value))
+        key = (reader.number, id(obj), id(value))
         if key == self._last:
-            return reader.seen(value)
-        if not reader.busy:
+            return value if type(value) in AT_ONCE else reader.seen(value)
+        if not reader.busy and CURRENT.get() is not None:
             self._last = key
         return Observer.__matmul__(self, given)
 
@@ -67,8 +68,12 @@ class Item(Observer):
     __slots__ = ()
 
     def __matmul__(self, given: Any) -> Any:
-        if READER.get() is None or (type(given[0]) is Tracer and type(given[1]) is not list):
-            return given[2]
+        obj, key, value = given
+        reader = READER.get()
+        if reader is None or (type(obj) is Tracer and type(key) is not list):
+            return value
+        if type(key) in (int, str) and (id(obj), "get" if type(obj) is dict else "item", key) in reader.reads:
+            return reader.seen(value)
         return Observer.__matmul__(self, given)
 
     def passive(self, given: Any) -> Any:
@@ -105,10 +110,10 @@ class Global(Observer):
 
     def __matmul__(self, value: Any) -> Any:
         reader = READER.get()
-        if reader is None or type(value) is Tracer or reader.busy or (trace := CURRENT.get()) is None:
+        if reader is None or type(value) is Tracer or reader.busy or CURRENT.get() is None:
             return value
         names = sys._getframe(1).f_globals
-        key = (trace.number, id(names), id(value))
+        key = (reader.number, id(names), id(value))
         if key == self._last and type(value) in (FunctionType, ModuleType, type, BuiltinFunctionType):
             return STAND_INS.get(value, value) if self.called else value
         self._last = key
@@ -156,6 +161,18 @@ class Cell(Observer):
 
     __slots__ = ()
 
+    def __matmul__(self, given: Any) -> Any:
+        reader = READER.get()
+        if reader is None:
+            return given[1]
+        key = (reader.number, id(given[0]), id(given[1]))
+        if key == self._last:
+            return reader.seen(given[1])
+        found = Observer.__matmul__(self, given)
+        if found is given[1] and not reader.busy and not reader.is_own(given[0]) and CURRENT.get() is not None:
+            self._last = key
+        return found
+
     def passive(self, given: Any) -> Any:
         return given[1]
 
@@ -197,17 +214,22 @@ class Passed(Observer):
 
     def __matmul__(self, given: Any) -> Any:
         reader = READER.get()
-        if reader is None or (trace := CURRENT.get()) is None:
+        if reader is None:
             return given
         function = given[0]
-        key = (trace.number, id(getattr(function, "__func__", function)), 0)
-        if key == self._last and type(function) in (FunctionType, MethodType, np.ufunc):
+        kind = type(function)
+        key = (reader.number, id(function.__func__ if kind is MethodType else function), 0)
+        if function is len:
+            key = (reader.number, id(len), id(given[-1]))
+            if key == self._last:
+                return given
+        elif key == self._last and kind in AT_ONCE:
             for x in given[1:]:
                 if type(x) is not Tracer and type(x) not in PLAIN:
                     break
             else:
                 return given
-        if not reader.busy:
+        if not reader.busy and CURRENT.get() is not None:
             self._last = key
         return Observer.__matmul__(self, given)
 

@@ -12,6 +12,8 @@ import array
 import collections
 import contextvars
 import functools
+import itertools
+import marshal
 import random
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +53,11 @@ BUILTIN = (BuiltinFunctionType, MethodWrapperType)
 # Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
 OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
+MANY = 64  # elements from which a container of numbers is compared at once
 MOST = 4000  # places in an object that is handed over whole
+
+
+_number = itertools.count(1)
 
 
 class Store(NamedTuple):
@@ -71,12 +77,14 @@ class StateReader(Followed):
 
     def __init__(self, rewritten: CodeRewriter, parent: StateReader | None) -> None:
         self.parent = parent
+        self.number = next(_number)
         self.reads: dict[tuple[int, str, Any], Read] = {}
         self.stores: list[Store] = []
         self.busy = False
         self.written: set[int] = set()  # containers that were written into by methods such as append
         super().__init__(rewritten)
         self._own: dict[int, CellType] = {}
+        self._covered: dict[int, Any] = {}  # containers whose contents are known as a whole
         self._arrays: dict[int, tuple[Any, str | None]] = {}
         self._standing: dict[int, tuple[Trace | None, Any]] = {}
         self._watches = [(kind.classes, kind.watch()) for kind in STATEFUL]
@@ -113,6 +121,8 @@ class StateReader(Followed):
         if isinstance(value, StandIn):  # what the name means when the recording is over
             value = value.original
         if type(value) is LookAlike or (type(value) is Tracer and not value.const):  # it stands there meanwhile
+            return
+        if id(place) in self._covered:
             return
         if id(place) in self.written and KINDS[kind].of_contents:
             kind, key, value = "never", None, None
@@ -280,8 +290,10 @@ class StateReader(Followed):
 
     def contents(self, x: Any) -> list[Any]:
         """Take note of what a container holds; its elements."""
-        if not self.sees(x):
+        if not self.sees(x) or id(x) in self._covered:
             return list(x.values() if isinstance(x, dict) else x)
+        if len(x) >= MANY and type(x) in (list, tuple, dict) and self._cover(x):
+            return []
         if isinstance(x, (dict, MappingProxyType)):
             self.note(x, "keys", None, [*x])
             kind, items = ("get", dict.items(x)) if isinstance(x, dict) else ("item", x.items())
@@ -300,6 +312,21 @@ class StateReader(Followed):
         for v in x:
             self.adopt(v, x)
         return [*x]
+
+    def _cover(self, x: Any) -> bool:
+        """Take note of all numbers and texts in a large container at once; False if it holds anything else."""
+        try:
+            data = marshal.dumps(x, 2)  # tells types and signs apart
+        except ValueError:
+            return False
+        self.note(x, "data", None, data)
+        todo = [x]
+        while todo:
+            inner = todo.pop()
+            if isinstance(inner, CONTAINERS):
+                self._covered[id(inner)] = inner
+                todo += inner.values() if isinstance(inner, dict) else inner
+        return True
 
     def _state(self, x: Any) -> list[Any]:
         """Take note of an object's attributes; their values."""

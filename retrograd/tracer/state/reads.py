@@ -6,6 +6,7 @@ find it again. ``text`` is the source of the expression that reads it now, for t
 
 from __future__ import annotations
 
+import marshal
 import struct
 import threading
 from collections.abc import Callable
@@ -67,6 +68,7 @@ KINDS = {
     "hits": Kind("({p}.cache_info()[1] >= {k})", "the cache of {p}", equal=True),
     "target": Kind("{p}()", "the target of a weak reference"),
     "buffer": Kind("bytes({p})", "the contents of {p}", equal=True),
+    "data": Kind("dumps({p}, 2)", "the numbers and texts in {p}", equal=True),
     "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
     "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
     "never": Kind("MISSING", "{p}, which cannot be watched"),
@@ -113,6 +115,7 @@ SCOPE = {
     "hasattr": hasattr,
     "bytes": bytes,
     "bool": bool,
+    "dumps": marshal.dumps,
     "own_code": SWAPPED.own_code,
 }
 
