@@ -66,7 +66,8 @@ def _outside(x: Any) -> Any:
 def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded, Any]:
     """The recording for a call inside a trace, kept unless it closes over traced values.
 
-    Where Python may decide, it holds for these decisions only, and so is no recording for other places.
+    Where Python may decide, it holds for these decisions only, and so is no recording for other places. A function that
+    changes what it reads is recorded each time.
     """
     statics = call.statics()
     key = (call.key(), tuple(map(id, statics)), trace.concrete, config.nan_safe)
@@ -76,8 +77,9 @@ def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded
             trace.reader.again(known[0].reads)
         return known[:2]
     made = compiled._record(call)
-    passing = any(isinstance(c.payload, Symbol) for c in made[0].captures)
-    if not passing and not made[0].tainted and not any(r.kind in ("never", "target") for r in made[0].reads):
+    recorded = made[0]
+    passing = any(isinstance(c.payload, Symbol) for c in recorded.captures)
+    if not passing and not recorded.tainted and all(r.holds() and r.kind != "target" for r in recorded.reads):
         compiled._inner[key] = (*made, statics)  # alive, so that their identities stay their own
     return made
 

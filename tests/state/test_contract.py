@@ -15,6 +15,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -220,3 +221,21 @@ def test_large_containers_are_compared_at_once(name: str) -> None:
     assert f.cache_info().misses == 1
     change(table)
     assert f(2.0) == total(2.0)
+
+
+@pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+@pytest.mark.parametrize(
+    "transform", [lambda f: rg.jit(rg.jit(f)), lambda f: rg.jit(rg.checkpoint(f))], ids=["jit", "checkpoint"]
+)
+def test_what_an_inner_function_changes_is_changed_at_each_call(transform: Callable[[Any], Any]) -> None:
+    state = SimpleNamespace(n=0)
+
+    def counting(x: Any) -> Any:
+        state.n += 1
+        return x * state.n
+
+    f = transform(counting)
+    for n in (0, 0, 1, 0, 2):
+        state.n = n
+        assert float(f(2.0)) == 2.0 * (n + 1)
+        assert state.n == n + 1
