@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from ...where import is_library
 
+WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
 _unread: WeakKeyDictionary[CodeType, frozenset[Any]] = WeakKeyDictionary()
 
 
@@ -23,7 +24,7 @@ def unread_parameters(function: Any) -> frozenset[Any]:
     found = _unread.get(code)
     if found is None:
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        read = {name for i in dis.get_instructions(code) for name in _variables(i) if not i.opname.startswith("STORE")}
+        read = {name for i in dis.get_instructions(code) for name in _variables(i) if i.opname not in WRITES}
         if {"locals", "vars", "eval", "exec", "dir"} & {*code.co_names}:
             read.update(parameters)
         found = _unread[code] = frozenset(parameters) - read - {*code.co_cellvars}
