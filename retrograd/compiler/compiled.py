@@ -173,7 +173,7 @@ class Compiled:
         """Record a call, and keep it for later ones if what it has read still holds."""
         statics = call.statics()
         if len(versions) == MOST_VERSIONS:
-            self._tell("retraced", versions[0].changed(self._user, statics))
+            self._tell("retraced", versions[0], statics)
         paths = Paths(call, settings)
         way = paths.recorded(self, call.values(), statics)[0]
         self._cache.misses += 1
@@ -181,7 +181,7 @@ class Compiled:
         if captures is None:  # it changes what it reads, or reads what cannot be watched
             self._cache.once += 1
             if self._cache.once == MOST_ONCE:
-                self._tell("unwatched", paths.changed(self._user, statics))
+                self._tell("unwatched", paths, statics)
             return Found(Once(way), ())
         self._cache.once = 0
         _keep(versions, paths)
@@ -190,11 +190,12 @@ class Compiled:
         self._cache.trim(config.cache_size)
         return Found(paths, captures)
 
-    def _tell(self, what: str, read: str) -> None:
+    def _tell(self, what: str, paths: Paths, statics: Sequence[Any]) -> None:
         """Warn, once for each function, that compiling it does not pay."""
         if what in self._told:
             return
         self._told.add(what)
+        read = paths.changed(self._user, statics)
         if what == "retraced":
             warn(
                 f"{self!r} was compiled {MOST_VERSIONS} times for one signature, since what it reads was another each "

@@ -47,7 +47,7 @@ def caches_of(function: Callable[..., Any], transform: Any, make: Callable[[], d
     kept = origin.__dict__.get(NAME)
     if not isinstance(kept, Kept) or kept.function is not origin:  # a wrapper takes over what another function has
         kept = origin.__dict__[NAME] = Kept(origin)
-    return kept.caches.setdefault(made_of, make())
+    return kept.caches.get(made_of) or kept.caches.setdefault(made_of, make())
 
 
 def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:

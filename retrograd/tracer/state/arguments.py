@@ -7,28 +7,27 @@ from enum import Enum
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from ...where import is_library
+from ...where import ByCode, is_library
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
-_unread: WeakKeyDictionary[CodeType, frozenset[Any]] = WeakKeyDictionary()
 
 
 def unread_parameters(function: Any) -> frozenset[Any]:
     """Names of the parameters of a Python function that its code never reads."""
     function = function.__func__ if isinstance(function, MethodType) else function
-    if not isinstance(function, FunctionType):
+    return _unread[function.__code__] if isinstance(function, FunctionType) else frozenset()
+
+
+def _unread_in(code: CodeType) -> frozenset[Any]:
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if {"locals", "vars", "eval", "exec", "dir"} & {*code.co_names}:
         return frozenset()
-    code = function.__code__
-    found = _unread.get(code)
-    if found is None:
-        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        read = {name for i in dis.get_instructions(code) for name in _variables(i) if i.opname not in WRITES}
-        if {"locals", "vars", "eval", "exec", "dir"} & {*code.co_names}:
-            read.update(parameters)
-        found = _unread[code] = frozenset(parameters) - read - {*code.co_cellvars}
-    return found
+    read = {name for i in dis.get_instructions(code) for name in _variables(i) if i.opname not in WRITES}
+    return frozenset(parameters) - read - {*code.co_cellvars}
+
+
+_unread = ByCode(_unread_in)
 
 
 def _variables(i: dis.Instruction) -> tuple[Any, ...]:

@@ -183,10 +183,11 @@ class Check:
         parts = list(self._parts.values())
         tests = " and ".join(f"({p.test})" for p in parts)
         fast = f"if {tests}:\n            return {given}" if parts else f"return {given}"
+        each = "".join(f"    yield {p.text}\n" for p in parts)
         self.source = (
             f"def check(f, s):\n    try:\n        {self._first}\n        {fast}\n"
             "    except Exception:\n        pass\n    return slow(f, s)\n"
-            f"def values(f, s):\n    {self._first}\n    return [{', '.join(p.text for p in parts)}], {given}\n"
+            f"def values(f, s):\n    {self._first}\n{each}    yield {given}\n"
         )
         self._scope["slow"] = self._slow
         exec(compile(self.source, "<check>", "exec"), self._scope)  # noqa: S102 - our own text
@@ -196,7 +197,7 @@ class Check:
     def _slow(self, function: Any, statics: Sequence[Any]) -> Captures | None:
         """Compare values that are no longer the same objects; equal ones are compared with from now on."""
         try:
-            found, captures = self._scope["values"](function, statics)
+            *found, captures = self._scope["values"](function, statics)
         except Exception:  # noqa: BLE001 - what is read may raise anything
             return None
         for part, now in zip(self._parts.values(), found, strict=True):
@@ -210,17 +211,14 @@ class Check:
 
     def changed(self, function: Any, statics: Sequence[Any]) -> str:
         """What differs now, in words: the first of the reads that do."""
-        scope = dict(self._scope)
-        before: list[str] = []
+        values = self._scope["values"](function, statics)
         for part in self._parts.values():
-            before.append(part.text)
             try:
-                exec(f"def values(f, s):\n    {self._first}\n    return [{', '.join(before)}]", scope)  # noqa: S102 - our own text
-                if part.kind != "never" and part.holds(scope["values"](function, statics)[-1], scope[part.expected]):
-                    continue
-            except Exception:  # noqa: BLE001, S110 - what is read may raise anything
-                pass
-            return part.words
+                holds = part.kind != "never" and part.holds(next(values), self._scope[part.expected])
+            except Exception:  # noqa: BLE001 - what is read may raise anything
+                holds = False
+            if not holds:
+                return part.words
         return "nothing"
 
 

@@ -7,6 +7,7 @@ close over is followed: a decorator of a library holds the user's function.
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from types import CellType, FunctionType, MappingProxyType, MethodType
 from typing import Any
@@ -24,7 +25,7 @@ PASSIVE = frozenset(
 )
 
 
-class Followed:
+class Followed(ABC):
     """The functions that one recording follows. A reader says what is outside, and takes note."""
 
     def __init__(self, rewritten: CodeRewriter) -> None:
@@ -34,29 +35,29 @@ class Followed:
         self._classes: dict[int, type] = {}
         self._followed: list[FunctionType] = []
 
+    @abstractmethod
     def keep(self, x: Any, name: str | None = None) -> None:
         """Count an object as outside."""
-        raise NotImplementedError
 
+    @abstractmethod
     def adopt(self, x: Any, like: Any, name: str | None = None) -> Any:
         """Count what was found in a place as outside, too."""
-        raise NotImplementedError
 
+    @abstractmethod
     def note(self, place: Any, kind: str, key: Any, value: Any) -> None:
         """Take note of a read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def contents(self, x: Any) -> list[Any]:
         """Take note of what a container holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def root(self, place: Any) -> None:
         """Count an object as outside everywhere."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_own(self, cell: CellType) -> bool:
         """Whether a cell belongs to a frame that runs in this recording."""
-        raise NotImplementedError
 
     def meet(self, x: Any) -> None:
         """Follow the functions that a use of an object may run."""

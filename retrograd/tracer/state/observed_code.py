@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from bytecode import BinaryOp, Bytecode, Instr
 from bytecode.instr import CellVar, FreeVar
 
+from ...where import ByCode
+
 VERSION = sys.version_info[:2]
 MOST_ARGUMENTS = 300  # places on the stack for copies of a call's arguments
 # Instructions whose result comes from code that may not be observed.
@@ -74,20 +76,16 @@ class CodeRewriter:
 
     def __init__(self, observers: Shown) -> None:
         self._observers = observers
-        self._known: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+        self._known = ByCode(self._rewritten)
         self._made: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
     def __call__(self, code: CodeType) -> CodeType:
         """The observed code; of observed code, itself."""
         if self.is_observed(code):
             return code
-        found = self._known.get(id(code))
-        if found is None or found[0]() is not code:
-            key = id(code)
-            made = self._rewritten(code)
-            self._made.add(made)
-            found = self._known[key] = (weakref.ref(code, lambda _: self._known.pop(key, None)), made)
-        return found[1]
+        made = self._known[code]
+        self._made.add(made)
+        return made
 
     def is_observed(self, code: CodeType) -> bool:
         """Whether this is observed code."""

@@ -1,4 +1,4 @@
-"""Shown: what observed code shows its values to.
+"""Observers: what observed code shows its values to.
 
 Outside of a recording an observer gives back what it is shown. Inside one it takes note of what is read of an object
 from outside, counts what was found as outside, too, and puts a tracer in the place of an array.
@@ -284,16 +284,11 @@ class Spread(Observer):
         return Observer.__matmul__(self, given if isinstance(given, (tuple, dict)) else tuple(given))
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        return spread(reader, given)
-
-
-def spread(reader: StateReader, x: Any) -> Any:
-    """What stands for the arguments of ``f(*args, **kw)``."""
-    if isinstance(x, CONTAINERS):
-        reader.contents(x)
-    if isinstance(x, dict):
-        return {k: reader.seen(v) for k, v in x.items()}
-    return reader.seen(x)
+        if isinstance(given, CONTAINERS):
+            reader.contents(given)
+        if isinstance(given, dict):
+            return {k: reader.seen(v) for k, v in given.items()}
+        return reader.seen(given)
 
 
 @observer

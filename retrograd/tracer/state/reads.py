@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...where import Where
+from ..around import renewed
 from ..interception import StandIn
 
 
@@ -33,17 +34,14 @@ MISSING = _Missing()
 class Kind(NamedTuple):
     """A kind of read: source over the place ``p``, the key ``k`` and the name ``n``; and words for messages.
 
-    ``equal`` reads give a new value each time, of builtin types, and are compared by ``==``.
+    ``equal`` reads give a new value each time, of builtin types, and are compared by ``==``; those ``of_contents`` tell
+    what a container holds.
     """
 
     text: str
     words: str
     equal: bool = False
-
-    @property
-    def of_contents(self) -> bool:
-        """Whether it reads what a container holds."""
-        return self.words.startswith(("the element", "the entr", "the length", "the keys", "whether {k!r} is in"))
+    of_contents: bool = False
 
 
 KINDS = {
@@ -52,18 +50,18 @@ KINDS = {
     "code": Kind("own_code({p})", "the code of {p}"),
     "globals": Kind("{p}.__globals__", "the module of {p}"),
     "method": Kind("{p}.{n}.__func__", "the method {k!r} of {p}"),
-    "item": Kind("{p}[{k}]", "the element {k!r} of {p}"),
-    "get": Kind("{p}.get({k}, MISSING)", "the entry {k!r} of {p}"),
+    "item": Kind("{p}[{k}]", "the element {k!r} of {p}", of_contents=True),
+    "get": Kind("{p}.get({k}, MISSING)", "the entry {k!r} of {p}", of_contents=True),
     "global": Kind("{p}.get({k}, MISSING)", "the global {k!r}"),
     "cell": Kind("{p}.cell_contents", "a variable of an enclosing function"),
     "closure": Kind("{p}.__closure__[{k}]", "what {p} closes over"),
     "context": Kind("{p}.get(MISSING)", "the context variable {p}"),
     "static": Kind("{p}.__dict__.get({k}, MISSING)", "{p}.{k}"),
     "truth": Kind("bool({p})", "whether {p} is empty", equal=True),
-    "len": Kind("len({p})", "the length of {p}", equal=True),
-    "keys": Kind("[*{p}]", "the keys of {p}", equal=True),
-    "in": Kind("({k} in {p})", "whether {k!r} is in {p}", equal=True),
-    "set": Kind("frozenset({p})", "the elements of {p}", equal=True),
+    "len": Kind("len({p})", "the length of {p}", equal=True, of_contents=True),
+    "keys": Kind("[*{p}]", "the keys of {p}", equal=True, of_contents=True),
+    "in": Kind("({k} in {p})", "whether {k!r} is in {p}", equal=True, of_contents=True),
+    "set": Kind("frozenset({p})", "the elements of {p}", equal=True, of_contents=True),
     "has": Kind("hasattr({p}, {k})", "whether {p} has the attribute {k!r}", equal=True),
     "hits": Kind("({p}.cache_info()[1] >= {k})", "the cache of {p}", equal=True),
     "target": Kind("{p}()", "the target of a weak reference"),
@@ -79,8 +77,12 @@ class Swapped:
     """The functions that have observed code at present, in any thread, each with its own code and a count."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         self._known: dict[int, list[Any]] = {}
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        """Make the lock under which code is swapped."""
+        self._lock = threading.RLock()
 
     def add(self, f: FunctionType, rewritten: Callable[[CodeType], CodeType]) -> None:
         """Give a function observed code, until it is removed as often as it was added."""
@@ -129,10 +131,6 @@ class Read:
     key: Any
     value: Any
     where: Where | None = None
-
-    def text(self, place: str, key: str) -> str:
-        """Source of the expression that reads it now; it may raise anything."""
-        return KINDS[self.kind].text.format(p=place, k=key, n=self.key)
 
     @property
     def now(self) -> Any:
