@@ -1,13 +1,14 @@
-"""The hypothesis profiles and the command line option that all tests share."""
+"""The hypothesis profiles, the command line option that all tests share, and what of large tables is slow."""
 
 import os
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "quick",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],  # the first example of a test pays for tracing and compiling
@@ -18,3 +19,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="rewrite the expected half of the golden files")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked ``sampled(n)``, one case of n is in the normal run, always the same; the others are slow."""
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+            item.add_marker(pytest.mark.slow)

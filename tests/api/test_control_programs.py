@@ -114,6 +114,7 @@ def slope(f: Function, at: Sequence[Any], v: Sequence[Any], h: float = 1e-4) -> 
     return (8 * (moved(1) - moved(-1)) - (moved(2) - moved(-2))) / (12 * h)
 
 
+@pytest.mark.sampled(3)
 @linear
 @over_cases
 def test_modes_agree_to_second_order(program: Program, args: tuple[Any, ...]) -> None:
@@ -138,6 +139,7 @@ def lanes_of(program: Program) -> list[list[tuple[Any, ...]]]:
     return list(groups.values())
 
 
+@pytest.mark.sampled(2)
 @linear
 @pytest.mark.parametrize(
     ("program", "group"),

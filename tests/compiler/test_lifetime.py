@@ -44,6 +44,7 @@ def alive(cls):
     return sum(type(x) is cls for x in gc.get_objects())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("transform", [rg.jit, rg.grad, rg.value_and_grad, rg.vmap, rg.jacfwd, rg.jacrev, rg.hessian])
 def test_a_compiled_function_is_collected_with_its_compilations(transform):
     def f(x):

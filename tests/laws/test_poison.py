@@ -114,6 +114,7 @@ def test_small_programs_and_their_derivatives(example: Example) -> None:
 LEFT_OUT = {"host", "step_numbers"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", sorted(n for n, prim in REGISTRY.items() if not prim.effect and n not in LEFT_OUT))
 def test_every_primitive_and_its_derivatives(name: str) -> None:
     for sample in SAMPLES.get(name, ()):

@@ -46,6 +46,7 @@ def test_results_share_memory_as_declared(name: str) -> None:
     each_sample(name, laws.aliasing)
 
 
+@pytest.mark.sampled(2)
 @over_primitives
 def test_generated_code_and_text_keep_the_value(name: str) -> None:
     def law(sample: Sample) -> None:
@@ -62,6 +63,7 @@ def test_declared_linearity_holds(name: str) -> None:
     each_sample(name, laws.linearity)
 
 
+@pytest.mark.sampled(3)
 @over_primitives
 def test_first_and_second_derivatives_hold_in_both_modes(name: str) -> None:
     def law(sample: Sample) -> None:
@@ -92,6 +94,7 @@ def test_lanes_are_a_loop(name: str) -> None:
     each_sample(name, law)
 
 
+@pytest.mark.sampled(3)
 @over_mapped
 def test_lanes_of_lanes_are_loops_and_have_derivatives(name: str) -> None:
     def law(sample: Sample) -> None:
@@ -108,6 +111,7 @@ def test_lanes_of_lanes_are_loops_and_have_derivatives(name: str) -> None:
     each_sample(name, law)
 
 
+@pytest.mark.sampled(3)
 @over_mapped
 def test_lanes_of_derivatives_are_loops(name: str) -> None:
     def law(sample: Sample) -> None:

@@ -127,6 +127,7 @@ def each(function: Function, count: int = 1) -> Function:
     return lambda *args: [function(*args[k : k + count]) for k in range(0, len(args), count)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UNARY)
 def test_function_of_one_argument(name):
     function, interval, dtypes = UNARY[name]
@@ -141,6 +142,7 @@ def test_function_of_one_argument(name):
             assert_differentiable(each(function), x, scalar[()], x[:0], order=2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BINARY)
 def test_function_of_two_arguments(name):
     function, first, second, dtypes = BINARY[name]

@@ -135,6 +135,7 @@ def test_results_are_those_of_numpy(name):
         assert_same(plain(found), plain(expected), 1e-13)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_hold_to_second_order(name):
     function, x = SMOOTH[name]

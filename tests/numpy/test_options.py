@@ -146,6 +146,7 @@ SMOOTH = [row for row in ROWS if row.derivative == "any order" and options(row)]
 STEPS = ("dtype", "casting", "ord")  # integers and narrow floats; 'ord' of a norm where singular values coincide
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", SMOOTH, ids=[row.code for row in SMOOTH])
 def test_each_option_has_derivatives(row):
     for name, value in options(row):

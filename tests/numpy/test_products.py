@@ -139,6 +139,7 @@ POLYNOMIALS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shapes", RANKS, ids=str)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_all_ranks(name: str, shapes: Any) -> None:
@@ -218,6 +219,7 @@ def test_cross_products(name: str, shapes: Any) -> None:
         assert_differentiable(VECTORS[name], a.astype("f"), b.astype("D"), order=1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(5, 2), (2, 5), (3, 3), (4, 3), (3, 4), (1, 4), (6, 1)])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions(name: str, sizes: Any) -> None:

@@ -173,6 +173,7 @@ def test_edge_shapes_give_what_numpy_gives(name: str, shape: tuple[int, ...]) ->
     assert_traced(ALL[name], distinct(shape))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ALL)
 def test_derivatives(name: str) -> None:
     if not name.startswith("pad m"):

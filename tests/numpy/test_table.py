@@ -100,6 +100,7 @@ SMOOTH_ROWS = [row for row in ROWS if row.derivative == "any order"]
 DEGENERATE = ("without axes", "empty", "of size 1", "broadcast")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", SMOOTH_ROWS, ids=[row.code for row in SMOOTH_ROWS])
 def test_derivatives_in_both_modes_to_second_order(row):
     for dtype in "dD":
@@ -123,6 +124,7 @@ def test_derivatives_in_both_modes_to_second_order(row):
                 raise
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", SMOOTH_ROWS, ids=[row.code for row in SMOOTH_ROWS])
 def test_gradients_have_the_dtypes_shapes_and_values_of_double_precision(row):
     for narrow, wide, tolerance in (("f", "d", 2e-3), ("e", "d", 0.1), ("F", "D", 2e-3)):
@@ -160,6 +162,7 @@ LARGE = {"m": 48, "n": 64, "k": 52}  # 2,496 elements and more: storage is used 
 LARGE_ROWS = [row for row in SMOOTH_ROWS if row.name not in ("ndarray.tolist", "numpy.diagflat")]  # of n² elements
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", LARGE_ROWS, ids=[row.code for row in LARGE_ROWS])
 def test_large_arrays_whose_storage_is_used_again(row):
     """Values are NumPy's, and <u, J v> = <Jᵀ u, v>, compiled, where results are written into dead storage."""

@@ -371,6 +371,7 @@ def test_compiled_values_are_plain_numpys(program: Callable[..., Any], args: tup
     np.testing.assert_equal(_leaves(compiled(*args)), _leaves(program(*args)))
 
 
+@pytest.mark.sampled(2)
 @every_program
 def test_gradients_agree_with_those_of_the_unrolled_graph(
     program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch

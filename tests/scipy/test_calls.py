@@ -45,6 +45,7 @@ def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
         np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.sampled(4)
 @each_call
 def test_derivatives_hold_to_second_order(case: Case):
     rg.check_grads(case.call, case.args, order=2)

@@ -100,6 +100,7 @@ def ids(cases: list[Any]) -> list[str]:
     return [f"{name}-{label}" for name, _, label in cases]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("transform", ["jit", "grad", "vmap(grad)"])
 @pytest.mark.parametrize(("name", "way", "label"), CASES, ids=ids(CASES))
 def test_every_holder_follows_every_change(name: str, way: int, label: str, transform: str) -> None:
@@ -112,6 +113,7 @@ def test_every_holder_follows_its_first_change(name: str, transform: str) -> Non
     check(name, 0, MAIN[transform])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("transform", [name for name in ALL if name not in MAIN])
 @pytest.mark.parametrize("name", FEW)
 def test_every_transform_follows_a_change(name: str, transform: str) -> None:

@@ -66,6 +66,7 @@ def test_a_form_gives_what_numpy_gives(program):
         assert_same(compiled(x), program(x.copy()))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", WRITES)
 def test_second_derivatives_of_writes_agree(name):
     def total(x):

@@ -145,6 +145,7 @@ def check(count: int = 1) -> None:
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", INTERRUPTIONS)
 @pytest.mark.parametrize("transform", [rg.grad, rg.hessian, rg.jit, lambda f: rg.jit(rg.grad(f))])
 def test_code_that_interrupts_a_trace_is_outside_of_it(kind: str, transform: Any) -> None:
