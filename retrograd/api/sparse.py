@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
+from ..compiler.paths import FINDERS
 from ..compiler.signature import Argnums, wanted
 from ..compiler.transform import Transform
 from ..errors import OptionError, UnsupportedError
@@ -66,8 +67,9 @@ class SparseJacobian(Compiled):
                 f"{self!r} is called inside a traced function, but a sparse matrix cannot be traced",
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",
             )
-        path = self.at(*args, **kwargs)
-        call = self._take(args, kwargs)
+        found = FINDERS[-1](self, self._take(args, kwargs))
+        call = found.call
+        path = found.paths.way(self, call.values(), found.captures, call.statics())
         active = wanted(call, self._function, self._argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(

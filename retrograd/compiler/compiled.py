@@ -21,7 +21,7 @@ from .cache import SHARING, Cache, CacheInfo
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .inside import called_inside
-from .paths import Found, Once, Paths
+from .paths import FINDERS, Found, Once, Paths
 from .settings import OVERRIDES, Settings, config
 from .signature import Call
 from .transform import Transform
@@ -82,12 +82,11 @@ class Compiled:
                         self._cache.hits += 1
                         return paths.call(self, args, captures)
                 call = self._take(args, kwargs)
-                found = self._paths(call)
+                found = self.found(call)
                 self._flat[flat] = self._cache.versions((config.now(), call.key()))
                 return found.paths.call(self, args, found.captures)
-        call = self._take(args, kwargs)
-        found = self._paths(call)
-        return found.paths.call(self, call.values(), found.captures, call.statics())
+        found = FINDERS[-1](self, self._take(args, kwargs))
+        return found.paths.call(self, found.call.values(), found.captures, found.call.statics())
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
@@ -142,31 +141,32 @@ class Compiled:
             recorded, derived = self._transform.record(self._function, call)
         return replace(recorded, reads=reading.found), derived
 
-    def _paths(self, call: Call) -> Found:
+    def found(self, call: Call) -> Found:
         """The paths of a call whose reads hold, recorded now if there are none, and their present captures."""
         settings = config.now()
-        key, statics = (settings, call.key()), call.statics()
+        key = (settings, call.key())
         versions = self._cache.versions(key)
-        found = self._holding(versions, statics)
+        found = self._holding(versions, call)
         if found is not None:
             self._cache.hits += 1
             return found
         with self._cache.lock(key):
-            found = self._holding(versions, statics)
+            found = self._holding(versions, call)
             if found is None:
                 others = SHARING[-1].versions_of(self._user, (self._transform, key))
-                found = self._holding(others or [], statics)
+                found = self._holding(others or [], call)
                 if found is None:
                     return self._made(versions, others, call, settings)
                 _keep(versions, found.paths)
             self._cache.hits += 1
         return found
 
-    def _holding(self, versions: list[Paths], statics: Sequence[Any]) -> Found | None:
+    def _holding(self, versions: list[Paths], call: Call) -> Found | None:
+        statics = call.statics()
         for paths in tuple(versions):
             captures = paths.check(self._user, statics)
             if captures is not None:
-                return Found(paths, captures)
+                return Found(paths, captures, call)
         return None
 
     def _made(self, versions: list[Paths], others: list[Paths] | None, call: Call, settings: Settings) -> Found:
@@ -182,13 +182,13 @@ class Compiled:
             self._cache.once += 1
             if self._cache.once == MOST_ONCE:
                 self._tell("unwatched", paths, statics)
-            return Found(Once(way), ())
+            return Found(Once(way), (), call)
         self._cache.once = 0
         _keep(versions, paths)
         if others is not None and paths.size <= SHARING[-1].small:
             _keep(others, paths)
         self._cache.trim(config.cache_size)
-        return Found(paths, captures)
+        return Found(paths, captures, call)
 
     def _tell(self, what: str, paths: Paths, statics: Sequence[Any]) -> None:
         """Warn, once for each function, that compiling it does not pay."""
@@ -211,9 +211,8 @@ class Compiled:
 
     def at(self, *args: Any, **kwargs: Any) -> Compilation:
         """The compilation for these arguments, recorded now if their signature is new."""
-        call = self._take(args, kwargs)
-        found = self._paths(call)
-        return found.paths.way(self, call.values(), found.captures, call.statics())
+        found = FINDERS[-1](self, self._take(args, kwargs))
+        return found.paths.way(self, found.call.values(), found.captures, found.call.statics())
 
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""

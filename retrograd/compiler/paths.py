@@ -218,10 +218,15 @@ class Once:
 
 
 class Found(NamedTuple):
-    """The paths of a call, and their captures now."""
+    """The paths of a call, their captures now, and the call as they take it."""
 
     paths: Paths | Once
     captures: Captures
+    call: Call
+
+
+Finder = Callable[[Any, Call], Found]
+FINDERS: list[Finder] = [lambda compiled, call: compiled.found(call)]  # the last that was registered finds paths
 
 
 def interpreted(way: Compilation, leaves: Sequence[Any]) -> Any:

@@ -21,12 +21,15 @@ TRACED = (np.ndarray, np.floating, np.complexfloating, np.integer, np.bool_, flo
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call, taken apart. ``traced`` are the positions of leaves that become inputs of the graph."""
+    """One call, taken apart. ``traced`` are the positions of leaves that become inputs of the graph.
+
+    ``names`` are those of all leaves, for reading.
+    """
 
     leaves: list[Any]
     spec: Spec
     traced: tuple[int, ...]
-    hints: tuple[str, ...]
+    names: tuple[str, ...]
     orders: tuple[Any, ...] = ()  # of the keys of dicts
     unread: frozenset[int] = frozenset()  # leaves of parameters that the function never reads
     apart: ClassVar[type | None] = None  # of a call with function values: the class of those that are observed
@@ -61,6 +64,11 @@ class Call:
     def emptied(self) -> Call:
         """The same call without its values."""
         return replace(self, leaves=[None] * len(self.leaves))
+
+    @property
+    def hints(self) -> list[str]:
+        """Names of the traced leaves."""
+        return [self.names[i] for i in self.traced]
 
     def values(self) -> list[Any]:
         """The traced leaves."""
@@ -109,9 +117,9 @@ def take_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         name = names[k] if k < len(names) else f"arg{k}"
         hints += [f"{name}_{p}" if p else name for p in leaf_paths(sub)]
     hints += leaf_paths(children(spec)[1])
-    hinted, orders = tuple(hints[i] for i in traced), key_orders((args, kwargs))
+    orders = key_orders((args, kwargs))
     unread = SURROUNDINGS[-1].unread(function)
-    return Call(leaves, spec, traced, hinted, orders, _leaves_of(unread, names, spec))
+    return Call(leaves, spec, traced, tuple(hints), orders, _leaves_of(unread, names, spec))
 
 
 def _leaves_of(parameters: frozenset[str], names: Sequence[str], spec: Spec) -> frozenset[int]:

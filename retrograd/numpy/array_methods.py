@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TracerConversionError
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import cast
 from ..ops.shape import reshape as reshape_view
@@ -129,15 +128,6 @@ def _set_shape(t: Tracer, shape: Any) -> None:
     t.symbol, t.version = None, -1
 
 
-def _format(self: Tracer, spec: str) -> str:
-    if self.const or not spec:
-        return format(self.shadow if self.const else repr(self), spec)
-    raise TracerConversionError(
-        f"a traced value is formatted by {spec!r}, but it is known only when the compiled function runs",
-        remedy="print the value itself, which shows its example, or return it",
-    )
-
-
 def _reduce(self: Tracer) -> Any:
     if is_known(self):  # of captured arrays alone
         return self.shadow.__reduce__()
@@ -148,7 +138,6 @@ METHODS.update(
     {
         "__contains__": _contains,
         "__round__": _round,
-        "__format__": _format,
         "__reduce__": _reduce,
         "shape": vars(Tracer)["shape"].setter(_set_shape),
         "itemsize": property(lambda self: self.dtype.itemsize),

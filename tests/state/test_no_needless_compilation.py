@@ -233,6 +233,36 @@ def argument_read_in_part() -> tuple[Call, Call]:
     return call, lambda i: energy(2.0, x(i))
 
 
+# ints that only enter arithmetic: the second value shows that they vary
+
+
+@case(2)
+def int_in_arithmetic() -> tuple[Call, Call]:
+    def body(i: Any, x: Any) -> Any:
+        return np.sum(x**2) / (1.0 - 0.9 ** (i + 1)) + i * x[0] - np.sqrt(i + 1) * x[1]
+
+    g = rg.jit(body)
+    return lambda i: g(i, x(i)), lambda i: body(i, x(i))
+
+
+@case(2)
+def int_in_arithmetic_of_a_gradient() -> tuple[Call, Call]:
+    def body(x: Any, i: Any) -> Any:
+        return np.sum(x**2) * (0.5 * i)
+
+    g = rg.grad(body)
+    return lambda i: g(x(i), i), lambda i: x(i) * i
+
+
+@case(2)
+def int_in_a_tree() -> tuple[Call, Call]:
+    def body(state: Any, x: Any) -> Any:
+        return np.sum(x) / (state["step"] + 1) + state["bias"]
+
+    g = rg.jit(body)
+    return lambda i: g({"step": i, "bias": 0.5}, x(i)), lambda i: body({"step": i, "bias": 0.5}, x(i))
+
+
 # what is made anew, and equal
 
 

@@ -209,7 +209,7 @@ def take_functions(
         elif not isinstance(given[place], Fn):
             given[place] = Lifted(f.template, f.captures, f.function)
     call = take_apart(function, tuple(given[i] for i in range(len(args))), {name: given[name] for name in kwargs})
-    return FunctionCall(call.leaves, call.spec, call.traced, call.hints, call.orders, call.unread)
+    return FunctionCall(call.leaves, call.spec, call.traced, call.names, call.orders, call.unread)
 
 
 @TRANSFORMS.register("checked_form")

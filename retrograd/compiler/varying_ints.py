@@ -1,0 +1,107 @@
+"""Python ints among the arguments: static at first; what takes a second value is traced from then on.
+
+A step number or a count that only enters arithmetic so compiles twice, and not at each value. Where Python or NumPy
+must know an int while the function is recorded, as a length, an index, an axis or an exponent, it stays static: that
+shows in the recording, or as an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.rewrite import walk
+from ..ops.elementary import pow_, power
+from ..ops.structural.guard import guard
+from .cache import Cache
+from .paths import FINDERS, Found, Once, Paths
+from .settings import config
+from .signature import Call
+
+MOST = 1 << 53  # the largest int that is traced: floats hold it
+MOST_WAYS = 4  # ways of decisions about ints, from which on they are static
+NONE: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False)
+class Seen:
+    """The ints of one signature: their first values, and the leaves that vary and those that must be known."""
+
+    first: dict[int, int]
+    varying: set[int] = field(default_factory=set)
+    static: set[int] = field(default_factory=set)
+    judged: WeakSet[Paths] = field(default_factory=WeakSet)
+
+    def traced(self, leaves: list[Any]) -> set[int]:
+        """The leaves to trace in a call."""
+        self.varying.update(i for i, value in self.first.items() if leaves[i] != value)
+        return self.varying - self.static
+
+
+_seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
+
+
+def find(compiled: Any, call: Call) -> Found:
+    """The paths of a call, with ints that vary as traced values where that can be recorded."""
+    kept = [i for i, x in enumerate(call.leaves) if type(x) is int and abs(x) <= MOST and i not in call.unread]
+    plainly: Callable[[Call], Found] = compiled.found
+    if not kept or type(call) is not Call:
+        return plainly(call)
+    seen = _seen_so_far(compiled._cache, call, kept)
+    varying = seen.traced(call.leaves)
+    if not varying:
+        return plainly(call)
+    try:
+        found = plainly(_with_traced(call, varying))
+    except Exception:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
+        seen.static |= varying
+        return plainly(call)
+    paths = found.paths
+    if isinstance(paths, Paths) and (paths not in seen.judged or len(paths.known) > MOST_WAYS):
+        seen.judged.add(paths)
+        way = next(iter(paths.known.values()))
+        if asked := _asked(found.call, way.recorded.graph, varying, many=len(paths.known) > MOST_WAYS):
+            seen.static |= asked
+            return plainly(call) if len(paths.known) > 1 else found._replace(paths=Once(way))
+    return found
+
+
+def _seen_so_far(cache: Cache[Any], call: Call, kept: list[int]) -> Seen:
+    signatures = _seen.setdefault(cache, {})
+    key = config.now(), _with_traced(call, {*kept}).key()
+    if key not in signatures:
+        signatures[key] = Seen({i: call.leaves[i] for i in kept})
+        while len(signatures) > config.cache_size + 1:
+            signatures.pop(next(iter(signatures)), None)
+    return signatures[key]
+
+
+def _with_traced(call: Call, more: set[int]) -> Call:
+    return replace(call, traced=tuple(sorted({*call.traced, *more})))
+
+
+def _asked(call: Call, graph: Graph, varying: set[int], many: bool) -> set[int]:
+    """The leaves whose values Python asked for: other than for a decision, or if there are ``many``, at all.
+
+    Exponents of what is traced count, too: NumPy raises to small constant powers in ways of its own.
+    """
+    inputs = zip(call.traced, graph.inputs, strict=False)
+    of = {v: frozenset({i} if i in varying else {-1}) for i, v in inputs}  # -1: of other arguments, too
+    return {i for node in graph.nodes for i in _asked_by(node, of, many)} & varying
+
+
+def _asked_by(node: Node, of: dict[Value, frozenset[int]], many: bool) -> Iterator[int]:
+    found = NONE.union(*(of.get(v, NONE) for v in node.inputs))
+    of.update(dict.fromkeys(node.outputs, found))
+    if node.prim in (power, pow_):
+        base, exponent = (of.get(v, NONE) for v in node.inputs)
+        if exponent and (base or node.inputs[0].aval.shape):
+            yield from exponent
+    elif -1 not in found and any(n.prim is guard and (many or n.attrs["kind"] != "bool") for n in walk(node)):
+        yield from found
+
+
+FINDERS.append(find)
