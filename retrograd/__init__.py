@@ -30,7 +30,11 @@ from .api.regions import checkpoint, policies
 from .api.regions import name as name
 from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
+from .compiler import advice as _advice  # noqa: F401 - it explains what is compiled again
+from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into arguments that share memory
+from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
 from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
+from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
 from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions

@@ -54,6 +54,8 @@ class Ways(Protocol):
 
     @property
     def code(self) -> Executable: ...
+    @property
+    def ordered(self) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,7 @@ class Compilation:
         """The code of the second half of a derivative at a point."""
         assert self.derived.later is not None
         with paused:
-            return Executable(self.derived.later.second(self.planned, self.settings))
+            return Executable(self.derived.later.second(self.planned, self.settings), ordered=self.signature.ordered)
 
     @property
     def assemble(self) -> Callable[[Sequence[Any]], Any]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, RetraceWarning, UnwatchedWarning
+from ..errors import OptionError
 from ..ir.graph import FORMS, Graph
 from ..tracer.record import Recorded
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
-from ..where import warn
 from .cache import SHARING, Cache, CacheInfo
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
@@ -28,7 +26,7 @@ from .transform import Transform
 
 MOST_VERSIONS = 8  # of one signature, each for another state of what the function reads
 MOST_ONCE = 3  # recordings in a row that hold for one call, until a warning
-FACE = ("at", "cache_info", "dot", "executable", "graph", "plan", "source", "tradeoff")
+FACE = ("at", "cache_info", "dot", "executable", "explain_retrace", "graph", "plan", "source", "tradeoff")
 
 
 class Compiled:
@@ -68,8 +66,11 @@ class Compiled:
             for a in args:
                 kind = type(a)
                 if kind is np.ndarray:
-                    key.append(a.shape)
+                    shape = a.shape
+                    key.append(shape)
                     key.append(a.dtype)
+                    if len(shape) > 1 and not a.flags.c_contiguous:
+                        key.append(a.strides)
                 else:
                     key.append(kind)
                     if kind is not float and kind is not np.float64:
@@ -90,18 +91,7 @@ class Compiled:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
-        if instance is None or not hasattr(self._user, "__get__"):
-            return self
-        bound = type(self).__new__(type(self))
-        bound.__dict__.update(self.__dict__)
-        bound._bound = self, instance
-        bound._user = self._user.__get__(instance, owner)
-        bound._function = self._transform.build(bound._user)
-        known = self._methods.get(id(instance))
-        if known is None:
-            known = self._methods[id(instance)] = (self._keeper(instance), _caches())
-        bound.__dict__.update(known[1])
-        return bound
+        return self if instance is None else INSPECTORS["bound"](self, instance, owner, _caches)
 
     def __reduce__(self) -> Any:
         return INSPECTORS["reduced"](self, sys._getframe(1).f_globals)
@@ -121,15 +111,6 @@ class Compiled:
     def of(self, function: Callable[..., Any]) -> Compiled:
         """The same transform of another function."""
         return Compiled(function, self._transform)
-
-    def _keeper(self, instance: Any) -> Any:
-        """The finalizer of an instance, which drops its compilations with it; or the instance itself."""
-        try:
-            end = weakref.finalize(instance, self._methods.pop, id(instance), None)
-        except TypeError:  # no weak references to it: it is kept, so that its identity stays its own
-            return instance
-        end.atexit = False
-        return end
 
     def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """A call, taken apart."""
@@ -173,7 +154,7 @@ class Compiled:
         """Record a call, and keep it for later ones if what it has read still holds."""
         statics = call.statics()
         if len(versions) == MOST_VERSIONS:
-            self._tell("retraced", versions[0], statics)
+            INSPECTORS["retraced"](self, versions[0], statics)
         paths = Paths(call, settings)
         way = paths.recorded(self, call.values(), statics)[0]
         self._cache.misses += 1
@@ -181,7 +162,7 @@ class Compiled:
         if captures is None:  # it changes what it reads, or reads what cannot be watched
             self._cache.once += 1
             if self._cache.once == MOST_ONCE:
-                self._tell("unwatched", paths, statics)
+                INSPECTORS["unwatched"](self, paths, statics)
             return Found(Once(way), (), call)
         self._cache.once = 0
         _keep(versions, paths)
@@ -189,25 +170,6 @@ class Compiled:
             _keep(others, paths)
         self._cache.trim(config.cache_size)
         return Found(paths, captures, call)
-
-    def _tell(self, what: str, paths: Paths, statics: Sequence[Any]) -> None:
-        """Warn, once for each function, that compiling it does not pay."""
-        if what in self._told:
-            return
-        self._told.add(what)
-        read = paths.changed(self._user, statics)
-        if what == "retraced":
-            warn(
-                f"{self!r} was compiled {MOST_VERSIONS} times for one signature, since what it reads was another each "
-                f"time. What changed last: {read}. Pass it as an argument, as an array or a float",
-                RetraceWarning,
-            )
-        else:
-            warn(
-                f"{self!r} is recorded at each call and not compiled, since it changes what it reads, or reads what "
-                f"cannot be watched: {read}. Pass it as an argument, and return what changes",
-                UnwatchedWarning,
-            )
 
     def at(self, *args: Any, **kwargs: Any) -> Compilation:
         """The compilation for these arguments, recorded now if their signature is new."""
@@ -245,6 +207,11 @@ class Compiled:
         compiled for it. Print it, or draw it.
         """
         return INSPECTORS["tradeoff"](self.at(*args, **kwargs))
+
+    def explain_retrace(self, *args: Any, **kwargs: Any) -> str:
+        """What a call with these arguments would compile, and why; or that it would compile nothing."""
+        explained: str = INSPECTORS["explain_retrace"](self, self._take(args, kwargs))
+        return explained
 
     def cache_info(self) -> CacheInfo:
         """Calls that found their signature compiled, that compiled it, and signatures kept."""

@@ -36,7 +36,7 @@ class Executable:
 
     ``function`` takes flat positional arguments, the captures last, and returns its one result bare or a tuple.
     ``graph`` is the graph that it computes, ``plan`` its layout in memory, ``module`` the source, and ``target`` the
-    target that made these.
+    target that made these. ``ordered`` says whether arrays come in C-ordered.
     """
 
     def __init__(
@@ -44,9 +44,10 @@ class Executable:
         graph: Graph,
         constants: Mapping[Value, np.ndarray[Any, Any]] | None = None,
         target: Target | None = None,
+        ordered: bool = True,
     ) -> None:
         self.graph, self.constants, self.target = graph, constants or {}, target or TARGETS.chosen
-        self.plan: Plan = self.target.plan(self.target.legalise(graph))
+        self.plan: Plan = self.target.plan(self.target.legalise(graph), ordered)
         self.module: Module = self.target.emit(self.plan)
         self.filename = f"<generated {self.module.function} {next(_number)}>"
         names = {name: function for provide in PROVIDERS for name, function in provide(graph).items()}

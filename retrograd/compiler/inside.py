@@ -43,6 +43,8 @@ def called_inside(compiled: Callee, args: tuple[Any, ...], kwargs: dict[str, Any
             return compiled(*map(_outside, args), **plain)
     call = compiled._take(args, kwargs)
     recorded, derived = _recorded_once(compiled, trace, call)
+    if recorded.written:
+        TRANSFORMS.check_apart([*call.values(), *(c.payload for c in recorded.captures)], recorded.written)
     rewinds = [kind.rewinding(trace) for kind in STATEFUL]
     graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
     try:

@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import ControlFlowError, ManyPathsWarning
-from ..ir.builder import Builder, attr_key
+from ..ir.builder import attr_key
 from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
-from ..ir.types import aval_of
+from ..ir.types import aval_of, in_order
 from ..ops.structural.guard import Miss, guard
 from ..tracer.around import renewed, whole
 from ..tracer.surroundings import SURROUNDINGS, Captures
 from ..tracer.trace import STATEFUL, Capture
 from ..where import warn
-from .compilation import INSPECTORS, Compilation, Derived
+from .compilation import INSPECTORS, Compilation
 from .executable import Executable
 from .garbage import paused
 from .inside import Callee
@@ -40,6 +42,7 @@ class Paths:
     executable: Executable | None = None
 
     def __post_init__(self) -> None:
+        self._in_order = self.template.in_order
         self.template = self.template.emptied()  # the user's arguments are not kept
         renewed(self)
         self.call: Callable[..., Any] = self.first
@@ -69,21 +72,12 @@ class Paths:
         """Compile all known ways as one piece of code."""
         ways, ordered = list(self.known.values()), self._captures
         captures = {id(c.payload): c.payload for c in ordered}
-        forms: list[Compilation] = []
-        graphs = []
-        for way in ways:
-            alike = [k for k, first in enumerate(forms) if _alike(first.derived, way.derived)]
-            if not alike:
-                forms.append(way)
-            graphs.append((_over(way, captures), alike[0] if alike else len(forms) - 1))
-        several = len(forms) > 1
+        graphs = [_over(way, captures) for way in ways]
         with paused:
-            merged = graphs[0][0]
-            if len(ways) > 1:
-                merged = TRANSFORMS.merge_paths([_marked(g, k) if several else g for g, k in graphs])
+            merged, forms = INSPECTORS["joined"](ways, graphs) if len(ways) > 1 else (graphs[0], ways)
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}
-            executable = Executable(merged, made)
+            executable = Executable(merged, made, ordered=self.ordered)
         self.call = self._follower(executable, tuple(captures.values()), [way.assemble for way in forms])
         if self.settings.debug_nans:
             self.call = self._debugged
@@ -96,6 +90,8 @@ class Paths:
         run = executable.function
         for kind in STATEFUL:
             run = kind.repeatable(run, captures)
+        if written := {k for way in self.known.values() for k in way.recorded.written}:
+            run = TRANSFORMS.apart(run, written)
         assemble = assemblers[0]
 
         def follow(compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
@@ -172,6 +168,11 @@ class Paths:
         return way, True
 
     @property
+    def ordered(self) -> bool:
+        """Whether the arrays that come in are C-ordered."""
+        return self._in_order and all(in_order(c.shadow) for c in self._captures if isinstance(c.shadow, np.ndarray))
+
+    @property
     def size(self) -> int:
         """The bytes of the arrays that are kept for it."""
         return sum(int(getattr(c.payload, "nbytes", 0)) for c in self._captures)
@@ -231,6 +232,8 @@ FINDERS: list[Finder] = [lambda compiled, call: compiled.found(call)]  # the las
 
 def interpreted(way: Compilation, leaves: Sequence[Any]) -> Any:
     """The result of a way that was recorded just now."""
+    if way.recorded.written:
+        TRANSFORMS.check_apart(way.arguments(leaves), way.recorded.written)
     try:
         return way.interpret(leaves)
     except Miss as miss:
@@ -246,13 +249,6 @@ def answers(graph: Graph) -> Any:
     return tuple([attr_key(node.attrs["expected"]) for node in graph.nodes if node.prim is guard])
 
 
-def _alike(a: Derived, b: Derived) -> bool:
-    try:
-        return a is b or (a.form is not None and bool(a.form == b.form))
-    except Exception:  # noqa: BLE001 - static results of the user's, whose == may do anything
-        return False
-
-
 def _over(path: Compilation, captures: dict[int, Any]) -> Graph:
     """The path's graph with the captures of all paths as its trailing inputs."""
     graph = path.graph
@@ -260,14 +256,3 @@ def _over(path: Compilation, captures: dict[int, Any]) -> Graph:
     own = {id(c.payload): v for c, v in zip(path.recorded.captures, graph.inputs[n:], strict=True)}
     trailing = tuple(own.get(key) or Value(aval_of(payload)) for key, payload in captures.items())
     return Graph(graph.name, (*graph.inputs[:n], *trailing), graph.nodes, graph.outputs)
-
-
-def _marked(graph: Graph, form: int) -> Graph:
-    """The graph with the number of its form as a first result."""
-    b = Builder()
-    inputs = b.share_inputs(graph)
-    for node in graph.nodes:
-        b.keep(node)
-    b.where = None
-    number = b.constant(form, aval_of(form))
-    return Graph(graph.name, tuple(s.value for s in inputs), tuple(b.nodes), (number.value, *graph.outputs))

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ArgnumsError, NonDifferentiableError, OptionError
-from ..tracer.array import Tracer
+from ..ir.types import in_order
+from ..tracer.array import Tracer, shadow_of
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import traceable
 from ..tracer.tree import Spec, children, flatten, key_orders, leaf_paths, nondiff_leaves, unflatten
@@ -36,15 +37,21 @@ class Call:
 
     def key(self) -> Hashable:
         """The key of a compiled function: structure, shapes, dtypes, static values."""
-        on = set(self.traced)
-        skipped = self.unread
-        leaves = (None if i in skipped and i not in on else _leaf_key(x, i in on) for i, x in enumerate(self.leaves))
-        parts = [self.spec, self.orders, *leaves]
         try:
-            hash(parts[0])
-            return tuple(parts)
+            hash(self.spec)
         except TypeError as fault:
             raise OptionError(f"a static argument cannot be hashed: {fault}") from None
+        return (self.spec, self.orders, *self.leaf_keys())
+
+    @property
+    def in_order(self) -> bool:
+        """Whether all arrays are C-ordered."""
+        return all(in_order(x) for x in map(shadow_of, self.leaves) if isinstance(x, np.ndarray))
+
+    def leaf_keys(self) -> list[Hashable]:
+        """What of each leaf is in the key."""
+        on, skipped = set(self.traced), self.unread
+        return [None if i in skipped and i not in on else _leaf_key(x, i in on) for i, x in enumerate(self.leaves)]
 
     def rebuild(self, tracers: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments and keyword arguments with tracers in place of the traced leaves."""
@@ -92,7 +99,7 @@ def _leaf_key(x: Any, traced: bool) -> Hashable:
     if isinstance(x, Tracer):
         return _leaf_key(x.shadow, traced)
     if isinstance(x, np.ndarray) and traced:
-        return (x.shape, x.dtype)
+        return (x.shape, x.dtype) if in_order(x) else (x.shape, x.dtype, x.strides)
     if traced or SURROUNDINGS[-1].watches(x):
         return (type(x),)
     key = (type(x), x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from ..ir.graph import Graph, Node, Value
@@ -35,10 +35,14 @@ class Seen:
     static: set[int] = field(default_factory=set)
     judged: WeakSet[Paths] = field(default_factory=WeakSet)
 
-    def traced(self, leaves: list[Any]) -> set[int]:
-        """The leaves to trace in a call."""
-        self.varying.update(i for i, value in self.first.items() if leaves[i] != value)
+    def traced(self, call: Call) -> set[int]:
+        """The leaves to trace in a call, which may be the first that shows that they vary."""
+        self.varying |= self.new(call)
         return self.varying - self.static
+
+    def new(self, call: Call) -> set[int]:
+        """The leaves whose value is not the first."""
+        return {i for i, value in self.first.items() if call.leaves[i] != value}
 
 
 _seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
@@ -46,12 +50,11 @@ _seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
 
 def find(compiled: Any, call: Call) -> Found:
     """The paths of a call, with ints that vary as traced values where that can be recorded."""
-    kept = [i for i, x in enumerate(call.leaves) if type(x) is int and abs(x) <= MOST and i not in call.unread]
-    plainly: Callable[[Call], Found] = compiled.found
-    if not kept or type(call) is not Call:
+    kept, plainly = _ints(call), cast(Callable[[Call], Found], compiled.found)
+    if not kept:
         return plainly(call)
     seen = _seen_so_far(compiled._cache, call, kept)
-    varying = seen.traced(call.leaves)
+    varying = seen.traced(call)
     if not varying:
         return plainly(call)
     try:
@@ -67,6 +70,21 @@ def find(compiled: Any, call: Call) -> Found:
             seen.static |= asked
             return plainly(call) if len(paths.known) > 1 else found._replace(paths=Once(way))
     return found
+
+
+def as_known(compiled: Any, call: Call) -> Call:
+    """A call as its paths are kept, if there are any."""
+    if kept := _ints(call):
+        seen = _seen_so_far(compiled._cache, call, kept)
+        return _with_traced(call, (seen.varying | seen.new(call)) - seen.static)
+    return call
+
+
+def _ints(call: Call) -> list[int]:
+    """The leaves that may be traced although they are Python ints."""
+    if type(call) is not Call:
+        return []
+    return [i for i, x in enumerate(call.leaves) if type(x) is int and abs(x) <= MOST and i not in call.unread]
 
 
 def _seen_so_far(cache: Cache[Any], call: Call, kept: list[int]) -> Seen:

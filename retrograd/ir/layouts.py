@@ -18,11 +18,13 @@ Shown = np.ndarray[Any, Any]  # an array that has strides but no memory: none of
 class Layouts:
     """For each value of a graph, its axes in the order of memory; None if that order is not known.
 
-    A result whose order is known lies packed in memory, without gaps or negative strides. Inputs count as C-ordered.
+    A result whose order is known lies packed in memory, without gaps or negative strides. Inputs are C-ordered, unless
+    ``ordered`` is False: then nothing is known of them.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self._shown: dict[Value, Shown | None] = {v: _packed(v.aval) for v in graph.inputs if _has_axes(v.aval)}
+    def __init__(self, graph: Graph, ordered: bool = True) -> None:
+        inputs = [v for v in graph.inputs if _has_axes(v.aval)]
+        self._shown: dict[Value, Shown | None] = {v: _packed(v.aval) if ordered else None for v in inputs}
 
     def order(self, value: Value) -> Order | None:
         """The axes of a value in the order of memory."""

@@ -43,8 +43,8 @@ class Target(Protocol):
         No pass follows. Raises UnsupportedError for a graph that the target cannot compute.
         """
 
-    def plan(self, graph: Graph) -> Plan:
-        """The order and the storage of a legalised graph."""
+    def plan(self, graph: Graph, ordered: bool = True) -> Plan:
+        """The order and the storage of a legalised graph; ``ordered`` says whether arrays come in C-ordered."""
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         """The source of a plan; ``constants`` are values of inputs, by position, that are written into it."""

@@ -105,6 +105,11 @@ _of_numbers: dict[type, Aval] = {
 GENERATOR = Aval((), np.dtype(np.uint64), "generator")  # a source of random numbers, by reference
 
 
+def in_order(x: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is as NumPy makes it, so that its shape tells how it lies in memory."""
+    return x.ndim < 2 or bool(x.flags.c_contiguous)
+
+
 def aval_of(value: object) -> Aval:
     """The aval of a concrete array, NumPy scalar or Python number; TypeError for anything else."""
     known = _of_numbers.get(type(value))

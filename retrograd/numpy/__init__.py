@@ -1,6 +1,16 @@
 """The table of NumPy functions that are traced, one file per family; importing the room fills it."""
 
-from ..tracer import class_methods, early_names, generators, index_arrays, masks, refusals, texts, ufunc_options
+from ..tracer import (
+    class_methods,
+    early_names,
+    generators,
+    index_arrays,
+    layouts,
+    masks,
+    refusals,
+    texts,
+    ufunc_options,
+)
 from ..tracer.protocol import install
 from ..tracer.untraced import install_others
 from . import (

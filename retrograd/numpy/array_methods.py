@@ -22,7 +22,7 @@ from ..tracer.untraced import missing_attribute
 from .complex import conjugate, imaginary_part, real_part
 from .flat import flat_of, set_flat
 from .numbers import clip, round_
-from .shapes import reshape, transpose
+from .shapes import ravel, reshape, transpose
 from .sorting import partition_in_place, sort_in_place
 from .take import compress
 
@@ -46,7 +46,7 @@ def _transpose(self: Tracer, *axes: Any) -> Any:
 
 
 def _flatten(self: Tracer, order: str = "C") -> Any:
-    return copy(reshape(self, (-1,), order))
+    return copy(ravel(self, order))
 
 
 def _item(self: Tracer, *index: Any) -> Any:

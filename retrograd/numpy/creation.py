@@ -14,6 +14,7 @@ import numpy as np
 from ..tracer.array import Tracer, cast_to, enter, same_memory, shadow_of, symbol_in, wrap
 from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joined
 from ..tracer.interception import substitutes
+from ..tracer.layouts import relaid
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
@@ -77,7 +78,8 @@ def _filled(made: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray) and (not isinstance(value, Tracer) or value.const):
         return made
     trace, aval = active_trace(), traceable(made.shadow)  # an array of the user's may change until the next call
-    return wrap(trace, trace.builder.coerce(cast_to(value, aval, trace), aval), made.shadow, made.where)
+    symbol = trace.builder.coerce(cast_to(value, aval, trace), aval)
+    return wrap(trace, relaid(symbol, made.shadow, np.empty(made.shape)), made.shadow, made.where)
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
@@ -125,7 +127,8 @@ def _as(function: Function, obj: Any) -> Any:
         return fresh(made)
     trace = active_trace()
     symbol = symbol_in(trace, np.reshape(obj if obj.dtype == made.dtype else obj.astype(made.dtype), made.shape))
-    return wrap(trace, trace.builder.coerce(symbol, aval), made, user_site(2)[0])
+    symbol = relaid(trace.builder.coerce(symbol, aval), made, obj.shadow.reshape(made.shape))
+    return wrap(trace, symbol, made, user_site(2)[0])
 
 
 def _conversion(name: str) -> Function:

@@ -9,6 +9,7 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops import shape as shapes
 from ..tracer.array import Tracer, apply, same_memory, shadow_of
+from ..tracer.layouts import walked
 from ..tracer.operands import Axis, as_array, axes_of, lifted, only_default, shadow_dtype
 from ..tracer.operands import astype as cast_to
 from ..tracer.table import implements
@@ -43,9 +44,8 @@ def _reshaped(a: Any, shape: tuple[int, ...], copied: Any) -> Any:
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
     (a,) = lifted(a)
-    if order == "K" and isinstance(a.shadow, np.ndarray):  # in the order of the elements in memory
-        strides = [-abs(s) for s in a.shadow.strides]
-        return reshape(transpose(a, tuple(int(k) for k in np.argsort(strides, kind="stable"))), (-1,))
+    if order == "K" and isinstance(a.shadow, np.ndarray):
+        return reshape(transpose(a, walked(a.shadow)), (-1,))
     flat = reshape(a, (-1,), "C" if order == "K" else order)
     return flat if shadow_of(flat).flags.c_contiguous else copy(flat)  # unlike reshape, ravel copies a stretched array
 

@@ -134,6 +134,10 @@ copy = primitive(
     "copy", lambda x: x, "{0}.copy()", diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True, order="C"
 )
 
+owned = primitive(  # a copy that lies in memory as its operand does
+    "owned", lambda x: x, '{0}.copy("K")', diff=(pull(lambda ct, x: ct),), batch=elementwise, cheap=True, order="K"
+)
+
 stop_gradient: Primitive = primitive(
     "stop_gradient",
     lambda x: x,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
-from ..ops.shape import copy
+from ..ops.shape import owned
 from .inline import inline_into
 
 
@@ -32,14 +32,13 @@ def own_outputs(graph: Graph) -> Graph:
     inputs = b.inputs_like(graph.inputs)
     outs = inline_into(b, graph, inputs)
     b.where = None
-    owned = [_copied(b, o) if s else o for o, s in zip(outs, shared, strict=True)]
-    return b.graph(graph.name, owned)
+    return b.graph(graph.name, [_copied(b, o) if s else o for o, s in zip(outs, shared, strict=True)])
 
 
 def _copied(b: Builder, x: Symbol) -> Symbol:
     """A copy of a value, even if another result is a copy of the same value."""
     b.replica += 1
-    return b.emit(copy, (x.value,), {})[0]
+    return b.emit(owned, (x.value,), {})[0]
 
 
 def _fresh(node: Node) -> set[int]:

@@ -20,18 +20,21 @@ READ_ONLY = frozenset({"broadcast", "diagonal"})  # views that NumPy does not wr
 Index = tuple[Any, ...]
 
 
-def place_buffers(graph: Graph) -> Plan:
-    """Lay a graph out in memory; this changes the order of nodes only for views of storage that is written into."""
-    return _BufferPlacer(early_views(graph)).plan()
+def place_buffers(graph: Graph, ordered: bool = True) -> Plan:
+    """Lay a graph out in memory; this changes the order of nodes only for views of storage that is written into.
+
+    ``ordered`` says whether arrays that come in are C-ordered.
+    """
+    return _BufferPlacer(early_views(graph), ordered).plan()
 
 
 class _BufferPlacer:
     """Places results node by node; ``owned`` are roots of storage that this graph made and nothing outside can see."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, ordered: bool) -> None:
+        self.graph, self.ordered = graph, ordered
         self.made = graph.producer
-        self.layouts = Layouts(graph)
+        self.layouts = Layouts(graph, ordered)
         self.parent: dict[Value, Value] = {}
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
@@ -192,7 +195,7 @@ class _BufferPlacer:
             live += births.get(i, 0)
             peak, scratch = max(peak, live + work), max(scratch, work)
             live -= freed.get(i, 0)
-        bodies = {body: place_buffers(body) for node in order for _, body in node.graphs}
+        bodies = {body: place_buffers(body, self.ordered) for node in order for _, body in node.graphs}
         return Plan(
             self.graph,
             number,

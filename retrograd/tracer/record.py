@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import LeakedTracerError, RetrogradError, Thrown, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph
+from ..ir.primitive import TRANSFORMS
 from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..where import user_site
@@ -33,9 +34,10 @@ Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
 class Recorded:
     """A recorded function: ``graph`` takes the traced leaves, then the captures.
 
-    ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are
-    no arrays, by position (the graph does not hold them). It is ``tainted`` if an operation failed on the examples
-    and the function caught that: the graph is right for these examples only. It holds while its ``reads`` do.
+    ``out_spec`` is the structure of its result, ``shadows`` the example results, ``statics`` results that are no
+    arrays, by position (the graph does not hold them), ``written`` the leaves that it writes into. It is ``tainted``
+    if an operation failed on the examples and the function caught that: the graph is right for these examples only.
+    It holds while its ``reads`` do.
     """
 
     graph: Graph
@@ -43,6 +45,7 @@ class Recorded:
     captures: tuple[Capture, ...]
     shadows: tuple[Any, ...]
     statics: dict[int, Any]
+    written: tuple[int, ...] = ()
     tainted: bool = False
     reads: tuple[Read, ...] = ()
 
@@ -93,7 +96,8 @@ def _recorded(
                 owner([example])
             shadow = shadow_of(example)
             inputs.append(trace.builder.input(traceable(shadow), hint or None))
-            shadow = np.array(shadow, order="C") if isinstance(shadow, np.ndarray) else shadow
+            if isinstance(shadow, np.ndarray):
+                shadow = TRANSFORMS.laid_alike(shadow) if concrete else np.array(shadow, order="C")
             tracers.append(wrap(trace, inputs[-1], shadow, None))
         try:
             leaves, out_spec = flatten(_run(function, tracers))
@@ -114,10 +118,11 @@ def _recorded(
     for rewind in rewinds:
         rewind()
     graph = trace.finish(inputs, outputs)
+    written = tuple(k for k, t in enumerate(tracers) if t.storage.version)
     if parent is None:
         tracers, leaves, leaf = [], [], None  # what is returned does not outlive the trace
         SURROUNDINGS[-1].end(trace)
-    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, trace.tainted)
+    return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, written, trace.tainted)
 
 
 def _note_decisions(trace: Trace) -> None:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from weakref import ref
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from ..errors import CapturedWriteError, LeakedTracerError, RecordMismatchError, TraceLengthError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Value
-from ..ir.types import Aval, aval_of
+from ..ir.primitive import TRANSFORMS
+from ..ir.types import Aval, aval_of, in_order
 from ..ops.shape import iota, reshape_to
 from ..ops.structural.guard import guard
 from ..where import Where, user_site
@@ -161,6 +162,10 @@ class Trace:
 
     def lift(self, array: np.ndarray[Any, Any], storage: Storage | None = None) -> Symbol:
         """Enter an array made inside the trace by its present contents: as a constant, a range or a trailing input."""
+        if not in_order(array):
+            return cast(
+                Symbol, TRANSFORMS.relaid(self.lift(plain := np.array(array, order="C"), storage), array, plain)
+            )
         flat = array.reshape(-1)
         if flat.size == 0 or (flat.view(f"V{flat.itemsize}")[:1] == flat.view(f"V{flat.itemsize}")).all():
             fill = flat[0].item() if flat.size else 0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..ir.modules import resolve
-from ..ir.primitive import REGISTRY, Primitive
+from ..ir.primitive import REGISTRY, TRANSFORMS, Primitive
 from ..ir.types import Aval, Kind, aval_of
 from ..ops.shape import stop_gradient
 from ..where import user_site
@@ -149,7 +149,8 @@ def copy(x: Any, order: Any = "K") -> Tracer:
     trace = owner([x])
     where_, _ = user_site(2)
     shadow = np.array(x.shadow, order=order) if isinstance(x.shadow, np.ndarray) else x.shadow
-    return wrap(trace, None if x.const else symbol_in(trace, x), shadow, where_)
+    symbol = None if x.const else TRANSFORMS.relaid(symbol_in(trace, x), shadow, x.shadow)
+    return wrap(trace, symbol, shadow, where_)
 
 
 def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Any:

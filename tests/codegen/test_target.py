@@ -78,7 +78,7 @@ class Floats:
                     raise UnsupportedError(f"the target floats has no {value.aval}", where=node.where)
         return graph
 
-    def plan(self, graph: Graph) -> Plan:
+    def plan(self, graph: Graph, ordered: bool = True) -> Plan:
         dies: tuple[tuple[Value, ...], ...] = ((),) * len(graph.nodes)
         return Plan(graph, {}, {}, frozenset(), {}, dies, 0, 0, frozenset(), {})
 

@@ -159,8 +159,14 @@ class Emitter:
             return f"{call[:-1]}, out={storage})"
         if node.prim.name == "pow" and operands[0].startswith("-"):
             operands = [f"({operands[0]})", *operands[1:]]
+        if node.prim.name == "owned":
+            return self._copied(operands[0], node.inputs[0])
         code = text.render(node, operands, text.op)
-        return f"{code}.copy()" if out in self.plan.copies else code
+        return self._copied(code, out) if out in self.plan.copies else code
+
+    def _copied(self, code: str, value: Value) -> str:
+        """A copy that lies in memory as a value does."""
+        return f"{code}.copy()" if value.aval.ndim < 2 or value in self.plan.ordered else f'{code}.copy("K")'
 
     def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
         prim, out = node.prim, node.out
@@ -168,9 +174,9 @@ class Emitter:
         if out in self.plan.into:
             self.name[out] = self.name[base]
         else:
-            source = made.get(base)
-            fresh = source is not None and source.prim.name == "const"
-            text = source.prim.numpy.render(source, []) if source is not None and fresh else f"{operands[0]}.copy()"
+            source, text = made.get(base), self._copied(operands[0], base)
+            if source is not None and source.prim.name == "const":
+                text = source.prim.numpy.render(source, [])
             self.line(f"{self.assign(out)} = {text}")
         operands[prim.writes or 0] = self.name[out]
         self.line(prim.numpy.render(node, operands, prim.numpy.statement))

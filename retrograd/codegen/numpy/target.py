@@ -46,16 +46,16 @@ class NumPy:
 
     name = "numpy"
 
-    def __init__(self, place: Callable[[Graph], Plan], measure: Callable[[Plan], Footprint]) -> None:
+    def __init__(self, place: Callable[[Graph, bool], Plan], measure: Callable[[Plan], Footprint]) -> None:
         self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
         """The graph without broadcasts and casts that NumPy does by itself."""
         return absorb(graph)
 
-    def plan(self, graph: Graph) -> Plan:
-        """The storage of a graph."""
-        return self._place(graph)
+    def plan(self, graph: Graph, ordered: bool = True) -> Plan:
+        """The storage of a graph; ``ordered`` says whether arrays that come in are C-ordered."""
+        return self._place(graph, ordered)
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         """The module of a plan."""

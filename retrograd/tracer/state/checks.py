@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.types import in_order
 from ..interception import StandIn
 from .reads import KINDS, SCOPE, Read, same
 
@@ -235,4 +236,7 @@ def _weak(x: Any) -> Callable[[], Any]:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    return type(a) is np.ndarray and a.shape == b.shape and bool(a.dtype == b.dtype)
+    """Whether an array may take the place of another one: it lies in memory as that does, too."""
+    if type(a) is not np.ndarray or a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return (in_order(a) and in_order(b)) or a.strides == b.strides

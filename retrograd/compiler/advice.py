@@ -1,0 +1,83 @@
+"""What compiled functions say of their recompilations: two warnings, and why a call would compile again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import RetraceWarning, UnwatchedWarning
+from ..where import warn
+from .compilation import INSPECTORS
+from .paths import Paths
+from .settings import Settings, config
+from .signature import Call
+from .varying_ints import as_known
+
+
+def retraced(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
+    """Warn once of a function that has all the versions of one signature that are kept."""
+    if "retraced" not in compiled._told:
+        compiled._told.add("retraced")
+        read = paths.changed(compiled._user, statics)
+        warn(
+            f"{compiled!r} was compiled many times for one signature, since what it reads was another each time. What "
+            f"changed last: {read}. Pass it as an argument, as an array or a float",
+            RetraceWarning,
+        )
+
+
+def unwatched(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
+    """Warn once of a function whose recordings hold for one call each."""
+    if "unwatched" not in compiled._told:
+        compiled._told.add("unwatched")
+        read = paths.changed(compiled._user, statics)
+        warn(
+            f"{compiled!r} is recorded at each call and not compiled, since it changes what it reads, or reads what "
+            f"cannot be watched: {read}. Pass it as an argument, and return what changes",
+            UnwatchedWarning,
+        )
+
+
+def explain_retrace(compiled: Any, call: Call) -> str:
+    """What a call would compile, and why."""
+    call = as_known(compiled, call)
+    key, entries = (config.now(), call.key()), compiled._cache.entries
+    statics = call.statics()
+    versions = list(entries.get(key, ()))
+    if any(paths.check(compiled._user, statics) is not None for paths in versions):
+        return "nothing is compiled: a version for these arguments holds"
+    if versions:
+        return f"what the function reads has changed: {versions[0].changed(compiled._user, statics)}"
+    others = [known for known, kept in entries.items() if kept]
+    if not others:
+        return "nothing is compiled so far"
+    return min((list(_differences(known, key, call)) for known in reversed(others)), key=len)[0]
+
+
+def _differences(known: Any, key: Any, call: Call) -> Iterator[str]:
+    """How a key differs from one that is known."""
+    for name, before, now in zip(Settings._fields, known[0], key[0], strict=True):
+        if before != now:
+            yield f"rg.config.{name} is {now!r}, and was {before!r}"
+    spec, orders, *leaves = known[1]
+    if spec != call.spec:
+        yield f"the structure of the arguments is {call.spec}, and was {spec}"
+        return
+    if orders != call.orders:
+        yield f"the keys of dicts have the order {call.orders}, and had {orders}"
+    for name, before, now in zip(call.names, leaves, call.leaf_keys(), strict=True):
+        if before != now:
+            yield f"{name} is {_described(now)}, and was {_described(before)}"
+
+
+def _described(key: Any) -> str:
+    """A part of a key in words: an array, a type, or a value that is static."""
+    if isinstance(key, tuple) and key and isinstance(key[0], tuple):
+        shape, dtype, *steps = key
+        return f"an array of {dtype} and the shape {shape}{f' with the strides {steps[0]}' if steps else ''}"
+    if isinstance(key, tuple) and key:
+        return f"the static value {key[1]!r}" if len(key) > 1 else f"of type {key[0].__name__}"
+    return "not read"
+
+
+INSPECTORS |= {"retraced": retraced, "unwatched": unwatched, "explain_retrace": explain_retrace}

@@ -1,0 +1,58 @@
+"""explain_retrace: what a call would compile, and why; it compiles nothing itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+
+X = np.ones((3, 2))
+
+
+def test_it_tells_of_a_first_call_and_of_one_that_is_compiled() -> None:
+    f = rg.grad(lambda x: np.sum(x**2))
+    assert f.explain_retrace(X) == "nothing is compiled so far"
+    f(X)
+    assert f.explain_retrace(X) == "nothing is compiled: a version for these arguments holds"
+    assert f.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((X[:2], 1, "a"), "x is an array of float64 and the shape (2, 2), and was"),
+        ((X.astype(np.float32), 1, "a"), "x is an array of float32"),
+        ((np.asfortranarray(X), 1, "a"), "with the strides (8, 24)"),
+        ((X, 1, "b"), "kind is the static value 'b', and was the static value 'a'"),
+        ((X, 2, "a"), "n is of type int, and was the static value 1"),
+        (([X], 1, "a"), "the structure of the arguments is"),
+    ],
+    ids=["shape", "dtype", "layout", "static", "int", "structure"],
+)
+def test_it_names_the_argument_that_differs(args: tuple[Any, ...], said: str) -> None:
+    f = rg.jit(lambda x, n, kind: (x, n, kind))
+    f(X, 1, "a")
+    assert said in f.explain_retrace(*args)
+    assert f.cache_info().misses == 1
+
+
+def test_it_names_what_was_read_and_has_changed() -> None:
+    layer = SimpleNamespace(scale=2.0)
+    f = rg.jit(lambda x: layer.scale * x)
+    f(X)
+    layer.scale = 3.0
+    assert f.explain_retrace(X).startswith("what the function reads has changed: the attribute 'scale'")
+    f(X)
+    layer.scale = 2.0
+    assert "a version for these arguments holds" in f.explain_retrace(X)
+
+
+def test_it_names_a_setting() -> None:
+    f = rg.jit(lambda x: x * 2.0)
+    f(X)
+    with rg.config(fast=True):
+        assert f.explain_retrace(X) == "rg.config.fast is True, and was False"
