@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import RetraceWarning, UnwatchedWarning
 from ..where import warn
+from .cache import SHARING
 from .compilation import INSPECTORS
 from .paths import Paths
 from .settings import Settings, config
@@ -43,7 +44,7 @@ def explain_retrace(compiled: Any, call: Call) -> str:
     call = as_known(compiled, call)
     key, entries = (config.now(), call.key()), compiled._cache.entries
     statics = call.statics()
-    versions = list(entries.get(key, ()))
+    versions = [*entries.get(key, ()), *(SHARING[-1].versions_of(compiled._user, (compiled._transform, key)) or ())]
     if any(paths.check(compiled._user, statics) is not None for paths in versions):
         return "nothing is compiled: a version for these arguments holds"
     if versions:
