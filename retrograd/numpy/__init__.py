@@ -1,14 +1,14 @@
 """The table of NumPy functions that are traced, one file per family; importing the room fills it."""
 
 from ..tracer import (
+    as_text,
     class_methods,
     early_names,
     generators,
     index_arrays,
-    layouts,
     masks,
+    memory_order,
     refusals,
-    texts,
     ufunc_options,
 )
 from ..tracer.protocol import install

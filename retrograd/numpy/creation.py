@@ -14,7 +14,7 @@ import numpy as np
 from ..tracer.array import Tracer, cast_to, enter, same_memory, shadow_of, symbol_in, wrap
 from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joined
 from ..tracer.interception import substitutes
-from ..tracer.layouts import relaid
+from ..tracer.memory_order import relaid
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops import shape as shapes
 from ..tracer.array import Tracer, apply, same_memory, shadow_of
-from ..tracer.layouts import walked
+from ..tracer.memory_order import walked
 from ..tracer.operands import Axis, as_array, axes_of, lifted, only_default, shadow_dtype
 from ..tracer.operands import astype as cast_to
 from ..tracer.table import implements

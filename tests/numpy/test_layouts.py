@@ -11,7 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd.errors import UnsupportedError
 from retrograd.ir.types import in_order
-from retrograd.tracer.layouts import laid_alike, walked
+from retrograd.tracer.memory_order import laid_alike, walked
 
 Array = np.ndarray[Any, Any]
 
