@@ -80,7 +80,7 @@ def solved(solver, start, parameters, value, slope, product, options):
         except np.linalg.LinAlgError:
             step = 0.0 if found.success else np.inf
         if step > 1e-4 * (1.0 + size):
-            unsolved(f'scipy.optimize.root: not a root but a minimum of the residuals. {found.message}')
+            unsolved(f'scipy.optimize.root: it stopped away from a root. {found.message}')
         near = step <= 1e-10 * size
     if not (found.success or near) or not np.all(np.isfinite(found.x)):
         unsolved(f'scipy.optimize.{solver}: {found.message}')

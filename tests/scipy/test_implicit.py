@@ -39,6 +39,7 @@ def test_inside_a_trace_values_are_those_outside():
     np.testing.assert_allclose(found["fun"], outside.fun, atol=1e-14)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["hybr", "lm", "broyden1", "krylov", "df-sane"])
 def test_roots_have_derivatives_to_second_order_by_every_method(method):
     options = {"options": {"fatol": 1e-13}} if method in ("broyden1", "krylov") else {}
@@ -170,6 +171,7 @@ def softmax_loss(w, penalty, x):
     return np.mean(logsumexp(scores, axis=1) - scores[np.arange(12), LABELS]) + penalty * np.sum(w * w)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["BFGS", "CG", "L-BFGS-B", "TNC", "SLSQP", "Newton-CG", "trust-ncg", "trust-exact"])
 def test_the_minimum_of_a_softmax_regression_has_derivatives_by_every_method(method):
     more = {"options": {"maxfun": 2000}} if method == "TNC" else {}
@@ -219,6 +221,7 @@ def test_least_squares_have_the_derivatives_of_their_minimum():
     np.testing.assert_allclose(rg.jit(lambda y: fitted(y).cost)(y), fitted(y).cost, rtol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["L-BFGS-B", "TNC", "SLSQP"])
 def test_unknowns_on_active_bounds_do_not_move(method):
     def fitted(a):
@@ -232,6 +235,29 @@ def test_unknowns_on_active_bounds_do_not_move(method):
     np.testing.assert_array_equal(rg.jacrev(fitted)(outside)[0], np.zeros(3))
     np.testing.assert_allclose(rg.jit(fitted)(outside)[0], 1.0)
     np.testing.assert_allclose(rg.jacfwd(fitted)(outside), rg.jacrev(fitted)(outside), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.slow
+def test_large_minima_with_bounds_and_large_least_squares_agree_with_differences():
+    n = implicit.DENSE + 44
+    points, weights = np.linspace(-1.0, 2.0, n), np.random.default_rng(2).normal(size=n)
+
+    def bounded(p):
+        def f(x, p):
+            return np.sum((x - p * points) ** 2) + 0.05 * np.sum((x[1:] - x[:-1]) ** 2 * (1.0 + x[1:] ** 2))
+
+        options = {"maxiter": 5000, "maxfun": 10**6, "gtol": 1e-11}
+        return rg.scipy.minimize(f, np.full(n, 0.5), p, bounds=[(0, 1)] * n, tol=1e-14, options=options).x
+
+    def squares(p):
+        f = lambda x, p: np.concatenate([x + 0.1 * x**3 - p * points, 0.3 * (x[1:] - x[:-1])])  # noqa: E731
+        return rg.scipy.least_squares(f, np.ones(n), p, xtol=1e-15, ftol=1e-15, gtol=1e-13).x
+
+    for solve, tolerance in ((bounded, 1e-3), (squares, 1e-6)):
+        expected = (solve(1.1 + 1e-4) - solve(1.1 - 1e-4)) / 2e-4
+        np.testing.assert_allclose(rg.jacfwd(solve)(1.1), expected, rtol=tolerance, atol=1e-2 * tolerance)
+        found = rg.grad(lambda p, solve=solve: weights @ solve(p))(1.1)
+        np.testing.assert_allclose(found, weights @ rg.jacfwd(solve)(1.1), rtol=1e-8)
 
 
 def test_a_solver_of_ones_own_is_traced_or_called():
@@ -289,13 +315,23 @@ def test_a_singular_jacobian_is_an_error_where_a_derivative_is_wanted(solve):
     [
         lambda a: rg.scipy.root(lambda x: x * x + a, 1.0).x,
         lambda a: rg.scipy.root(lambda x: x * x + a, 1.0, method="lm").x,
+        lambda a: rg.scipy.root(lambda x: (1e-9 * (x[0] ** 2 - a), 1e12 * (x[1] - 1e-6)), (1.0, 1e-6)).x,
         lambda a: rg.scipy.brentq(lambda x: x * x + a, 0.0, 1.0),
         lambda a: rg.scipy.brentq(lambda x: x**3 - a, 0.0, 9.0, maxiter=2),
         lambda a: rg.scipy.fixed_point(lambda x: a - x, 1.0, method="iteration"),
         lambda a: rg.scipy.minimize(lambda x: np.sum(-a * x), np.ones(2)).x,
         lambda a: rg.scipy.least_squares(lambda x: np.exp(x) - a, -9.0, max_nfev=1).x,
     ],
-    ids=["no root", "a minimum", "one sign", "few steps", "no fixed point", "no minimum", "few evaluations"],
+    ids=[
+        "no root",
+        "a minimum",
+        "badly scaled",
+        "one sign",
+        "few steps",
+        "no fixed point",
+        "no minimum",
+        "few evaluations",
+    ],
 )
 def test_a_solver_that_does_not_converge_is_an_error(solve):
     with pytest.raises(errors.SolutionError):

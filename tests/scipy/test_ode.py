@@ -81,6 +81,7 @@ def decayed(t_span, t_eval, start=1.0, method="RK45", **more):
     return scipy.integrate.solve_ivp(lambda t, y: -t * y, t_span, [start], method, t_eval, **tight, **more)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau", "BDF", "LSODA"])
 def test_times_and_ends_that_coincide_at_one_call_may_differ_at_the_next(method):
     gauss = lambda first, t: np.exp((first**2 - t**2) / 2)  # noqa: E731 - a formula
