@@ -19,6 +19,7 @@ from .api.custom import custom_jvp, custom_vjp
 from .api.exceptions import callcc, throw_if, try_catch
 from .api.exceptions import require as require
 from .api.gradients import grad, value_and_grad
+from .api.implicit import implicit
 from .api.jacobians import hessian, jacfwd, jacrev
 from .api.jit import jit
 from .api.jit import trace as trace
@@ -81,6 +82,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "implicit",
     "jacfwd",
     "jacobian",
     "jacrev",

@@ -17,7 +17,8 @@
     │   ├── NanError                      RG0113  the first nan or infinity, inside rg.debug_nans()
     │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
     │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
-    │   └── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
+    │   ├── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
+    │   └── SolutionError                 RG0150  a solver that found no solution, or one without a derivative
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
@@ -42,6 +43,7 @@ happened, where in the user's program, and what to do instead.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from .where import user_site
@@ -56,22 +58,14 @@ class RetrogradError(Exception):
     ours: ClassVar[bool] = False  # whether it is a fault of retrograd, so that no line of the user's is to blame
 
     def __init__(self, what: str, *, where: object = HERE, remedy: str = "") -> None:
-        if where is HERE:
-            where = None if self.ours else user_site()[0]
+        where = (None if self.ours else user_site()[0]) if where is HERE else where
         self.what, self.where, self.remedy = what, where, remedy
-        lines = [f"[{self.code}] {what}"]
-        if where is not None:
-            lines.append(f"  at {where}")
-        if remedy:
-            lines.append(f"  remedy: {remedy}")
-        super().__init__("\n".join(lines))
+        place = "" if where is None else f"\n  at {where}"
+        mended = f"\n  remedy: {remedy}" if remedy else ""
+        super().__init__(f"[{self.code}] {what}{place}{mended}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.what, self.where, self.remedy), vars(self)
-
-
-def _again(cls: type[RetrogradError], what: str, where: object, remedy: str) -> RetrogradError:
-    return cls(what, where=where, remedy=remedy)
+        return partial(type(self), where=self.where, remedy=self.remedy), (self.what,), vars(self)
 
 
 class UserError(RetrogradError):
@@ -185,6 +179,12 @@ class MemoryBudgetError(UserError, ValueError):
     def __init__(self, what: str, *, minimum: int = 0, where: object = HERE, remedy: str = "") -> None:
         super().__init__(what, where=where, remedy=remedy or (f"allow at least {minimum:,} bytes" if minimum else ""))
         self.minimum = minimum
+
+
+class SolutionError(UserError, FloatingPointError):
+    """A solver found no solution, or the Jacobian is singular at the solution, which then has no derivative."""
+
+    code = "RG0150"
 
 
 class TracerError(RetrogradError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-SCIPY = ("integrate", "linalg", "signal", "sparse", "special")
+SCIPY = ("integrate", "linalg", "optimize", "signal", "sparse", "special")
 _USED = re.compile(rf"(?<![\w.])scipy\.({'|'.join(SCIPY)})\.")
 
 

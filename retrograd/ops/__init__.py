@@ -18,6 +18,7 @@ from . import (
     fourier,
     further_reductions,
     gather,
+    implicit,
     index,
     linalg,
     linear,

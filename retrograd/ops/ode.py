@@ -30,11 +30,17 @@ SOLVE = """
 def solve_ode(slope, start, times, parameters, method, rtol, atol):
     if method == 'odeint':
         return scipy.integrate.odeint(slope, start, times, parameters, rtol=rtol, atol=atol, tfirst=True)
-    ends = (times[0], times[-1])
-    found = scipy.integrate.solve_ivp(slope, ends, start, method, times, args=parameters, rtol=rtol, atol=atol)
-    if found.y.shape[1] < len(times):
+    if times[0] == times[-1]:
+        return np.tile(start, (len(times), 1))
+    ends, asked, places = (times[0], times[-1]), times, np.arange(len(times))
+    if not np.all(times[1:] != times[:-1]):
+        asked, places = np.unique(times, return_inverse=True)
+        if ends[1] < ends[0]:
+            asked, places = asked[::-1], len(asked) - 1 - places
+    found = scipy.integrate.solve_ivp(slope, ends, start, method, asked, args=parameters, rtol=rtol, atol=atol)
+    if len(found.t) < len(asked):
         return np.full((len(times), len(start)), np.nan)
-    return np.ascontiguousarray(found.y.T)
+    return np.ascontiguousarray(found.y.T[places])
 """
 
 

@@ -13,8 +13,10 @@ from . import (
     multivariate,
     ndimage,
     ode,
+    optimize,
     signal,
     sparse,
     special,
     stats,
 )
+from .optimize import brentq, fixed_point, least_squares, minimize, root

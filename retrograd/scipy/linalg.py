@@ -38,6 +38,8 @@ __all__ = [
     "qr",
     "solve",
     "solve_banded",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
     "solve_sylvester",
     "solve_triangular",
     "sqrtm",
@@ -101,6 +103,32 @@ def solve_banded(
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     a, b, q = _equal(a, b, q)
     return apply(equations.solve_sylvester, [_square(a), _square(b), q])
+
+
+@stands_for("scipy.linalg.solve_continuous_lyapunov")
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """A X + X Aᴴ = Q."""
+    return solve_sylvester(a, np.conj(np.transpose(a)), q)
+
+
+@stands_for("scipy.linalg.solve_discrete_lyapunov")
+def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """A X Aᴴ - X + Q = 0, as SciPy solves it: as linear equations up to 9 rows, for more by the bilinear transform."""
+    a, q = _equal(a, q)
+    n = _square(a).shape[0]
+    if q.shape != (n, n):
+        raise ValueError("Matrix a and q should have the same shape")
+    method = ("direct" if n < 10 else "bilinear") if method is None else str(method).lower()
+    if method not in ("direct", "bilinear"):
+        raise ValueError(f"Unknown solver {method}")
+    one, turned = np.eye(n), np.conj(np.transpose(a))
+    if method == "direct":
+        rows = np.eye(n * n) - np.kron(a, np.conj(a))
+        return np.reshape(np.linalg.solve(rows, np.reshape(q, (-1,))), (n, n))
+    back = np.linalg.inv(turned + one)
+    return solve_continuous_lyapunov(
+        np.conj(np.transpose((turned - one) @ back)), -2.0 * (np.linalg.inv(a + one) @ q @ back)
+    )
 
 
 @stands_for("scipy.linalg.solve")

@@ -101,6 +101,23 @@ def odeint(
     return found
 
 
+def _with_ends(t_span: Any, t_eval: Any) -> tuple[Any, slice]:
+    """The times from end to end, and where those that are asked for stand among them.
+
+    An end that is among the times asked for is left out, but only if both are plain numbers: traced ones may differ at
+    another call.
+    """
+    (times,) = lifted(_real(t_eval)) if isinstance(t_eval, Tracer) else (_real(t_eval),)
+    first, last = t_span
+    edges = ((first, times[0]), (last, times[-1])) if len(shadow_of(times)) else ((first, None), (last, None))
+    before, after = (
+        any(isinstance(x, Tracer) and not x.const for x in pair) or shadow_of(pair[0]) != shadow_of(pair[1])
+        for pair in edges
+    )
+    whole = [*([first] if before else []), *times, *([last] if after else [])]
+    return whole, slice(int(before), len(whole) - int(after))
+
+
 @stands_for("scipy.integrate.solve_ivp", closures=True)
 def solve_ivp(
     fun: Any,
@@ -108,13 +125,17 @@ def solve_ivp(
     y0: Any,
     method: Any = "RK45",
     t_eval: Any = None,
+    dense_output: bool = False,
     *,
     args: Any = None,
     rtol: Any = 1e-3,
     atol: Any = 1e-6,
     **options: Any,
 ) -> Any:
-    """As SciPy's at the times ``t_eval``, which must be given: the result has ``t``, ``y`` and ``success``."""
+    """As SciPy's at the times ``t_eval``, which must be given: the result has ``t``, ``y`` and ``success``.
+
+    With ``dense_output`` it has ``sol``, too: a function of times, each call of which solves the equation once more.
+    """
     if used := [name for name, value in options.items() if value]:
         raise unsupported(f"scipy.integrate.solve_ivp with {', '.join(used)}", "leave them out, and pass t_eval=")
     if t_eval is None or method not in METHODS:
@@ -122,29 +143,47 @@ def solve_ivp(
             "scipy.integrate.solve_ivp without t_eval=, or with a method of your own",
             f"pass t_eval=, the times at which the state is wanted, and a method of {', '.join(METHODS[1:])}",
         )
-    first, last = t_span
-    (times,) = lifted(_real(t_eval)) if isinstance(t_eval, Tracer) else (_real(t_eval),)
-    before, after = (shadow_of(a) != shadow_of(b) for a, b in ((first, times[0]), (last, times[-1])))
-    whole = [*([first] if before else []), *times, *([last] if after else [])]
     parameters = () if args is None else tuple(args)
-    found = _solved(
-        lambda t, y, args: fun(t, y, *args),
-        _name(fun),
-        y0,
-        whole,
-        parameters,
-        method=method,
-        rtol=float(rtol),
-        atol=float(atol),
-    )
+
+    def states(times: Any) -> Any:
+        """The states at times in order as rows; None if nothing is traced."""
+        whole, kept = _with_ends(t_span, times)
+        found = _solved(
+            lambda t, y, args: fun(t, y, *args),
+            _name(fun),
+            y0,
+            whole,
+            parameters,
+            method=method,
+            rtol=float(rtol),
+            atol=float(atol),
+        )
+        return None if found is None else found[kept]
+
+    def solution(t: Any) -> Any:
+        """The states at any times of the span, as columns; one time gives one state."""
+        times = _real(t)
+        order = np.argsort(times * np.sign(shadow_of(t_span[1]) - shadow_of(t_span[0])))
+        rows = states(times[order])
+        if rows is None:
+            return plain().sol(shadow_of(t))
+        found = np.transpose(rows[np.argsort(order)])
+        return found if np.ndim(shadow_of(t)) else found[:, 0]
+
+    def plain() -> Any:
+        return INTEGRATE.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, args=args, rtol=rtol, atol=atol)
+
+    found = states(t_eval)
     if found is None:
-        return INTEGRATE.solve_ivp(fun, t_span, y0, method, t_eval, args=args, rtol=rtol, atol=atol)
-    y = np.transpose(found[int(before) : len(whole) - int(after)])
-    times = t_eval if isinstance(t_eval, Tracer) else np.asarray(t_eval)
+        result = plain()
+        result.sol = solution if dense_output else None
+        return result
+    among = isinstance(t_eval, (list, tuple)) and any(isinstance(t, Tracer) for t in t_eval)
+    times = t_eval if isinstance(t_eval, Tracer) else traced_array(t_eval) if among else np.asarray(t_eval)
     return OPTIMIZE.OptimizeResult(
         t=times,
-        y=y,
-        sol=None,
+        y=np.transpose(found),
+        sol=solution if dense_output else None,
         t_events=None,
         y_events=None,
         success=True,

@@ -62,7 +62,8 @@ ALTERNATIVES: dict[str, str] = {
     "polars": TABLES,
     "random": DRAW,
     "scipy.integrate.quad": "use trapezoid or simpson of scipy.integrate on fixed points, or a rule of quadrature",
-    "scipy.optimize": "call it outside, on the gradient: scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
+    "scipy.optimize": "write rg.scipy.minimize or rg.scipy.root, or call it outside, on the gradient: "
+    "scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
     "shelve": STORE,
     "sklearn": "fit and predict outside; write the model's formula with NumPy inside",
     "statistics": "use np.mean, np.median, np.var and their like",

@@ -21,7 +21,7 @@ jit trace subgraph
 vmap scan fori_loop while_loop map associative_scan
 cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
-custom_vjp custom_jvp primitive pull push stop_gradient no_grad lens check_lens
+custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container
 eager errors functions ir nn optim scipy
 RetrogradError

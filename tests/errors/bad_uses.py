@@ -733,6 +733,16 @@ def a_branch_under_vmap():
     rg.vmap(f)(np.array([1.0, -1.0]))
 
 
+@bad(errors.SolutionError)
+def no_solution():
+    rg.jit(lambda a: rg.scipy.brentq(lambda x: x * x + a, 1.0, 2.0))(1.0)  # <-
+
+
+@bad(errors.SolutionError)
+def solution_without_a_derivative():
+    rg.grad(lambda a: rg.scipy.root(lambda x: a * (x - 1.0) ** 3, 0.5).x[0])(2.0)  # <-
+
+
 @bad(errors.MemoryBudgetError)
 def a_budget_that_is_too_small():
     def f(x):

@@ -23,6 +23,7 @@ SAME_FILE = {
     "diagonals": "diagonals: the primitives, and the NumPy functions of them",
     "footprint": "the memory that generated code takes: the room, and its main file",
     "fourier": "Fourier transforms: the primitives, and the NumPy functions of them",
+    "implicit": "solutions of equations: the primitives, and the door for solvers of the user's own",
     "linalg": "linear algebra: the primitives, and the SciPy functions of them",
     "loops": "scan and while: what their rules share, and their budgets",
     "masks": "arrays of bools that pick elements: the primitives, and traced ones",

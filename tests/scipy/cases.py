@@ -204,6 +204,15 @@ for _trans in (0, 1):
 case("solve_banded", lambda ab, b: scipy.linalg.solve_banded((1, 1), ab, b), BANDS, LONG[:4])
 case("solve_banded of columns", lambda ab, b: scipy.linalg.solve_banded((1, 1), ab, b), BANDS, IMAGE)
 case("solve_sylvester", lambda a, b, q: scipy.linalg.solve_sylvester(a, b, q), SQUARE, SQUARE[:2, :2], COLUMNS)
+case("solve_continuous_lyapunov", lambda a, q: scipy.linalg.solve_continuous_lyapunov(a, q), SQUARE, SQUARE.T)
+for _method in ("direct", "bilinear"):
+    case(
+        f"solve_discrete_lyapunov, {_method}",
+        lambda a, q, m=_method: scipy.linalg.solve_discrete_lyapunov(0.3 * a, q, m),
+        SQUARE,
+        SQUARE.T,
+    )
+case("solve_discrete_lyapunov", lambda a, q: scipy.linalg.solve_discrete_lyapunov(0.3 * a, q), SQUARE, SQUARE.T)
 case("solve", lambda a, b: scipy.linalg.solve(a, b), SQUARE, V)
 case("inv", lambda a: scipy.linalg.inv(a), SQUARE)
 case("det", lambda a: scipy.linalg.det(a), SQUARE)

@@ -75,6 +75,50 @@ def test_solve_ivp_gives_states_and_slopes_at_the_times_asked_for(method, times)
     np.testing.assert_allclose(rg.grad(lambda a: np.sum(states(START, a)))(1.1), np.sum(expected), rtol=2e-4)
 
 
+def decayed(t_span, t_eval, start=1.0, method="RK45", **more):
+    """y' = -t y, whose solution is known."""
+    tight = {"rtol": 1e-9, "atol": 1e-10}
+    return scipy.integrate.solve_ivp(lambda t, y: -t * y, t_span, [start], method, t_eval, **tight, **more)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("method", ["RK45", "DOP853", "Radau", "BDF", "LSODA"])
+def test_times_and_ends_that_coincide_at_one_call_may_differ_at_the_next(method):
+    gauss = lambda first, t: np.exp((first**2 - t**2) / 2)  # noqa: E731 - a formula
+
+    def states(first, last, times):
+        return decayed((first, last), times, method=method).y[0]
+
+    both = rg.jit(states), rg.jit(rg.jacfwd(states)), rg.jit(rg.jacrev(states))
+    asked = np.array([0.0, 1.0, 2.0])
+    for first, last, times in ((0.0, 2.0, asked), (0.0, 2.0, asked / 2 + 0.2), (-0.5, 2.5, asked), (0.0, 2.0, asked)):
+        expected = gauss(first, times)
+        found, forward, reverse = (f(first, last, times) for f in both)
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        for slope in (forward, reverse):
+            np.testing.assert_allclose(slope, first * expected, rtol=1e-3, atol=1e-5)
+    backwards = np.array([2.0, 1.0, 0.0])
+    np.testing.assert_allclose(both[0](2.0, 0.0, backwards), gauss(2.0, backwards), rtol=1e-4)
+
+
+def test_dense_output_gives_the_states_at_any_times():
+    points = np.array([1.5, 0.25, 0.0, 2.0])
+
+    def between(start, points):
+        found = decayed((0.0, 2.0), [1.0], start, dense_output=True)
+        return found.sol(points)[0], found.sol(points[1])
+
+    plain = decayed((0.0, 2.0), [1.0], 1.3, dense_output=True)
+    several, one = rg.jit(between)(1.3, points)
+    np.testing.assert_allclose(several, plain.sol(points)[0], rtol=1e-10)
+    np.testing.assert_allclose(one, plain.sol(0.25), rtol=1e-10)
+    inner = np.array([1.5, 0.25, 0.1, 1.9])
+    np.testing.assert_allclose(
+        np.diag(rg.jacrev(lambda t: between(1.3, t)[0])(inner)), -inner * 1.3 * np.exp(-(inner**2) / 2), rtol=1e-6
+    )
+    np.testing.assert_allclose(rg.jacfwd(lambda y: between(y, inner)[0])(1.3), np.exp(-(inner**2) / 2), rtol=1e-6)
+
+
 def test_the_result_of_solve_ivp_is_read_by_its_names():
     @rg.jit
     def solved(a):

@@ -12,7 +12,7 @@ import numpy as np
 from retrograd.ir import Aval
 from retrograd.ops.structural.host import Host
 
-from . import control_samples, linalg_samples, special_samples
+from . import control_samples, implicit_samples, linalg_samples, special_samples
 from .graphs import built, op
 from .sampling import (
     SAMPLES,
@@ -49,7 +49,7 @@ from .sampling import (
     unary,
 )  # fmt: skip
 
-__all__ = ["SAMPLES", "Sample", "control_samples", "linalg_samples", "special_samples"]
+__all__ = ["SAMPLES", "Sample", "control_samples", "implicit_samples", "linalg_samples", "special_samples"]
 
 s_ = np.s_
 

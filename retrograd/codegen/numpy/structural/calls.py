@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ....ir.graph import Node
+from ....ir.texts import literal
+from ....ops.implicit import certified, solution, solve_krylov
 from ....ops.ode import ode
 from ....ops.structural.call import call
 from ....ops.structural.custom import custom_jvp, custom_vjp
@@ -33,6 +35,37 @@ def _host(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
 @emits(ode)
 def _ode(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     start, times, *parameters = ins
-    given = f"({', '.join(parameters)}{',' if len(parameters) == 1 else ''})"
     options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
-    emitter.line(f"{outs[0]} = solve_ode({emitter.function(node.attrs['body'])}, {start}, {times}, {given}, {options})")
+    body, given = emitter.function(node.attrs["body"]), _tuple(parameters)
+    emitter.line(f"{outs[0]} = solve_ode({body}, {start}, {times}, {given}, {options})")
+
+
+@emits(solution)
+def _solution(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    for name in ("unsolved", "search", "solved"):
+        emitter.embed(name)
+    start, *given = ins
+    bodies = [node.attrs.get(name) for name in ("value", "slope", "product")]
+    functions = ", ".join("None" if body is None else emitter.function(body) for body in bodies)
+    solver, options = repr(node.attrs["solver"]), literal(node.attrs["options"])
+    emitter.line(f"{outs[0]} = solved({solver}, {start}, {_tuple(given)}, {functions}, {options})")
+
+
+@emits(certified)
+def _certified(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    for name in ("unsolved", "certified"):
+        emitter.embed(name)
+    emitter.line(f"{outs[0]} = certified({', '.join(ins)})")
+
+
+@emits(solve_krylov)
+def _solve_krylov(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    for name in ("unsolved", "solve_krylov"):
+        emitter.embed(name)
+    right, *given = ins
+    product, symmetric = emitter.function(node.attrs["forward"]), node.attrs["symmetric"]
+    emitter.line(f"{outs[0]} = solve_krylov({product}, {right}, {_tuple(given)}, {symmetric})")
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"

@@ -1,0 +1,335 @@
+"""Roots, fixed points and minima: the values are those of ``scipy.optimize``, the derivatives implicit ones.
+
+>>> import numpy as np, retrograd as rg
+>>> root = lambda a: rg.scipy.brentq(lambda x, a: x * x - a, 0.0, 10.0, a)
+>>> round(float(rg.grad(root)(2.0)), 12), round(float(rg.grad(rg.grad(root))(2.0)), 12)
+(0.353553390593, -0.088388347648)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiler.executable import Executable
+from ..compiler.record_body import check_functions, label_of, operand, put, recorded_body, strong
+from ..compiler.stages import run as run_stages
+from ..compiler.unknowns import Unknowns, flat, unknowns_of
+from ..errors import OptionError, ShapeError
+from ..ir.builder import Builder
+from ..ir.graph import Graph
+from ..ir.types import Aval
+from ..ops import implicit, slopes
+from ..ops.shape import reshape_to
+from ..passes.inline import inline_into
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.record import enclosing
+from ..tracer.trace import unsupported
+from ..tracer.tree import flatten
+from .dispatch import Lazy, rest_of
+
+__all__ = ["brentq", "fixed_point", "least_squares", "minimize", "root"]
+__getattr__ = rest_of("scipy.optimize")
+
+OPTIMIZE = Lazy("scipy.optimize")
+# What a method takes besides values: a gradient; products with the Hessian, or the Hessian itself.
+BY_VALUES = ("nelder-mead", "powell", "cobyla", "cobyqa")
+BY_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
+BY_HESSIANS = ("dogleg", "trust-exact")
+BY_GRADIENTS = ("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp")
+TO_THE_BOUND = ("l-bfgs-b", "tnc", "slsqp")  # these end on a bound, and not only near it
+Bodies = dict[str, Graph]
+
+
+class Problem(NamedTuple):
+    """A user's function as a graph of the vector of unknowns and of operands: arguments, then captures."""
+
+    graph: Graph
+    operands: list[Any]
+
+    def solved(self, solver: str, start: Any, bodies: Bodies, options: dict[str, Any], **more: Any) -> Any:
+        """The vector of unknowns in a trace; outside, what SciPy returns."""
+        trace = enclosing()
+        given = tuple((name, _plain(name, value)) for name, value in options.items() if value is not None)
+        if trace is not None:
+            attrs = {**bodies, "solver": solver, "options": given, "symmetric": False, **more}
+            operands = [operand(trace, x) for x in (start, *self.operands)]
+            return put(trace, implicit.solution, attrs, operands)[0]
+        functions = [_called(bodies.get(name)) for name in ("value", "slope", "product")]
+        values = tuple(x.shadow if hasattr(x, "shadow") else x for x in self.operands)
+        return implicit.helpers()["search"](solver, start, values, *functions, given)
+
+
+def _called(graph: Graph | None) -> Callable[..., Any] | None:
+    """A graph as a function; None stays None."""
+    if graph is None:
+        return None
+    run, single = Executable(run_stages(graph)), len(graph.outputs) == 1
+
+    def call(*args: Any) -> Any:
+        found = run(*args)
+        return found[0] if single else found
+
+    return call
+
+
+def _plain(name: str, value: Any) -> Any:
+    """An option as plain data, which source can hold."""
+    if isinstance(value, dict):
+        return tuple((str(key), _plain(f"{name}[{key!r}]", x)) for key, x in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(name, x) for x in value)
+    if isinstance(value, Tracer) and value.const:
+        value = value.shadow
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(name, value.tolist())
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise OptionError(
+        f"{name}= is {type(value).__name__}",
+        remedy="give plain numbers and texts as options; what has derivatives is an argument of the function",
+    )
+
+
+def _problem(f: Callable[..., Any], x: Any, args: Sequence[Any], result: Callable[[Any], Any]) -> Problem:
+    """Record ``result(f(x, *args))`` for a function of what the solver varies; ``result`` shapes and checks it."""
+    leaves, spec = flatten(tuple(args))
+    leaves = [strong(y) if isinstance(y, (Tracer, bool, float, complex)) else y for y in leaves]
+
+    def body(x: Any, args: Any) -> Any:
+        return result(f(x, *args))
+
+    body.__name__ = label_of(f, "equation")
+    recorded = recorded_body(body, "equation", [flatten(x), (leaves, spec)])
+    given = [y for y in leaves if isinstance(y, (Tracer, np.ndarray, np.generic)) or type(y) is int]
+    return Problem(recorded.graph, [*given, *recorded.captures])
+
+
+def _vector_problem(what: str, f: Callable[..., Any], unknowns: Unknowns, args: Sequence[Any], square: bool) -> Problem:
+    """The problem of a function that returns a vector of numbers, or a tree; ``square``: as many as unknowns."""
+    n = len(shadow_of(unknowns.start))
+
+    def result(found: Any) -> Any:
+        found = flat(found, what)
+        if square and found.shape != (n,):
+            raise ShapeError(
+                f"{what}: the function returns {found.size} numbers for {n} unknowns",
+                remedy="return one number for each unknown; rg.scipy.least_squares takes more",
+            )
+        return found
+
+    return _problem(lambda x, *rest: f(unknowns.tree(x), *rest), np.array(shadow_of(unknowns.start)), args, result)
+
+
+def _refuse(what: str, options: dict[str, Any], refused: dict[str, str]) -> None:
+    """UnsupportedError for options that have a value and a reason here."""
+    for name, remedy in refused.items():
+        value = options.get(name)
+        if value is not None and value is not False and not (isinstance(value, tuple) and not value):
+            raise unsupported(f"rg.scipy.{what} with {name}=", remedy)
+
+
+DERIVED = "leave it out: it is derived from the function"
+ARGS = "pass them after x0"
+CALLBACK = "leave it out, or call SciPy's function outside of traced ones"
+
+
+def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
+    """A solution x of f(x, *args) = 0, by ``scipy.optimize.root``; x has derivatives in the arguments.
+
+    ``x0`` is a vector, as SciPy has it, or a tree, and ``f`` returns as many numbers. The Jacobian is derived. Outside
+    of a trace the result is SciPy's; inside, ``.x`` and ``.fun`` are traced, and a solver that does not converge is a
+    SolutionError. So is a derivative where the Jacobian is singular. What ``f`` closes over gets derivatives, too; x0
+    gets none. Raises ShapeError, UnsupportedError for complex unknowns, OptionError.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def crossing(a):
+    ...     return rg.scipy.root(lambda x, a: (x[0] ** 2 - a, x[1] - x[0]), np.ones(2), a, tol=1e-12).x
+    >>> np.round(rg.jacfwd(crossing)(4.0), 9)
+    array([0.25, 0.25])
+    """
+    check_functions("root", "rg.scipy.root(f, x0, *args)", f)
+    _refuse("root", scipy_options, {"jac": DERIVED, "args": ARGS, "callback": CALLBACK})
+    unknowns = unknowns_of(x0, "root")
+    problem = _vector_problem("root", f, unknowns, args, square=True)
+    method = str(scipy_options.get("method") or "hybr").lower()
+    bodies = {"value": problem.graph, "equation": slopes.result_of(problem.graph, 0)}
+    if method in ("hybr", "lm"):
+        bodies["slope"] = slopes.jacobian_of(problem.graph)
+    options = {**scipy_options, "method": method}
+    found = problem.solved("root", unknowns.start, bodies, options)
+    return _result(found, unknowns, lambda x: {"fun": f(x, *args)})
+
+
+def _result(found: Any, unknowns: Unknowns, more: Callable[[Any], dict[str, Any]]) -> Any:
+    """SciPy's result with the tree of unknowns; in a trace ``more`` gives what else there is."""
+    if enclosing() is None:
+        found.x = unknowns.tree(np.reshape(found.x, (-1,)) if unknowns.spec is not None else found.x)
+        return found
+    x = unknowns.tree(found)
+    return OPTIMIZE.OptimizeResult(x=x, success=True, **more(x))
+
+
+def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: Any) -> Any:
+    """The number x between a and b with f(x, *args) = 0, by ``scipy.optimize.brentq``; see ``root``.
+
+    The ends of the interval get no derivatives. Raises SolutionError where f has one sign at both, in a trace.
+
+    >>> import numpy as np, retrograd as rg
+    >>> kepler = lambda m, e: rg.scipy.brentq(lambda x: x - e * np.sin(x) - m, 0.0, np.pi)
+    >>> rg.check_grads(kepler, (1.0, 0.3), order=2)
+    """
+    check_functions("brentq", "rg.scipy.brentq(f, a, b, *args)", f)
+    _refuse(
+        "brentq", scipy_options, {"full_output": "leave it out", "disp": "leave it out", "args": "pass them after b"}
+    )
+    start = flat((a, b), "brentq")
+
+    def one(found: Any) -> Any:
+        found = flat(found, "brentq")
+        if found.shape != (1,):
+            raise ShapeError(f"brentq: the function returns {found.size} numbers", remedy="return one number")
+        return found[0]
+
+    problem = _problem(f, float(shadow_of(start)[0]), args, one)
+    graph = problem.graph
+    inner = Builder()
+    x = inner.input(Aval((1,), np.dtype(float)), "x")
+    number = inner.coerce(reshape_to(x, ()), graph.inputs[0].aval)
+    (left,) = inline_into(inner, graph, [number, *inner.inputs_like(graph.inputs[1:])])
+    equation = inner.graph(graph.name, [reshape_to(left, (1,))])
+    found = problem.solved("brentq", start, {"value": graph, "equation": equation}, scipy_options)
+    return found if enclosing() is None else found[0]
+
+
+def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
+    """A solution x of f(x, *args) = x, by ``scipy.optimize.fixed_point``; see ``root``. x is a tree like x0.
+
+    >>> import numpy as np, retrograd as rg
+    >>> settled = lambda a: rg.scipy.fixed_point(lambda x: np.cos(a * x), 0.5, xtol=1e-12)
+    >>> rg.check_grads(settled, (1.0,), order=2)
+    """
+    check_functions("fixed_point", "rg.scipy.fixed_point(f, x0, *args)", f)
+    _refuse("fixed_point", scipy_options, {"args": ARGS})
+    unknowns = unknowns_of(x0, "fixed_point", vectors=False)
+    problem = _vector_problem("fixed_point", f, unknowns, args, square=True)
+    b = Builder()
+    given = b.inputs_like(problem.graph.inputs)
+    (after,) = inline_into(b, problem.graph, given)
+    equation = b.graph(problem.graph.name, [given[0] - after])
+    bodies = {"value": problem.graph, "equation": equation}
+    return unknowns.tree(problem.solved("fixed_point", unknowns.start, bodies, scipy_options))
+
+
+def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
+    """The x that minimizes f(x, *args), by ``scipy.optimize.minimize``; x and the minimum have derivatives.
+
+    Gradients, and products with the Hessian where the method takes them, are derived. ``bounds=`` holds pairs for the
+    vector of unknowns; unknowns on a bound that holds them have no derivative. In a trace ``.x`` and ``.fun`` are
+    there; see ``root``. Derivatives are as exact as the minimum: set ``tol=``, or a method with Hessians. Raises
+    UnsupportedError for constraints, and for bounds with a method that only comes near them.
+
+    >>> import numpy as np, retrograd as rg
+    >>> x, y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]]), np.array([1.0, 0.0, 2.0])
+    >>> ridge = lambda w, c: np.sum((x @ w - y) ** 2) + c * np.sum(w * w)
+    >>> fitted = lambda c: rg.scipy.minimize(ridge, np.zeros(2), c, tol=1e-10).x
+    >>> exact = lambda c: np.linalg.solve(x.T @ x + c * np.eye(2), x.T @ y)
+    >>> np.allclose(rg.jacfwd(fitted)(0.5), rg.jacfwd(exact)(0.5), rtol=1e-8)
+    True
+    """
+    check_functions("minimize", "rg.scipy.minimize(f, x0, *args)", f)
+    refused = dict.fromkeys(("jac", "hess", "hessp"), DERIVED) | {"args": ARGS, "callback": CALLBACK}
+    refused["constraints"] = "substitute variables, or add a penalty: derivatives under constraints are not known"
+    _refuse("minimize", scipy_options, refused)
+    unknowns = unknowns_of(x0, "minimize")
+    n = len(shadow_of(unknowns.start))
+    options = {name: value for name, value in scipy_options.items() if name != "constraints"}
+    low, high = _bounds(options.get("bounds"), n)
+    if options.get("bounds") is not None:
+        options["bounds"] = tuple(zip(low, high, strict=True))
+    bounded = any(math.isfinite(x) for x in (*low, *high))
+    method = str(options.get("method") or ("L-BFGS-B" if bounded else "BFGS")).lower()
+    if method not in (*BY_VALUES, *BY_GRADIENTS, *BY_PRODUCTS, *BY_HESSIANS):
+        raise unsupported(f"rg.scipy.minimize with method={method!r}", "choose one of SciPy's methods by its name")
+    if bounded and method not in TO_THE_BOUND and enclosing() is not None:
+        raise unsupported(f"bounds with method={method!r}", f"choose one of {', '.join(TO_THE_BOUND)}")
+    options["method"] = method
+
+    def number(found: Any) -> Any:
+        found = flat(found, "minimize")
+        if found.shape != (1,):
+            raise ShapeError(f"minimize: the function returns {found.size} numbers", remedy="return one number")
+        return found[0]
+
+    start = np.array(shadow_of(unknowns.start))
+    problem = _problem(lambda x, *rest: f(unknowns.tree(x), *rest), start, args, number)
+    both = slopes.gradient_of(problem.graph)
+    gradient = slopes.result_of(both, 1)
+    bodies = {"value": problem.graph} if method in BY_VALUES else {"slope": both}
+    if method in BY_PRODUCTS:
+        bodies["product"] = slopes.product_of(gradient)
+    if method in BY_HESSIANS:
+        bodies["product"] = slopes.jacobian_of(gradient)
+    bodies["equation"] = implicit.stationary(gradient, low, high) if bounded else gradient
+    found = problem.solved("minimize", unknowns.start, bodies, options, symmetric=not bounded)
+    return _result(found, unknowns, lambda x: {"fun": f(x, *args)})
+
+
+def _bounds(bounds: Any, n: int) -> tuple[list[float], list[float]]:
+    """Lower and upper bounds; infinite where there are none."""
+    if bounds is None:
+        return [-np.inf] * n, [np.inf] * n
+    if hasattr(bounds, "lb"):
+        pairs = list(zip(*(np.broadcast_to(np.asarray(x, float), (n,)) for x in (bounds.lb, bounds.ub)), strict=True))
+    else:
+        pairs = list(bounds)
+    if any(isinstance(x, Tracer) and not x.const for pair in pairs for x in pair):
+        raise unsupported("traced bounds", "give plain numbers, or scale the unknowns: x = low + (high - low) * u")
+    if len(pairs) != n:
+        raise OptionError(f"{len(pairs)} bounds for {n} unknowns", remedy="give a pair (low, high) for each unknown")
+    low = [-np.inf if a is None else float(shadow_of(a)) for a, _ in pairs]
+    return low, [np.inf if b is None else float(shadow_of(b)) for _, b in pairs]
+
+
+def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
+    """The x that minimizes the sum of squares of f(x, *args), by ``scipy.optimize.least_squares``; see ``minimize``.
+
+    In a trace the result has ``.x``, the residuals ``.fun`` and ``.cost``. Derivatives are those of the minimum, with
+    the curvature of the residuals. Raises UnsupportedError for robust losses and bounds.
+
+    >>> import numpy as np, retrograd as rg
+    >>> t = np.linspace(0.0, 1.0, 8)
+    >>> def rate(y):
+    ...     return rg.scipy.least_squares(lambda k: np.exp(-k * t) - y, 1.0, xtol=1e-15, ftol=1e-15, gtol=1e-15).x[0]
+    >>> rg.check_grads(rate, (np.exp(-1.7 * t) + 0.01 * t,), order=2)
+    """
+    check_functions("least_squares", "rg.scipy.least_squares(f, x0, *args)", f)
+    far = "use rg.scipy.minimize with bounds=, or call SciPy's function outside of traced ones"
+    robust = None if scipy_options.get("loss") in (None, "linear") else "minimize a sum of losses by rg.scipy.minimize"
+    refused = {
+        "bounds": far,
+        "args": ARGS,
+        "jac": DERIVED,
+        "callback": CALLBACK,
+        "kwargs": ARGS,
+        "jac_sparsity": DERIVED,
+    }
+    _refuse("least_squares", scipy_options, refused | ({} if robust is None else {"loss": robust}))
+    unknowns = unknowns_of(x0, "least_squares")
+    problem = _vector_problem("least_squares", f, unknowns, args, square=False)
+    graph = problem.graph
+    b = Builder()
+    given = b.inputs_like(graph.inputs)
+    (left,) = inline_into(b, graph, given)
+    equation = b.graph(f"{graph.name}_normal", inline_into(b, slopes.pulled(graph), [left, *given]))
+    bodies = {"value": graph, "slope": slopes.jacobian_of(graph), "equation": equation}
+    found = problem.solved("least_squares", unknowns.start, bodies, scipy_options, symmetric=True)
+
+    def more(x: Any) -> dict[str, Any]:
+        left = flat(f(x, *args), "least_squares")
+        return {"fun": left, "cost": 0.5 * np.sum(left * left)}
+
+    return _result(found, unknowns, more)
