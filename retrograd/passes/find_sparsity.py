@@ -10,6 +10,7 @@ import numpy as np
 
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
+from ..ir.loop_node import LoopNode, loop_of
 from ..ir.primitive import REGISTRY
 from ..ops.index import shifted
 from .inline import body_in_place
@@ -61,6 +62,12 @@ PLACING = frozenset(
 )
 # Primitives that add into an array, and the primitives that read at the same places.
 ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
+# Primitives that act on each of a stack of matrices alone.
+STACKED = frozenset({"cholesky", "cofactors", "det", "eigh", "eigvalsh", "inv", "pinv", "qr", "solve"})
+# Primitives whose results are zero where their operands are zero, and nowhere else.
+SAME_ZEROS = frozenset({"cast", "conj", "copy", "neg"})
+MOST_ENTRIES = 20_000_000  # of a product by a constant; with more, it counts as full
+MOST_NODES = 20_000  # of the steps of a loop; with more, all steps count as one
 REDUCING = frozenset({"max", "min", "nanmax", "nanmin", "prod", "sum"})
 RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recurrence", "sort"})
 
@@ -68,61 +75,181 @@ RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recu
 def find_sparsity(graph: Graph, active: int, args: Sequence[Any]) -> list[Matrix]:
     """For each result a matrix of one row per element of it and one column per element of input ``active``.
 
-    A stored entry means that there may be a derivative. Integers among ``args`` are indices, and the pattern holds for
-    their values only. The results of any other primitive depend on all elements of its operands.
+    A stored entry means that there may be a derivative. Integers among ``args`` are indices, and other constants are
+    zero in some places: the pattern holds for these values and places only. The results of a primitive without a rule
+    depend on all elements of its operands.
     """
     from scipy.sparse import csr_array, eye_array  # scipy is an extra
 
-    known = [x if v.aval.dtype.kind in "iub" else None for v, x in zip(graph.inputs, args, strict=True)]
+    known = [None if k == active else _known_of(v, x) for k, (v, x) in enumerate(zip(graph.inputs, args, strict=True))]
     numbers: Hashable = tuple(None if x is None else np.asarray(x).tobytes() for x in known)
 
     def found() -> list[Matrix]:
         n = graph.inputs[active].aval.size
         patterns: list[Pattern] = [None] * len(graph.inputs)
         patterns[active] = eye_array(n, dtype=np.int8, format="csr")
-        outs = _Analysis(n).run(graph, patterns, known)
+        outs, _ = _Analysis(n).run(graph, patterns, known)
         sizes = [v.aval.size for v in graph.outputs]
         return [csr_array((m, n), dtype=np.int8) if p is None else p for p, m in zip(outs, sizes, strict=True)]
 
     return graph.once(("sparsity", active, numbers), found)
 
 
+def _known_of(v: Value, x: Any) -> Any:
+    """What is known of a constant: of integers their values, of other numbers which of them may differ from zero."""
+    if v.aval.dtype.kind in "iub":
+        return x
+    return np.not_equal(x, 0) if v.aval.inexact and v.aval.steps is None else None
+
+
 class _Analysis:
-    """Patterns with respect to ``n`` elements, node by node; and the values of integers that depend on none of them."""
+    """Patterns with respect to ``n`` elements, node by node, and what is known of values that depend on none of them.
+
+    Of integers the value is known, of other numbers which of them may differ from zero; None stands for no knowledge.
+    """
 
     def __init__(self, n: int) -> None:
         self.n = n
 
-    def run(self, graph: Graph, patterns: Sequence[Pattern], known: Sequence[Any]) -> list[Pattern]:
+    def run(self, graph: Graph, patterns: Sequence[Pattern], known: Sequence[Any]) -> tuple[list[Pattern], list[Any]]:
         of: dict[Value, Pattern] = dict(zip(graph.inputs, patterns, strict=True))
         value: dict[Value, Any] = dict(zip(graph.inputs, known, strict=True))
         for node in graph.nodes:
-            found = self.node(node, [of[v] for v in node.inputs], [value[v] for v in node.inputs])
-            of.update(zip(node.outputs, found, strict=True))
-            constant = node.prim.run is None and not node.prim.effect and all(value[v] is not None for v in node.inputs)
-            whole = constant and all(v.aval.dtype.kind in "iub" for v in node.outputs)
-            results = run_node(node, [value[v] for v in node.inputs]) if whole else [None] * len(node.outputs)
-            value.update(zip(node.outputs, results, strict=True))
-        return [of[v] for v in graph.outputs]
+            before = [of[v] for v in node.inputs]
+            given = [value[v] for v in node.inputs]
+            patterns, after = self.node(node, before, given)
+            of.update(zip(node.outputs, patterns, strict=True))
+            if after is None:
+                constant = all(p is None for p in before)
+                after = self.constant(node, given) if constant else [None] * len(node.outputs)
+            value.update(zip(node.outputs, after, strict=True))
+        return [of[v] for v in graph.outputs], [value[v] for v in graph.outputs]
 
-    def node(self, node: Node, patterns: list[Pattern], known: list[Any]) -> list[Pattern]:
+    def constant(self, node: Node, known: list[Any]) -> list[Any]:
+        """What is known of the results of a node that depends on none of the elements."""
+        name, nothing = node.prim.name, [None] * len(node.outputs)
+        if node.prim.run is not None or node.prim.effect:
+            return nothing
+        whole = all(x is not None for x in known)
+        if whole and not any(v.aval.inexact for v in node.inputs):
+            if all(v.aval.dtype.kind in "iub" or v.aval.inexact for v in node.outputs):
+                return [_known_of(v, x) for v, x in zip(node.outputs, run_node(node, known), strict=True)]
+            return nothing
+        if not node.outputs[0].aval.inexact:
+            return nothing
+        if name == "mul":
+            shape = node.out.aval.shape
+            masks = [np.broadcast_to(True if x is None else x, shape) for x in known]
+            return [np.logical_and(*masks)]
+        if name in SAME_ZEROS and node.inputs[0].aval.inexact:
+            return known[:1]
+        if name in PLACING and whole:
+            numbers = [np.asarray(x, int) if v.aval.inexact else x for v, x in zip(node.inputs, known, strict=True)]
+            return [np.not_equal(run_node(node, numbers)[0], 0)]
+        return nothing
+
+    def node(self, node: Node, patterns: list[Pattern], known: list[Any]) -> tuple[list[Pattern], list[Any] | None]:
+        """The patterns of the results of a node; of one with bodies also what is known of the results."""
         prim, name = node.prim, node.prim.name
+        if (body := body_in_place(node)) is not None:
+            return self.run(body, patterns, known)
+        if (loop := loop_of(node)) is not None and not loop.stacks:
+            return self.loop(loop, patterns, known)
+        if prim.structure is not None and (branches := prim.structure.branches(node)):
+            return self.choice(node, branches, patterns, known), None
         if prim.diff:
             patterns = [None if prim.derivative(i) is None else p for i, p in enumerate(patterns)]
         if all(p is None for p in patterns) or not any(v.aval.inexact for v in node.outputs):
-            return [None] * len(node.outputs)
-        if (body := body_in_place(node)) is not None:
-            return self.run(body, patterns, known)
+            return [None] * len(node.outputs), None
+        if name in STACKED:
+            return [self.stacked(node, patterns, v) if v.aval.inexact else None for v in node.outputs], None
         rule = self.rule(node)
+        if name == "where" and known[0] is not None:
+            rule = self.placed
         indices = [x for v, x in zip(node.inputs, known, strict=True) if not v.aval.inexact]
-        if rule is None or (name in PLACING | set(ADDING) and any(x is None for x in indices)):
-            return [self.everything(patterns, v.aval.size) if v.aval.inexact else None for v in node.outputs]
-        return [rule(node, patterns, known)]
+        needs = name in PLACING | set(ADDING) | {"sparse_product"}
+        if rule is None or (needs and any(x is None for x in indices)):
+            return [self.everything(patterns, v.aval.size) if v.aval.inexact else None for v in node.outputs], None
+        return [rule(node, patterns, known)], None
+
+    def choice(self, node: Node, branches: Sequence[Graph], patterns: list[Pattern], known: list[Any]) -> list[Pattern]:
+        """The results of any of the branches; which it is has no derivative."""
+        found = [self.run(branch, patterns[1:], known[1:])[0] for branch in branches]
+        return [self.joined(parts, v) for parts, v in zip(zip(*found, strict=True), node.outputs, strict=True)]
+
+    def joined(self, patterns: Sequence[Pattern], v: Value) -> Pattern:
+        """The union of patterns of one value; None if there are none."""
+        found = [p for p in patterns if p is not None]
+        return self.union(found, v.aval.size) if found else None
+
+    def loop(self, loop: LoopNode, patterns: list[Pattern], known: list[Any]) -> tuple[list[Pattern], list[Any]]:
+        """Step by step if the steps are few and their number is known; else as if each step were any of them."""
+        body, length, layout = loop.body, loop.length, loop.layout
+        if loop.count is not None:
+            length = -1 if known[0] is None else max(int(known[0]), 0)
+            patterns, known = patterns[1:], known[1:]
+        if length >= 0 and length * len(body.nodes) <= MOST_NODES:
+            return self.steps(loop, length, patterns, known)
+        consts, carry, xs = layout.operands(patterns)
+        fixed, _, _ = layout.operands(known)
+        unknown: list[Any] = [None] * (len(known) - len(fixed))
+        rows = [None if p is None else self.any_row(p, max(length, 1)) for p in xs]
+        while True:
+            found, _ = self.run(body, [*consts, *carry, *rows], [*fixed, *unknown])
+            after = [self.joined(pair, v) for *pair, v in zip(carry, found, body.outputs, strict=False)]
+            if [_entries(p) for p in carry] == [_entries(p) for p in after]:
+                break
+            carry = after
+        arrays = [None if p is None else p[np.tile(np.arange(p.shape[0]), length)] for p in found[layout.carry :]]
+        return [*carry, *arrays], [None] * len(loop.node.outputs)
+
+    def steps(
+        self, loop: LoopNode, length: int, patterns: list[Pattern], known: list[Any]
+    ) -> tuple[list[Pattern], list[Any]]:
+        body, layout = loop.body, loop.layout
+        consts, carry, xs = layout.operands(patterns)
+        fixed, values, rows = layout.operands(known)
+        collected: list[list[Pattern]] = [[None] * length for _ in range(layout.arrays)]
+        for t in range(length)[::-1] if loop.reverse else range(length):
+            step = [None if p is None else _row(p, t, length) for p in xs]
+            found, after = self.run(body, [*consts, *carry, *step], [*fixed, *values, *(_at(x, t) for x in rows)])
+            carry, values = found[: layout.carry], after[: layout.carry]
+            for store, p in zip(collected, found[layout.carry :], strict=True):
+                store[t] = p
+        outs = loop.node.outputs[layout.carry :]
+        arrays = [self.rows(parts, v.aval.size) for parts, v in zip(collected, outs, strict=True)]
+        return [*carry, *arrays], [*values, *(None for _ in arrays)]
+
+    def rows(self, parts: Sequence[Pattern], size: int) -> Pattern:
+        """The patterns of the rows of an array, one below the other."""
+        from scipy.sparse import vstack  # scipy is an extra
+
+        if all(p is None for p in parts):
+            return None
+        none = self.empty(size // len(parts))
+        return vstack([none if p is None else p for p in parts], format="csr")
+
+    def any_row(self, p: Matrix, length: int) -> Matrix:
+        """The union of the rows of an array along its first axis."""
+        size = p.shape[0] // length
+        return self.gathered(np.tile(np.arange(size), length), size, p)
 
     def rule(self, node: Node) -> Callable[[Node, list[Pattern], list[Any]], Pattern] | None:
         name = node.prim.name
-        if name == "matmul":
-            return self.matmul
+        own = {
+            "matmul": self.matmul,
+            "mul": self.scaled,
+            "cross": self.cross,
+            "fft": self.transformed,
+            "rfft": self.transformed,
+            "irfft": self.transformed,
+            "vecdot": self.dotted,
+            "convolve": self.convolved,
+            "sparse_product": self.by_sparse,
+            "sparse_solve": self.by_column,
+        }
+        if name in own:
+            return own[name]
         if name in PLACING:
             return self.placed
         if name in ADDING:
@@ -163,6 +290,89 @@ class _Analysis:
 
     def elementwise(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
         return self.union(patterns, node.out.aval.size)
+
+    def scaled(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """A product of elements: a factor that is zero leaves nothing of the other."""
+        found = list(patterns)
+        for i, x in enumerate(known):
+            if x is not None and patterns[i] is None and (p := found[1 - i]) is not None and not np.all(x):
+                kept = np.broadcast_to(x, node.out.aval.shape).ravel()
+                found[1 - i] = self.routed(np.flatnonzero(kept), np.flatnonzero(kept), kept.size, p)
+        return self.union(found, node.out.aval.size)
+
+    def routed(self, to: Any, at: Any, size: int, p: Matrix) -> Matrix:
+        """Sums of rows: row ``at[k]`` of ``p`` goes into row ``to[k]`` of the result, for each k."""
+        from scipy.sparse import csr_array  # scipy is an extra
+
+        route = csr_array((np.ones(len(to), np.int32), (to, at)), (size, p.shape[0]))
+        found = csr_array(route @ p.astype(np.int32))
+        found.data[:] = 1
+        return found.astype(np.int8)
+
+    def cross(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """A component depends on the two others of each operand."""
+        at = np.arange(node.out.aval.size)
+        others = [at - at % 3 + (at + shift) % 3 for shift in (1, 2)]
+        return self.union([p[rows] for p in patterns if p is not None for rows in others], at.size)
+
+    def transformed(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """A Fourier transform: an element depends on its line along the axes, whose length may change."""
+        axes = node.attrs["axis"]
+        rows, size = _lines(node.inputs[0].aval.shape, axes)
+        return self.gathered(rows, size, patterns[0])[_lines(node.out.aval.shape, axes)[0].ravel()]
+
+    def dotted(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """Products of vectors along the last axis."""
+        shape = node.inputs[0].aval.shape
+        rows, size = _lines(shape, (len(shape) - 1,))
+        return self.union([self.gathered(rows, size, p) for p in patterns if p is not None], size)
+
+    def convolved(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        n, m = (v.aval.size for v in node.inputs)
+        if n * m > MOST_ENTRIES:
+            return self.everything(patterns, node.out.aval.size)
+        first = 0 if node.attrs["mode"] == "full" else m - 1
+        masks = [
+            np.ones(v.aval.size, bool) if x is None or p is not None else np.asarray(x)
+            for v, x, p in zip(node.inputs, known, patterns, strict=True)
+        ]
+        i, j = np.nonzero(np.multiply.outer(*masks))
+        to = i + j - first
+        inside = (to >= 0) & (to < node.out.aval.size)
+        at = (i[inside], j[inside])
+        parts = [self.routed(to[inside], at[k], node.out.aval.size, p) for k, p in enumerate(patterns) if p is not None]
+        return self.union(parts, node.out.aval.size)
+
+    def by_sparse(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """A product by a constant sparse matrix, whose places are known."""
+        _, indices, starts, _ = known
+        p, size = patterns[3], node.out.aval.size
+        columns = size // max(node.out.aval.shape[0], 1)
+        lines, others = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), np.asarray(indices)
+        rows, cols = (lines, others) if node.attrs["by_rows"] else (others, lines)
+        k = np.arange(columns)
+        return self.routed((rows[:, None] * columns + k).ravel(), (cols[:, None] * columns + k).ravel(), size, p)
+
+    def by_column(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
+        """Solutions of equations: each column depends on all of its right side."""
+        shape = node.out.aval.shape
+        rows, size = _lines(shape, (0,))
+        return self.gathered(rows, size, patterns[-1])[rows.ravel()]
+
+    def stacked(self, node: Node, patterns: list[Pattern], v: Value) -> Pattern:
+        """Results for each of a stack of matrices; solutions for a constant matrix, column by column."""
+        first = node.inputs[0].aval
+        if node.prim.name == "solve" and patterns[0] is None and first.ndim > 1:
+            shape = v.aval.shape
+            rows, size = _lines(shape, (max(len(shape) - 2, 0),))
+            return self.gathered(rows, size, patterns[1])[rows.ravel()]
+        count = math.prod(first.shape[:-2])
+        if not count:
+            return self.empty(v.aval.size)
+        found = [
+            self.gathered(np.repeat(np.arange(count), p.shape[0] // count), count, p) for p in patterns if p is not None
+        ]
+        return self.union(found, count)[np.repeat(np.arange(count), v.aval.size // count)]
 
     def placed(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
         """Run the node on the numbers of the elements, from 1 on: its result shows where each element went."""
@@ -213,6 +423,8 @@ class _Analysis:
         (a, b), (p, q) = (v.aval.shape for v in node.inputs), patterns
         a, b = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
         full = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+        if (found := self.by_constant(a, b, p, q, known)) is not None:
+            return found
         total = []
         for shape, axis, pattern in ((a, len(a) - 1, p), (b, len(b) - 2, q)):
             if pattern is None:
@@ -223,6 +435,41 @@ class _Analysis:
                 self.gathered(rows, size, pattern)[np.broadcast_to(np.arange(size).reshape(kept), full).ravel()]
             )
         return self.union(total, math.prod(full))
+
+    def by_constant(self, a: Shape, b: Shape, p: Pattern, q: Pattern, known: list[Any]) -> Pattern:
+        """A product of matrices of which one is a constant with zeros; None if that is not so."""
+        constant, varying = (known[0], q) if p is None else (known[1], p)
+        if constant is None or (p is not None and q is not None) or np.all(constant):
+            return None
+        m, n, inner = a[-2], b[-1], a[-1]
+        *lead, i, j = np.nonzero(np.reshape(constant, a if p is None else b))
+        others = n if p is None else m
+        if len(i) * others > MOST_ENTRIES:
+            return None
+        stack = np.ravel_multi_index(lead, a[:-2]) if lead else np.zeros(len(i), int)
+        k = np.arange(others)
+        size = math.prod(a[:-2]) * m * n
+        if p is None:  # a[i, j] times b[j, k]
+            to = ((stack * m + i) * n)[:, None] + k
+            at = ((stack * inner + j) * n)[:, None] + k
+        else:  # a[k, i] times b[i, j]
+            to = (stack * m * n + j)[:, None] + k * n
+            at = (stack * m * inner + i)[:, None] + k * inner
+        return self.routed(to.ravel(), at.ravel(), size, varying)
+
+
+def _entries(p: Pattern) -> int:
+    return -1 if p is None else int(p.nnz)
+
+
+def _row(p: Matrix, t: int, length: int) -> Matrix:
+    """The pattern of row ``t`` of an array of so many rows."""
+    size = p.shape[0] // length
+    return p[t * size : (t + 1) * size]
+
+
+def _at(x: Any, t: int) -> Any:
+    return None if x is None else x[t]
 
 
 def _lines(shape: Shape, axes: Shape) -> tuple[Any, int]:
