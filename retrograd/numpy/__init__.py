@@ -17,6 +17,7 @@ from . import (
     fitting,
     fourier,
     interpolation,
+    iterators,
     joining,
     lists,
     matrices,
@@ -41,6 +42,7 @@ from . import (
     take,
     ufunc_methods,
     ufuncs,
+    vectorized,
     writing,
 )
 
