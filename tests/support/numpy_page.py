@@ -59,9 +59,9 @@ made call the Python function once for each element, as NumPy does, and record w
 is one decision for each element; write it with `np.where`, and for many elements use `rg.vmap`. The results of
 `np.frompyfunc` have the dtype of the numbers, where NumPy has an array of objects.
 
-`np.ndenumerate`, `np.ndindex` and `np.nditer` go through traced arrays in NumPy's order. `np.nditer` takes several
-operands, operands that it makes (`None`), `op_flags=["readwrite"]`, `order=`, and the flags `multi_index`, `c_index`
-and `f_index`; other flags and options are a named error.
+`np.ndenumerate`, `np.ndindex` and `np.nditer` go through traced arrays in NumPy's order for C-contiguous ones.
+`np.nditer` takes several operands, operands that it makes (`None`), `op_flags=["readwrite"]`, `order=`, and the flags
+`multi_index`, `c_index` and `f_index`; other flags and options are a named error.
 
 `np.array2string`, `np.array_repr` and `np.array_str` of a traced value give the text of its example, marked as
 `<traced ...>`, for messages.
