@@ -15,13 +15,13 @@ from ..compiler.compiled import Compiled
 from ..compiler.recording import form_of, results_of
 from ..compiler.signature import Call
 from ..compiler.transform import Transform
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..ir.builder import Builder
 from ..ir.types import Aval
 from ..ops.axes import move_axis
 from ..ops.batching import lanes
-from ..ops.structural.draw import draw
 from ..passes.batch import batch_into
+from ..passes.hoist_draws import drawn_in, hoist_draws
 from ..tracer.array import shadow_of
 from ..tracer.containers import prefix_leaves
 from ..tracer.record import Recorded
@@ -74,14 +74,8 @@ class Batched(Transform):
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
-        drawn = next((node for node in recorded.graph.nodes if node.prim is draw), None)
-        if drawn is not None and not self.shares_draws:
-            raise UnsupportedError(
-                "a draw under vmap: each lane would need numbers of its own",
-                where=drawn.where,
-                remedy="draw outside, with an axis for the lanes, and map over it",
-            )
-        b = Builder()
+        graph, b = recorded.graph, Builder()
+        drawn = [] if self.shares_draws else drawn_in(graph)
         inputs = []
         for value, axis in zip(recorded.graph.inputs, [*axes, *(None for _ in recorded.captures)], strict=True):
             if axis is None:
@@ -91,7 +85,14 @@ class Batched(Transform):
                 shape.insert(axis, size)
                 inputs.append(move_axis(b.input(Aval(tuple(shape), value.aval.dtype), value.hint), axis, 0))
         flags = [axis is not None for axis in axes] + [False] * len(recorded.captures)
-        outs, on = batch_into(b, recorded.graph, size, inputs, flags)
+        if drawn:  # one lane after the other, as in a Python loop over the lanes
+            known, n = dict(zip(graph.inputs, inputs, strict=True)), len(axes)
+            numbers = [row for one in drawn for row in one.emit(known.pop(one.generator), size)]
+            graph = hoist_draws(graph, drawn, n)
+            rest = list(known.values())
+            inputs = [*rest[:n], *numbers, *rest[n:]]
+            flags = [*flags[:n], *(True for _ in numbers), *(False for _ in rest[n:])]
+        outs, on = batch_into(b, graph, size, inputs, flags)
         out_axes = self._out_axes(recorded)
         results = []
         for out, flag, axis in zip(outs, on, out_axes, strict=True):

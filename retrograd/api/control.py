@@ -15,6 +15,7 @@ from ..compiler.record_body import (
     check_functions,
     closed,
     decision,
+    drawn_before,
     one_bool,
     operand,
     put,
@@ -25,8 +26,10 @@ from ..compiler.record_body import (
 )
 from ..compiler.transform import Transform
 from ..errors import CarryError, OptionError, ShapeError
+from ..ir.builder import Symbol
 from ..ir.graph import Graph
 from ..ir.types import Aval, aval_of
+from ..ops.index import getitem
 from ..ops.structural.scan import scan as scan_primitive
 from ..ops.structural.stack import step_numbers
 from ..ops.structural.while_loop import while_loop as while_primitive
@@ -70,7 +73,7 @@ def scan(
     n = _length(items, length)
     start = start_of(init)
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
-    recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0)
+    recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0, hoists=True)
     spec = recorded.out_spec
     if spec.type is not tuple or len(children(spec)) != 2:
         raise CarryError(
@@ -84,7 +87,9 @@ def scan(
         )
     check_carry(recorded, start, children(spec)[0])
     k = len(start.carry)
-    graph = captures_first(typed(recorded.graph, start.avals), k + len(items))
+    recorded, drawn = drawn_before(trace, recorded, k + len(items), n)
+    drawn = [_in_order(x, reverse) for x in drawn]
+    graph = captures_first(typed(recorded.graph, start.avals), k + len(items) + len(drawn))
     attrs = {
         "arrays": len(graph.outputs) - k,
         "body": graph,
@@ -94,9 +99,15 @@ def scan(
         "reverse": reverse,
         **_planned(memory),
     }
-    given = [operand(trace, x) for x in (*recorded.captures, *start.carry, *items)]
+    given = [*(operand(trace, x) for x in (*recorded.captures, *start.carry, *items)), *drawn]
     tracers = put(trace, scan_primitive, attrs, given)
     return unflatten(start.spec, tracers[:k]), unflatten(children(spec)[1], tracers[k:])
+
+
+def _in_order(numbers: tuple[Symbol, Any], reverse: bool) -> tuple[Symbol, Any]:
+    """The numbers of all steps, in the order of the rows that the steps read."""
+    symbol, example = numbers
+    return (getitem(symbol, index=(slice(None, None, -1),)), example[::-1]) if reverse else numbers
 
 
 def _planned(memory: MemoryPlan, known: bool = True) -> dict[str, Any]:
@@ -155,14 +166,16 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     start = start_of(init)
     steps = int(shadow_of(n))
     number = flatten(0)[1]
-    recorded = recorded_body(body, "body", [([0], number), (start.shadows, start.spec)], runs=steps > 0)
-    check_carry(recorded, start)
-    k, consts = len(start.carry), len(recorded.captures)
-    graph = typed(recorded.graph, start.avals)
-    i, *rest = graph.inputs
     known = not isinstance(n, Tracer)
-    graph = Graph(graph.name, (*rest[k:], *rest[:k], i), graph.nodes, graph.outputs)
-    length = max(steps, 0) if known else -1
+    trees = [([0], number), (start.shadows, start.spec)]
+    recorded = recorded_body(body, "body", trees, runs=steps > 0, hoists=known)
+    check_carry(recorded, start)
+    k, length = len(start.carry), max(steps, 0) if known else -1
+    recorded, drawn = drawn_before(trace, recorded, 1 + k, length)
+    consts = len(recorded.captures)
+    graph = typed(recorded.graph, start.avals)
+    (i, *rest), end = graph.inputs, k + len(drawn)
+    graph = Graph(graph.name, (*rest[end:], *rest[:k], i, *rest[k:end]), graph.nodes, graph.outputs)
     attrs = {
         "arrays": 0,
         "body": graph,
@@ -176,7 +189,12 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     numbers = trace.builder.emit(
         step_numbers, [s.value for s, _ in count], {"aval": Aval((), np.dtype(np.int64), "python", (length,))}
     )
-    given = [*count, *(operand(trace, x) for x in (*recorded.captures, *start.carry)), (numbers[0], range(steps))]
+    given = [
+        *count,
+        *(operand(trace, x) for x in (*recorded.captures, *start.carry)),
+        (numbers[0], range(steps)),
+        *drawn,
+    ]
     return unflatten(start.spec, put(trace, scan_primitive, attrs, given))
 
 

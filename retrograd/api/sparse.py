@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
-from ..compiler.paths import FINDERS
+from ..compiler.paths import FINDERS, Paths
 from ..compiler.signature import Argnums, wanted
 from ..compiler.transform import Transform
 from ..errors import OptionError, UnsupportedError
@@ -69,6 +69,7 @@ class SparseJacobian(Compiled):
             )
         found = FINDERS[-1](self, self._take(args, kwargs))
         call = found.call
+        now = found.paths.present(found.captures) if isinstance(found.paths, Paths) else {}
         path = found.paths.way(self, call.values(), found.captures, call.statics())
         active = wanted(call, self._function, self._argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
@@ -76,7 +77,7 @@ class SparseJacobian(Compiled):
                 f"{self!r} wants one array as its argument and one as its result",
                 remedy="name one argument in argnums, and join arrays by np.concatenate",
             )
-        values = [*call.values(), *(c.payload for c in path.recorded.captures)]
+        values = [*call.values(), *(now.get(id(c.payload), c.payload) for c in path.recorded.captures)]
         k = active.index(True)
         return find_sparsity(path.graph, k, values)[0], path.graph.inputs[k].aval, path.graph.outputs[0].aval
 

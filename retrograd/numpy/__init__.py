@@ -27,6 +27,7 @@ from . import (
     fitting,
     fourier,
     interpolation,
+    iterators,
     joining,
     lists,
     matrices,
@@ -51,6 +52,7 @@ from . import (
     take,
     ufunc_methods,
     ufuncs,
+    vectorized,
     writing,
 )
 

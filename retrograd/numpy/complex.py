@@ -12,7 +12,9 @@ from ..ops import complex as parts
 from ..ops import rounding
 from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, settled, shadow_of, tracers_in, wrap
+from ..tracer.creation import fresh
 from ..tracer.operands import record, shadow_dtype
+from ..tracer.python_numbers import MAKERS, number
 from ..tracer.table import implements
 from ..tracer.trace import owner
 from ..tracer.ufuncs import as_operand, elementwise
@@ -128,3 +130,19 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return False
     return _all(np.equal(x, y))
+
+
+def complex_number(real: Any = 0, imag: Any = None) -> Any:
+    """``complex(real, imag)`` of traced numbers; a complex ``imag`` counts as ``imag * 1j``, as in Python."""
+    if isinstance(shadow_of(real), str) or isinstance(shadow_of(imag), str):
+        raise TypeError("complex() takes no string together with a traced number")
+    if imag is None:
+        return number(real, complex)
+    a, b = (number(x, complex if shadow_dtype(x).kind == "c" else float) for x in (real, imag))
+    made = fresh(np.zeros(1, complex))
+    made.real[0] = a.real - b.imag if shadow_dtype(b).kind == "c" else a.real
+    made.imag[0] = a.imag + b.real if shadow_dtype(a).kind == "c" else b.real
+    return number(made, complex)
+
+
+MAKERS[complex] = complex_number

@@ -9,10 +9,12 @@ import numpy as np
 from ..ir.types import Aval
 from ..ops.shape import reshape
 from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.creation import fresh, joined
 from ..tracer.operands import lifted, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand
+from .creation import decided
 from .reductions import array_of, as_dtype
 
 
@@ -78,13 +80,22 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    if isinstance(x, Tracer) and not x.const:
-        raise unsupported("np.bincount of traced numbers, which decide its length,", "use np.add.at on np.zeros(n)")
-    places = np.asarray(shadow_of(x))
-    like = np.bincount(places, shadow_of(weights), minlength)
-    (w,) = lifted(weights)
-    counts = np.zeros_like(w, shape=like.shape, dtype=like.dtype)
-    np.add.at(counts, places, as_dtype(w, like.dtype))
+    """``np.bincount``; traced places are asked for the length of the result, and for whether one is negative."""
+    x, minlength = joined(x), decided(minlength)
+    like = np.bincount(shadow_of(x), shadow_of(joined(weights)), minlength)  # NumPy's own errors
+    length, places = len(like), np.asarray(shadow_of(x))
+    if isinstance(x, Tracer) and not x.const and x.size:
+        x = as_dtype(x, np.dtype(np.int64))  # bools are numbers here
+        if not x.home.concrete:
+            raise unsupported(
+                "np.bincount of places that are known only at run time, in a function compiled for all values,",
+                "use np.add.at on np.zeros(n), whose length is given",
+            )
+        if np.any(x < 0):  # asked at each call; for the examples NumPy has raised it
+            raise ValueError("'list' argument must have no negative elements")
+        length, places = int(np.maximum(np.max(x) + 1, minlength)), x
+    counts = fresh(np.zeros(length, like.dtype))
+    np.add.at(counts, places, 1 if weights is None else as_dtype(lifted(weights)[0], like.dtype))
     return counts
 
 

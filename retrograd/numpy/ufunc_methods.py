@@ -19,6 +19,7 @@ from ..tracer.creation import fresh
 from ..tracer.operands import Axis, apply_all, axis_of, into, lifted
 from ..tracer.table import UFUNC_METHODS
 from ..tracer.trace import unsupported
+from ..tracer.ufunc_options import python_function
 from ..tracer.ufuncs import UFUNCS
 from .cumulative import accumulated
 from .reductions import ABSENT, array_of, as_dtype, axes_over, summed_in
@@ -65,6 +66,7 @@ def _reduce(
     initial: Any = ABSENT,
     where: Any = True,
 ) -> Any:
+    _not_python(ufunc, "reduce")
     a = array_of(array, initial, where)
     masked_or_begun = initial is not ABSENT or where is not True
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
@@ -74,6 +76,12 @@ def _reduce(
         a = as_dtype(a, np.dtype(dtype))
     options = {} if initial is ABSENT else {"initial": initial}
     return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
+
+
+def _not_python(ufunc: Any, method: str) -> None:
+    """Refuse the methods of ufuncs that ``np.frompyfunc`` made."""
+    if python_function(ufunc) is not None:
+        raise unsupported(f"{method} of a ufunc made of a Python function", "repeat the function in a loop")
 
 
 def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:
@@ -119,6 +127,7 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
 
 
 def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    _not_python(ufunc, "accumulate")
     a = array_of(array)
     if a.ndim == 0:
         ufunc.accumulate(a.shadow, axis)  # NumPy's own error
@@ -135,6 +144,7 @@ def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: A
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    _not_python(ufunc, "reduceat")
     if isinstance(indices, Tracer) and not indices.const:
         raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
     starts = np.asarray(shadow_of(indices))

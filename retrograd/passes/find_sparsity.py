@@ -2,231 +2,189 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node, Value
-from ..ir.primitive import REGISTRY
-from ..ops.index import shifted
+from ..ir.loop_node import LoopNode, loop_of
 from .inline import body_in_place
+from .sparsity_rules import ADDING, PLACING, SAME_ZEROS, STACKED, Matrix, Pattern, SparsityRules
 
-Matrix = Any  # a scipy.sparse.csr_array; scipy is an extra
-Pattern = Matrix | None  # None: the value depends on no element
-Shape = tuple[int, ...]
-
-# Primitives that act on each element alone, beside the ufuncs.
-ELEMENTWISE = frozenset(
-    {
-        "bessel_i",
-        "cast",
-        "clip",
-        "copy",
-        "i0",
-        "imag",
-        "log_ratio",
-        "nan_to_num",
-        "normal_ratio",
-        "polynomial",
-        "pow",
-        "real",
-        "root",
-        "round",
-        "sinc",
-        "where",
-    }
-)
-# Primitives whose results consist of elements of their operands, or zeros.
-PLACING = frozenset(
-    {
-        "array",
-        "broadcast",
-        "concatenate",
-        "diag",
-        "diagonal",
-        "gather",
-        "getitem",
-        "permute",
-        "reshape",
-        "roll",
-        "scatter",
-        "setitem",
-        "take_along",
-        "tril",
-        "triu",
-    }
-)
-# Primitives that add into an array, and the primitives that read at the same places.
-ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
-REDUCING = frozenset({"max", "min", "nanmax", "nanmin", "prod", "sum"})
-RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recurrence", "sort"})
+MOST_NODES = 20_000  # of the steps of a loop; with more, all steps count as one
 
 
 def find_sparsity(graph: Graph, active: int, args: Sequence[Any]) -> list[Matrix]:
     """For each result a matrix of one row per element of it and one column per element of input ``active``.
 
-    A stored entry means that there may be a derivative. Integers among ``args`` are indices, and the pattern holds for
-    their values only. The results of any other primitive depend on all elements of its operands.
+    A stored entry means that there may be a derivative. Integers among ``args`` are indices, and other constants are
+    zero in some places: the pattern holds for these values and places only. The results of a primitive without a rule
+    depend on all elements of its operands.
     """
     from scipy.sparse import csr_array, eye_array  # scipy is an extra
 
-    known = [x if v.aval.dtype.kind in "iub" else None for v, x in zip(graph.inputs, args, strict=True)]
+    known = [None if k == active else _known_of(v, x) for k, (v, x) in enumerate(zip(graph.inputs, args, strict=True))]
     numbers: Hashable = tuple(None if x is None else np.asarray(x).tobytes() for x in known)
 
     def found() -> list[Matrix]:
         n = graph.inputs[active].aval.size
         patterns: list[Pattern] = [None] * len(graph.inputs)
         patterns[active] = eye_array(n, dtype=np.int8, format="csr")
-        outs = _Analysis(n).run(graph, patterns, known)
+        outs, _ = _Analysis(n).run(graph, patterns, known)
         sizes = [v.aval.size for v in graph.outputs]
         return [csr_array((m, n), dtype=np.int8) if p is None else p for p, m in zip(outs, sizes, strict=True)]
 
     return graph.once(("sparsity", active, numbers), found)
 
 
-class _Analysis:
-    """Patterns with respect to ``n`` elements, node by node; and the values of integers that depend on none of them."""
+def _known_of(v: Value, x: Any) -> Any:
+    """What is known of a constant: of integers their values, of other numbers which of them may differ from zero."""
+    if v.aval.dtype.kind in "iub":
+        return x
+    return np.not_equal(x, 0) if v.aval.inexact and v.aval.steps is None else None
 
-    def __init__(self, n: int) -> None:
-        self.n = n
 
-    def run(self, graph: Graph, patterns: Sequence[Pattern], known: Sequence[Any]) -> list[Pattern]:
+class _Analysis(SparsityRules):
+    """Patterns with respect to ``n`` elements, node by node, and what is known of values that depend on none of them.
+
+    Of integers the value is known, of other numbers which of them may differ from zero; None stands for no knowledge.
+    """
+
+    def run(self, graph: Graph, patterns: Sequence[Pattern], known: Sequence[Any]) -> tuple[list[Pattern], list[Any]]:
         of: dict[Value, Pattern] = dict(zip(graph.inputs, patterns, strict=True))
         value: dict[Value, Any] = dict(zip(graph.inputs, known, strict=True))
         for node in graph.nodes:
-            found = self.node(node, [of[v] for v in node.inputs], [value[v] for v in node.inputs])
-            of.update(zip(node.outputs, found, strict=True))
-            constant = node.prim.run is None and not node.prim.effect and all(value[v] is not None for v in node.inputs)
-            whole = constant and all(v.aval.dtype.kind in "iub" for v in node.outputs)
-            results = run_node(node, [value[v] for v in node.inputs]) if whole else [None] * len(node.outputs)
-            value.update(zip(node.outputs, results, strict=True))
-        return [of[v] for v in graph.outputs]
+            before = [of[v] for v in node.inputs]
+            given = [value[v] for v in node.inputs]
+            patterns, after = self.node(node, before, given)
+            of.update(zip(node.outputs, patterns, strict=True))
+            if after is None:
+                constant = all(p is None for p in before)
+                after = self.constant(node, given) if constant else [None] * len(node.outputs)
+            value.update(zip(node.outputs, after, strict=True))
+        return [of[v] for v in graph.outputs], [value[v] for v in graph.outputs]
 
-    def node(self, node: Node, patterns: list[Pattern], known: list[Any]) -> list[Pattern]:
+    def constant(self, node: Node, known: list[Any]) -> list[Any]:
+        """What is known of the results of a node that depends on none of the elements."""
+        name, nothing = node.prim.name, [None] * len(node.outputs)
+        if node.prim.run is not None or node.prim.effect:
+            return nothing
+        whole = all(x is not None for x in known)
+        if whole and not any(v.aval.inexact for v in node.inputs):
+            if all(v.aval.dtype.kind in "iub" or v.aval.inexact for v in node.outputs):
+                return [_known_of(v, x) for v, x in zip(node.outputs, run_node(node, known), strict=True)]
+            return nothing
+        if not node.outputs[0].aval.inexact:
+            return nothing
+        if name == "mul":
+            shape = node.out.aval.shape
+            masks = [np.broadcast_to(True if x is None else x, shape) for x in known]
+            return [np.logical_and(*masks)]
+        if name in SAME_ZEROS and node.inputs[0].aval.inexact:
+            return known[:1]
+        if name in PLACING and whole:
+            numbers = [np.asarray(x, int) if v.aval.inexact else x for v, x in zip(node.inputs, known, strict=True)]
+            return [np.not_equal(run_node(node, numbers)[0], 0)]
+        return nothing
+
+    def node(self, node: Node, patterns: list[Pattern], known: list[Any]) -> tuple[list[Pattern], list[Any] | None]:
+        """The patterns of the results of a node; of one with bodies also what is known of the results."""
         prim, name = node.prim, node.prim.name
+        if (body := body_in_place(node)) is not None:
+            return self.run(body, patterns, known)
+        if (loop := loop_of(node)) is not None and not loop.stacks:
+            return self.loop(loop, patterns, known)
+        if prim.structure is not None and (branches := prim.structure.branches(node)):
+            return self.choice(node, branches, patterns, known), None
         if prim.diff:
             patterns = [None if prim.derivative(i) is None else p for i, p in enumerate(patterns)]
         if all(p is None for p in patterns) or not any(v.aval.inexact for v in node.outputs):
-            return [None] * len(node.outputs)
-        if (body := body_in_place(node)) is not None:
-            return self.run(body, patterns, known)
+            return [None] * len(node.outputs), None
+        if name in STACKED:
+            return [self.stacked(node, patterns, v) if v.aval.inexact else None for v in node.outputs], None
         rule = self.rule(node)
+        if name == "where" and known[0] is not None:
+            rule = self.placed
         indices = [x for v, x in zip(node.inputs, known, strict=True) if not v.aval.inexact]
-        if rule is None or (name in PLACING | set(ADDING) and any(x is None for x in indices)):
-            return [self.everything(patterns, v.aval.size) if v.aval.inexact else None for v in node.outputs]
-        return [rule(node, patterns, known)]
+        needs = name in PLACING | set(ADDING) | {"sparse_product"}
+        if rule is None or (needs and any(x is None for x in indices)):
+            return [self.everything(patterns, v.aval.size) if v.aval.inexact else None for v in node.outputs], None
+        return [rule(node, patterns, known)], None
 
-    def rule(self, node: Node) -> Callable[[Node, list[Pattern], list[Any]], Pattern] | None:
-        name = node.prim.name
-        if name == "matmul":
-            return self.matmul
-        if name in PLACING:
-            return self.placed
-        if name in ADDING:
-            return self.added
-        if name in REDUCING:
-            return self.reduced
-        if name in RUNNING:
-            return self.running
-        return self.elementwise if node.prim.numpy.ufunc or name in ELEMENTWISE else None
+    def choice(self, node: Node, branches: Sequence[Graph], patterns: list[Pattern], known: list[Any]) -> list[Pattern]:
+        """The results of any of the branches; which it is has no derivative."""
+        found = [self.run(branch, patterns[1:], known[1:])[0] for branch in branches]
+        return [self.joined(parts, v) for parts, v in zip(zip(*found, strict=True), node.outputs, strict=True)]
 
-    def empty(self, size: int) -> Matrix:
-        from scipy.sparse import csr_array  # scipy is an extra
+    def joined(self, patterns: Sequence[Pattern], v: Value) -> Pattern:
+        """The union of patterns of one value; None if there are none."""
+        found = [p for p in patterns if p is not None]
+        return self.union(found, v.aval.size) if found else None
 
-        return csr_array((size, self.n), dtype=np.int8)
+    def loop(self, loop: LoopNode, patterns: list[Pattern], known: list[Any]) -> tuple[list[Pattern], list[Any]]:
+        """Step by step if the steps are few and their number is known; else as if each step were any of them."""
+        body, length, layout = loop.body, loop.length, loop.layout
+        if loop.count is not None:
+            length = -1 if known[0] is None else max(int(known[0]), 0)
+            patterns, known = patterns[1:], known[1:]
+        if length >= 0 and length * len(body.nodes) <= MOST_NODES:
+            return self.steps(loop, length, patterns, known)
+        consts, carry, xs = layout.operands(patterns)
+        fixed, _, _ = layout.operands(known)
+        unknown: list[Any] = [None] * (len(known) - len(fixed))
+        rows = [None if p is None else self.any_row(p, max(length, 1)) for p in xs]
+        while True:
+            found, _ = self.run(body, [*consts, *carry, *rows], [*fixed, *unknown])
+            after = [self.joined(pair, v) for *pair, v in zip(carry, found, body.outputs, strict=False)]
+            if [_entries(p) for p in carry] == [_entries(p) for p in after]:
+                break
+            carry = after
+        arrays = [None if p is None else p[np.tile(np.arange(p.shape[0]), length)] for p in found[layout.carry :]]
+        return [*carry, *arrays], [None] * len(loop.node.outputs)
 
-    def union(self, patterns: Sequence[Pattern], size: int) -> Matrix:
-        total = self.empty(size)
-        for p in patterns:
-            total = total if p is None else total + p
-        total.data[:] = 1
-        return total
+    def steps(
+        self, loop: LoopNode, length: int, patterns: list[Pattern], known: list[Any]
+    ) -> tuple[list[Pattern], list[Any]]:
+        body, layout = loop.body, loop.layout
+        consts, carry, xs = layout.operands(patterns)
+        fixed, values, rows = layout.operands(known)
+        collected: list[list[Pattern]] = [[None] * length for _ in range(layout.arrays)]
+        for t in range(length)[::-1] if loop.reverse else range(length):
+            step = [None if p is None else _row(p, t, length) for p in xs]
+            found, after = self.run(body, [*consts, *carry, *step], [*fixed, *values, *(_at(x, t) for x in rows)])
+            carry, values = found[: layout.carry], after[: layout.carry]
+            for store, p in zip(collected, found[layout.carry :], strict=True):
+                store[t] = p
+        outs = loop.node.outputs[layout.carry :]
+        arrays = [self.rows(parts, v.aval.size) for parts, v in zip(collected, outs, strict=True)]
+        return [*carry, *arrays], [*values, *(None for _ in arrays)]
 
-    def gathered(self, rows: Any, size: int, p: Matrix) -> Matrix:
-        """The sum of patterns of rows: row i of ``p`` goes into row ``rows[i]`` of the result."""
-        from scipy.sparse import csr_array  # scipy is an extra
-
-        place = csr_array((np.ones(rows.size, np.int32), (rows.ravel(), np.arange(rows.size))), (size, rows.size))
-        found = csr_array(place @ p.astype(np.int32))
-        found.data[:] = 1
-        return found.astype(np.int8)
-
-    def everything(self, patterns: Sequence[Pattern], size: int) -> Matrix:
-        total = self.empty(1)
-        for p in patterns:
-            total = total if p is None else total + self.gathered(np.zeros(p.shape[0], int), 1, p)
-        total.data[:] = 1
-        return total[np.zeros(size, int)]
-
-    def elementwise(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        return self.union(patterns, node.out.aval.size)
-
-    def placed(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        """Run the node on the numbers of the elements, from 1 on: its result shows where each element went."""
+    def rows(self, parts: Sequence[Pattern], size: int) -> Pattern:
+        """The patterns of the rows of an array, one below the other."""
         from scipy.sparse import vstack  # scipy is an extra
 
-        stack, operands, count = [self.empty(1)], [], 1
-        for v, p, x in zip(node.inputs, patterns, known, strict=True):
-            if not v.aval.inexact:
-                operands.append(x)
-                continue
-            numbers = np.zeros(v.aval.size, np.int64) if p is None else np.arange(count, count + v.aval.size)
-            operands.append(numbers.reshape(v.aval.shape) if v.aval.kind == "array" else numbers[0])
-            if p is not None:
-                stack.append(p)
-                count += v.aval.size
-        (where,) = run_node(node, operands)
-        return vstack(stack, format="csr")[np.ravel(where)]
+        if all(p is None for p in parts):
+            return None
+        none = self.empty(size // len(parts))
+        return vstack([none if p is None else p for p in parts], format="csr")
 
-    def added(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        (x, v, *rest), (p, q, *_) = node.inputs, patterns
-        total = [p]
-        if q is not None:
-            attrs = dict(node.attrs)
-            if "index" in attrs:
-                attrs["index"] = shifted(attrs["index"], -1)
-            read = Node(REGISTRY[ADDING[node.prim.name]], (x, *rest), attrs, (v,))
-            (places,) = run_node(read, [np.arange(x.aval.size).reshape(x.aval.shape), *known[2:]])
-            total.append(self.gathered(np.asarray(places), x.aval.size, q))
-        return self.union(total, x.aval.size)
-
-    def reduced(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        axis = node.attrs["axis"]
-        rows, size = _lines(node.inputs[0].aval.shape, axis if isinstance(axis, tuple) else (axis,))
-        (p,) = patterns
-        assert p is not None
-        return self.gathered(rows, size, p)
-
-    def running(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        shape = node.out.aval.shape
-        rows, size = _lines(shape, (node.attrs["axis"],))
-        lines = [self.gathered(rows, size, p) for p in patterns if p is not None and p.shape[0] == rows.size]
-        if len(lines) < sum(p is not None for p in patterns):
-            return self.everything(patterns, math.prod(shape))
-        return self.union(lines, size)[rows.ravel()]
-
-    def matmul(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
-        """An element depends on a row of one operand and a column of the other, over all lanes that broadcast to it."""
-        (a, b), (p, q) = (v.aval.shape for v in node.inputs), patterns
-        a, b = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
-        full = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
-        total = []
-        for shape, axis, pattern in ((a, len(a) - 1, p), (b, len(b) - 2, q)):
-            if pattern is None:
-                continue
-            rows, size = _lines(shape, (axis,))
-            kept = (*shape[:axis], 1, *shape[axis + 1 :])
-            total.append(
-                self.gathered(rows, size, pattern)[np.broadcast_to(np.arange(size).reshape(kept), full).ravel()]
-            )
-        return self.union(total, math.prod(full))
+    def any_row(self, p: Matrix, length: int) -> Matrix:
+        """The union of the rows of an array along its first axis."""
+        size = p.shape[0] // length
+        return self.gathered(np.tile(np.arange(size), length), size, p)
 
 
-def _lines(shape: Shape, axes: Shape) -> tuple[Any, int]:
-    """For each element the number of its line along ``axes``, and the number of lines."""
-    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
-    size = math.prod(kept)
-    return np.broadcast_to(np.arange(size).reshape(kept), shape), size
+def _entries(p: Pattern) -> int:
+    return -1 if p is None else int(p.nnz)
+
+
+def _row(p: Matrix, t: int, length: int) -> Matrix:
+    """The pattern of row ``t`` of an array of so many rows."""
+    size = p.shape[0] // length
+    return p[t * size : (t + 1) * size]
+
+
+def _at(x: Any, t: int) -> Any:
+    return None if x is None else x[t]

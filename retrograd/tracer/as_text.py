@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from ..errors import TracerConversionError
-from .array import Tracer
-from .table import METHODS
+from .array import Tracer, is_known
+from .table import METHODS, implements
 
 
 def text(x: Tracer) -> str:
@@ -26,6 +31,18 @@ def formatted(x: Tracer, how: str) -> str:
 
 def _is_int(x: Tracer) -> bool:
     return type(x.shadow) is int and x.home.active and x.home.concrete
+
+
+def _of_array(function: Callable[..., str]) -> Callable[..., str]:
+    def of_array(a: Any, *args: Any, **options: Any) -> str:
+        """The text of a value that is known; else the example, marked as one, whatever the options."""
+        return function(a.shadow, *args, **options) if is_known(a) else repr(a)
+
+    return of_array
+
+
+for _function in (np.array2string, np.array_repr, np.array_str):
+    implements(_function)(_of_array(_function))
 
 
 METHODS["__str__"] = text

@@ -12,6 +12,7 @@ import copy
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -23,10 +24,12 @@ from ..ir.builder import Symbol
 from ..ir.types import aval_of
 from ..ops.structural.draw import DRAWS, draw
 from ..where import is_ours, user_site
+from .around import kept
 from .array import Tracer, is_known, shadow_of, wrap
 from .creation import active_trace, entered, fresh
 from .interception import substitutes
-from .trace import STATEFUL, Capture, Stateful, Trace, unsupported
+from .record import RECORDERS, Recorded
+from .trace import CURRENT, STATEFUL, Capture, Stateful, Trace, unsupported
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 # Draws whose parameters may be traced: the standard draw, and NumPy's formula that applies the parameters to it.
@@ -36,6 +39,9 @@ LOCATED: dict[str, tuple[str, tuple[tuple[str, float], ...], Callable[..., Any]]
     "exponential": ("standard_exponential", (("scale", 1.0),), lambda e, scale: scale * e),
     "lognormal": ("standard_normal", (("mean", 0.0), ("sigma", 1.0)), lambda z, m, s: np.exp(m + s * z)),
 }
+# Whether the body that is being recorded is repeated so often that all it draws can be drawn before.
+HOISTED: ContextVar[bool] = ContextVar("retrograd_hoisted", default=False)
+kept(HOISTED)
 _examples: WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]] = WeakKeyDictionary()
 
 
@@ -72,11 +78,36 @@ def capture_generator(trace: Trace, generator: Any, name: str | None = None) -> 
     return found.symbol
 
 
+def _drawing_only_in_steps(run: Callable[..., Recorded]) -> Callable[..., Recorded]:
+    """Of the functions that are recorded for all values, only the steps of loops may draw."""
+
+    def recording(
+        function: Callable[..., Any],
+        name: str,
+        examples: Sequence[Any],
+        hints: Sequence[str],
+        concrete: bool,
+        max_nodes: int | None,
+        gathers: bool,
+    ) -> Recorded:
+        token = HOISTED.set(HOISTED.get() and (concrete or gathers))
+        try:
+            return run(function, name, examples, hints, concrete, max_nodes, gathers)
+        finally:
+            HOISTED.reset(token)
+
+    return recording
+
+
+RECORDERS.append(_drawing_only_in_steps)
+
+
 class TracedGenerator:
     """Stands for a generator inside a trace; ``made`` says that it was made there, from a seed."""
 
     def __init__(self, generator: Any, name: str | None = None, made: bool = False) -> None:
         self._generator, self._name, self._made = generator, name, made
+        self._home = CURRENT.get() if made else None
 
     @property  # type: ignore[misc]  # isinstance asks for it
     def __class__(self) -> type:
@@ -95,22 +126,40 @@ class TracedGenerator:
         if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
             items = entered(args[0])
             return items[self._draw(method, len(items), *args[1:], **named)]
+        if method == "permuted":
+            return self._permuted(*args, **named)
         if method in LOCATED and any(isinstance(x, (Tracer, np.ndarray)) for x in (*args, *named.values())):
             return self._located(method, *args, **named)
-        plain = tuple(map(_plain, args))
-        options = {key: _plain(x) for key, x in named.items()}
+        return self._drawn(method, tuple(map(_plain, args)), {key: _plain(x) for key, x in named.items()})
+
+    def _drawn(self, method: str, plain: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if self._made:
+            if CURRENT.get() is not self._home:
+                raise unsupported(
+                    "a draw in an inner function from a generator that an enclosing traced function made",
+                    "make the generator outside of the traced function",
+                )
             found = getattr(self._generator, method)(*plain, **options)
             return fresh(found) if isinstance(found, np.ndarray) else found
         trace = active_trace()
-        if not trace.concrete:
-            raise unsupported("a draw in the body of a loop or a branch", "draw all numbers before, and pass them in")
+        if not trace.concrete and not HOISTED.get():
+            raise unsupported(
+                "a draw in a branch, in a loop of unknown length, or in a function with a derivative of its own",
+                "draw all numbers before, and pass them in; rg.scan and rg.fori_loop of n steps may draw",
+            )
         generator = capture_generator(trace, self._generator, self._name)
         found = getattr(example_of(trace, self._generator), method)(*plain, **options)
         trace.builder.where, hint = user_site()
         out = draw(generator, aval=aval_of(found), method=method, given=plain, named=tuple(options.items()))
         out.value.hint = hint
         return wrap(trace, out, found, trace.builder.where)
+
+    def _permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
+        if out is not None:
+            raise unsupported("permuted with out=", "assign the result: x[...] = rng.permuted(x)")
+        items = entered(x)
+        places = np.arange(items.size).reshape(items.shape)
+        return np.ravel(items)[self._drawn("permuted", (_plain(places),), {"axis": axis})]
 
     def _located(self, method: str, *args: Any, **named: Any) -> Any:
         standard, parameters, formula = LOCATED[method]

@@ -29,12 +29,13 @@ UNTRACED: list[Untraced] = []  # the last is asked
 def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """``__array_ufunc__``: calls, reductions and the like."""
     if method == "__call__":
-        return UFUNC_METHODS["__call__"](ufunc, *inputs, **options) if options else call_ufunc(ufunc, inputs)
+        special = options or ufunc.ntypes == 1  # as that of a Python function
+        return UFUNC_METHODS[method](ufunc, *inputs, **options) if special else call_ufunc(ufunc, inputs)
     handler = UFUNC_METHODS.get(method)
     try:
-        if handler is not None:
-            return handler(ufunc, *inputs, **options)
-        raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "call the ufunc itself")
+        if handler is None:
+            raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "call the ufunc itself")
+        return handler(ufunc, *inputs, **options)
     except UnsupportedError:
         if not UNTRACED[-1].known(method, inputs, options):
             raise

@@ -37,8 +37,8 @@ class LookAlike(type):
     original: type
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Tracer):
-            return number(args[0], cls.original)
+        if any(type(x) is Tracer for x in (*args, *options.values())):
+            return MAKERS[cls.original](*args, **options)
         return cls.original(*args, **options)
 
     def __instancecheck__(cls, x: Any) -> bool:
@@ -62,6 +62,7 @@ LOOK_ALIKES: Mapping[str, Any] = {
 }
 
 
+MAKERS: dict[type, Callable[..., Any]] = {float: number}  # of numbers of these types from traced ones
 ASKED: list[Callable[[str], bool]] = []  # what may serve code that asks for a number by this name
 
 
@@ -72,9 +73,7 @@ def asked(name: str) -> bool:
 
 def to_float(self: Tracer) -> float:
     """``__float__``."""
-    if self.const:
-        return float(self.shadow)
-    if not asked("float") and is_known(self):
+    if self.const or (not asked("float") and is_known(self)):
         return float(self.shadow)
     raise adviser().refusal(
         "a traced value is converted to a plain number (by code that is not Python, or by a write into an array made "
@@ -85,8 +84,6 @@ def to_float(self: Tracer) -> float:
 
 def to_complex(self: Tracer) -> complex:
     """``__complex__``."""
-    if self.const:
-        return complex(self.shadow)
-    if not asked("complex") and is_known(self):
+    if self.const or (not asked("complex") and is_known(self)):
         return complex(self.shadow)
     return complex(to_float(self))

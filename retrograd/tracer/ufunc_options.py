@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,21 @@ from .ufuncs import UFUNCS, Ufunc, as_operand, assign, call_ufunc, kind_of, name
 INSIDE: dict[Ufunc, float] = {}
 
 
+# How a ufunc that ``np.frompyfunc`` made is called; the last that was registered counts.
+OF_PYTHON: list[Callable[..., Any]] = []
+
+
+def python_function(ufunc: Any) -> Any:
+    """The Python function that ``np.frompyfunc`` made a ufunc of; None of any other ufunc."""
+    if ufunc.ntypes != 1 or ufunc.types[0][0] != "O":
+        return None
+    return next((x for x in gc.get_referents(ufunc) if callable(x)), None)
+
+
 def call(ufunc: Any, *inputs: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
     """``ufunc(*inputs, out=, where=, dtype=, casting=)`` with a tracer among its arguments."""
+    if python_function(ufunc) is not None:
+        return OF_PYTHON[-1](ufunc, *inputs, out=out, where=where, **options)
     given: Sequence[Any] = inputs
     if options:
         given, options = _understood(ufunc, given, options)

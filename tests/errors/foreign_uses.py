@@ -72,7 +72,6 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "np.ma.array": (lambda x: np.ma.array(x, mask=[True, False, False]), "two arrays"),
     "np.ma.masked_less": (lambda x: np.ma.masked_less(x, 2.0).mean(), "two arrays"),
     "np.ma.masked_invalid": (lambda x: np.ma.masked_invalid(x), "two arrays"),
-    "np.vectorize": (lambda x: np.vectorize(lambda v: v * 2)(x), "rg.vmap"),
     "statistics.mean": (lambda x: statistics.mean(x), "np.mean"),
     "statistics.stdev": (lambda x: statistics.stdev(x), "np.mean"),
     "decimal.Decimal": (lambda x: decimal.Decimal(x[0]), "floating point"),

@@ -376,7 +376,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "complex into real": (lambda x: np.multiply(x, 1j, out=x), TypeError, "same_kind"),
     "complex added in place": (lambda x: operator.iadd(x, 1j), TypeError, "same_kind"),
     "complex floor": (lambda x: np.floor(x * 1j), TypeError, "not supported"),
-    "an unknown ufunc": (np.frompyfunc(float, 1, 1), rg.errors.UnsupportedError, "other NumPy functions"),
+    "an unknown ufunc": (np._core.umath._ones_like, rg.errors.UnsupportedError, "other NumPy functions"),
     "casting": (lambda x: np.add(x, 1, dtype=np.float32, casting="safe"), TypeError, "safe"),
     "mask": (lambda x: np.sqrt(x, out=x, where=x), TypeError, "bool"),
     "bits of floats": (lambda x: x & 1, TypeError, "not supported"),

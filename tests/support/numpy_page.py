@@ -51,6 +51,23 @@ Shapes, dtypes and the like are known while a function is traced; they are plain
 """
 
 
+ITERATORS = """
+## Python functions, iterators and texts
+
+`np.vectorize` (with `otypes`, `excluded`, `signature` and `cache`, also as a decorator) and ufuncs that `np.frompyfunc`
+made call the Python function once for each element, as NumPy does, and record what it does. So a decision on an element
+is one decision for each element; write it with `np.where`, and for many elements use `rg.vmap`. The results of
+`np.frompyfunc` have the dtype of the numbers, where NumPy has an array of objects.
+
+`np.ndenumerate`, `np.ndindex` and `np.nditer` go through traced arrays in NumPy's order for C-contiguous ones.
+`np.nditer` takes several operands, operands that it makes (`None`), `op_flags=["readwrite"]`, `order=`, and the flags
+`multi_index`, `c_index` and `f_index`; other flags and options are a named error.
+
+`np.array2string`, `np.array_repr` and `np.array_str` of a traced value give the text of its example, marked as
+`<traced ...>`, for messages.
+"""
+
+
 def _words(text: str) -> list[str]:
     return text.split()
 
@@ -66,18 +83,18 @@ hamming hanning require
 REFUSED: dict[str, tuple[str, str]] = {
     "histogram2d histogramdd": ("counts are steps", "`np.digitize` and `np.bincount`"),
     "kaiser": ("NumPy does not hand it over", "`np.i0`"),
-    "frompyfunc vectorize": ("an array of objects", "call the function: it is traced through"),
     "packbits unpackbits": ("bits have no derivative", "`np.bitwise_and`, shifts"),
     "einsum_path min_scalar_type isfortran": ("facts that depend on contents or memory", "`x.dtype`"),
     "asmatrix bmat": ("`np.matrix` is no array", "arrays"),
     "busday_count busday_offset is_busday datetime_as_string datetime_data isnat": ("dates", "numbers of days"),
 }
 APART = _words("""
-array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific
+base_repr binary_repr format_float_positional format_float_scientific
 from_dlpack frombuffer fromfile fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr
 geterrcall info isdtype issubdtype load loadtxt mintypecode nested_iters printoptions promote_types save savetxt
 savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config show_runtime test typename
 """)
+TEXTS = _words("array2string array_repr array_str")
 MEMORY = _words("""
 dumps dump byteswap getfield resize setfield setflags tobytes tofile flags strides data base ctypes
 """)
@@ -97,7 +114,12 @@ def everything() -> list[str]:
 
 def spoken_of() -> set[str]:
     """All that the page speaks of."""
-    listed = [*CREATION, *APART, *(name for group in REFUSED for name in group.split())]
+    listed = [
+        *CREATION,
+        *APART,
+        *TEXTS,
+        *(name for group in REFUSED for name in group.split()),
+    ]
     rows = {row.name for row in ROWS}
     ufuncs = {name.rpartition(".")[0] for name in rows if name.rpartition(".")[2] in ("reduce", "accumulate", "outer")}
     tests = {"numpy.linalg.test", "numpy.fft.test"}
@@ -146,6 +168,7 @@ def page() -> str:
     text += "\n## Functions that make arrays\n\n"
     text += "Inside a traced function their arrays are traced, and may be written into.\n\n"
     text += ", ".join(_code(f"numpy.{name}") for name in CREATION) + "\n"
+    text += ITERATORS
     text += "\n## Not supported\n\nWith traced values these are named errors, never wrong numbers.\n\n"
     text += "| function | why | instead |\n|---|---|---|\n"
     for group, (why, instead) in REFUSED.items():

@@ -22,6 +22,10 @@ rows("""
     np.select([x > 0.5, x > -0.5], [x, y], 0.5)
     np.choose([0, 1, 0], [v, w])
     np.piecewise(v, [v < 0, v >= 0], [np.sin, np.cos])
+    np.vectorize(lambda e: e * e + 1)(x)
+    np.vectorize(lambda e, f: e * f)(x, y)
+    np.vectorize(np.inner, signature='(n),(n)->()')(x, y)
+    np.frompyfunc(lambda e: e * e, 1, 1)(np.atleast_1d(x)).astype(x.dtype)
     np.unwrap(v)
 """)
 rows(
@@ -200,6 +204,7 @@ rows("""
     np.cov(x)
     np.corrcoef(x)
     np.bincount([0, 2, 1], v)
+    np.bincount(np.argsort(v), w)
     np.add.reduce(x, axis=0)
     np.multiply.reduce(x, axis=0)
     np.subtract.reduce(x, axis=0)

@@ -545,7 +545,7 @@ def test_no_array_of_objects_ever_appears():
         lambda x: X.astype(object) * x,
         lambda x: x.astype(object),
         lambda x: np.vectorize(lambda v: v, otypes=[object])(x * 2),
-        lambda x: np.frompyfunc(lambda v: v, 1, 1)(x * 2),
+        lambda x: np.frompyfunc(lambda v: [v], 1, 1)(x * 2),
         lambda x: np.array(list(x), dtype=object),
         lambda x: np.r_[x[0], None],
         lambda x: np.fromiter(list(x), dtype=object),

@@ -74,6 +74,7 @@ DRAWN = {
     "traced parameters": traced_parameters,
     "choices and permutations": picked,
     "a shuffle": shuffled,
+    "permuted": lambda x: RNG.permuted(np.stack([x, 2 * x]), axis=1) * RNG.permuted(x) + RNG.permuted([1, 2, 3]),
     "a decision": decided,
     "decisions": by_decisions,
     "of several dimensions": multivariate,
@@ -164,13 +165,38 @@ class Model:
         return x + self.rng.normal()
 
 
+NOISY = rg.custom_jvp(lambda x: x * RNG.normal())
+NOISY.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+
 REFUSED = {
     "seeded by the system": (lambda x: np.random.default_rng().normal() * x, "make it outside"),
     "a traced shape": (lambda x: RNG.gamma(x[0]) * x, "shift and scale"),
     "a seed": (lambda x: np.random.seed(0) or x, "outside"),
     "the state": (lambda x: RNG.bit_generator.state and x, "outside"),
-    "the body of a loop": (lambda x: rg.scan(lambda c, _: (c + RNG.normal(), None), x, None, 3)[0], "before"),
-    "lanes": (rg.vmap(lambda x: x * RNG.normal()), "axis for the lanes"),
+    "a loop of unknown length": (
+        lambda x: rg.while_loop(lambda c: np.sum(c) < 9.0, lambda c: c + RNG.random(), x),
+        "before",
+    ),
+    "a traced number of steps": (
+        lambda x: rg.fori_loop(np.sum(x).astype(int), lambda i, c: c + RNG.random(), x),
+        "before",
+    ),
+    "a branch": (lambda x: rg.cond(x[0] > 0, lambda: x * RNG.normal(), lambda: x), "before"),
+    "a branch in a loop": (
+        lambda x: rg.scan(lambda c, r: (rg.cond(r > 0, lambda: c * RNG.normal(), lambda: c), None), x, x)[0],
+        "before",
+    ),
+    "a generator made around a loop": (
+        lambda x: (rng := np.random.default_rng(3), rg.scan(lambda c, r: (c + rng.normal(), None), x[0], x)[0])[1],
+        "outside",
+    ),
+    "a generator made around lanes": (
+        lambda x: (rng := np.random.default_rng(3), rg.vmap(lambda r: r + rng.normal())(x))[1],
+        "outside",
+    ),
+    "a derivative of its own": (lambda x: NOISY(x[0]) * x, "before"),
+    "a derivative of its own in a loop": (lambda x: rg.scan(lambda c, r: (c, NOISY(r)), 1.0, x)[1], "before"),
+    "permuted into an array": (lambda x: RNG.permuted(x, out=x.copy()), "assign"),
 }
 
 
@@ -179,7 +205,7 @@ def test_what_is_not_followed_is_refused_and_changes_nothing(name):
     f, remedy = REFUSED[name]
     before = RNG.bit_generator.state
     with pytest.raises(rg.errors.UnsupportedError, match=remedy):
-        f(X) if name == "lanes" else rg.jit(f)(X)
+        rg.jit(f)(X)
     assert RNG.bit_generator.state == before
 
 
@@ -189,3 +215,152 @@ def test_the_class_of_a_generator_is_its_own():
         return x * RNG.random()
 
     rg.jit(f)(X)
+
+
+def by_scan(body, init, xs, length=None, *, reverse=False, memory=None):
+    """``rg.scan`` as a loop of plain Python."""
+    n = len(xs) if xs is not None else length
+    carry, ys = init, [None] * n
+    for t in range(n)[::-1] if reverse else range(n):
+        carry, ys[t] = body(carry, None if xs is None else xs[t])
+    return carry, np.array(ys)
+
+
+def by_fori(n, body, init, *, memory=None):
+    for i in range(n):
+        init = body(i, init)
+    return init
+
+
+def by_lanes(f):
+    return lambda *xs: np.stack([f(*x) for x in zip(*xs, strict=True)])
+
+
+class Plain:
+    """The transforms, as a user would write them with loops."""
+
+    scan, fori_loop, vmap = staticmethod(by_scan), staticmethod(by_fori), staticmethod(by_lanes)
+
+
+def stepped(t, x, **options):
+    def body(c, r):
+        z, k, w = RNG.normal(), RNG.integers(0, 3), RNG.uniform(size=2)
+        return 0.9 * c * np.cos(z) + r * z, c * c * np.sum(w) + k
+
+    return t.scan(body, x[0], x, **options)[1]
+
+
+def nested(t, x, **options):
+    def inner(c, r):
+        return c * RNG.uniform(0.5, 1.5) + r, c * RNG.normal()
+
+    def outer(c, r):
+        a = RNG.random()
+        last, ys = t.scan(inner, c * a, x * r)
+        return last / (1 + RNG.random()), np.sum(ys**2) * RNG.standard_normal()
+
+    return t.scan(outer, x[0], x, **options)[1]
+
+
+def counted(t, x, **options):
+    return t.fori_loop(4, lambda i, c: c * RNG.normal(1.0, 0.1, size=3) + i * RNG.random(), x * 1.0, **options)
+
+
+def located(t, x, **options):
+    return t.scan(lambda c, r: (RNG.normal(np.sin(c), r), RNG.exponential(r) * c), x[0], x, **options)[1]
+
+
+def over_lanes(t, x):
+    return t.vmap(lambda r: r * RNG.normal() + np.sum(RNG.normal(r, 1.0, size=2)) * RNG.random())(x)
+
+
+def over_lanes_of_lanes(t, x):
+    return t.vmap(lambda a: t.vmap(lambda b: a * b * RNG.normal() + RNG.random())(x) * RNG.random())(x)
+
+
+def loops_in_lanes(t, x):
+    return t.vmap(lambda r: stepped(t, x * r) * RNG.random())(x)
+
+
+def lanes_in_a_loop(t, x):
+    return t.scan(lambda c, r: (c * RNG.random() + r, over_lanes(t, x * c)), 0.5, x)[1]
+
+
+def of_two_generators(t, x):
+    return t.scan(lambda c, r: (c * OTHER.random() + r, c * RNG.normal() + OTHER.normal()), 0.5, x)[1]
+
+
+def no_steps(t, x):
+    return t.fori_loop(0, lambda i, c: c * RNG.normal(), x) + RNG.random()
+
+
+def hidden(t, x):
+    return t.scan(lambda c, r: (c + np.random.normal(), c * np.random.rand()), x[0], x)[1]
+
+
+OTHER = np.random.default_rng(5)
+REPEATED = [
+    stepped,
+    partial(stepped, reverse=True),
+    nested,
+    counted,
+    located,
+    over_lanes,
+    over_lanes_of_lanes,
+    loops_in_lanes,
+    lanes_in_a_loop,
+    of_two_generators,
+    no_steps,
+    hidden,
+]
+NAMES = [f.func.__name__ + " in reverse" if isinstance(f, partial) else f.__name__ for f in REPEATED]
+
+
+def seeded(f, count=1):
+    """Results of several calls from a known state of all generators on, and the states after them."""
+    for g, seed in ((RNG, 7), (OTHER, 8)):
+        g.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+    np.random.seed(9)
+    found = [f(X) for _ in range(count)]
+    return found, (RNG.bit_generator.state, OTHER.bit_generator.state, np.random.get_state()[1].tolist())
+
+
+@pytest.mark.parametrize("f", REPEATED, ids=NAMES)
+def test_loops_and_lanes_draw_what_loops_of_python_draw(f):
+    expected, after = seeded(lambda x: f(Plain, x), 3)
+    compiled = rg.jit(lambda x: f(rg, x))
+    for run in (compiled, compiled, lambda x: f(rg, x)):
+        found, state = seeded(run, 3)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert state == after
+
+
+@pytest.mark.parametrize("f", REPEATED, ids=NAMES)
+def test_derivatives_of_loops_and_lanes_draw_each_number_once(f):
+    (value,), after = seeded(lambda x: np.sum(f(Plain, x) ** 2))
+    ((found, gradient),), state = seeded(rg.value_and_grad(lambda x: np.sum(f(rg, x) ** 2)))
+    assert state == after
+    np.testing.assert_allclose(found, value, rtol=1e-12)
+    for k in range(3):
+        step = np.eye(3)[k] * 1e-5
+        (up,), _ = seeded(lambda x, step=step: np.sum(f(Plain, x + step) ** 2))
+        (down,), _ = seeded(lambda x, step=step: np.sum(f(Plain, x - step) ** 2))
+        np.testing.assert_allclose(gradient[k], (up - down) / 2e-5, rtol=1e-5, atol=1e-6 * max(1.0, abs(value)))
+        (pushed,), state = seeded(lambda x, k=k: rg.jvp(lambda x: np.sum(f(rg, x) ** 2), (x,), (np.eye(3)[k],))[1])
+        np.testing.assert_allclose(pushed, gradient[k], rtol=1e-10, atol=1e-10 * max(1.0, abs(value)))
+        assert state == after
+    (hessian,), state = seeded(rg.hessian(lambda x: np.sum(f(rg, x) ** 2)))
+    assert state == after
+    np.testing.assert_allclose(hessian, hessian.T, rtol=1e-9, atol=1e-9 * max(1.0, np.max(np.abs(hessian))))
+
+
+@pytest.mark.parametrize("f", [stepped, nested, counted, located], ids=lambda f: f.__name__)
+def test_a_loop_that_computes_states_again_has_the_same_numbers(f):
+    def gradient(**options):
+        return seeded(rg.grad(lambda x: np.sum(f(rg, x, **options) ** 2)), 2)
+
+    expected, after = gradient()
+    for plan in (rg.Snapshots(2), rg.Snapshots(1)):
+        found, state = gradient(memory=plan)
+        np.testing.assert_array_equal(found, expected)
+        assert state == after

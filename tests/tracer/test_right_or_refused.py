@@ -394,7 +394,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "random numbers around a traced value": lambda x: np.random.default_rng(0).normal(x),
     "vectorize": lambda x: np.vectorize(lambda v: 2 * v)(x),
     "fromiter": lambda x: np.fromiter((2 * v for v in x), float),
-    "frompyfunc": lambda x: np.frompyfunc(lambda v: 2 * v, 1, 1)(x),
+    "frompyfunc": lambda x: np.frompyfunc(lambda v: 2 * v, 1, 1)(x).astype(float),
     "a masked array": lambda x: np.ma.array(x).sum(),
     "a masked operand": lambda x: x + np.ma.array(W, mask=[True, False, False]),
     "tolist": lambda x: x.tolist(),

@@ -6,6 +6,7 @@ from . import (
     cond,
     custom,
     draw,
+    draws,
     exit_if,
     guard,
     host,

@@ -37,6 +37,7 @@ DRAWS = frozenset(
         "normal",
         "pareto",
         "permutation",
+        "permuted",
         "poisson",
         "power",
         "rand",

@@ -12,7 +12,10 @@ from contextlib import suppress
 from types import CellType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
+import numpy as np
+
 from ...where import is_library
+from ..ufunc_options import python_function
 from .observed_code import CodeRewriter
 from .reads import SWAPPED
 
@@ -74,6 +77,8 @@ class Followed(ABC):
             self.meet(x.__func__)
         elif isinstance(x, type):
             self._follow_class(x)
+        elif t is np.ufunc:
+            self.meet(python_function(x))
         elif isinstance(x, WRAPPERS) or t.__module__ == "functools":
             self._follow_wrapper(x)
         elif not is_library(t):
