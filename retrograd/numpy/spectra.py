@@ -89,6 +89,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     if np.ndim(shadow_of(A)) < 2:
         return apply(cast, [np.any(np.not_equal(A, 0))], aval=Aval((), np.dtype(np.int64), "python"))
     (a,) = lifted(A)
+    if not a.size:
+        np.linalg.matrix_rank(np.zeros(a.shape, a.dtype), tol, hermitian)  # NumPy's own error
     s = svd(a, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         cut = np.expand_dims(tol, -1)
