@@ -13,7 +13,7 @@ from retrograd.where import Where
 from tests.golden import dotlexer
 
 pydot = pytest.importorskip("pydot")
-pytestmark = pytest.mark.filterwarnings("ignore:'.*' deprecated - use:DeprecationWarning")  # pydot's calls of its parser
+pytestmark = pytest.mark.filterwarnings("ignore:'.*' deprecated - use:DeprecationWarning")  # of what pydot calls
 
 GRAPH = parse("""
 graph f(%x: f64[3], %w: f64[3,3]) {
@@ -42,7 +42,9 @@ def test_the_text_holds_the_graph() -> None:
     assert_read(GRAPH)
 
 
-@pytest.mark.parametrize("text", ['"', "\\", "\\n", "a\nb", '"]; evil [label="', "<b>html</b>", "é", "$name", "}", "->"])
+@pytest.mark.parametrize(
+    "text", ['"', "\\", "\\n", "a\nb", '"]; evil [label="', "<b>html</b>", "é", "$name", "}", "->"]
+)
 def test_hostile_text_stays_inside_its_label(text: str) -> None:
     x = Value(GRAPH.inputs[0].aval, text)
     y = Value(x.aval)
