@@ -456,7 +456,7 @@ SKIPPED = {
     "frombuffer",
     "isscalar",
 }
-if np.fix(x := np.array([0.5]), x)[0] != 0.0:
+if outcome(lambda x=np.array([0.5]): np.fix(x, x)[0]) == 1.0:
     SKIPPED.add("fix")  # older versions of NumPy round up where the argument is also out=
 FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "f(x)": lambda f, x: f(x),
