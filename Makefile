@@ -1,19 +1,27 @@
-# `make run` plays the main example and `make test` runs the tests: both need only python3 and make.
+# `make run` plays the main example, and `make test` runs the tests: both need only python3 and make. `make test-all` runs
+# the slow tests and the comparisons with other libraries, too.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test
+.PHONY: run test test-all
 
 run: $(VENV)/.installed-run
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.installed-test
+	@echo 'The tests take about seven minutes on two cores. Slow ones and comparisons are left out: make test-all.'
 	$(BIN)/pytest -n auto
+
+test-all: $(VENV)/.installed-test-all
+	@echo 'The slow tests and the comparisons take much longer than the others: make test runs those alone.'
+	$(BIN)/pytest -n auto -m '' retrograd tests tests/oracles
 
 $(VENV)/.installed-run: EXTRAS := scipy,examples
 $(VENV)/.installed-test: EXTRAS := test,dev,scipy,viz,examples
+
+$(VENV)/.installed-test-all: EXTRAS := test,dev,scipy,viz,examples,oracles
 
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'

@@ -11,6 +11,7 @@ from ..tracer.operands import lifted
 from ..tracer.table import implements
 from .reductions import array_of, as_dtype
 from .shapes import atleast_1d
+from .spectra import real_if_all_are
 
 
 def _floating(x: Any) -> Any:
@@ -114,5 +115,6 @@ def roots_(p: Any) -> Any:
     if len(p) < 2:
         return np.zeros_like(p, shape=(zeros,), dtype=float)
     below = np.eye(len(p) - 1, k=-1, dtype=p.dtype)[1:]
-    found = np.linalg.eigvals(np.concatenate([np.reshape(-p[1:] / p[0], (1, -1)), below]))
+    companion = np.concatenate([np.reshape(-p[1:] / p[0], (1, -1)), below])
+    (found,) = real_if_all_are(companion, np.linalg.eigvals(companion))
     return np.concatenate([found, np.zeros(zeros, found.dtype)]) if zeros else found

@@ -189,8 +189,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 @implements(np.linalg.cross)
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = lifted(x1, x2)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
+    if not (x1.ndim and x2.ndim) or x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        np.linalg.cross(x1.shadow, x2.shadow, axis=axis)  # NumPy's own error
     return cross(x1, x2, axis=axis)
 
 

@@ -16,6 +16,9 @@ from ..tracer.trace import unsupported
 from .matrices import adjoint, checked, inv
 from .norms import norm
 
+# Since NumPy 2.5 eig and eigvals of a real matrix are complex, whatever their values.
+ALWAYS_COMPLEX = np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
+
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:
@@ -29,26 +32,30 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return apply_all(spectra.eigh, [a], vectors=False, uplo=UPLO.upper())[0]
 
 
-def _real_where_numpy_is(a: Any, w: Any, *vectors: Any) -> list[Any]:
-    """Make the results real if the matrix and all its eigenvalues are real, as NumPy does."""
-    if a.dtype.kind != "c" and not w.const and not w.home.concrete:
+def real_if_all_are(a: Any, w: Any, *vectors: Any) -> list[Any]:
+    """Make the results real if the matrix and all its eigenvalues are real."""
+    if a.dtype.kind == "c" or w.dtype.kind != "c":
+        return [w, *vectors]
+    if not w.const and not w.home.concrete:
         what = "eig of a real matrix in a loop or a branch, where data decide whether its results are real,"
         raise unsupported(what, "make the matrix complex: a.astype(complex)")
-    if a.dtype.kind == "c" or np.any(np.imag(w) != 0):
-        return [w, *vectors]
-    return [np.real(x) for x in (w, *vectors)]
+    return [w, *vectors] if np.any(np.imag(w) != 0) else [np.real(x) for x in (w, *vectors)]
+
+
+def _as_numpys(a: Any, w: Any, *vectors: Any) -> list[Any]:
+    return [w, *vectors] if ALWAYS_COMPLEX else real_if_all_are(a, w, *vectors)
 
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
     like, (a,) = checked(np.linalg.eig, a)
-    return type(like)(*_real_where_numpy_is(a, *apply_all(spectra.eig, [a], vectors=True)))
+    return type(like)(*_as_numpys(a, *apply_all(spectra.eig, [a], vectors=True)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     _, (a,) = checked(np.linalg.eigvals, a)
-    return _real_where_numpy_is(a, *apply_all(spectra.eig, [a], vectors=False))[0]
+    return _as_numpys(a, *apply_all(spectra.eig, [a], vectors=False))[0]
 
 
 @implements(np.linalg.svd)
@@ -82,6 +89,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     if np.ndim(shadow_of(A)) < 2:
         return apply(cast, [np.any(np.not_equal(A, 0))], aval=Aval((), np.dtype(np.int64), "python"))
     (a,) = lifted(A)
+    if not a.size:
+        np.linalg.matrix_rank(np.zeros(a.shape, a.dtype), tol, hermitian)  # NumPy's own error
     s = svd(a, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         cut = np.expand_dims(tol, -1)

@@ -86,8 +86,8 @@ class Called(NamedTuple):
 
 
 def alternative(name: str) -> str | None:
-    """The remedy for a call of the function with this full name, if one is known."""
-    parts = name.split(".")
+    """The remedy for a call of the function with this full name, if one is known; ``_io.open`` is that of ``io``."""
+    parts = name.lstrip("_").split(".")
     for k in range(len(parts), 0, -1):
         found = ALTERNATIVES.get(".".join(parts[:k]))
         if found is not None:

@@ -14,6 +14,7 @@ from .trace import owner, unsupported
 from .tree import flatten, map_leaves
 
 CHANGING = ("byteswap", "resize", "setfield", "setflags")
+REMOVED = frozenset({"itemset", "newbyteorder", "ptp"})  # arrays of some versions of NumPy have them, to say that
 MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal)
 
 
@@ -79,7 +80,7 @@ def missing_attribute(name: str) -> property:
 def install_others() -> None:
     """Give Tracer the methods and attributes of ndarray that are not traced."""
     for name, attribute in vars(np.ndarray).items():
-        if not name.startswith("_") and not hasattr(Tracer, name):
+        if not name.startswith("_") and name not in REMOVED and not hasattr(Tracer, name):
             setattr(Tracer, name, _missing_method(name) if callable(attribute) else missing_attribute(name))
 
 

@@ -15,6 +15,7 @@ import random
 import statistics
 from collections.abc import Callable
 from json import dumps
+from struct import pack
 from types import ModuleType
 from typing import Any
 
@@ -82,6 +83,7 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "bytes": (lambda x: bytes(x), "store the result"),
     "bytearray": (lambda x: bytearray(x), "store the result"),
     "memoryview": (lambda x: memoryview(x), "store the result"),
+    "pack": (lambda x: pack("d", x), "store the result"),
     "open": (lambda x: open(x), "store the result"),
     "np.genfromtxt": (lambda x: np.genfromtxt(x), "outside"),
     "a function compiled by numba": (lambda x: compiled(x), "py_func"),

@@ -30,14 +30,6 @@ def the_free_vectors_of_a_full_svd():
 
 
 @bad(errors.UnsupportedError)
-def eigenvalues_in_a_body():
-    def body(c, a):
-        return c + np.sum(np.abs(np.linalg.eigvals(a))), None  # <-
-
-    rg.scan(body, 0.0, np.ones((2, 2, 2)))
-
-
-@bad(errors.UnsupportedError)
 def a_traced_cut_of_a_pseudo_inverse():
     def f(x):
         return np.linalg.pinv(x, rcond=x[0, 0])  # <-

@@ -92,9 +92,3 @@ def test_a_quoted_string_is_one_token_that_shows_the_text(text: str) -> None:
     assert kind == "string"
     assert dotlexer.unquoted(token) == text
     assert json.loads(token) == text
-
-
-def test_pydot_reads_the_text_too() -> None:
-    pydot = pytest.importorskip("pydot")
-    (g,) = pydot.graph_from_dot_data(to_dot(GRAPH))
-    assert len(g.get_edges()) == GRAPH.to_networkx().number_of_edges()

@@ -255,6 +255,27 @@ def test_the_dtype_of_eigenvalues_follows_the_matrix():
         assert_same(compiled(x), la.eigvals(x), 1e-13)
 
 
+def test_eigenvalues_of_real_matrices_in_a_loop_are_complex_where_numpys_are_and_else_refused():
+    def total(stack):
+        return rg.scan(lambda c, a: (c + np.sum(np.abs(la.eigvals(a)) ** 3), None), 0.0, stack)[0]
+
+    stack = np.stack([REAL, TURNING])
+    expected = sum(np.sum(np.abs(la.eigvals(a)) ** 3) for a in stack)
+    slope = rg.grad(lambda a: np.sum(np.abs(la.eigvals(a.astype(complex))) ** 3))
+    if la.eigvals(np.eye(2)).dtype == complex:  # since NumPy 2.5
+        np.testing.assert_allclose(rg.jit(total)(stack), expected, rtol=1e-13)
+        np.testing.assert_allclose(rg.grad(total)(stack), [slope(a) for a in stack], rtol=1e-12, atol=1e-12)
+    else:
+        with pytest.raises(rg.errors.UnsupportedError, match="data decide whether its results are real"):
+            total(stack)
+
+
+@pytest.mark.parametrize("coefficients", [[1.0, -3.0, 2.0], [1.0, 0.0, 2.0, 0.0]])
+def test_roots_are_real_where_all_are(coefficients):
+    p = np.array(coefficients)
+    assert_same(rg.jit(np.roots)(p), np.roots(p), 1e-13)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -456,6 +456,9 @@ SKIPPED = {
     "frombuffer",
     "isscalar",
 }
+HALF = np.array([0.5])
+if outcome(lambda: np.fix(HALF, HALF)[0]) == 1.0:
+    SKIPPED.add("fix")  # older versions of NumPy round up where the argument is also out=
 FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "f(x)": lambda f, x: f(x),
     "f(x, x)": lambda f, x: f(x, x),
