@@ -26,6 +26,7 @@ from . import (
     matrix_functions,
     ode,
     quantile,
+    recurrences,
     reduce,
     reduceat,
     roll,

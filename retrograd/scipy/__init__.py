@@ -7,6 +7,7 @@ from here as well. Nothing here imports SciPy before it is used.
 from . import (
     decompositions,
     fft,
+    filters,
     integrate,
     interpolate,
     linalg,
@@ -14,7 +15,9 @@ from . import (
     ndimage,
     ode,
     signal,
+    smoothing,
     sparse,
     special,
+    spectra,
     stats,
 )
