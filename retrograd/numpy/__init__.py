@@ -41,6 +41,7 @@ from . import (
     take,
     ufunc_methods,
     ufuncs,
+    windows,
     writing,
 )
 

@@ -37,4 +37,5 @@ from . import (
     special,
     structural,
     triangles,
+    windows,
 )

@@ -287,6 +287,9 @@ rows("""
     np.expand_dims(x, 1)
     np.atleast_1d np.atleast_2d np.atleast_3d
     np.broadcast_to(x, (2, 2, 3))
+    np.lib.stride_tricks.sliding_window_view(x, 2, 1)
+    np.lib.stride_tricks.sliding_window_view(x, (2, 2))
+    np.lib.stride_tricks.sliding_window_view(v, (2, 2), (0, 0))
     np.broadcast_arrays(x, y)
     np.flip(x, axis=0)
     np.fliplr np.flipud np.rot90
