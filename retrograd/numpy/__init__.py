@@ -33,6 +33,7 @@ from . import (
     reductions,
     repeat,
     selection,
+    series,
     sets,
     shapes,
     sorting,
