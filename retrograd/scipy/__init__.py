@@ -19,5 +19,6 @@ from . import (
     sparse,
     special,
     spectra,
+    splines,
     stats,
 )

@@ -18,6 +18,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
 import scipy.stats
+from scipy.interpolate import CubicSpline
 from scipy.signal import lfilter
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -246,6 +247,26 @@ for _name, _spline in SPLINES.items():
         case(f"{_name} {_nu}", lambda x, s=_spline, n=_nu: s(x, n), POINTS)
     case(f"{_name} of a number", lambda x, s=_spline: s(x), 2.2)
     case(f"{_name} inside only", lambda x, s=_spline: s(x, extrapolate=False), POINTS[:, 0])
+
+ENDS = ("not-a-knot", "natural", "clamped", ((1, 0.3), (2, -0.4)))
+for _ends in ENDS:
+    for _nu in (0, 1, 2):
+        case(
+            f"CubicSpline through traced values {_ends} {_nu}",
+            lambda x, y, t, n=_nu, e=_ends: scipy.interpolate.CubicSpline(x, y, bc_type=e)(t, n),
+            KNOTS,
+            VALUES[0, :, 0],
+            POINTS,
+        )
+case(
+    "periodic CubicSpline through traced values",
+    lambda y, t: scipy.interpolate.CubicSpline(KNOTS, np.append(y, y[0]), bc_type="periodic")(t, 1),
+    VALUES[0, :-1, 0],
+    POINTS,
+)
+case("CubicSpline through traced columns", lambda y, t: CubicSpline(KNOTS, y, axis=1)(t), VALUES, POINTS)
+for _n in (2, 3):
+    case(f"CubicSpline through {_n}", lambda y, t, n=_n: CubicSpline(KNOTS[:n], y)(t), VALUES[0, :_n, 0], 2.2)
 
 A = scipy.sparse.random_array((4, 3), density=0.6, rng=rng)
 for _matrix in (A.tocsr(), A.tocsc(), A.tocoo(), scipy.sparse.csr_matrix(A), scipy.sparse.csc_matrix(A), A.todok()):
