@@ -35,7 +35,7 @@ CLASSES = (
 SHARED = ("as_series", "mapdomain")  # what the methods of the classes call of polyutils
 
 
-class Names:
+class Renamed:
     """A module in which some names mean something else."""
 
     def __init__(self, module: Any, own: Mapping[str, Any]) -> None:
@@ -45,14 +45,14 @@ class Names:
         return self._own[name] if name in self._own else getattr(self._module, name)
 
 
-class _Arrays(type):
+class _AnyArray(type):
     """The type of a class of which traced arrays are instances, too."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x.shadow if isinstance(x, Tracer) else x, np.ndarray)
 
 
-class Array(metaclass=_Arrays):
+class Array(metaclass=_AnyArray):
     """What NumPy's code compares with in place of ``np.ndarray``."""
 
 
@@ -61,11 +61,11 @@ def _common_type(*arrays: Any) -> Any:
 
 
 @functools.cache
-def _numpy() -> Names:
+def _numpy() -> Renamed:
     """NumPy as the user's code sees it inside a trace; types stay, for comparisons."""
     found = {name: item for provider in PROVIDERS["numpy"] for name, item in provider(np).items()}
     own = {name: item for name, item in found.items() if not isinstance(getattr(np, name), type)}
-    return Names(np, {**own, "common_type": _common_type, "ndarray": Array})
+    return Renamed(np, {**own, "common_type": _common_type, "ndarray": Array})
 
 
 @functools.cache
@@ -73,7 +73,7 @@ def _rewritten(module: ModuleType) -> dict[str, Any]:
     """The module's names, with its functions over other names of NumPy and of each other."""
     scope = {**vars(module), "np": _numpy()}
     if module is not polyutils:
-        scope["pu"] = Names(polyutils, _rewritten(polyutils))
+        scope["pu"] = Renamed(polyutils, _rewritten(polyutils))
     for name, item in vars(module).items():
         plain = inspect.unwrap(item) if callable(item) else item
         if isinstance(plain, FunctionType) and plain.__module__ == module.__name__:

@@ -8,6 +8,7 @@ from . import (
     decompositions,
     fft,
     filters,
+    frequencies,
     integrate,
     interpolate,
     linalg,
@@ -18,7 +19,6 @@ from . import (
     smoothing,
     sparse,
     special,
-    spectra,
     splines,
     stats,
 )

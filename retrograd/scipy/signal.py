@@ -16,10 +16,10 @@ from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
 from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
-from . import filters, smoothing, spectra
+from . import filters, frequencies, smoothing
 from .dispatch import Function, inexact, rest_of, stands_for
 
-BESIDE: dict[str, Function] = {f.__name__: f for f in (*filters.FOUND, *smoothing.FOUND, *spectra.FOUND)}
+BESIDE: dict[str, Function] = {f.__name__: f for f in (*filters.FOUND, *smoothing.FOUND, *frequencies.FOUND)}
 _rest = rest_of("scipy.signal")
 
 
