@@ -44,6 +44,7 @@ from . import (
     reductions,
     repeat,
     selection,
+    series,
     sets,
     shapes,
     sorting,
@@ -52,7 +53,11 @@ from . import (
     take,
     ufunc_methods,
     ufuncs,
+<<<<<<< HEAD
     vectorized,
+=======
+    windows,
+>>>>>>> h/signal
     writing,
 )
 

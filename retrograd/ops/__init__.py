@@ -27,6 +27,7 @@ from . import (
     matrix_functions,
     ode,
     quantile,
+    recurrences,
     reduce,
     reduceat,
     roll,
@@ -37,4 +38,5 @@ from . import (
     special,
     structural,
     triangles,
+    windows,
 )

@@ -18,7 +18,7 @@ def own_outputs(graph: Graph) -> Graph:
     for value in graph.outputs:
         root, read_only = value, False
         while root in made and (alias := made[root].prim.alias) is not None and value.aval.kind == "array":
-            read_only |= made[root].prim.name in ("broadcast", "diagonal")
+            read_only |= made[root].prim.name in ("broadcast", "diagonal", "windows")
             root = made[root].inputs[alias]
         node = made.get(root)
         fresh = node is not None and (not node.prim.multi or node.outputs.index(root) in _fresh(node))

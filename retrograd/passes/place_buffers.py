@@ -14,8 +14,10 @@ from ..ops.index import getitem
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
 FREED = 1024  # bytes from which dead storage is freed: the next array of its size is then made in a warm cache
-STRIDED = frozenset({"broadcast", "diagonal", "getitem", "imag", "permute", "real"})  # views that skip elements
-READ_ONLY = frozenset({"broadcast", "diagonal"})  # views that NumPy does not write through
+STRIDED = frozenset(
+    {"broadcast", "diagonal", "getitem", "imag", "permute", "real", "windows"}
+)  # views that skip elements
+READ_ONLY = frozenset({"broadcast", "diagonal", "windows"})  # views that NumPy does not write through
 
 Index = tuple[Any, ...]
 

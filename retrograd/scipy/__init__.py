@@ -7,6 +7,8 @@ from here as well. Nothing here imports SciPy before it is used.
 from . import (
     decompositions,
     fft,
+    filters,
+    frequencies,
     integrate,
     interpolate,
     linalg,
@@ -15,8 +17,10 @@ from . import (
     ode,
     optimize,
     signal,
+    smoothing,
     sparse,
     special,
+    splines,
     stats,
 )
 from .optimize import brentq, fixed_point, least_squares, minimize, root

@@ -29,7 +29,7 @@ __getattr__ = rest_of("scipy.interpolate")
 _interpolate = Lazy("scipy.interpolate")
 
 
-def _evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+def evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     """The polynomial of the interval that each point is in, or its derivative of order ``nu``, by Horner's scheme."""
     if not isinstance(self, _interpolate.PPoly):
         raise unsupported(f"a {type(self).__name__} at traced points", "convert it: PPoly.from_bernstein_basis(...)")
@@ -63,10 +63,9 @@ def _b_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     polynomials = np.stack(pieces, axis=-1).reshape(self.k + 1, len(inside), *rest)
     knots = np.append(self.t[inside], self.t[n])
     whole = _interpolate.PPoly.construct_fast(polynomials, knots, self.extrapolate, self.axis)
-    return _evaluated(whole, x, nu, extrapolate)
+    return evaluated(whole, x, nu, extrapolate)
 
 
 @methods("scipy.interpolate")
 def _of_interpolate(interpolate: ModuleType) -> Iterable[Method]:
-    yield Method(interpolate.PPoly, "__call__", answered(_evaluated))
     yield Method(interpolate.BSpline, "__call__", answered(_b_spline))

@@ -1,4 +1,4 @@
-"""Convolutions of ``scipy.signal`` for traced arguments.
+"""Convolutions of ``scipy.signal`` for traced arguments; its filters and spectra stand beside, and are found here.
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.signal import convolve
@@ -16,9 +16,15 @@ from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
 from ..tracer.operands import astype, lifted
 from ..tracer.trace import unsupported
-from .dispatch import inexact, rest_of, stands_for
+from . import filters, frequencies, smoothing
+from .dispatch import Function, inexact, rest_of, stands_for
 
-__getattr__ = rest_of("scipy.signal")
+BESIDE: dict[str, Function] = {f.__name__: f for f in (*filters.FOUND, *smoothing.FOUND, *frequencies.FOUND)}
+_rest = rest_of("scipy.signal")
+
+
+def __getattr__(name: str) -> Any:
+    return BESIDE[name] if name in BESIDE else _rest(name)
 
 
 def operands(x: Any, v: Any) -> list[Any]:

@@ -195,9 +195,9 @@ def same_memory(a: Any, b: Any) -> bool:
     return isinstance(a, ndarray) and isinstance(b, ndarray) and _base(a) is _base(b)
 
 
-def _base(a: np.ndarray[Any, Any]) -> Any:
-    while isinstance(a.base, ndarray):
-        a = a.base
+def _base(a: Any) -> Any:
+    while (base := getattr(a, "base", None)) is not None:  # of sliding windows, an object that holds the array
+        a = base
     return a
 
 

@@ -56,12 +56,11 @@ def reflecting(name: str, ufunc: Ufunc, run: Callable[..., Any]) -> tuple[Callab
     prim = REGISTRY[name]
 
     def forward(self: Any, other: Any) -> Any:
+        if getattr(type(other), "__array_ufunc__", prim) is None:  # such as a Polynomial, which takes over
+            return NotImplemented
         return elementwise(prim, ufunc, [self, other], run)
 
-    def reflected(self: Any, other: Any) -> Any:
-        return elementwise(prim, ufunc, [other, self], run)
-
-    return forward, reflected
+    return forward, lambda self, other: elementwise(prim, ufunc, [other, self], run)
 
 
 def _unary(name: str, ufunc: Ufunc, run: Callable[..., Any]) -> Callable[[Any], Any]:

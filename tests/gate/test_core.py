@@ -90,7 +90,7 @@ def test_the_core_stays_small() -> None:
 
 
 def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
-    assert {type(patcher).__name__ for patcher in interception.PATCHERS} == {"EarlyNames", "ClassMethods"}
+    assert {type(patcher).__name__ for patcher in interception.PATCHERS} == {"EarlyNames", "ClassMethods", "Series"}
     assert indexing.ACCESS
     assert index_arrays.PUT_BY_MASK
     assert ufuncs.COMPOSED

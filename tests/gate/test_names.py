@@ -39,6 +39,7 @@ SAME_FILE = {
     "structural": "primitives with graphs inside: their declarations, and their statements in NumPy source",
     "sweeps": "loops that compute residuals again: what their primitives share, and their statements in NumPy source",
     "ufuncs": "NumPy's ufuncs: how one is recorded, and those that are compositions",
+    "windows": "sliding windows: the primitives, and the NumPy function of them",
     "target": "what a graph is compiled for: the registry, and NumPy",
 }
 

@@ -18,6 +18,8 @@ import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
 import scipy.stats
+from scipy.interpolate import CubicSpline
+from scipy.signal import lfilter
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -141,6 +143,88 @@ for _mode in ("reflect", "mirror", "nearest", "wrap", "constant", "grid-wrap", "
                 rng.standard_normal((_size, _size)),
             )
 
+# ---------------------------------------------------------------------------------------- filters and spectra
+
+draws = np.random.default_rng(1)
+NUMERATOR, DENOMINATOR = np.array([0.3, 0.2, -0.1]), np.array([1.3, -0.4, 0.2, 0.1])
+SIGNALS, STATES = draws.standard_normal((2, 17)), draws.standard_normal((2, 3))
+SECTIONS = np.delete(scipy.signal.butter(4, 0.4, output="sos"), 3, axis=1)
+
+
+def sections(x: Any) -> Any:
+    """Second-order sections, without the column of ones."""
+    return np.concatenate([x[:, :3], np.ones((len(x), 1)), x[:, 3:]], axis=1)
+
+
+def parts(found: Any) -> Any:
+    """What was found, with complex arrays as two real ones."""
+    return (found[0], found[1].real, found[1].imag)
+
+
+case("lfilter", scipy.signal.lfilter, NUMERATOR, DENOMINATOR, SIGNALS)
+case("lfilter bound early", lambda b, a, x: lfilter(b, a, x, axis=0), NUMERATOR, DENOMINATOR, SIGNALS.T)
+case("lfilter without feedback", lambda b, a, x: lfilter(b, a, x[0]), NUMERATOR, 2.0, SIGNALS)
+case("lfilter of plain coefficients", lambda x: lfilter(NUMERATOR, DENOMINATOR, x), SIGNALS)
+case("lfilter from a state", lambda b, a, x, z: lfilter(b, a, x, zi=z), NUMERATOR, DENOMINATOR, SIGNALS, STATES)
+case("lfilter from a column", lambda b, x, z: lfilter(b, [2.0], x.T, 0, z), NUMERATOR, SIGNALS, STATES.T[:2])
+case("lfilter of less than its state", lambda a, x, z: lfilter([0.3], a, x, zi=z), DENOMINATOR, SIGNALS[:, :2], STATES)
+case("lfilter_zi", lambda b, a: scipy.signal.lfilter_zi(b, a), NUMERATOR, DENOMINATOR)
+for _padtype in ("odd", "even", "constant", None):
+    case(
+        f"filtfilt {_padtype}",
+        lambda b, a, x, p=_padtype: scipy.signal.filtfilt(b, a, x.T, 0, p, padlen=5),
+        NUMERATOR,
+        DENOMINATOR,
+        SIGNALS,
+    )
+case("filtfilt", lambda x: scipy.signal.filtfilt(NUMERATOR, DENOMINATOR, x), SIGNALS)
+case("sosfilt", lambda s, x: scipy.signal.sosfilt(sections(s), x), SECTIONS, SIGNALS)
+case(
+    "sosfilt from states",
+    lambda s, x, z: scipy.signal.sosfilt(sections(s), x.T, 0, z),
+    SECTIONS,
+    SIGNALS,
+    draws.standard_normal((2, 2, 2)),
+)
+case("sosfilt_zi", lambda s: scipy.signal.sosfilt_zi(sections(s)), SECTIONS)
+case("sosfiltfilt", lambda s, x: scipy.signal.sosfiltfilt(sections(s), x, padlen=4), SECTIONS, SIGNALS)
+for _options in ({"worN": 6}, {"worN": 5, "whole": True, "fs": 3.0}, {"worN": 4, "include_nyquist": True}):
+    case(f"freqz {_options}", lambda b, a, o=_options: parts(scipy.signal.freqz(b, a, **o)), NUMERATOR, DENOMINATOR)
+    case(f"freqz without feedback {_options}", lambda b, o=_options: parts(scipy.signal.freqz(b, **o)), NUMERATOR)
+case("freqz at points", lambda b, a, w: parts(scipy.signal.freqz(b, a, w)), NUMERATOR, DENOMINATOR, UNIT)
+case("freqz_sos", lambda s: parts(scipy.signal.freqz_sos(sections(s), 5)), SECTIONS)
+case("sosfreqz", lambda s: parts(scipy.signal.sosfreqz(sections(s), 5)), SECTIONS)
+for _n in (None, 17, 20):
+    case(f"hilbert {_n}", lambda x, n=_n: abs(scipy.signal.hilbert(x, n)), SIGNALS[:, :16])
+case("hilbert along an axis", lambda x: scipy.signal.hilbert(x, axis=0).imag, SIGNALS)
+for _mode in ("interp", "mirror", "constant", "nearest", "wrap"):
+    for _size, _deriv in ((7, 0), (6, 1), (5, 2)):
+        case(
+            f"savgol_filter {_mode} {_size} {_deriv}",
+            lambda x, d, s=_size, n=_deriv, m=_mode: scipy.signal.savgol_filter(x, s, 3, n, d, mode=m, cval=0.7),
+            SIGNALS,
+            0.8,
+        )
+case("savgol_filter along an axis", lambda x: scipy.signal.savgol_filter(x, 5, 2, axis=0), SIGNALS.T)
+case("savgol_coeffs", lambda d: scipy.signal.savgol_coeffs(5, 2, 1, d), 0.8)
+for _trend in ("linear", "constant"):
+    case(f"detrend {_trend}", lambda x, t=_trend: scipy.signal.detrend(x, 0, t), SIGNALS.T)
+case("detrend pieces", lambda x: scipy.signal.detrend(x, bp=[5, 6]), SIGNALS)
+for _options in (
+    {"nperseg": 8},
+    {"nperseg": 5, "nfft": 8, "noverlap": 2, "scaling": "spectrum", "fs": 3.0},
+    {"nperseg": 4, "return_onesided": False, "detrend": "linear"},
+    {"window": np.hanning(8)[1:], "detrend": False},
+):
+    case(f"welch {sorted(_options)}", lambda x, o=_options: scipy.signal.welch(x, **o), SIGNALS)
+    case(f"csd {sorted(_options)}", lambda x, o=_options: parts(scipy.signal.csd(x[0], x[1, :15], **o)), SIGNALS)
+case("welch by medians", lambda x: scipy.signal.welch(x.T, nperseg=8, average="median", axis=0), SIGNALS)
+case("csd by medians", lambda x: parts(scipy.signal.csd(x[0], x[1], nperseg=6, average="median")), SIGNALS)
+case("welch of a traced window", lambda w: scipy.signal.welch(SIGNALS, window=w), V)
+for _n in (None, 8, 20):
+    case(f"periodogram {_n}", lambda x, n=_n: scipy.signal.periodogram(x, nfft=n), SIGNALS)
+case("coherence", lambda x: scipy.signal.coherence(x[0], x[1], nperseg=6, detrend=False), SIGNALS)
+
 # --------------------------------------------------------------------------------------- interpolate and sparse
 
 KNOTS, VALUES = np.cumsum(rng.uniform(0.5, 1.0, 7)), rng.standard_normal((2, 7, 3))
@@ -163,6 +247,26 @@ for _name, _spline in SPLINES.items():
         case(f"{_name} {_nu}", lambda x, s=_spline, n=_nu: s(x, n), POINTS)
     case(f"{_name} of a number", lambda x, s=_spline: s(x), 2.2)
     case(f"{_name} inside only", lambda x, s=_spline: s(x, extrapolate=False), POINTS[:, 0])
+
+ENDS = ("not-a-knot", "natural", "clamped", ((1, 0.3), (2, -0.4)))
+for _ends in ENDS:
+    for _nu in (0, 1, 2):
+        case(
+            f"CubicSpline through traced values {_ends} {_nu}",
+            lambda x, y, t, n=_nu, e=_ends: scipy.interpolate.CubicSpline(x, y, bc_type=e)(t, n),
+            KNOTS,
+            VALUES[0, :, 0],
+            POINTS,
+        )
+case(
+    "periodic CubicSpline through traced values",
+    lambda y, t: scipy.interpolate.CubicSpline(KNOTS, np.append(y, y[0]), bc_type="periodic")(t, 1),
+    VALUES[0, :-1, 0],
+    POINTS,
+)
+case("CubicSpline through traced columns", lambda y, t: CubicSpline(KNOTS, y, axis=1)(t), VALUES, POINTS)
+for _n in (2, 3):
+    case(f"CubicSpline through {_n}", lambda y, t, n=_n: CubicSpline(KNOTS[:n], y)(t), VALUES[0, :_n, 0], 2.2)
 
 A = scipy.sparse.random_array((4, 3), density=0.6, rng=rng)
 for _matrix in (A.tocsr(), A.tocsc(), A.tocoo(), scipy.sparse.csr_matrix(A), scipy.sparse.csc_matrix(A), A.todok()):

@@ -37,7 +37,7 @@ def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
     """The same dtypes; values to single precision, for SciPy and NumPy round intermediate results differently."""
     args = [np.asarray(x, np.float32)[()] for x in case.args]
     expected = case.call(*args)
-    if np.iscomplexobj(expected):
+    if any(map(np.iscomplexobj, expected if isinstance(expected, tuple) else (expected,))):
         pytest.skip("SciPy's logm of a real matrix in single precision is complex")
     found = rg.jit(case.call)(*args)
     for x, y in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):

@@ -126,6 +126,32 @@ for _dtype in "dfD":
             declare("convolve_nd", case(a(_x, _dtype), a(_v, _dtype), mode=_mode, method=_method))
 declare("convolve_nd", case(a((2, 3, 2)), a((2, 1, 2)), mode="valid", method="direct"))
 
+
+def _denominator(shape: Any, dtype: str = "d") -> Any:
+    """Coefficients of a stable filter, whose first one is not 1."""
+
+    def draw(rng: Any) -> Any:
+        found = np.array(a(shape, dtype)(rng) * np.dtype(dtype).type(0.3))
+        found[..., 0] += 2
+        return found
+
+    return draw
+
+
+for _dtype in "dfD":
+    for _b, _a, _x in (((3,), (2,), (4,)), ((2,), (1,), (5,)), ((1,), (4,), (3,)), ((4,), (3,), (2, 3))):
+        _state = a((*_x[:-1], max(_b[-1], _a[-1]) - 1), _dtype)
+        declare("lfilter", case(a(_b, _dtype), _denominator(_a, _dtype), a(_x, _dtype)))
+        declare("lfilter_from", case(a(_b, _dtype), _denominator(_a, _dtype), a(_x, _dtype), _state))
+    for _count in (1, 3, 6):
+        for _shape in ((4,), (2, 3)):
+            declare("lagged_products", case(a(_shape, _dtype), a(_shape, _dtype), count=_count))
+for _b, _a in (((2, 3), (2,)), ((3,), (2, 2)), ((2, 2), (2, 3))):
+    _state = a((2, max(_b[-1], _a[-1]) - 1))
+    declare("lfilter", case(a(_b), _denominator(_a), a((2, 4))))
+    declare("lfilter_from", case(a(_b), _denominator(_a), a((2, 4)), _state))
+declare("lfilter_from", case(a((1,)), _denominator((1,)), a((3,)), a((0,))))
+
 _rows = [lambda rng: np.array([1, 0, 2, 1]), lambda rng: np.array([0, 1, 1, 4])]
 _columns = [_rows[0], lambda rng: np.array([0, 2, 3, 4])]
 for _dtype in "dfD":

@@ -292,6 +292,9 @@ rows("""
     np.expand_dims(x, 1)
     np.atleast_1d np.atleast_2d np.atleast_3d
     np.broadcast_to(x, (2, 2, 3))
+    np.lib.stride_tricks.sliding_window_view(x, 2, 1)
+    np.lib.stride_tricks.sliding_window_view(x, (2, 2))
+    np.lib.stride_tricks.sliding_window_view(v, (2, 2), (0, 0))
     np.broadcast_arrays(x, y)
     np.flip(x, axis=0)
     np.fliplr np.flipud np.rot90
@@ -389,6 +392,12 @@ rows("""
     np.polyadd(v, w)
     np.polysub(v, w)
     np.polymul(v, w)
+    np.polynomial.polynomial.polyval(x, v)
+    np.polynomial.chebyshev.chebval(x, v)
+    np.polynomial.legendre.legval(x, v)
+    np.polynomial.hermite.hermval(x, v)
+    np.polynomial.hermite_e.hermeval(x, v)
+    np.polynomial.laguerre.lagval(x, v)
     np.polyder(v)
     np.polyint(v)
     np.poly(v)
