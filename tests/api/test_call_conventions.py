@@ -56,3 +56,23 @@ def test_has_aux_wants_a_pair(jac):
 def test_a_sparse_matrix_comes_without_aux(jac):
     with pytest.raises(rg.errors.OptionError, match="sparse"):
         jac(with_aux, has_aux=True, sparse=True)
+
+
+def test_axis_size_gives_the_lanes_where_no_argument_is_mapped():
+    shared = rg.vmap(lambda x: 2 * x, in_axes=None, axis_size=2)(X)
+    np.testing.assert_array_equal(shared, [2 * X, 2 * X])
+    assert rg.vmap(lambda: 1.5, axis_size=3)().tolist() == [1.5] * 3
+    np.testing.assert_array_equal(rg.vmap(np.sin, axis_size=3)(X), np.sin(X))
+    assert rg.vmap(np.sin, in_axes=None, axis_size=0)(1.0).shape == (0,)
+    slope = rg.grad(lambda x: np.sum(rg.vmap(np.sin, in_axes=None, axis_size=4)(x)))(0.0)
+    assert slope == 4.0
+
+
+def test_axis_size_agrees_with_the_mapped_axes():
+    with pytest.raises(rg.errors.ShapeError, match="axis_size=4"):
+        rg.vmap(np.sin, axis_size=4)(X)
+    with pytest.raises(rg.errors.ShapeError, match="axis_size"):
+        rg.vmap(np.sin, in_axes=None)(X)
+    for wrong in (-1, 2.0, True):
+        with pytest.raises(rg.errors.OptionError, match="axis_size"):
+            rg.vmap(np.sin, axis_size=wrong)
