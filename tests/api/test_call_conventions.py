@@ -76,3 +76,74 @@ def test_axis_size_agrees_with_the_mapped_axes():
     for wrong in (-1, 2.0, True):
         with pytest.raises(rg.errors.OptionError, match="axis_size"):
             rg.vmap(np.sin, axis_size=wrong)
+
+
+def test_one_jvp_rule_for_each_argument():
+    @rg.custom_jvp
+    def f(x, y, n):
+        return {"a": x * y, "b": y**n}
+
+    f.defjvps(
+        lambda t, out, x, y, n: {"a": t * y, "b": 0.0 * t},
+        lambda t, out, x, y, n: {"a": x * t, "b": n * t * out["b"] / y},
+        None,
+    )
+    out, dot = rg.jvp(lambda x, y: f(x, y, 3), (2.0, 5.0), (1.0, 10.0))
+    assert (out["a"], out["b"]) == (10.0, 125.0)
+    assert (dot["a"], dot["b"]) == (25.0, 750.0)
+    gradient = rg.grad(lambda x, y: np.sum(f(x, y, 3)["a"]), (0, 1))(X, 2 * X)
+    np.testing.assert_allclose(gradient, (2 * X, X))
+    np.testing.assert_allclose(rg.vmap(rg.grad(lambda y: f(1.0, y, 3)["b"]))(X), 3 * X**2)
+
+
+def test_without_a_rule_an_argument_of_defjvps_counts_as_constant():
+    f = rg.custom_jvp(lambda x, y: x * y)
+    f.defjvps(None, None)
+    np.testing.assert_array_equal(rg.jacfwd(f, 1)(X, X), np.zeros((3, 3)))
+    f.defjvps(lambda t, out, x, y: t * y)
+    with pytest.raises(rg.errors.TreeError, match="1 rules for 2"):
+        rg.grad(lambda x: np.sum(f(x, x)))(X)
+
+
+def test_arguments_of_custom_vjp_that_count_as_constants_come_first_in_bwd():
+    seen = []
+
+    @rg.custom_vjp(nondiff_argnums=(0, 2))
+    def apply(f, x, axis, scale):
+        return scale * np.sum(f(x), axis=axis)
+
+    def fwd(f, x, axis, scale):
+        return apply(f, x, axis, scale), (x, scale)
+
+    def bwd(f, axis, residuals, ct):
+        x, scale = residuals
+        seen.append((f, axis))
+        return rg.vjp(lambda x: scale * np.sum(f(x), axis=axis), x)[1](ct)[0], None
+
+    apply.defvjp(fwd, bwd)
+    m = np.outer(X, X)
+    found = rg.grad(lambda x: np.sum(apply(np.sin, x, 0, 2.0) ** 2))(m)
+    expected = rg.grad(lambda x: np.sum((2.0 * np.sum(np.sin(x), axis=0)) ** 2))(m)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert seen[-1][1] == 0
+    np.testing.assert_array_equal(apply(np.sin, m, 1, 1.0), np.sum(np.sin(m), axis=1))
+
+
+def test_a_traced_argument_of_custom_vjp_may_count_as_constant():
+    @rg.custom_vjp(nondiff_argnums=1)
+    def power(x, p):
+        return np.sum(x) ** p["p"]
+
+    power.defvjp(lambda x, p: (power(x, p), x), lambda p, x, ct: (ct * p["p"] * np.sum(x) ** (p["p"] - 1) + 0 * x,))
+    both = rg.grad(lambda x, p: power(x, {"p": p}), (0, 1))(X, 3.0)
+    np.testing.assert_allclose(both[0], np.full(3, 3 * np.sum(X) ** 2), rtol=1e-14)
+    assert both[1] == 0.0
+    pushed = rg.jvp(lambda x: power(x, {"p": 3.0}), (X,), (X,))[1]
+    np.testing.assert_allclose(pushed, 3 * np.sum(X) ** 3, rtol=1e-14)
+
+
+def test_nondiff_argnums_name_arguments():
+    f = rg.custom_vjp(np.sin, nondiff_argnums=(2,))
+    f.defvjp(lambda x: (x, x), lambda c, x, ct: ())
+    with pytest.raises(rg.errors.ArgnumsError, match="nondiff_argnums"):
+        f(X)
