@@ -147,3 +147,81 @@ def test_nondiff_argnums_name_arguments():
     f.defvjp(lambda x: (x, x), lambda c, x, ct: ())
     with pytest.raises(rg.errors.ArgnumsError, match="nondiff_argnums"):
         f(X)
+
+
+def test_static_arguments_are_plain_numbers_and_compile_by_value():
+    seen = []
+
+    def f(x, n, scale=1.0):
+        seen.append((type(n), type(scale)))
+        return x[:n] * scale if scale > 0 else x
+
+    g = rg.jit(f, static_argnums=1, static_argnames=("scale",))
+    for n, scale in [(2, 3.0), (1, 3.0), (2, 3.0), (2, -1.0), (3, 3.0), (2, 3.0)]:
+        np.testing.assert_array_equal(g(X, n, scale), f(X, n, scale))
+        np.testing.assert_array_equal(g(X, n=n, scale=scale), f(X, n, scale))
+    assert set(seen) == {(int, float)}
+    assert g.cache_info().misses == 8  # four values, by position and by name
+    assert "scale" not in g.source(X, 2, 3.0)
+
+
+def test_floats_beside_arrays_alone_are_static_by_value_as_well():
+    g = rg.jit(lambda x, p: p * x, static_argnums=(1,))
+    assert [float(g(2.0, p)) for p in (1.0, 3.0, 1.0, 5.0)] == [2.0, 6.0, 2.0, 10.0]
+    assert g(1.0, 0.0) == 0.0
+    assert np.signbit(g(1.0, -0.0))
+    assert type(g(np.float32(1), 1)) is np.float32
+    assert g.cache_info().misses == 6
+
+
+def test_static_ints_are_never_traced_though_they_vary():
+    kinds = []
+
+    @rg.jit(static_argnums=1)
+    def f(x, step):
+        kinds.append(type(step))
+        return x * step
+
+    for step in range(5):
+        np.testing.assert_array_equal(f(X, step), X * step)
+    assert kinds == [int] * 5
+
+
+def test_static_containers_and_objects():
+    g = rg.jit(lambda x, options: options["f"](x) * options["k"][0], static_argnums=1)
+    assert g(1.0, {"f": np.exp, "k": (2.0, "a")}) == 2 * np.exp(1.0)
+    assert g(1.0, {"f": np.exp, "k": (3.0, "a")}) == 3 * np.exp(1.0)
+    assert g(1.0, {"f": np.cos, "k": (3.0, "a")}) == 3 * np.cos(1.0)
+
+
+def test_static_arguments_of_methods_are_counted_without_the_instance():
+    class Model:
+        weight = 2.0
+
+        @rg.jit(static_argnums=1)
+        def power(self, x, n):
+            return self.weight * x**n
+
+    assert [float(Model().power(3.0, n)) for n in (1, 2)] == [6.0, 18.0]
+
+
+def test_a_function_with_static_arguments_is_differentiated():
+    power = rg.jit(lambda x, n: np.sum(x**n), static_argnums=-1)
+    np.testing.assert_allclose(rg.grad(power)(X, 3), 3 * X**2, rtol=1e-15)
+    np.testing.assert_allclose(rg.grad(lambda x: power(x, 2) + power(x, n=3))(X), 2 * X + 3 * X**2, rtol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", [{"static_argnums": "n"}, {"static_argnames": 1}, {"static_argnums": True}])
+def test_static_arguments_are_named_by_position_or_name(wrong):
+    with pytest.raises(rg.errors.OptionError, match="static_arg"):
+        rg.jit(np.sin, **wrong)
+
+
+def test_arrays_and_traced_values_cannot_be_static():
+    g = rg.jit(lambda x, p: x * p, static_argnames="p")
+    with pytest.raises(rg.errors.OptionError, match="an array"):
+        g(X, X)
+    with pytest.raises(rg.errors.OptionError, match="a traced value"):
+        rg.grad(lambda p: np.sum(g(X, p)))(1.0)
+    with pytest.raises(rg.errors.ArgnumsError, match="static_argnums"):
+        rg.jit(lambda x: x, static_argnums=3)(X)
