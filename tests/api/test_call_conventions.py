@@ -225,3 +225,59 @@ def test_arrays_and_traced_values_cannot_be_static():
         rg.grad(lambda p: np.sum(g(X, p)))(1.0)
     with pytest.raises(rg.errors.ArgnumsError, match="static_argnums"):
         rg.jit(lambda x: x, static_argnums=3)(X)
+
+
+def test_a_python_int_as_carry_takes_the_floats_of_the_body():
+    total, seen = rg.scan(lambda c, x: (c + x, c), 0, X)
+    np.testing.assert_allclose(total, np.sum(X))
+    np.testing.assert_allclose(seen, [0.0, *np.cumsum(X)[:2]])
+    assert rg.fori_loop(3, lambda i, c: c + 0.5, 0) == 1.5
+    assert rg.while_loop(lambda c: c < 3, lambda c: c + 0.75, 0) == 3.0
+    count, values = rg.scan(lambda c, x: ((c[0] + 1, c[1] + 1j * x), None), (0, 0), X)[0]
+    assert (type(count), values) == (np.int64, 1j * np.sum(X))
+
+
+def test_a_promoted_carry_is_differentiated():
+    def last(init):
+        return lambda a, xs: rg.scan(lambda c, x: (np.sin(c) + a * x, None), init, xs)[0]
+
+    for derivative in (rg.grad, rg.jacfwd):
+        np.testing.assert_array_equal(derivative(last(0))(0.5, X), derivative(last(0.0))(0.5, X))
+    lanes = [rg.vmap(last(init), in_axes=(0, None))(X, X) for init in (0, 0.0)]
+    np.testing.assert_array_equal(*lanes)
+    traced = rg.grad(lambda a: rg.fori_loop(3, lambda i, c: c * a + i, 1))
+    np.testing.assert_allclose(traced(2.0), 3 * 4 + 1)  # a³ + a + 2
+
+
+def test_other_carries_keep_their_dtype():
+    for init in (np.int64(0), np.zeros((), int), (0, np.float32(1))):
+        with pytest.raises(rg.errors.CarryError):
+            rg.scan(lambda c, x: (c + x if not isinstance(c, tuple) else (c[0], c[1] + x), None), init, X)
+    with pytest.raises(rg.errors.CarryError):
+        rg.scan(lambda c, x: (np.float32(c), None), 0.0, X)
+
+
+def test_fori_loop_between_two_bounds():
+    def steps(lower, upper):
+        return rg.fori_loop(lower, upper, lambda i, c: 10 * c + i, 0)
+
+    assert [int(steps(a, b)) for a, b in ((2, 5), (0, 3), (-1, 2), (5, 2))] == [234, 12, -99, 0]
+    traced = rg.jit(steps)
+    assert [int(traced(np.uint8(a), np.array(b))) for a, b in ((2, 5), (3, 5), (5, 2))] == [234, 34, 0]
+    assert int(rg.jit(lambda x: steps(1, 4) * x)(1.0)) == 123
+    slope = rg.grad(lambda x: rg.fori_loop(1, 4, lambda i, c: c + X[i - 1] * x**i, 0))(2.0)
+    np.testing.assert_allclose(slope, X @ [1, 4, 12])
+    with pytest.raises(rg.errors.OptionError, match="number of steps"):
+        rg.fori_loop(0.5, 3, lambda i, c: c, 0.0)
+    with pytest.raises(TypeError, match="3 or 4"):
+        rg.fori_loop(0, 3, lambda i, c: c, 0.0, 1)
+
+
+def test_bodies_of_loops_outside_compiled_functions_read_plain_arrays_by_the_count():
+    def total(table):
+        return rg.fori_loop(3, lambda i, c: c + table[i], 0.0)
+
+    assert total(X) == sum(X)
+    assert total(2 * X) == sum(2 * X)
+    assert rg.fori_loop(1, 3, lambda i, c: c + X[i] * X[-i], 0.0) == X[1] * X[-1] + X[2] * X[-2]
+    assert rg.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + X[c[0]]), (0, 0.0))[1] == sum(X)
