@@ -43,6 +43,8 @@ from . import (
     ufuncs,
     writing,
 )
+from .deference import install_deference
 
 install()
 install_others()
+install_deference()
