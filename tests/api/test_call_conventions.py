@@ -281,3 +281,16 @@ def test_bodies_of_loops_outside_compiled_functions_read_plain_arrays_by_the_cou
     assert total(2 * X) == sum(2 * X)
     assert rg.fori_loop(1, 3, lambda i, c: c + X[i] * X[-i], 0.0) == X[1] * X[-1] + X[2] * X[-2]
     assert rg.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + X[c[0]]), (0, 0.0))[1] == sum(X)
+
+
+@pytest.mark.parametrize("memory", [np.int64(10**6), 1e6, np.float64(1e6), "1e6", "1e3 kB", "50 %", "100%"])
+def test_budgets_in_any_number(memory):
+    np.testing.assert_array_equal(rg.grad(lambda x: np.sum(np.sin(x)), memory=memory)(X), np.cos(X))
+    loop = rg.grad(lambda x: np.sum(rg.fori_loop(5, lambda i, c: np.sin(c), x, memory=memory)))
+    np.testing.assert_array_equal(loop(X), rg.grad(lambda x: np.sum(rg.fori_loop(5, lambda i, c: np.sin(c), x)))(X))
+
+
+@pytest.mark.parametrize("memory", [0, -1, 0.5, float("nan"), np.inf, True, "0 %", "101 %", "1e6 %", np.ones(2)])
+def test_what_is_no_budget(memory):
+    with pytest.raises(rg.errors.OptionError, match="no number of bytes"):
+        rg.grad(np.sin, memory=memory)
