@@ -45,6 +45,7 @@ from .errors import RetrogradError
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
+from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
 from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
 from .tracer.containers import register_container
 
