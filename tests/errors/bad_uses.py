@@ -64,8 +64,6 @@ def square_sum(x):
 UNTRACED: dict[str, Callable[[Any], Any]] = {
     "an array of objects": lambda x: np.array([x[0], None]),
     "an array asked to hold objects": lambda x: np.array([x[0], x[1]], dtype=object),
-    "zeros of objects": lambda x: np.zeros(3, dtype=object),
-    "a list of objects": lambda x: np.asarray([None, 1.0]),
     "long doubles": lambda x: x.astype(np.longdouble),
     "long double zeros": lambda x: np.zeros(3, np.longdouble),
     "an array in another byte order": lambda x: x + W.astype(">f8"),
