@@ -234,7 +234,7 @@ class CustomVjp(Custom):
     _bwd: Callable[..., Any] | None = None
 
     def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        self._nondiff = tuple(nondiff_argnums)
+        self._nondiff: tuple[Any, ...] = tuple(nondiff_argnums)
         super().__init__(function)
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:

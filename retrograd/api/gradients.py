@@ -143,8 +143,7 @@ def grad(
     not take then adds nothing to the gradient.
 
     ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``,
-    ``"available"`` or ``"50 %"`` of that. Values that do not fit are computed again, also the states of loops that
-    have no plan of their own.
+    ``"available"`` or ``"50 %"`` of that. What does not fit is computed again, also states of loops without plans.
 
     Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError, MemoryBudgetError.
 
