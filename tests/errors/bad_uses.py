@@ -668,8 +668,7 @@ def an_inner_value_in_an_outer_array():
 
 # ------------------------------------------------------------------------------- conversions to plain values
 
-add_traced("conversion by a format", lambda x: f"{x[0]:.3f}", errors.TracerConversionError)
-add_traced("conversion by format()", lambda x: format(x[0], "f"), errors.TracerConversionError)
+add_traced("a format in a loop", lambda x: rg.map(lambda v: v * len(f"{v:.3f}"), x), errors.TracerConversionError)
 
 for _name, (_function, _) in HANDED_OVER.items():
     add_traced(f"handed to {_name}", _function, errors.TracerConversionError)
