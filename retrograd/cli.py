@@ -44,9 +44,10 @@ def _check_count(function: Callable[..., Any], given: int) -> None:
     """OptionError if a function wants other arguments than the command line gives types for."""
     try:
         signature = inspect.signature(function)
-        signature.bind(*[None] * given)
     except ValueError:  # a function in C without a signature
         return
+    try:
+        signature.bind(*[None] * given)
     except TypeError as fault:
         raise OptionError(
             f"{given} arguments are given, but the function takes {signature}: {fault}",
