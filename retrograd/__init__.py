@@ -8,6 +8,7 @@ from . import ir as ir
 from . import numpy  # it teaches traced arrays the functions of NumPy
 from . import reports as _reports  # noqa: F401 - it tells of compiled functions
 from . import scipy as scipy
+from .api import tree as tree
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.at_a_point import jvp, linear_transpose, linearize, vjp
 from .api.batching import vmap
@@ -16,6 +17,7 @@ from .api.check_grads import check_grads
 from .api.control import associative_scan, fori_loop, scan, while_loop
 from .api.control import map as map
 from .api.custom import custom_jvp, custom_vjp
+from .api.eval_shape import eval_shape
 from .api.exceptions import callcc, throw_if, try_catch
 from .api.exceptions import require as require
 from .api.gradients import grad, value_and_grad
@@ -48,6 +50,7 @@ from .errors import RetrogradError
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
+from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
 from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
 from .tracer.containers import register_container
 
@@ -78,6 +81,7 @@ __all__ = [
     "custom_vjp",
     "debug_counters",
     "debug_nans",
+    "eval_shape",
     "fori_loop",
     "grad",
     "hessian",
@@ -108,7 +112,7 @@ __all__ = [
 ]
 # `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
 _COMMON_WORDS = ("config", "map", "name", "pull", "push", "require", "trace")
-_ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy")
+_ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
 
 del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy

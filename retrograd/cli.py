@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,18 +23,36 @@ from .ir.types import Aval
 from .ir.verify import verify
 from .reports.explain import explain, overview
 
-EMITS: dict[str, Callable[[Callable[..., Any], Sequence[Any]], str]] = {
-    "ir": lambda f, args: str(jit(f).graph(*args)),
-    "grad-ir": lambda f, args: str(_gradient(f, args).graph(*args)),
-    "source": lambda f, args: str(_gradient(f, args).source(*args)),
-    "dot": lambda f, args: str(jit(f).dot(*args)),
-    "grad-dot": lambda f, args: str(_gradient(f, args).dot(*args)),
+# What to print of a function and its gradient, for these arguments.
+EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any]], str]] = {
+    "ir": lambda f, _, args: str(jit(f).graph(*args)),
+    "grad-ir": lambda _, gradient, args: str(gradient.graph(*args)),
+    "source": lambda _, gradient, args: str(gradient.source(*args)),
+    "dot": lambda f, _, args: str(jit(f).dot(*args)),
+    "grad-dot": lambda _, gradient, args: str(gradient.dot(*args)),
 }
 
 
-def _gradient(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """The gradient in all floating-point arguments."""
-    return grad(function, tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc"))
+def _gradient(function: Callable[..., Any], args: Sequence[Any], argnums: str | None) -> Any:
+    """The gradient in the arguments that are named, by default in all floating-point ones."""
+    if argnums is None:
+        return grad(function, tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc"))
+    return grad(function, tuple(int(k) if k.lstrip("-").isdigit() else k for k in argnums.split(",")))
+
+
+def _check_count(function: Callable[..., Any], given: int) -> None:
+    """OptionError if a function wants other arguments than the command line gives types for."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C without a signature
+        return
+    try:
+        signature.bind(*[None] * given)
+    except TypeError as fault:
+        raise OptionError(
+            f"{given} arguments are given, but the function takes {signature}: {fault}",
+            remedy="give the type of each argument: --arg f64[3,2] --arg float",
+        ) from None
 
 
 def example(aval: Aval) -> Any:
@@ -76,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="print a graph, generated source or DOT")
     show.add_argument("target", help="module:function or path/file.py:function")
     show.add_argument("--arg", action="append", default=[], metavar="TYPE", help="type of an argument: f64[3,2], float")
+    show.add_argument("--argnums", metavar="NAMES", help="of the gradient: positions or names of arguments, by commas")
     show.add_argument("--emit", choices=sorted(EMITS), default="source")
     opt = commands.add_parser("opt", help="run passes over a graph in text")
     opt.add_argument("file", help="a file with one graph; - for standard input")
@@ -88,7 +108,9 @@ def parser() -> argparse.ArgumentParser:
 def show(options: argparse.Namespace) -> str:
     """The ``show`` command: a function's graph, source or DOT text."""
     args = [example(parse_type(text)) for text in options.arg]
-    return EMITS[options.emit](load(options.target), args)
+    function = load(options.target)
+    _check_count(function, len(args))
+    return EMITS[options.emit](function, _gradient(function, args, options.argnums), args)
 
 
 def opt(options: argparse.Namespace) -> str:

@@ -16,10 +16,10 @@ from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import Spec, flatten, flatten_like, nondiff_leaves, unflatten
-from .at_a_point import jvp, vjp
+from .at_a_point import jvp, split_aux, vjp
 from .gradients import grad
 from .jacobians import jacfwd, jacrev
-from .sparse import SparseJacobian
+from .sparse import SparseJacobian, without_aux
 
 
 def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]:
@@ -135,9 +135,16 @@ def hvp(function: Callable[..., Any]) -> Any:
 
 
 def jacobian(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, mode: str = "auto", sparse: bool = False
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    mode: str = "auto",
+    sparse: bool = False,
 ) -> Any:
     """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, the cheaper of them.
+
+    With ``has_aux`` the function returns ``(output, aux)``, and the result is ``(jacobian, aux)``.
 
     With ``sparse`` the function must take and return one array, and the Jacobian is a ``scipy.sparse.csr_array`` with a
     row per element of the result and a column per element of the argument. The graph gives the pattern of its entries,
@@ -150,12 +157,13 @@ def jacobian(
            [4., 0., 2.]])
     """
     if function is None:
-        return partial(jacobian, argnums=argnums, mode=mode, sparse=sparse)
+        return partial(jacobian, argnums=argnums, has_aux=has_aux, mode=mode, sparse=sparse)
     if mode not in ("auto", "fwd", "rev"):
         raise OptionError(f"mode={mode!r} is not a mode", remedy="use 'auto', 'fwd' or 'rev'")
     if sparse:
+        without_aux(has_aux)
         return SparseJacobian(function, argnums, mode, "jacobian")
-    forward, reverse = jacfwd(function, argnums), jacrev(function, argnums)
+    forward, reverse = (jac(function, argnums, has_aux=has_aux) for jac in (jacfwd, jacrev))
     if mode != "auto":
         return forward if mode == "fwd" else reverse
     plain = Transform("jacobian")
@@ -164,7 +172,8 @@ def jacobian(
         call = take_apart(function, args, kwargs)
         chosen = wanted(call, function, argnums)
         columns = sum(np.size(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
-        rows = sum(aval.size for aval in plain.record(function, call)[0].graph.out_avals)
+        recorded = plain.record(function, call)[0]
+        rows = sum(aval.size for aval in recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]])
         return (forward if columns <= rows else reverse)(*args, **kwargs)
 
     matrix.__name__ = f"{getattr(function, '__name__', 'function')}_jacobian"

@@ -41,7 +41,7 @@ from .functions.observed import FunctionCall, Observed, checked_form, observe, t
 from .memory import MemoryPlan, plan_of
 
 
-def _split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
+def split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
     """The structure of the differentiated output, and how many results it has."""
     if not has_aux:
         return recorded.out_spec, len(recorded.graph.outputs)
@@ -115,7 +115,7 @@ class Vjp(Transform):
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         chosen = _all_wanted(function, call)
-        head, n = _split_aux(recorded, self.has_aux)
+        head, n = split_aux(recorded, self.has_aux)
         if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
             raise FunctionResult
         seen = observe(call, recorded.graph)

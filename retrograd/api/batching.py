@@ -15,7 +15,7 @@ from ..compiler.compiled import Compiled
 from ..compiler.recording import form_of, results_of
 from ..compiler.signature import Call
 from ..compiler.transform import Transform
-from ..errors import ShapeError
+from ..errors import OptionError, ShapeError
 from ..ir.builder import Builder
 from ..ir.types import Aval
 from ..ops.axes import move_axis
@@ -34,7 +34,15 @@ class Batched(Transform):
 
     in_axes: Any = 0
     out_axes: Any = 0
+    axis_size: int | None = None
     shares_draws: bool = False
+
+    def accept(self, function: Any) -> None:
+        super().accept(function)
+        if self.axis_size is not None and not (_is_axis(self.axis_size) and self.axis_size >= 0):
+            raise OptionError(
+                f"axis_size={self.axis_size!r} is no number of lanes", remedy="give an int from 0 on, or leave it out"
+            )
 
     def axes(self, call: Call) -> list[int | None]:
         """The axis of lanes of each traced leaf, non-negative."""
@@ -57,9 +65,13 @@ class Batched(Transform):
         """The number of lanes."""
         shapes = [np.shape(shadow_of(x)) for x in call.values()]
         sizes = {shape[axis] for shape, axis in zip(shapes, self.axes(call), strict=True) if axis is not None}
+        if self.axis_size is not None:
+            sizes.add(int(self.axis_size))
         if len(sizes) != 1:
             what = f"have different lengths {sorted(sizes)}" if sizes else "are all shared"
-            raise ShapeError(f"the mapped axes {what}", remedy="map equal lengths")
+            given = "" if self.axis_size is None else f", with axis_size={self.axis_size}"
+            remedy = "map equal lengths" if sizes else "map an argument, or give the number of lanes by axis_size"
+            raise ShapeError(f"the mapped axes {what}{given}", remedy=remedy)
         return int(sizes.pop())
 
     def examples(self, call: Call) -> list[Any]:
@@ -131,16 +143,19 @@ def _first_lane(x: Any, axis: int) -> Any:
     return np.zeros(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)[()]
 
 
-def vmap(function: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+def vmap(
+    function: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+) -> Any:
     """Map a function over an axis of its arguments, in one array program.
 
     ``in_axes``: the axis of each argument, None for one shared by all lanes; a tree may give the axes of the
-    leaves. ``out_axes``: where the lanes stand in the results. Raises ShapeError, TreeError.
+    leaves. ``out_axes``: where the lanes stand in the results. ``axis_size``: the number of lanes, which is needed if
+    no argument is mapped. Raises ShapeError, TreeError, OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
     array([3., 3.])
     """
     if function is None:
-        return partial(vmap, in_axes=in_axes, out_axes=out_axes)
-    return Compiled(function, Batched("vmap", in_axes=in_axes, out_axes=out_axes))
+        return partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
+    return Compiled(function, Batched("vmap", in_axes=in_axes, out_axes=out_axes, axis_size=axis_size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.record_body import (
+    Start,
     as_arrays,
     captures_first,
     check_carry,
@@ -23,6 +25,8 @@ from ..compiler.record_body import (
     results_named,
     start_of,
     typed,
+    weak_leaves,
+    widened,
 )
 from ..compiler.transform import Transform
 from ..errors import CarryError, OptionError, ShapeError
@@ -52,8 +56,9 @@ def scan(
 ) -> tuple[Any, Any]:
     """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
-    ``init`` and ``xs`` are trees; ``length`` is needed if ``xs`` is None. Returns the last carry and the ``y`` stacked
-    along a first axis. The body is recorded once; it may close over traced values, which get gradients. ``reverse``
+    ``init`` and ``xs`` are trees; ``length`` is needed if ``xs`` is None. A Python number in ``init`` becomes a NumPy
+    scalar, an int one of floats if the body returns floats. Returns the last carry and the ``y`` stacked along a first
+    axis. The body is recorded once; it may close over traced values, which get gradients. ``reverse``
     runs from the last ``x`` to the first. ``memory`` is a plan of what to keep for a derivative; by default all is kept
     (see ``rg.Snapshots``). Raises CarryError if the body returns no pair or the carry changes its structure, shapes or
     dtypes; ShapeError for ``xs`` of different lengths; OptionError.
@@ -64,14 +69,24 @@ def scan(
     (6.0, array([1., 3., 6.]))
     """
     check_functions("scan", "scan(body, init, xs) with body(carry, x) -> (carry, y)", body)
-    trace = enclosing()
-    if trace is None:
-        run = Compiled(lambda init, xs: scan(body, init, xs, length, reverse=reverse, memory=memory), Transform("scan"))
+    weak = weak_leaves(init)
+    if enclosing() is None:
+        run = Compiled(
+            lambda init, xs: _scanned(body, start_of(init, weak), xs, length, reverse, memory), Transform("scan")
+        )
         result: tuple[Any, Any] = run(as_arrays(init), as_arrays(xs))
         return result
+    return _scanned(body, start_of(init, weak), xs, length, reverse, memory)
+
+
+def _scanned(
+    body: Callable[[Any, Any], tuple[Any, Any]], start: Start, xs: Any, length: int | None, reverse: bool, memory: Any
+) -> tuple[Any, Any]:
+    """``scan`` inside a trace."""
+    trace = enclosing()
+    assert trace is not None
     items, xs_spec = flatten(xs)
     n = _length(items, length)
-    start = start_of(init)
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
     recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0, hoists=True)
     spec = recorded.out_spec
@@ -85,6 +100,9 @@ def scan(
             f"the body returns {results_named(recorded)}, which no array can hold",
             remedy="return only arrays and numbers, and None where there is nothing",
         )
+    wider = widened(recorded, start, children(spec)[0])
+    if wider is not None:
+        return _scanned(body, wider, xs, length, reverse, memory)
     check_carry(recorded, start, children(spec)[0])
     k = len(start.carry)
     recorded, drawn = drawn_before(trace, recorded, k + len(items), n)
@@ -146,29 +164,48 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
+def fori_loop(n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = None) -> Any:
     """Run ``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; return the last carry.
 
-    ``n`` may be a Python int or a traced integer; without steps the result is ``init``. ``i`` behaves like the Python
-    int of ``for i in range(n)``. The body is recorded once; it may close over traced values, which get gradients.
-    ``memory`` is a plan of what to keep for a derivative; by default all is kept (see ``rg.Snapshots``, ``rg.Log``).
-    Raises CarryError if the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an integer.
+    ``fori_loop(lower, upper, body, init)`` does so for i = lower, ..., upper - 1. ``n`` and the bounds may be Python
+    ints or traced integers; without steps the result is ``init``. ``i`` behaves like the Python int of ``for i in
+    range(n)``, or like the sum of it and a traced ``lower``. The body is recorded once; it may close over traced
+    values, which get gradients. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if the body
+    returns floats. ``memory`` is a plan of what to keep for a derivative; by default all is kept (see ``rg.Snapshots``,
+    ``rg.Log``). Raises CarryError if the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an
+    integer.
 
     >>> import retrograd as rg
     >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
     4.0
+    >>> float(rg.fori_loop(2, 4, lambda i, c: c * i, 1.0))
+    6.0
     """
+    if len(more) > 1:
+        raise TypeError(f"fori_loop takes 3 or 4 arguments, not {3 + len(more)}")
+    lower, n, body, init = (_count(n), body, init, *more) if more else (0, n, body, init)
     check_functions("fori_loop", "fori_loop(n, body, init) with body(i, carry) -> carry", body)
-    n = _count(n)
+    n = _between(lower, _count(n))
+    weak = weak_leaves(init)
+    if enclosing() is None:
+        run = Compiled(lambda init: _counted(n, lower, body, start_of(init, weak), memory), LOOP)
+        return run(as_arrays(init))
+    return _counted(n, lower, body, start_of(init, weak), memory)
+
+
+def _counted(n: Any, lower: Any, body: Callable[[Any, Any], Any], start: Start, memory: MemoryPlan) -> Any:
+    """``fori_loop`` inside a trace: ``n`` steps, counted from ``lower``."""
     trace = enclosing()
-    if trace is None:
-        return Compiled(lambda init: fori_loop(n, body, init, memory=memory), LOOP)(as_arrays(init))
-    start = start_of(init)
+    assert trace is not None
+
     steps = int(shadow_of(n))
     number = flatten(0)[1]
     known = not isinstance(n, Tracer)
     trees = [([0], number), (start.shadows, start.spec)]
-    recorded = recorded_body(body, "body", trees, runs=steps > 0, hoists=known)
+    recorded = recorded_body(_counting_from(lower, body), "body", trees, runs=steps > 0, hoists=known)
+    wider = widened(recorded, start)
+    if wider is not None:
+        return _counted(n, lower, body, wider, memory)
     check_carry(recorded, start)
     k, length = len(start.carry), max(steps, 0) if known else -1
     recorded, drawn = drawn_before(trace, recorded, 1 + k, length)
@@ -198,6 +235,26 @@ def fori_loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, memory: Mem
     return unflatten(start.spec, put(trace, scan_primitive, attrs, given))
 
 
+def _counting_from(lower: Any, body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The body of a loop that counts from ``lower``, for one that counts from 0."""
+    if type(lower) is int and lower == 0:
+        return body
+
+    @functools.wraps(body)
+    def step(i: Any, carry: Any) -> Any:
+        return body(i + lower, carry)
+
+    return step
+
+
+def _between(lower: Any, upper: Any) -> Any:
+    """The number of steps between two bounds."""
+    if type(lower) is int and lower == 0:
+        return upper
+    low, up = (x.astype(np.int64) if isinstance(x, Tracer) else x for x in (lower, upper))
+    return up - low
+
+
 def _count(n: Any) -> Any:
     """A number of steps: a Python int, or a traced integer."""
     value = shadow_of(n)
@@ -215,7 +272,8 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
     over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
     plan of what to keep for a derivative; by default all is kept. ``rg.Log()`` keeps about log₂ n states of n steps, a
-    number of bytes keeps as many as fit. Raises CarryError if the carry changes its structure, shapes or dtypes,
+    number of bytes keeps as many as fit. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if
+    the body returns floats. Raises CarryError if the carry changes its structure, shapes or dtypes,
     ShapeError if ``cond`` does not return a number, MemoryBudgetError.
 
     >>> import retrograd as rg
@@ -224,16 +282,24 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     0.353553390593
     """
     check_functions("while_loop", "while_loop(cond, body, init)", cond, body)
+    weak = weak_leaves(init)
+    if enclosing() is None:
+        run = Compiled(lambda init: _while(cond, body, start_of(init, weak), memory), Transform("while_loop"))
+        return run(as_arrays(init))
+    return _while(cond, body, start_of(init, weak), memory)
+
+
+def _while(cond: Callable[[Any], Any], body: Callable[[Any], Any], start: Start, memory: MemoryPlan) -> Any:
+    """``while_loop`` inside a trace."""
     trace = enclosing()
-    if trace is None:
-        return Compiled(lambda init: while_loop(cond, body, init, memory=memory), Transform("while_loop"))(
-            as_arrays(init)
-        )
-    start = start_of(init)
+    assert trace is not None
     decide = recorded_body(cond, "cond", [(start.shadows, start.spec)])
     one_bool("the condition of a while loop", decide)
     runs = bool(decide.shadows[0]) if decide.shadows else True
     step = recorded_body(body, "body", [(start.shadows, start.spec)], runs=runs)
+    wider = widened(step, start)
+    if wider is not None:
+        return _while(cond, body, wider, memory)
     check_carry(step, start)
     k = len(start.carry)
     (cond_graph, body_graph), captures = closed(

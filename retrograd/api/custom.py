@@ -12,10 +12,10 @@ import numpy as np
 from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
 from ..compiler.recording import results_of
-from ..compiler.signature import Call, take_apart
+from ..compiler.signature import Call, is_traced, take_apart
 from ..compiler.transform import Transform
 from ..compiler.travel import Travelling
-from ..errors import CapturedTracerError, OptionError, TreeError
+from ..errors import ArgnumsError, CapturedTracerError, OptionError, TreeError
 from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
@@ -27,7 +27,7 @@ from ..tracer.around import kept
 from ..tracer.array import shadow_of, symbol_in, wrap_all
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace
-from ..tracer.tree import Spec, flatten, flatten_like, unflatten
+from ..tracer.tree import Spec, children, flatten, flatten_like, unflatten
 from ..where import user_site
 
 RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here
@@ -44,7 +44,7 @@ class Custom(Travelling):
 
     def parts(self) -> tuple[Any, ...]:
         """See ``Travelling``."""
-        rules = {name: vars(self)[name] for name in ("_rule", "_fwd", "_bwd") if name in vars(self)}
+        rules = {name: vars(self)[name] for name in ("_rule", "_fwd", "_bwd", "_nondiff") if name in vars(self)}
         return type(self), (self.function,), rules
 
     def _inside(self, trace: Trace, call: Call) -> Any:
@@ -122,6 +122,35 @@ class CustomJvp(Custom):
         """Set ``rule(primals, tangents) -> (out, tangent)``; usable as a decorator."""
         self._rule = rule
         return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """Set one ``rule(tangent, out, *primals) -> tangent of out`` for each argument; None stands for zero.
+
+        The tangents that the rules return are added.
+
+        >>> import numpy as np, retrograd as rg
+        >>> product = rg.custom_jvp(lambda x, y: x * y)
+        >>> product.defjvps(lambda t, out, x, y: t * y, None)
+        >>> [float(d) for d in rg.grad(product, (0, 1))(2.0, 3.0)]
+        [3.0, 0.0]
+        """
+
+        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            if len(rules) != len(primals):
+                raise TreeError(
+                    f"{len(rules)} rules for {len(primals)} arguments",
+                    remedy="give defjvps one rule for each argument, None for zero",
+                )
+            out = self.function(*primals)
+            leaves, spec = flatten(out)
+            total = [np.zeros_like(x) for x in leaves]
+            for each, dot, x in zip(rules, tangents, primals, strict=True):
+                if each is not None and any(is_traced(v) and aval_of(shadow_of(v)).inexact for v in flatten(x)[0]):
+                    part = flatten_like(spec, each(dot, out, *primals), "the result of a rule")
+                    total = [a + b for a, b in zip(total, part, strict=True)]
+            return out, unflatten(spec, total)
+
+        self._rule = rule
 
     def _inside(self, trace: Trace, call: Call) -> Any:
         rule = self._rule
@@ -204,8 +233,15 @@ class CustomVjp(Custom):
     _fwd: Callable[..., Any] | None = None
     _bwd: Callable[..., Any] | None = None
 
+    def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        self._nondiff: tuple[Any, ...] = tuple(nondiff_argnums)
+        super().__init__(function)
+
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Set ``fwd(*args) -> (out, residuals)`` and ``bwd(residuals, ct) -> tuple``, one entry per argument."""
+        """Set ``fwd(*args) -> (out, residuals)`` and ``bwd(residuals, ct) -> tuple``, one entry per argument.
+
+        With ``nondiff_argnums``, ``bwd`` takes those arguments first, and returns entries for the others.
+        """
         self._fwd, self._bwd = fwd, bwd
 
     def _inside(self, trace: Trace, call: Call) -> Any:
@@ -214,15 +250,18 @@ class CustomVjp(Custom):
             raise OptionError("custom_vjp has no rule yet", remedy="call f.defvjp(fwd, bwd)")
         body = self._record(call, self.function, "body")
         n = len(call.values())
+        fixed = self._fixed(call)
         specs: list[Spec] = []
 
         def run_forward(*args: Any) -> Any:
+            given = flatten(args)[0]
             result = fwd(*args)
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TreeError("fwd returns no pair (out, residuals)", remedy="return out, residuals")
             residuals, spec = flatten(result[1])
             specs.append(spec)
-            return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *residuals]
+            kept = [given[i] for i in fixed]
+            return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *kept, *residuals]
 
         forward = self._record(call, run_forward, "forward")
         outs = len(body.graph.outputs)
@@ -234,8 +273,11 @@ class CustomVjp(Custom):
             cts: list[Any] = [None] * outs
             for i, ct in zip(inexact, leaves[len(residuals) :], strict=True):
                 cts[i] = ct
-            found = bwd(unflatten(specs[-1], leaves[: len(residuals)]), unflatten(body.out_spec, cts))
-            return _cotangents(call, found)
+            kept = dict(zip(fixed, leaves, strict=False))
+            args = call.rebuild([kept.get(i) for i in call.traced])[0]
+            first = [args[k] for k in self._nondiff]
+            own = unflatten(specs[-1], leaves[len(fixed) : len(residuals)])
+            return _cotangents(call, bwd(*first, own, unflatten(body.out_spec, cts)), self._nondiff)
 
         hints = [*("r" for _ in residuals), *("ct" for _ in seeds)]
         backward = record(run_backward, "backward", [*residuals, *seeds], hints, concrete=False)
@@ -255,21 +297,34 @@ class CustomVjp(Custom):
         }
         return results_of(body)(_emit(trace, primitives.custom_vjp, attrs, call, captures))
 
+    def _fixed(self, call: Call) -> list[int]:
+        """The traced leaves of the arguments that are not differentiated."""
+        specs = children(children(call.spec)[0])
+        for k in self._nondiff:
+            if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(specs):
+                raise ArgnumsError(
+                    f"nondiff_argnums names {k!r}, but the call has {len(specs)} arguments",
+                    remedy="give positions from 0, as a tuple",
+                )
+        owner = [k for k, spec in enumerate(specs) for _ in range(spec.num_leaves)]
+        return [i for i in call.traced if owner[i] in self._nondiff]
 
-def _cotangents(call: Call, found: Any) -> list[Any]:
+
+def _cotangents(call: Call, found: Any, nondiff: Sequence[int]) -> list[Any]:
     """One cotangent for each floating-point leaf of the arguments; None stands for zero."""
     args = call.rebuild(call.values())[0]
-    if not isinstance(found, tuple) or len(found) != len(args):
+    if not isinstance(found, tuple) or len(found) != len(args) - len(set(nondiff)):
         raise TreeError(
-            f"bwd returns no tuple of {len(args)} cotangents",
+            f"bwd returns no tuple of {len(args) - len(set(nondiff))} cotangents",
             remedy="return a tuple with one cotangent per argument, None for zero",
         )
     flat = []
-    for ct, arg in zip(found, args, strict=True):
+    rest = iter(found)
+    for ct, arg in [(None if k in nondiff else next(rest), x) for k, x in enumerate(args)]:
         leaves, spec = flatten(arg)
         parts = [None] * len(leaves) if ct is None else flatten_like(spec, ct, "a cotangent of bwd")
         for part, leaf in zip(parts, leaves, strict=True):
-            if aval_of(shadow_of(leaf)).inexact:
+            if is_traced(leaf) and aval_of(shadow_of(leaf)).inexact:
                 flat.append(np.zeros_like(shadow_of(leaf))[()] if part is None else part)
     return flat
 
@@ -297,12 +352,14 @@ def _shaped(backward: Graph, body: Graph, n: int, residuals: int, inexact: Seque
     return b.graph("backward", [*(b.coerce(o, a) for o, a in zip(outs, wanted, strict=True)), *zeros])
 
 
-def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
+def custom_vjp(function: Callable[..., Any] | None = None, nondiff_argnums: int | Sequence[int] = ()) -> Any:
     """A function whose pullback is given by ``f.defvjp(fwd, bwd)``.
 
     ``fwd(*args) -> (out, residuals)``; ``bwd(residuals, ct) -> tuple`` with one cotangent per argument, None for
-    zero. Forward mode transposes ``bwd``, which must be linear in ``ct``. Raises OptionError without rules, TreeError
-    if their results do not fit, CapturedTracerError if they close over a traced value.
+    zero. Forward mode transposes ``bwd``, which must be linear in ``ct``. The arguments that ``nondiff_argnums`` names
+    by position count as constants: ``bwd(*nondiff, residuals, ct)`` takes them first, in the order of
+    ``nondiff_argnums``, and returns cotangents of the others. Raises OptionError without rules, TreeError if their
+    results do not fit, CapturedTracerError if they close over a traced value, ArgnumsError.
 
     >>> import numpy as np, retrograd as rg
     >>> @rg.custom_vjp
@@ -312,4 +369,6 @@ def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
     >>> float(rg.grad(lambda x: 5.0 * clipped(x))(2.0))
     1.0
     """
-    return CustomVjp(function)
+    if function is None:
+        return functools.partial(custom_vjp, nondiff_argnums=nondiff_argnums)
+    return CustomVjp(function, (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums)

@@ -128,7 +128,7 @@ def grad(
     has_aux: bool = False,
     fns: str = "captures",
     nan_safe: bool = False,
-    memory: int | str | None = None,
+    memory: float | str | None = None,
 ) -> Any:
     """The gradient of a function with one output element.
 
@@ -142,8 +142,8 @@ def grad(
     With ``nan_safe`` a zero cotangent annihilates its factor even if that is infinite: a branch that ``np.where`` does
     not take then adds nothing to the gradient.
 
-    ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, or
-    ``"available"``. Values that do not fit are computed again, also the states of loops that have no plan of their own.
+    ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``,
+    ``"available"`` or ``"50 %"`` of that. What does not fit is computed again, also states of loops without plans.
 
     Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError, MemoryBudgetError.
 
@@ -166,7 +166,7 @@ def value_and_grad(
     has_aux: bool = False,
     fns: str = "captures",
     nan_safe: bool = False,
-    memory: int | str | None = None,
+    memory: float | str | None = None,
 ) -> Any:
     """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
 
@@ -181,7 +181,7 @@ def value_and_grad(
 
 
 def _gradient(
-    argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool, memory: int | str | None
+    argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool, memory: float | str | None
 ) -> Gradient:
     label, budget = "value_and_grad" if value else "grad", None if memory is None else TRANSFORMS.bytes_of(memory)
     chosen = tuple(argnums) if isinstance(argnums, list) else argnums

@@ -11,14 +11,15 @@ import numpy as np
 from ..compiler.compiled import Compiled
 from ..compiler.signature import Argnums
 from ..compiler.transform import Composed
+from ..errors import OptionError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
-from .at_a_point import jvp, vjp
+from .at_a_point import jvp, linearize, vjp
 from .batching import over_basis
 from .gradients import grad
 from .restricted import restricted
-from .sparse import SparseJacobian
+from .sparse import SparseJacobian, without_aux
 
 
 def _basis(x: Any) -> Any:
@@ -32,11 +33,12 @@ def _zeros(x: Any) -> Any:
     return np.zeros(aval.shape, aval.dtype)[()]
 
 
-def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
     """The Jacobian, column by column in forward mode, which suits few inputs.
 
     For an output of shape ``s`` and an argument of shape ``t`` it has the shape ``s + t`` and the output's dtype; trees
-    give trees of the output's structure whose leaves have the structure of the argument. Raises ArgnumsError, and
+    give trees of the output's structure whose leaves have the structure of the argument. With ``has_aux`` the function
+    returns ``(output, aux)``, and the result is ``(jacobian, aux)``. Raises ArgnumsError, OptionError, and
     NonDifferentiableError for an argument without floating-point numbers.
 
     >>> import numpy as np, retrograd as rg
@@ -45,29 +47,44 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
            [0., 4.]])
     """
     if function is None:
-        return partial(jacfwd, argnums=argnums)
-    return Compiled(function, Composed("jacfwd", make=_columns, options=(argnums,)))
+        return partial(jacfwd, argnums=argnums, has_aux=has_aux)
+    return Compiled(function, Composed("jacfwd", make=_columns, options=(argnums, has_aux)))
 
 
-def _columns(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
+def _columns(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         f, leaves, tree = restricted(function, argnums, args, kwargs)
+        along, aux = _along(f, leaves, has_aux)
         columns: list[list[Any]] = []
         spec = flatten(None)[1]
         for i, x in enumerate(leaves):
             rest = [_zeros(y) for y in leaves]
 
             def push(v: Any, i: int = i, rest: list[Any] = rest) -> Any:
-                return jvp(f, leaves, [*rest[:i], v, *rest[i + 1 :]])[1]
+                return along([*rest[:i], v, *rest[i + 1 :]])
 
             outs, spec = flatten(over_basis(push)(_basis(x)))
             columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *np.shape(shadow_of(x)))) for o in outs])
-        return unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
+        found = unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
+        return (found, aux) if has_aux else found
 
     return jacobian
 
 
-def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> Any:
+def _along(f: Callable[..., Any], leaves: list[Any], has_aux: bool) -> tuple[Callable[[list[Any]], Any], Any]:
+    """The derivative at the leaves as a function of their tangents, and what the function returns beside its output."""
+    if not has_aux:
+        return lambda tangents: jvp(f, leaves, tangents)[1], None
+    out, linear = linearize(f, *leaves)
+    if type(out) is not tuple or len(out) != 2:
+        raise OptionError(
+            f"with has_aux=True the function returns a pair (output, aux), not {flatten(out)[1]}",
+            remedy="return output, aux",
+        )
+    return lambda tangents: linear(*tangents)[0], out[1]
+
+
+def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
     """The Jacobian, row by row in reverse mode, which suits few outputs.
 
     Shapes and errors are those of ``jacfwd``; the dtype is that of the argument.
@@ -77,14 +94,14 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0) -> 
     array([2., 4.])
     """
     if function is None:
-        return partial(jacrev, argnums=argnums)
-    return Compiled(function, Composed("jacrev", make=_rows, options=(argnums,)))
+        return partial(jacrev, argnums=argnums, has_aux=has_aux)
+    return Compiled(function, Composed("jacrev", make=_rows, options=(argnums, has_aux)))
 
 
-def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
+def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         f, leaves, tree = restricted(function, argnums, args, kwargs)
-        out, pullback = vjp(f, *leaves)
+        out, pullback, *aux = vjp(f, *leaves, has_aux=has_aux)
         outs, spec = flatten(out)
         blocks = []
         for i, y in enumerate(outs):
@@ -96,16 +113,20 @@ def _rows(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
             rows = over_basis(pull)(_basis(y))
             shape = np.shape(shadow_of(y))
             blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
-        return unflatten(spec, blocks)
+        found = unflatten(spec, blocks)
+        return (found, *aux) if has_aux else found
 
     return jacobian
 
 
-def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, sparse: bool = False) -> Any:
+def hessian(
+    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, sparse: bool = False
+) -> Any:
     """The matrix of second derivatives of a function with one output element, forward over reverse.
 
     For an argument of shape ``t`` it has the shape ``t + t``. With ``sparse`` it is a ``scipy.sparse.csr_array``, as
-    for ``rg.jacobian``. Raises NonScalarOutputError, ArgnumsError, NonDifferentiableError.
+    for ``rg.jacobian``; with ``has_aux`` the function returns ``(output, aux)``, and the result is ``(hessian, aux)``.
+    Raises NonScalarOutputError, ArgnumsError, NonDifferentiableError, OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
@@ -113,11 +134,12 @@ def hessian(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *,
            [2., 0.]])
     """
     if function is None:
-        return partial(hessian, argnums=argnums, sparse=sparse)
+        return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse)
     if sparse:
+        without_aux(has_aux)
         return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian")
-    return Compiled(function, Composed("hessian", make=_second, options=(argnums,)))
+    return Compiled(function, Composed("hessian", make=_second, options=(argnums, has_aux)))
 
 
-def _second(argnums: Argnums, function: Callable[..., Any]) -> Callable[..., Any]:
-    return _columns(argnums, grad(function, argnums))
+def _second(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
+    return _columns(argnums, has_aux, grad(function, argnums, has_aux=has_aux))

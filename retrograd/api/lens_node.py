@@ -16,6 +16,7 @@ from ..ir.types import Aval, aval_of
 from ..ops.structural import host as hosts
 from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.containers import prefix_leaves, register_container
+from ..tracer.foreign import adviser
 from ..tracer.outside import Plainly
 from ..tracer.record import enclosing, record
 from ..tracer.tree import flatten, map_leaves, unflatten
@@ -72,8 +73,8 @@ def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Call
         return called()
     try:
         return traced()
-    except UNTRACED:
-        if host is False:
+    except Exception as fault:
+        if host is False or not (isinstance(fault, UNTRACED) or adviser().translated(fault) is not None):
             raise
         return called()
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from ..compiler.memory.available import available_bytes
 from ..errors import OptionError, SnapshotError
 from ..ir.primitive import TRANSFORMS
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([a-z]*|%)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Tiered:
             )
 
 
-MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | str | None
+MemoryPlan = Snapshots | Log | Periodic | Tiered | Everything | int | float | str | None
 
 
 def _whole(name: str, field: str, value: object) -> None:
@@ -147,19 +149,21 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
 
 @TRANSFORMS.register("bytes_of")
 def bytes_of(memory: object) -> int:
-    """A budget in bytes: a whole number, a text such as "64 MiB", or "available". Raises OptionError.
+    """A budget in bytes: a number, a text such as "64 MiB", "available", or "50 %" of that. Raises OptionError.
 
-    >>> bytes_of("1.5 kB"), bytes_of("2 GiB"), bytes_of(100)
-    (1500, 2147483648, 100)
+    >>> bytes_of("1.5 kB"), bytes_of("2 GiB"), bytes_of(100), bytes_of(1.5e6)
+    (1500, 2147483648, 100, 1500000)
     """
-    if memory == "available":
+    if isinstance(memory, str) and memory == "available":
         return available_bytes()
-    if isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
-        return memory
+    if isinstance(memory, (int, float, np.integer, np.floating)) and memory is not True and 1 <= memory < math.inf:
+        return int(memory)
     found = SIZE.fullmatch(memory) if isinstance(memory, str) else None
+    if found is not None and found[2] == "%" and 0 < float(found[1]) <= 100:
+        return int(available_bytes() * float(found[1]) / 100)
     if found is None or found[2].lower() not in UNITS:
         raise OptionError(
             f"memory={memory!r} is no plan and no number of bytes",
-            remedy='give bytes, as 2**26, "64 MiB" or "available"; loops take plans, too, as rg.Snapshots(c)',
+            remedy='give bytes, as 2**26, "64 MiB", "available" or "50 %"; loops take plans, too, as rg.Snapshots(c)',
         )
     return math.floor(float(found[1]) * UNITS[found[2].lower()])

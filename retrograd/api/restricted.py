@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiler.signature import Argnums, take_apart, wanted
+from ..tracer.interception import INTERCEPTION
 
 
 def restricted(
@@ -13,6 +14,7 @@ def restricted(
 ) -> tuple[Callable[..., Any], list[Any], Callable[[list[Any]], Any]]:
     """The function of its differentiated leaves alone, these leaves, and the function that makes gradients a tree."""
     call = take_apart(function, args, kwargs)
+    meant = INTERCEPTION.meaning(function)
     chosen = wanted(call, function, argnums)
     at = [k for k, on in enumerate(chosen.active) if on]
     values = call.values()
@@ -22,6 +24,6 @@ def restricted(
         for k, leaf in zip(at, leaves, strict=True):
             full[k] = leaf
         new_args, new_kwargs = call.rebuild(full)
-        return function(*new_args, **new_kwargs)
+        return meant(*new_args, **new_kwargs)
 
     return of_leaves, [values[k] for k in at], chosen.tree

@@ -82,6 +82,12 @@ class SparseJacobian(Compiled):
         return find_sparsity(path.graph, k, values)[0], path.graph.inputs[k].aval, path.graph.outputs[0].aval
 
 
+def without_aux(has_aux: bool) -> None:
+    """OptionError for an auxiliary result beside a sparse matrix."""
+    if has_aux:
+        raise OptionError("has_aux=True and sparse=True", remedy="leave out one of them, and call the function for aux")
+
+
 @dataclass(frozen=True, eq=False)
 class Compression:
     """A colouring of the columns or the rows; ``at`` is the position of each entry of the pattern in the products."""

@@ -69,14 +69,43 @@ class Start(NamedTuple):
     shadows: list[Any]
     avals: list[Aval]
     spec: Spec
+    weak: tuple[bool, ...]
 
 
-def start_of(init: Any) -> Start:
-    """``init`` as the carry of a loop: Python numbers become NumPy scalars."""
+def weak_leaves(init: Any) -> tuple[bool, ...]:
+    """For each leaf of an initial carry, whether it is a Python number: the body may need a wider dtype."""
+    return tuple(type(shadow_of(x)) in (bool, int, float, complex) for x in flatten(init)[0])
+
+
+def start_of(init: Any, weak: tuple[bool, ...] | None = None) -> Start:
+    """``init`` as the carry of a loop: Python numbers become NumPy scalars. ``weak`` tells which leaves were such."""
     leaves, spec = flatten(init)
-    carry = [strong(x) for x in leaves]
+    weak = weak_leaves(init) if weak is None else weak
+    return _start([strong(x) for x in leaves], spec, weak)
+
+
+def _start(carry: list[Any], spec: Spec, weak: tuple[bool, ...]) -> Start:
     shadows = [shadow_of(x) for x in carry]
-    return Start(carry, shadows, [aval_of(x) for x in shadows], spec)
+    return Start(carry, shadows, [aval_of(x) for x in shadows], spec, weak)
+
+
+def widened(recorded: Recorded, start: Start, found: Spec | None = None) -> Start | None:
+    """The start with the dtypes that a body returns in place of Python numbers, if these are wider."""
+    found = recorded.out_spec if found is None else found
+    if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
+        return None
+    after = recorded.graph.out_avals[: len(start.avals)]
+    dtypes = [_wider(a.dtype, b.dtype) for a, b in zip(start.avals, after, strict=True)]
+    on = [weak and a.dtype != d for weak, a, d in zip(start.weak, start.avals, dtypes, strict=True)]
+    carry = [x.astype(d) if wide else x for x, d, wide in zip(start.carry, dtypes, on, strict=True)]
+    return _start(carry, start.spec, start.weak) if any(on) else None
+
+
+def _wider(number: np.dtype[Any], found: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a Python number beside results of another dtype: floats for an int beside floats."""
+    kinds = "biufc"
+    rises = number.kind in kinds and found.kind in kinds and kinds.index(found.kind) > kinds.index(number.kind)
+    return np.result_type(number.type(0).item(), found) if rises else number
 
 
 def check_functions(label: str, remedy: str, *functions: Any) -> None:

@@ -53,13 +53,12 @@ from . import (
     take,
     ufunc_methods,
     ufuncs,
-<<<<<<< HEAD
     vectorized,
-=======
     windows,
->>>>>>> h/signal
     writing,
 )
+from .deference import install_deference
 
 install()
 install_others()
+install_deference()

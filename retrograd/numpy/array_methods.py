@@ -16,6 +16,7 @@ from ..tracer.array import Tracer, apply, is_known, shadow_of
 from ..tracer.foreign import adviser
 from ..tracer.operands import as_array, astype
 from ..tracer.table import FUNCTIONS, METHODS
+from ..tracer.texts import for_this_call
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
 from ..tracer.untraced import missing_attribute
@@ -61,6 +62,8 @@ def _round(self: Tracer, digits: int | None = None) -> Any:
     """``round(x)``: on a NumPy number as ``np.round``; without ``digits`` an int, whose value is asked for here."""
     if self.const:
         return round(self.shadow) if digits is None else round(self.shadow, digits)
+    if type(self.shadow) is float and digits is not None and for_this_call(self):
+        return round(self.shadow, digits)  # to decimal digits, as no function of NumPy does
     if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
         raise unsupported("round() of a traced value that is not a NumPy number", "use np.round")
     return int(np.rint(self)) if digits is None else np.round(self, digits)

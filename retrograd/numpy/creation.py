@@ -77,14 +77,24 @@ def like(value: int) -> Function:
 def _filled(made: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray) and (not isinstance(value, Tracer) or value.const):
         return made
+    if not isinstance(made, Tracer):
+        return _of_objects(made, value)
     trace, aval = active_trace(), traceable(made.shadow)  # an array of the user's may change until the next call
     symbol = trace.builder.coerce(cast_to(value, aval, trace), aval)
     return wrap(trace, relaid(symbol, made.shadow, np.empty(made.shape)), made.shadow, made.where)
 
 
+def _of_objects(made: Any, value: Any) -> Any:
+    """An array of objects, strings or dates; UnsupportedError if it is filled with a traced value."""
+    if isinstance(value, Tracer):
+        raise unsupported(f"an array of dtype {made.dtype} filled with a traced value", "fill a list or a float array")
+    return made
+
+
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """``np.empty``, filled with zeros so that a trace never depends on stale memory."""
-    return fresh(np.zeros(decided(shape), dtype, order))
+    make = np.empty if np.dtype(dtype).hasobject else np.zeros
+    return fresh(make(decided(shape), dtype, order))
 
 
 def ndarray(shape: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
@@ -116,7 +126,10 @@ def _as(function: Function, obj: Any) -> Any:
     made = function(shadow_of(obj))
     if made is shadow_of(obj):
         return obj
-    if isinstance(obj, np.ndarray) and not same_memory(made, obj):
+    if isinstance(obj, np.ndarray) and obj.dtype.kind in "SUMmO":
+        if (reader := active_trace().reader) is not None:
+            reader.rely_on(obj)
+    elif isinstance(obj, np.ndarray) and not same_memory(made, obj):
         obj = enter(active_trace(), obj)  # the compiled function copies what it holds at each call
     if not isinstance(obj, Tracer):
         return made if isinstance(obj, np.ndarray) else fresh(made)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.array import shadow_of
 from ..tracer.class_methods import Method, methods
-from .dispatch import Lazy, answered, array, double, guarded
+from .dispatch import Lazy, answered, array, double, guarded, known, stopped, where
 from .linalg import solve_triangular
 
 SPECIAL = Lazy("scipy.special")
@@ -51,15 +52,47 @@ def _log_determinant(factor: Any) -> Any:
     return 2 * np.sum(np.log(np.diagonal(factor)))
 
 
+class _Support:
+    """The subspace on which a normal distribution with a singular covariance lives; cut off where SciPy does so."""
+
+    def __init__(self, cov: np.ndarray[Any, Any]) -> None:
+        spectrum, basis = np.linalg.eigh(cov)
+        least = 1e6 * np.finfo(float).eps * np.max(np.abs(spectrum))
+        if np.min(spectrum) < -least:
+            raise ValueError("The input matrix must be symmetric positive semidefinite.")
+        on = spectrum > least
+        self.rank = int(np.sum(on))
+        self._whitening = (basis[:, on] / np.sqrt(spectrum[on])).T
+        self._beside = basis[:, ~on].T
+        self._constant = -0.5 * (self.rank * math.log(2 * math.pi) + np.sum(np.log(spectrum[on])))
+        self._tolerance = 1e3 * least
+
+    def logpdf(self, away: Any) -> Any:
+        """For points in columns; -inf beside the subspace."""
+        squares = np.sum(np.square(self._whitening @ away), axis=0)
+        return where(self.holds(away), self._constant - 0.5 * squares, -math.inf)
+
+    def holds(self, away: Any) -> Any:
+        """Whether points lie in the subspace."""
+        return np.sum(np.square(stopped(self._beside @ away)), axis=0) < self._tolerance**2
+
+
 def _normal_logpdf(self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-    """By the Cholesky factor of the lower triangle, which SciPy reads, too; a singular covariance is an error."""
+    """By the Cholesky factor of the lower triangle, which SciPy reads, too.
+
+    A singular covariance is an error, unless that is allowed and the covariance does not depend on traced values.
+    """
     mean, cov = _parameters(mean, cov)
     x, n = array(double(x)), mean.shape[0]
     rows = np.reshape(x, (-1, 1)) if n == 1 and x.ndim <= 1 else x if x.ndim > 1 else x[None]
     if rows.shape[-1] != n:
         raise ValueError(f"points of shape {x.shape} and a mean of length {n} do not fit")
-    factor = np.linalg.cholesky(cov)
     away = np.reshape(rows - mean, (-1, n)).T
+    if allow_singular and known(cov):
+        part = _Support(np.asarray(shadow_of(cov)))
+        if part.rank < n:
+            return np.squeeze(np.reshape(part.logpdf(away), rows.shape[:-1]))[()]
+    factor = np.linalg.cholesky(cov)
     squares = np.sum(np.square(solve_triangular(factor, away, lower=True)), axis=0)
     found = -0.5 * (n * math.log(2 * math.pi) + _log_determinant(factor) + squares)
     return np.squeeze(np.reshape(found, rows.shape[:-1]))[()]
@@ -75,7 +108,7 @@ def _normal_entropy(self: Any, mean: Any = None, cov: Any = 1) -> Any:
 
 
 def _frozen_logpdf(self: Any, x: Any) -> Any:
-    return _normal_logpdf(self, x, self.mean, self.cov_object.covariance)
+    return _normal_logpdf(self, x, self.mean, self.cov_object.covariance, self.allow_singular)
 
 
 def _frozen_pdf(self: Any, x: Any) -> Any:

@@ -1,4 +1,9 @@
-"""Texts of traced values: of a Python int the number, since a name or a key may come of it; else the example."""
+"""Texts of traced values: of a Python int the number, since a name or a key may come of it; else the example.
+
+Digits, as in ``f"{loss:.3f}"`` and ``round(float(x), 2)``, are those of the call that is recorded. They may become a
+message, a key or a result, so such a recording holds for this call alone: the function is recorded at each call, and
+warns of it (``UnwatchedWarning``).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ import numpy as np
 from ..errors import TracerConversionError
 from .array import Tracer, is_known
 from .table import METHODS, implements
+from .trace import READER
 
 
 def text(x: Tracer) -> str:
@@ -23,10 +29,24 @@ def formatted(x: Tracer, how: str) -> str:
         return format(x.shadow if x.const else int(x), how)
     if not how:
         return repr(x)
+    if for_this_call(x):
+        return format(x.shadow, how)
     raise TracerConversionError(
         f"a traced value is formatted by {how!r}, but it is known only when the compiled function runs",
         remedy="print the value itself, which shows its example, or return it",
     )
+
+
+def for_this_call(x: Tracer) -> bool:
+    """Let the recording hold for this call alone; False where examples may be made up."""
+    reader = READER.get()
+    if reader is None or isinstance(x.shadow, np.ndarray) or not (x.home.active and x.home.concrete):
+        return False
+    if not bool(x != x):  # noqa: PLR0124 - whether it is nan, which equals nothing
+        hash(x)  # both are guards, so that lanes that differ are refused
+    reader.root(DIGITS)
+    reader.note(DIGITS, "never", None, None)
+    return True
 
 
 def _is_int(x: Tracer) -> bool:
@@ -45,5 +65,6 @@ for _function in (np.array2string, np.array_repr, np.array_str):
     implements(_function)(_of_array(_function))
 
 
+DIGITS = type("the digits of a traced value in a text", (), {})
 METHODS["__str__"] = text
 METHODS["__format__"] = formatted

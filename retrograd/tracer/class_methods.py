@@ -1,7 +1,8 @@
 """Methods of other libraries' classes that mean something else for traced values: ``norm.logpdf``, a spline's call.
 
 An object made outside the traced function cannot be replaced by name, as a function of a module can. So while a trace
-is active, handlers replace these methods of its class; a handler passes on the calls that it does not answer.
+is active, handlers replace these methods of its class; a handler passes on the calls that it does not answer. A method
+that was bound before, as in ``f = norm.logpdf``, holds the function itself, so the code of the function is replaced.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from .interception import PATCHERS, Patcher
@@ -42,8 +43,8 @@ class ClassMethods(Patcher):
     """Installs handlers when the first of several overlapping traces begins; restores the methods after the last."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[tuple[type, str, Any, Any]]] = {}
-        self._patched: list[tuple[type, str, Any]] = []
+        self._known: dict[str, list[Located]] = {}
+        self._patched: list[Located] = []
 
     def patch(self) -> None:
         """Install the handlers of all loaded modules."""
@@ -53,30 +54,76 @@ class ClassMethods(Patcher):
                 continue
             if name not in self._known:
                 located = [_located(m) for provider in providers for m in provider(module)]
-                self._known[name] = list({found[:2]: found for found in located}.values())  # classes share methods
-            for owner, method, original, substitute in self._known[name]:
-                self._patched.append((owner, method, original))  # first: an interrupt between the two is undone
-                setattr(owner, method, substitute)
+                self._known[name] = list({x.place: x for x in located}.values())  # classes share methods
+            for found in self._known[name]:
+                self._patched.append(found)  # first: an interrupt between the two is undone
+                found.replace()
 
     def restore(self) -> None:
         """Restore the methods."""
-        for owner, method, original in self._patched:
-            setattr(owner, method, original)
+        for found in self._patched:
+            found.put_back()
         self._patched.clear()
 
 
-def _located(method: Method) -> tuple[type, str, Any, Any]:
-    """The class that defines the method, its name, the method, and its replacement."""
+class Located:
+    """A method where its class defines it, and what replaces it there."""
+
+    def __init__(self, owner: type, name: str, original: Any, substitute: Any, code: CodeType | None) -> None:
+        self.place = owner, name
+        self._original, self._substitute = original, substitute
+        self._own = original.__code__ if code is not None else None
+        self._code = code
+
+    def replace(self) -> None:
+        """Let calls of the method go to the substitute, also of those that were bound before."""
+        if self._code is None:
+            setattr(*self.place, self._substitute)
+        else:
+            self._original.__code__ = self._code
+
+    def put_back(self) -> None:
+        """Undo that."""
+        if self._code is None:
+            setattr(*self.place, self._original)
+        else:
+            self._original.__code__ = self._own
+
+
+def _located(method: Method) -> Located:
     owner = next(cls for cls in method.cls.__mro__ if method.name in vars(cls))
     original = vars(owner)[method.name]
+    by_code = type(original) is FunctionType and not original.__code__.co_freevars
+    plain = _copy(original) if by_code else original
 
     @wraps(original)
     def substitute(self: Any, *args: Any, **options: Any) -> Any:
         if trace_here() is None:
-            return original(self, *args, **options)
-        return method.handler(original, self, *args, **options)
+            return plain(self, *args, **options)
+        return method.handler(plain, self, *args, **options)
 
-    return owner, method.name, original, substitute
+    return Located(owner, method.name, original, substitute, _passing_on(original, substitute) if by_code else None)
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    """A function of the same code, which keeps it."""
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _passing_on(function: FunctionType, substitute: Callable[..., Any]) -> CodeType:
+    """Code for a function that calls the substitute, which is a constant of the code."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        stands_for: Any = "the substitute"
+        return stands_for(*args, **options)
+
+    own, code = call.__code__, function.__code__
+    consts = tuple(substitute if x == "the substitute" else x for x in own.co_consts)
+    return own.replace(
+        co_consts=consts, co_filename=code.co_filename, co_name=code.co_name, co_firstlineno=code.co_firstlineno
+    )
 
 
 PATCHERS.append(ClassMethods())

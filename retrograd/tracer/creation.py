@@ -20,10 +20,10 @@ def active_trace() -> Trace:
 
 
 def fresh(value: Any) -> Any:
-    """A traced array whose contents are plain numbers so far; an array of strings or dates stays as it is."""
+    """A traced array whose contents are plain numbers so far; one of strings, dates or objects stays as it is."""
     if isinstance(value, tuple):  # np.linspace(..., retstep=True)
         return tuple(map(fresh, value))
-    if isinstance(value, np.ndarray) and value.dtype.kind in "SUMm":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUMmO":
         return value
     traceable(value)
     where, hint = user_site(2)

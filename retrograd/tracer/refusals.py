@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..errors import TracerConversionError
 from ..where import Where, is_foreign, user_frame
-from . import class_methods, interception
+from . import interception
 from .array import Tracer
 from .foreign import ADVISERS, Adviser
 
@@ -96,10 +96,6 @@ def alternative(name: str) -> str | None:
         return None
     if _has_substitute(parts[-1]):
         return f"call it by its full name, as in scipy.special.softmax(x), or import {parts[-1]} from retrograd.scipy"
-    if any(
-        method.name == parts[-1] for provider, module in _loaded(class_methods.PROVIDERS) for method in provider(module)
-    ):
-        return f"call it as a method, scipy.stats.norm.{parts[-1]}(x), and not by a name that was bound before"
     return "write it with NumPy, or call it through rg.lens, with its derivative"
 
 

@@ -17,13 +17,13 @@ import retrograd as rg
 NAMES = """
 grad value_and_grad vjp jvp linearize linear_transpose adjoint cotangent_space
 jacobian jacfwd jacrev hessian hvp check_grads
-jit trace subgraph
+jit trace subgraph eval_shape
 vmap scan fori_loop while_loop map associative_scan
 cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container
-eager errors functions ir nn optim scipy
+eager errors functions ir nn optim scipy tree
 RetrogradError
 """
 FACE = set(NAMES.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import json
 import math
 import weakref
 from dataclasses import dataclass
@@ -491,3 +492,21 @@ def test_host_calls_inside_loops_branches_and_subgraphs():
         for around in (looped, branched):
             found, expected = rg.grad(around(cell))(x), rg.grad(around(plain))(x)
             np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_a_lens_that_no_trace_can_follow_is_called_whatever_complains():
+    @rg.lens
+    def stored(x):
+        kept = json.loads(json.dumps({"x": float(x)}))["x"]
+        return kept**2, lambda ct: 2 * kept * ct
+
+    assert stored(1.5) == 2.25
+    assert rg.grad(lambda x: stored(x) * x)(1.5) == 3 * 1.5**2
+
+    @rg.lens
+    def wrong(x):
+        raise TypeError("the user's own")
+
+    for call in (wrong, rg.grad(wrong)):
+        with pytest.raises(TypeError, match="the user's own"):
+            call(1.5)

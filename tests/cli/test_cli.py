@@ -110,3 +110,27 @@ def test_the_module_runs(target):
     command = [sys.executable, "-m", "retrograd", "show", target, "--arg", "f64[2]", "--arg", "float"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "def f_grad(x, a):" in done.stdout
+
+
+def test_show_says_which_arguments_need_types(tmp_path, capsys):
+    path = tmp_path / "model.py"
+    path.write_text("import numpy as np\ndef loss(w, x):\n    return np.sum(w * x)\n")
+    assert main(["show", f"{path}:loss"]) == 2
+    said = capsys.readouterr().err
+    assert "takes (w, x)" in said
+    assert "--arg" in said
+    assert "__main__" not in said
+
+
+def test_show_of_the_gradient_in_some_arguments(tmp_path, capsys):
+    path = tmp_path / "model.py"
+    path.write_text("import numpy as np\ndef loss(w, x):\n    return np.sum(np.sin(w) * x)\n")
+    shown = []
+    for argnums in ("1", "x", "0,1"):
+        command = ["show", f"{path}:loss", "--arg", "f64[3]", "--arg", "f64[3]", "--emit", "grad-ir"]
+        assert main([*command, "--argnums", argnums]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "cos" not in shown[0]
+    assert "cos" in shown[2]
+    assert main(["show", f"{path}:loss", "--arg", "float", "--arg", "float", "--argnums", "7"]) == 2

@@ -64,8 +64,6 @@ def square_sum(x):
 UNTRACED: dict[str, Callable[[Any], Any]] = {
     "an array of objects": lambda x: np.array([x[0], None]),
     "an array asked to hold objects": lambda x: np.array([x[0], x[1]], dtype=object),
-    "zeros of objects": lambda x: np.zeros(3, dtype=object),
-    "a list of objects": lambda x: np.asarray([None, 1.0]),
     "long doubles": lambda x: x.astype(np.longdouble),
     "long double zeros": lambda x: np.zeros(3, np.longdouble),
     "an array in another byte order": lambda x: x + W.astype(">f8"),
@@ -670,8 +668,7 @@ def an_inner_value_in_an_outer_array():
 
 # ------------------------------------------------------------------------------- conversions to plain values
 
-add_traced("conversion by a format", lambda x: f"{x[0]:.3f}", errors.TracerConversionError)
-add_traced("conversion by format()", lambda x: format(x[0], "f"), errors.TracerConversionError)
+add_traced("a format in a loop", lambda x: rg.map(lambda v: v * len(f"{v:.3f}"), x), errors.TracerConversionError)
 
 for _name, (_function, _) in HANDED_OVER.items():
     add_traced(f"handed to {_name}", _function, errors.TracerConversionError)

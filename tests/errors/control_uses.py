@@ -20,7 +20,7 @@ add_traced(
 add_traced("switch_by_a_float", lambda x: rg.switch(x[0], [np.sin, np.cos], x), errors.OptionError)
 add_traced("switch_of_nothing", lambda x: rg.switch(0, [], x), errors.OptionError)
 add_traced("while_shape", lambda x: rg.while_loop(lambda c: c[0] < 5, lambda c: c[:2], x), errors.CarryError)
-add_traced("while_dtype", lambda x: rg.while_loop(lambda n: n < 5, lambda n: n + 0.5, 0), errors.CarryError)
+add_traced("while_dtype", lambda x: rg.while_loop(lambda n: n < 5, lambda n: n + 0.5, np.int64(0)), errors.CarryError)
 add_traced("while_tree", lambda x: rg.while_loop(lambda c: c[0] < 5, lambda c: [*c], (0, x)), errors.CarryError)
 add_traced("while_by_an_array", lambda x: rg.while_loop(lambda c: c < 5, lambda c: c + 1, x), errors.ShapeError)
 add_traced("while_by_a_tree", lambda x: rg.while_loop(lambda c: (c, c), lambda c: c + 1, x[0]), errors.ShapeError)
@@ -73,4 +73,4 @@ def subgraph_of_a_negative_size():
 
 @bad(errors.CarryError)
 def scan_carry_changes_its_dtype():
-    rg.scan(lambda c, x: (c + 0.5, x), 0, X)  # <-
+    rg.scan(lambda c, x: (c + 0.5, x), np.int64(0), X)  # <-

@@ -104,7 +104,6 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "scipy.linalg.schur": (lambda x: scipy.linalg.schur(np.outer(x, x)), "rg.lens"),
     "scipy.sparse.csr_array": (lambda x: scipy.sparse.csr_array(np.outer(x, x)), "rg.lens"),
     "a function that was put away": (lambda x: softmax[0](x), "the NumPy function"),
-    "a method that was bound before": (lambda x: log_density(x), "call it as a method"),
     "scipy.stats.gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x), "rg.lens"),
     "scipy.special.perm": (lambda x: scipy.special.perm(x, 2), "rg.lens"),
 }

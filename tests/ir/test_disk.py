@@ -7,6 +7,8 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -461,3 +463,24 @@ def test_a_run_with_other_inputs_does_not_take_up_what_is_left(tmp_path: Path) -
 def test_tiers_that_cannot_be_are_refused(plan: Any, error: type[Exception], what: str) -> None:
     with pytest.raises(error, match=what):
         plan()
+
+
+def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not(tmp_path):
+    program = (
+        "import os, signal, sys\n"
+        "from retrograd.ops.structural.disk import open_disk\n"
+        "disk = open_disk(sys.argv[1])\n"
+        "disk.write(0, 1.0)\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=False)
+    assert run.returncode == -signal.SIGTERM, run.stderr
+    (left,) = tmp_path.iterdir()
+    first = open_disk(str(tmp_path))
+    assert not left.exists()
+    second = open_disk(str(tmp_path))
+    assert first.folder.exists()
+    assert {*tmp_path.iterdir()} == {first.folder, second.folder}
+    first.close()
+    second.close()
+    assert not [*tmp_path.iterdir()]

@@ -25,6 +25,7 @@ KINDS = ("array", "scalar", "python")
 NAME = "state-{}.npy"
 CHECKSUM = 32  # bytes at the end of a file
 CHUNK = 2**16
+TEMPORARY = "retrograd-run-"
 WRITABLE = "give a directory that exists and can be written to"
 OPENED: ContextVar[list[Disk] | None] = ContextVar("retrograd_disks", default=None)
 
@@ -142,7 +143,12 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     """
     place = Path(directory or tempfile.gettempdir())
     if not key:
-        return Disk(_new_folder(place, "retrograd-"))
+        _sweep(place)
+        folder = _new_folder(place, TEMPORARY)
+        try:
+            return Disk(folder, lock=_locked(folder))
+        except OSError:  # another process sweeps it right now, before it is locked
+            return Disk(_new_folder(place, "retrograd-"))
     digest = hashlib.blake2b(key.encode(), digest_size=12)
     for x in operands:
         array = np.asarray(x)
@@ -193,6 +199,15 @@ def _locked(folder: Path) -> int | None:
                 return None
             raise
         os.close(descriptor)
+
+
+def _sweep(place: Path) -> None:
+    """Remove temporary folders of processes that were killed: nobody holds the locks on these any more."""
+    for folder in place.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            lock = _locked(folder)
+            if lock is not None:
+                _remove(folder, lock)
 
 
 def _remove(folder: Path, lock: int | None) -> None:

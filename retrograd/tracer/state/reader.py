@@ -191,6 +191,8 @@ class StateReader(Followed):
             self._arrays.setdefault(id(x), (x, name))
         elif id(x) not in self._outside and type(x) not in PLAIN and not isinstance(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
+            if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
+                self.note(x, "bytes", None, x.tobytes())
             self.meet(x)
             if type(x) is FunctionType:
                 self._note_function(x)

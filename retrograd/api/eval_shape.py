@@ -1,0 +1,81 @@
+"""eval_shape: the shapes and dtypes of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compiler.settings import config
+from ..compiler.signature import take_apart
+from ..tracer.array import Tracer
+from ..tracer.record import record
+from ..tracer.surroundings import SURROUNDINGS
+from ..tracer.tree import map_leaves, unflatten
+
+
+class ShapeDtype:
+    """The shape and dtype of an array, without its numbers."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtype) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"ShapeDtype({self.shape}, {self.dtype})"
+
+
+def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results of ``function(*args, **kwargs)``, in the structure of the results.
+
+    In place of arrays, the arguments may hold any objects with ``shape`` and ``dtype``, such as results of this
+    function. The function is recorded on zeros for these, nothing is compiled, and loops such as ``rg.scan`` run two
+    steps only; operations still run once on arrays of full size. Results that are no numbers are returned as they are.
+    Raises ControlFlowError where Python decides by a traced value.
+
+    >>> import numpy as np, retrograd as rg
+    >>> rg.eval_shape(lambda a, b: {"product": a @ b, "n": len(b)}, np.ones((2, 3)), np.ones((3, 4), np.float32))
+    {'product': ShapeDtype((2, 4), float64), 'n': ShapeDtype((), int64)}
+    """
+    args, kwargs = map_leaves(_example, (args, kwargs))
+    call = take_apart(function, args, kwargs)
+
+    def run(tracers: Sequence[Any]) -> Any:
+        given, named = call.rebuild(tracers)
+        with SURROUNDINGS[-1].following(function, call.statics()) as followed:
+            return followed(*given, **named)
+
+    name = getattr(function, "__name__", "function")
+    with np.errstate(all="ignore"):
+        recorded = record(run, name, call.values(), call.hints, concrete=False, max_nodes=config.max_nodes)
+    found = iter(recorded.graph.out_avals)
+    count = len(recorded.graph.outputs) + len(recorded.statics)
+    shapes = [recorded.statics[i] if i in recorded.statics else _shape(next(found)) for i in range(count)]
+    return unflatten(recorded.out_spec, shapes)
+
+
+def _shape(aval: Any) -> ShapeDtype:
+    return ShapeDtype(aval.shape, aval.dtype)
+
+
+def _example(x: Any) -> Any:
+    """The example for an argument: zeros for what has a shape and a dtype alone."""
+    if isinstance(x, (np.ndarray, np.generic, Tracer)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        return x
+    return np.zeros(x.shape, x.dtype)

@@ -1,0 +1,137 @@
+"""Trees of containers, as every transform takes them: map, flatten, unflatten, leaves, ravel.
+
+Dicts, lists, tuples, namedtuples, None, dataclasses and registered classes are containers; everything else is a leaf.
+All of this also works on traced values, and is differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError, ShapeError, TreeError
+from ..tracer.array import shadow_of
+from ..tracer.containers import flatten_up_to
+from ..tracer.tree import Spec
+from ..tracer.tree import flatten as take_apart
+from ..tracer.tree import unflatten as put_together
+
+__all__ = ["flatten", "leaves", "map", "ravel", "unflatten"]
+
+
+def __dir__() -> list[str]:
+    """What the room offers."""
+    return __all__
+
+
+def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """The tree with ``function(leaf, *leaves of the others)`` in place of each leaf; TreeError if others do not fit.
+
+    >>> import numpy as np, retrograd as rg
+    >>> params, gradient = {"w": np.ones(2), "b": 1.0}, {"w": np.array([0.5, 1.0]), "b": 2.0}
+    >>> rg.tree.map(lambda p, g: p - 0.5 * g, params, gradient)
+    {'w': array([0.75, 0.5 ]), 'b': 0.0}
+    """
+    first, structure = take_apart(tree)
+    columns = [flatten_up_to(structure, other, "a further tree") for other in others]
+    return put_together(structure, [function(*row) for row in zip(first, *columns, strict=True)])
+
+
+def flatten(tree: Any) -> tuple[list[Any], Spec]:
+    """The leaves of a tree and its structure, which ``unflatten`` takes. Keys of dicts are sorted.
+
+    >>> import retrograd as rg
+    >>> leaves, structure = rg.tree.flatten({"b": 1.0, "a": (2.0, None)})
+    >>> leaves, rg.tree.unflatten(structure, [10.0, 20.0])
+    ([2.0, 1.0], {'b': 20.0, 'a': (10.0, None)})
+    """
+    return take_apart(tree)
+
+
+def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves; TreeError if they are too many or too few."""
+    given = [*leaves]
+    if len(given) != structure.num_leaves:
+        raise TreeError(
+            f"{len(given)} leaves for a tree of {structure.num_leaves}",
+            remedy="give one for each leaf of the structure",
+        )
+    return put_together(structure, given)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, in the order of ``flatten``.
+
+    >>> import retrograd as rg
+    >>> rg.tree.leaves([1.0, {"x": 2.0}, None])
+    [1.0, 2.0]
+    """
+    return take_apart(tree)[0]
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All numbers of a tree as one flat array, and the function that makes such a tree of a flat array.
+
+    The flat array has the common dtype of the leaves. The function gives each leaf its shape and dtype back, casting
+    as ``astype`` does, in memory of its own; of real leaves beside complex ones it takes the real part. Raises
+    OptionError for leaves that are no numbers; the function raises ShapeError for an array of another shape,
+    OptionError for complex numbers where all leaves are real.
+
+    >>> import numpy as np, retrograd as rg
+    >>> flat, unravel = rg.tree.ravel({"w": np.array([[1.0, 2.0]]), "b": 3.0})
+    >>> flat
+    array([3., 1., 2.])
+    >>> unravel(2 * flat)
+    {'w': array([[2., 4.]]), 'b': np.float64(6.0)}
+    """
+    found, structure = take_apart(tree)
+    examples = [np.asarray(shadow_of(x)) for x in found]
+    for x in examples:
+        if x.dtype.kind not in "biufc":
+            raise OptionError(
+                f"a leaf of the tree has the dtype {x.dtype}, which is no number", remedy="leave such leaves out"
+            )
+    dtype = np.result_type(*[x.dtype for x in examples]) if examples else np.dtype(float)
+    numbers = [not isinstance(shadow_of(x), np.ndarray) for x in found]
+    back = Unravel(structure, tuple((x.shape, x.dtype, on) for x, on in zip(examples, numbers, strict=True)))
+    if not found:
+        return np.zeros(0, dtype), back
+    return np.concatenate([np.reshape(x, -1) for x in found], dtype=dtype), back
+
+
+class Unravel:
+    """Makes a tree of a flat array; two are equal if the trees are alike."""
+
+    def __init__(self, structure: Spec, leaves: tuple[tuple[tuple[int, ...], np.dtype[Any], bool], ...]) -> None:
+        self._structure, self._leaves = structure, leaves
+
+    def __call__(self, flat: Any) -> Any:
+        sizes = [int(np.prod(shape)) for shape, _, _ in self._leaves]
+        if np.shape(shadow_of(flat)) != (sum(sizes),):
+            raise ShapeError(
+                f"a flat array of {sum(sizes)} numbers is wanted, not one of shape {np.shape(shadow_of(flat))}",
+                remedy="pass an array of the shape that rg.tree.ravel returned",
+            )
+        if flat.dtype.kind == "c" and self._leaves and all(dtype.kind != "c" for _, dtype, _ in self._leaves):
+            raise OptionError("complex numbers for a tree of real ones", remedy="pass the real part")
+        made, at = [], 0
+        for (shape, dtype, number), size in zip(self._leaves, sizes, strict=True):
+            part = flat[at : at + size]
+            part = np.reshape(np.real(part) if dtype.kind != "c" else part, shape).astype(dtype)
+            made.append(part[()] if number else part)
+            at += size
+        return put_together(self._structure, made)
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._structure, self._leaves
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unravel) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"<unravel to {self._structure}>"

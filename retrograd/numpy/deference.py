@@ -1,0 +1,46 @@
+"""Operators leave ``x * other`` to the class of ``other`` where NumPy does.
+
+A number asks the other operand at last, so that classes of the user's with ``__rmul__`` answer. An array leaves it only
+to classes that say ``__array_ufunc__ = None``, or have a higher ``__array_priority__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ..tracer.array import NUMBERS, Tracer
+
+OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+ANSWERING = frozenset({Tracer, np.ndarray, float, int, bool, complex, np.float64, list, tuple})
+
+
+def defers(self: Tracer, other: Any, name: str) -> bool:
+    """Whether the class of ``other`` answers an operator in place of a traced value."""
+    cls = type(other)
+    if isinstance(other, (np.ndarray, Tracer, *NUMBERS)) or not hasattr(cls, f"__r{name}__"):
+        return False
+    if hasattr(cls, "__array_ufunc__"):
+        return cls.__array_ufunc__ is None
+    if not isinstance(self.shadow, np.ndarray):
+        return not hasattr(cls, "__array__")
+    return bool(getattr(cls, "__array_priority__", 0.0) > 0)
+
+
+def _deferring(name: str, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @wraps(run)
+    def call(self: Any, other: Any) -> Any:
+        if type(other) not in ANSWERING and defers(self, other, name):
+            return NotImplemented
+        return run(self, other)
+
+    return call
+
+
+def install_deference() -> None:
+    """Let the operators of Tracer ask first, once it has them."""
+    for name in OPERATORS:
+        setattr(Tracer, f"__{name}__", _deferring(name, getattr(Tracer, f"__{name}__")))
