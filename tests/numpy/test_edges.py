@@ -166,3 +166,52 @@ def test_comparisons_of_complex_numbers():
 def test_a_lost_imaginary_part_is_warned_about_as_by_numpy():
     with pytest.warns(np.exceptions.ComplexWarning):
         rg.jit(lambda z: z.astype(float))(np.array([1 + 2j]))
+
+
+CUT = (
+    np.sqrt,
+    np.log,
+    np.log2,
+    np.log10,
+    np.log1p,
+    np.arcsin,
+    np.arccos,
+    np.arctan,
+    np.arcsinh,
+    np.arccosh,
+    np.arctanh,
+)
+POWERS: dict[str, Function] = {
+    "z**0.5": lambda z: z**0.5,
+    "z**1.5": lambda z: z**1.5,
+    "z**(0.3+0.2j)": lambda z: z ** (0.3 + 0.2j),
+    "power": lambda z: np.power(z, -1.5),
+    "log(z**2)": lambda z: np.log(z * z),
+}
+CUTS = {f.__name__: f for f in CUT} | POWERS
+FAR = (-3.0, -1.7, -0.4, 0.3, 1.7, 3.0)
+ON_AXES = [complex(a, b) for a in FAR for b in (0.0, -0.0)] + [complex(a, b) for a in (0.0, -0.0) for b in FAR]
+
+
+def from_its_side(function: Function, z: complex, step: float = 1e-5) -> complex:
+    """The derivative along the axis that z lies on, and which function does not leave: zeros keep their signs."""
+
+    def at(s: float) -> Any:
+        along = complex(z.real + s, z.imag) if abs(z.imag) < abs(z.real) else complex(z.real, z.imag + s)
+        return function(np.complex128(along))
+
+    return complex((at(step) - at(-step)) / (2 * step)) / (1 if abs(z.imag) < abs(z.real) else 1j)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_derivatives_on_branch_cuts_are_those_of_the_side_that_the_zero_names(name):
+    function = CUTS[name]
+    z = np.array([z for z in ON_AXES if np.isfinite(function(np.complex128(z)))])
+    expected = [from_its_side(function, complex(p)) for p in z]
+    for direction in (1.0, 1j):
+        found = rg.jvp(function, (z,), (np.full(z.shape, direction),))[1] / direction
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+        (backward,) = rg.vjp(function, z)[1](np.full(z.shape, direction))
+        np.testing.assert_allclose(backward / direction, expected, rtol=1e-7)
+    ones = [rg.jvp(function, (np.complex128(p),), (np.complex128(1),))[1] for p in z]
+    np.testing.assert_allclose(ones, expected, rtol=1e-7)
