@@ -29,8 +29,13 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return apply_all(spectra.eigh, [a], vectors=False, uplo=UPLO.upper())[0]
 
 
+ALWAYS_COMPLEX = np.linalg.eigvals(np.eye(1)).dtype.kind == "c"  # as NumPy's are from 2.5 on
+
+
 def _real_where_numpy_is(a: Any, w: Any, *vectors: Any) -> list[Any]:
-    """Make the results real if the matrix and all its eigenvalues are real, as NumPy does."""
+    """Make the results real if the matrix and all its eigenvalues are real, as NumPy before 2.5 does."""
+    if ALWAYS_COMPLEX:
+        return [w, *vectors]
     if a.dtype.kind != "c" and not w.const and not w.home.concrete:
         what = "eig of a real matrix in a loop or a branch, where data decide whether its results are real,"
         raise unsupported(what, "make the matrix complex: a.astype(complex)")
