@@ -350,7 +350,7 @@ def test_large_matrices(n):
 
 def test_eigenvalues_of_real_matrices_are_complex_where_numpy_makes_them_so(monkeypatch):
     a = np.array([[2.0, 1.0], [0.5, 3.0]])
-    assert spectra.ALWAYS_COMPLEX == (np.linalg.eigvals(a).dtype.kind == "c")
+    assert (np.linalg.eigvals(a).dtype.kind == "c") == spectra.ALWAYS_COMPLEX
     programs = {False: lambda a: (*np.linalg.eig(a), np.linalg.eigvals(a))}
     programs[True] = lambda a: (*np.linalg.eig(a), np.linalg.eigvals(a))  # compiled apart: its code is another
     for always, program in programs.items():
