@@ -110,3 +110,10 @@ def test_the_module_runs(target):
     command = [sys.executable, "-m", "retrograd", "show", target, "--arg", "f64[2]", "--arg", "float"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "def f_grad(x, a):" in done.stdout
+
+
+def test_opt_refuses_what_is_no_text(tmp_path, capsys):
+    file = tmp_path / "f.ir"
+    file.write_bytes(b"\xff\xfe graph")
+    assert main(["opt", str(file)]) == 2
+    assert "cannot read" in capsys.readouterr().err

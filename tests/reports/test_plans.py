@@ -150,3 +150,10 @@ def test_the_text_draws_memory_over_time() -> None:
     (bars,) = [line for line in str(plan).splitlines() if line.startswith("over time: ")]
     assert "█" in bars
     assert 20 < len(bars) <= 11 + 72
+
+
+def test_a_picture_of_a_function_with_control_characters_in_its_name_is_xml():
+    function = lambda x: np.sum(x * 2)  # noqa: E731 - it gets a name below
+    function.__name__ = "odd\x00name\x1b<&"
+    svg = rg.grad(function).plan(np.ones(3)).picture().svg()
+    assert "odd" in ET.fromstring(svg).find(".//{*}text").text
