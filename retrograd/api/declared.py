@@ -17,7 +17,7 @@ from ..ir.evaluate import evaluate, run_node
 from ..ir.modules import SCIPY
 from ..ir.primitive import Derivative, Primitive, Pull, Push
 from ..ir.texts import NumPyText
-from ..ir.types import Aval
+from ..ir.types import Aval, aval_of
 
 RULES = (
     "a push takes (t, out, *operands), a pull (ct, *operands); write them with operators and primitives of "
@@ -195,8 +195,7 @@ def _sample(k: int, dtype: Any) -> Any:
 
 def _run(prim: Primitive, samples: Sequence[Any]) -> tuple[Any, Any]:
     b = Builder()
-    kinds = ["array" if np.ndim(x) else "scalar" for x in samples]
-    made = prim(*(b.input(Aval(np.shape(x), x.dtype, kind)) for x, kind in zip(samples, kinds, strict=True)))  # type: ignore[arg-type]
+    made = prim(*(b.input(aval_of(x)) for x in samples))
     node = b.made[made.value]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

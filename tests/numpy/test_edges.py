@@ -215,3 +215,32 @@ def test_derivatives_on_branch_cuts_are_those_of_the_side_that_the_zero_names(na
         np.testing.assert_allclose(backward / direction, expected, rtol=1e-7)
     ones = [rg.jvp(function, (np.complex128(p),), (np.complex128(1),))[1] for p in z]
     np.testing.assert_allclose(ones, expected, rtol=1e-7)
+
+
+KNOTS = {
+    "both ends": [-np.inf, 0.0, 1.0, np.inf],
+    "the first": [-np.inf, 0.0, 1.0, 2.0],
+    "the last": [0.0, 1.0, 2.0, np.inf],
+    "none": [0.0, 1.0, 2.0, 3.0],
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"left": -7.0, "right": 9.0}], ids=["", "ends"])
+@pytest.mark.parametrize("knots", KNOTS)
+def test_interpolation_at_infinite_knots_and_points(knots, options):
+    xp, fp = np.array(KNOTS[knots]), np.array([0.5, 1.0, 2.5, 3.0])
+    x = np.array([-np.inf, -5.0, 0.25, 0.5, 1.5, 7.0, np.inf, np.nan])
+    for values in (fp, fp + 1j * fp[::-1]):
+        with np.errstate(invalid="ignore"):
+            assert_traced(lambda x, v: np.interp(x, xp, v, **options), x, values)
+    rg.check_grads(lambda x, v: np.interp(x, xp, v, **options), (x[1:-2], fp), order=2)
+    gradient = rg.grad(lambda v: np.sum(np.interp(x[:-1], xp, v, **options)))(fp)
+    eye = [np.nansum(np.interp(x[:-1], xp, row, **dict.fromkeys(options, 0.0))) for row in np.eye(4)]
+    np.testing.assert_allclose(gradient, eye)
+
+
+def test_polynomials_at_infinite_points_are_those_of_numpy():
+    x = np.array([np.inf, -np.inf, np.nan, 0.5])
+    with np.errstate(invalid="ignore"):
+        assert_traced(np.polyval, np.array([1.0, -2.0, 3.0]), x)
+        assert_traced(np.polyval, np.array([2.0]), x)
