@@ -90,7 +90,7 @@ def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) ->
 
 def _of_whole(lines: Lines, levels: Any, method: str) -> Any:
     """Elements of an array of integers or bools, where NumPy gives these and no number between two."""
-    ordered = np.sort(lines.array, axis=lines.axis)
+    ordered: Any = np.sort(lines.array, axis=lines.axis)
     places = [ops.position(ordered.shape[lines.axis], q, method)[0] for q in np.asarray(levels, float).reshape(-1)]
     found = [ordered[(*(slice(None),) * lines.axis, int(k))] for k in places]
     return np.stack(found) if levels.ndim else found[0]
