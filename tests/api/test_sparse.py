@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -100,3 +101,9 @@ def test_what_is_not_one_array_to_one_array_is_refused() -> None:
         rg.jacobian(lambda x: x["a"] + x["b"], sparse=True)({"a": X, "b": X})
     with pytest.raises(rg.errors.UnsupportedError, match="cannot be traced"):
         rg.jit(lambda x: rg.jacobian(np.sin, sparse=True)(x) @ x)(X)
+
+
+def test_without_scipy_a_sparse_jacobian_is_a_named_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(rg.errors.UnsupportedError, match="needs SciPy"):
+        rg.jacobian(np.sin, sparse=True)(np.ones(3))
