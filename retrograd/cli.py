@@ -117,7 +117,7 @@ def opt(options: argparse.Namespace) -> str:
     """The ``opt`` command: the graph of a file after some passes; ``linearize`` gives the linear half."""
     try:
         text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
-    except OSError as fault:
+    except (OSError, UnicodeDecodeError) as fault:
         raise OptionError(f"cannot read {options.file!r}: {fault}") from None
     graph = verify(parse(text))
     for name in options.passes.split(","):

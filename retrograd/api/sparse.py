@@ -49,8 +49,12 @@ class SparseJacobian(Compiled):
         return vmap(lambda ct: pullback(ct)[0])(seeds)
 
     def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
-        from scipy.sparse import csr_array  # scipy is an extra
-
+        try:
+            from scipy.sparse import csr_array  # scipy is an extra
+        except ImportError:
+            raise UnsupportedError(
+                "sparse=True needs SciPy, which cannot be imported", remedy="install SciPy, or leave sparse=True out"
+            ) from None
         pattern, x, out = self._pattern(args, kwargs)
         if id(pattern) not in self._found:
             self._found[id(pattern)] = compress(pattern, self._mode)

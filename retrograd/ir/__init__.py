@@ -1,5 +1,6 @@
 """The intermediate representation: types, graphs, primitives, text, checks, interpretation."""
 
+from . import arity as arity
 from . import dot as dot
 from . import pickling as pickling
 from .evaluate import evaluate

@@ -41,7 +41,7 @@ def _reshape(self: Tracer, *dims: Any, order: str = "C") -> Any:
 
 
 def _transpose(self: Tracer, *axes: Any) -> Any:
-    if not axes or axes == (None,):
+    if not axes or axes[0] is None:
         return transpose(self)
     return transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 

@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 def decided(size: Any) -> Any:
     """Make a length, shape or position plain: asking a traced integer for its value adds a guard."""
     if isinstance(size, (list, tuple)):
-        return tuple(map(decided, size))
+        return list(map(decided, size)) if isinstance(size, list) else tuple(map(decided, size))
     if not isinstance(size, Tracer):
         return size
     if size.dtype.kind not in "iub":

@@ -28,10 +28,22 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inside = np.broadcast_to(fp[0], x.shape)
     else:
         at = np.minimum(np.maximum(np.searchsorted(xp, x, "right") - 1, 0), n - 2)
-        inside = _slope(at, xp, fp) * (x - xp[at]) + fp[at]
-    below = np.where(x < xp[0], fp[0] if left is None else left, inside)
-    found = np.where(x > xp[-1], fp[-1] if right is None else right, below)
+        inside = _on_lines(at, x, xp, fp)
+    low, high = x < xp[0], x > xp[-1]
+    first = fp[0] if left is None else np.where(low, left, fp[0])
+    last = fp[-1] if right is None else np.where(high, right, fp[-1])
+    found = np.where(high | (x == np.inf), last, np.where(low | (x == -np.inf), first, inside))
     return found if x.ndim else found[()]
+
+
+def _on_lines(at: Any, x: Any, xp: Any, fp: Any) -> Any:
+    """The lines of the segments ``at``, from their left ends, or from their right ends if the left ones are infinite.
+
+    Infinite ``x`` are outside, or knots themselves; here they get any finite number.
+    """
+    at_end = at + np.isinf(xp[at])
+    off = np.where(np.isinf(x), 0.0, x - xp[at_end])
+    return _slope(at, xp, fp) * off + fp[at_end]
 
 
 def _slope(at: Any, xp: Any, fp: Any) -> Any:

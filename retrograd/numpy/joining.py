@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ def concatenate(
     joined = np.concatenate([shadow_of(x) for x in parts], axis, dtype=dtype, casting=casting or "same_kind")
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
+    axis = operator.index(axis)
     parts = [x if x.dtype == joined.dtype else astype(x, joined.dtype) for x in parts]
     return into(out, apply(ops.concatenate, parts, axis=axis % joined.ndim))
 
@@ -100,15 +102,19 @@ def _block(arrays: Any, leaves: Iterator[Any], depth: int, ndim: int, level: int
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    sections = indices_or_sections
-    if isinstance(sections, Tracer):  # the number of parts is asked for here
-        sections = [int(k) for k in sections] if sections.ndim else int(sections)
-    return _split(ary, np.array_split(np.arange(ary.shape[axis]), sections), axis)
+    return _split(ary, np.array_split(np.arange(ary.shape[axis]), _sections(indices_or_sections)), axis)
 
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    return _split(ary, np.split(np.arange(ary.shape[axis]), indices_or_sections), axis)
+    return _split(ary, np.split(np.arange(ary.shape[axis]), _sections(indices_or_sections)), axis)
+
+
+def _sections(given: Any) -> Any:
+    """Places to split at, or the number of parts; traced ones are asked for their values."""
+    if isinstance(given, Tracer):
+        return [operator.index(k) for k in given] if given.ndim else int(given)
+    return [k if k is None else operator.index(k) for k in given] if isinstance(given, (list, tuple)) else given
 
 
 def _split(x: Any, groups: Sequence[Any], axis: int) -> list[Any]:

@@ -49,11 +49,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     p, x = lifted(p, x)
-    if len(p) < 2:
-        return np.zeros_like(x) + p[0] if len(p) else np.zeros_like(x)
-    y = p[0]
-    for k in range(1, len(p)):
-        y = y * x + p[k]
+    y = np.zeros_like(x)
+    for k in range(len(p)):
+        y = y * x + p[k]  # NumPy's, from the first: at infinite x it is nan
     return y
 
 

@@ -18,8 +18,8 @@ from .shapes import ravel, reshape
 class Lines:
     """An array with the axes of a reduction joined into one; it also gives the result its shape."""
 
-    def __init__(self, a: Any, axis: Axis) -> None:
-        x = as_dtype(a, np.dtype(float)) if a.dtype.kind in "iub" else a
+    def __init__(self, a: Any, axis: Axis, *, whole: bool = False) -> None:
+        x = a if whole or a.dtype.kind not in "iub" else as_dtype(a, np.dtype(float))
         axes = axes_of(x, axis)
         self.kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         if len(axes) == x.ndim:
@@ -63,7 +63,8 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
-    lines = Lines(a, axis)
+    whole = a.dtype.kind in "iub" and example.dtype == a.dtype
+    lines = Lines(a, axis, whole=whole)
     if isinstance(q, Tracer) and not q.const:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
@@ -72,7 +73,7 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
     else:
         levels = np.true_divide(shadow_of(q), scale)
-        found = _at_known(lines, levels, method, skip, example.dtype)
+        found = _of_whole(lines, levels, method) if whole else _at_known(lines, levels, method, skip, example.dtype)
     return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
 
 
@@ -85,6 +86,14 @@ def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) ->
         return apply(ops.quantile, [array], axis=lines.axis, q=given, method=method)
     each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
     return np.stack(each) if levels.ndim else each[0]
+
+
+def _of_whole(lines: Lines, levels: Any, method: str) -> Any:
+    """Elements of an array of integers or bools, where NumPy gives these and no number between two."""
+    ordered: Any = np.sort(lines.array, axis=lines.axis)
+    places = [ops.position(ordered.shape[lines.axis], q, method)[0] for q in np.asarray(levels, float).reshape(-1)]
+    found = [ordered[(*(slice(None),) * lines.axis, int(k))] for k in places]
+    return np.stack(found) if levels.ndim else found[0]
 
 
 @implements(np.quantile)

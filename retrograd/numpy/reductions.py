@@ -66,7 +66,7 @@ def begun(ufunc: Any, result: Any, initial: Any) -> Any:
 
 
 @cache
-def _accumulator(ufunc: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accumulator(ufunc: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which NumPy accumulates elements of a dtype by default."""
     return ufunc.reduce(np.zeros(1, dtype)).dtype  # type: ignore[no-any-return]  # NumPy does not say
 
@@ -76,7 +76,7 @@ def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
     if dtype is not None:
         return np.dtype(dtype)
     if out is None:
-        return _accumulator(ufunc, a.dtype)
+        return accumulator(ufunc, a.dtype)
     wanted = np.result_type(a.dtype, out.dtype)
     if wanted == np.bool_:
         raise unsupported(f"np.{ufunc.__name__} of bools into bools", "use np.any or np.all, or out= of integers")
@@ -90,7 +90,15 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
     if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
         prim, wanted = ops.count, a.dtype
     a = masked(as_dtype(a, wanted), where, neutral)
-    return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
+    if prim is not ops.count:
+        prim, a = (ANY_ALL[ufunc], a) if wanted == np.bool_ else (prim, as_dtype(a, accumulator(ufunc, wanted)))
+        found = as_dtype(over(prim, a, axis, keepdims), wanted)  # narrow integers wrap around, as they do in NumPy
+    else:
+        found = over(prim, a, axis, keepdims)
+    return into(out, begun(ufunc, found, initial))
+
+
+ANY_ALL = {np.add: ops.any_, np.multiply: ops.all_}  # the sum and the product of bools as a bool
 
 
 @implements(np.sum)
@@ -251,9 +259,16 @@ def std(
     correction: Any = ABSENT,
 ) -> Any:
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    if spread.dtype.kind != "f":
-        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
-    return into(out, apply(ops.root, [spread]))
+    return into(out, root_of(spread))
+
+
+def root_of(spread: Any) -> Any:
+    """The root of a variance; of whole numbers it is a whole number, and in arrays NumPy's own error."""
+    if spread.dtype.kind in "fc":
+        return apply(ops.root, [spread])
+    if spread.ndim:
+        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))
+    return as_dtype(np.sqrt(spread), spread.dtype)
 
 
 @implements(np.average)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..ops import choose as choice
 from ..tracer.array import Tracer, apply, shadow_of
@@ -20,12 +21,27 @@ from .shapes import broadcast_to, ravel, reshape
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "raise") -> Any:
-    indices = as_operand(int(indices) if isinstance(indices, float) else indices)  # NumPy truncates a single number
+    indices = numbered(indices, "same_kind")
     x = lifted(a, indices)[0]
     x = ravel(x) if axis is None or x.ndim == 0 else x
     (k,) = axes_of(x, 0 if axis is None else axis)
     found = get(x, (*(slice(None),) * k, within(indices, x.shape[k], mode)))
     return into(out, copy(found, "C") if isinstance(found, Tracer) else found)
+
+
+def numbered(given: Any, casting: Any) -> Any:
+    """Make places whole numbers, as ``np.take`` and ``np.put`` do: bools are 0 and 1, numbers and lists are truncated.
+
+    Raises NumPy's own TypeError for an array that ``casting`` does not allow.
+    """
+    found = as_operand(given)
+    shadow = shadow_of(found)
+    dtype = np.asarray(shadow).dtype
+    if dtype.kind == "i":
+        return found
+    if isinstance(shadow, ndarray) and isinstance(given, (ndarray, Tracer)):
+        np.empty(0, dtype).astype(np.intp, casting=casting)
+    return astype(found, np.intp)
 
 
 def within(number: Any, n: int, mode: str) -> Any:

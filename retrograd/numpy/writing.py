@@ -16,13 +16,13 @@ from ..tracer.creation import fresh
 from ..tracer.index_arrays import Index, example_index, is_traced
 from ..tracer.indexing import put
 from ..tracer.mutation import check_writable, make_traced, read, write
-from ..tracer.operands import astype, axes_of
+from ..tracer.operands import astype, axes_of, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, assign
 from ..where import user_site
 from .shapes import reshape
-from .take import within
+from .take import numbered, within
 
 UNARY = (np.negative, np.absolute, np.square)
 
@@ -63,7 +63,7 @@ def put_flat(a: Tracer, index: Any, v: Any) -> None:
 
 @implements(np.put)
 def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    at = np.ravel(as_operand(ind))
+    at, v = np.ravel(numbered(ind, "safe")), as_operand(v)
     if at.size and not np.size(shadow_of(a)):
         raise IndexError("cannot replace elements of an empty array")
     at, a = within(at, np.size(shadow_of(a)), mode), _target(a)
@@ -113,6 +113,8 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 @implements(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> None:
     arr, indices = _target(arr), as_operand(indices)
+    if shadow_dtype(indices).kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
     if axis is None:
         _through_flat(arr, lambda flat: put(flat, indices, values))
         return

@@ -64,11 +64,22 @@ log2 = unary("log2", "np.log2", push(lambda t, out, x: t / (x * LN2)))
 log10 = unary("log10", "np.log10", push(lambda t, out, x: t / (x * LN10)))
 log1p = unary("log1p", "np.log1p", push(lambda t, out, x: t / (x + 1)))
 
+
+def _plus_one(x: Symbol) -> Any:
+    """x + 1; the sign of an imaginary zero stays, which tells the sides of a branch cut."""
+    return x - -1 if x.dtype.kind == "c" else x + 1
+
+
+def _one_minus_square(x: Symbol) -> Any:
+    """1 - x², as a product: exact where x is near 1, and on the right side of the cuts."""
+    return (-(x - 1) if x.dtype.kind == "c" else 1 - x) * _plus_one(x)
+
+
 sin: Primitive = unary("sin", "np.sin", push(lambda t, out, x: t * cos(x)))
 cos: Primitive = unary("cos", "np.cos", push(lambda t, out, x: -(t * sin(x))))
 tan = unary("tan", "np.tan", push(lambda t, out, x: t * (square(out) + 1)))
-arcsin = unary("arcsin", "np.arcsin", push(lambda t, out, x: t / sqrt((1 - x) * (x + 1))))
-arccos = unary("arccos", "np.arccos", push(lambda t, out, x: -(t / sqrt((1 - x) * (x + 1)))))
+arcsin = unary("arcsin", "np.arcsin", push(lambda t, out, x: t / sqrt(_one_minus_square(x))))
+arccos = unary("arccos", "np.arccos", push(lambda t, out, x: -(t / sqrt(_one_minus_square(x)))))
 arctan = unary("arctan", "np.arctan", push(lambda t, out, x: t / (square(x) + 1)))
 
 
@@ -93,7 +104,7 @@ rad2deg: Primitive = unary("rad2deg", "np.rad2deg", pull(lambda ct, x: rad2deg(c
 sinh: Primitive = unary("sinh", "np.sinh", push(lambda t, out, x: t * cosh(x)))
 cosh: Primitive = unary("cosh", "np.cosh", push(lambda t, out, x: t * sinh(x)))
 tanh = unary("tanh", "np.tanh", push(lambda t, out, x: t * (1 - square(out))))
-arcsinh = unary("arcsinh", "np.arcsinh", push(lambda t, out, x: t / sqrt(square(x) + 1)))
+arcsinh = unary("arcsinh", "np.arcsinh", push(lambda t, out, x: t / sqrt(_plus_one(square(x)))))
 # one root of (x - 1)(x + 1) would take the wrong branch for complex x
-arccosh = unary("arccosh", "np.arccosh", push(lambda t, out, x: t / (sqrt(x - 1) * sqrt(x + 1))))
+arccosh = unary("arccosh", "np.arccosh", push(lambda t, out, x: t / (sqrt(x - 1) * sqrt(_plus_one(x)))))
 arctanh = unary("arctanh", "np.arctanh", push(lambda t, out, x: t / ((1 - x) * (x + 1))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..ir.builder import Symbol
@@ -24,12 +26,24 @@ def _outer_product(x: Symbol, y: Symbol) -> Symbol | None:
 
 
 def _scaled(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
-    """(x · a) · b as x · (a b), for numbers a and b whose product neither overflows nor vanishes.
+    """(x · a) · b as x · (a b), for numbers a and b that both enlarge or both shrink, and whose product is normal.
 
-    It overflows or underflows where x a b does, and then the last step of the program would have done so, too.
+    x · a then overflows or underflows only where the program's result does, too.
     """
     a, b = literal_value(y), literal_value(z)
-    if a is None or b is None or x.dtype.kind != "f":
+    if a is None or b is None or min(abs(a), abs(b)) < 1 < max(abs(a), abs(b)):
+        return None
+    return _times(x, a, b)
+
+
+def _scaled_across(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
+    """Like ``_scaled``, for any two numbers: where x · a overflows, x · (a b) may not."""
+    a, b = literal_value(y), literal_value(z)
+    return None if a is None or b is None else _times(x, a, b)
+
+
+def _times(x: Symbol, a: Any, b: Any) -> Symbol | None:
+    if x.dtype.kind != "f":
         return None
     limits = np.finfo(x.dtype)
     return x * (a * b) if float(limits.tiny) <= abs(a * b) <= float(limits.max) else None
@@ -60,6 +74,10 @@ REASSOCIATE += [
 ]
 
 FAST += [
+    Rule(lambda x, n=NUMBER, m=NUMBER: mul(mul(x, n), m), _scaled_across),
+    Rule(lambda x, n=NUMBER, m=NUMBER: mul(mul(n, x), m), _scaled_across),
+    Rule(lambda x, n=NUMBER, m=NUMBER: mul(m, mul(x, n)), _scaled_across),
+    Rule(lambda x, n=NUMBER, m=NUMBER: mul(m, mul(n, x)), _scaled_across),
     Rule(lambda x, i, k, a=NUMBER: sum_(x * a, axis=i, keepdims=k), _scaled_sum),
     Rule(lambda x, i, k, a=NUMBER: sum_(a * x, axis=i, keepdims=k), _scaled_sum),
     Rule(lambda x: 0 * x, lambda x: x.builder.zeros(x.aval)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from ..compiler.compilation import Compilation
 from ..compiler.memory.budgets import budget_of
 from ..ir.footprint import Course, Undecided
 from ..ir.graph import Graph, Node, Value
-from ..ir.loop_node import loop_of
+from ..ir.loop_node import LoopNode, loop_of
 from ..ir.target import TARGETS
 from ..passes.checkpoint.tally import steps_of
 from ..passes.inline import body_in_place
@@ -278,18 +278,37 @@ def _kept(value: Value, producer: Node, reader: Node | None, reason: str, cost: 
     return Saved(name, value.aval.nbytes, _place(producer.where), _said(producer), _said(reader), reason, cost)
 
 
-def _saved(graph: Graph) -> Iterator[Saved]:
-    """Lists of residuals, kept states, and residuals of last steps, also in loops inside loops."""
+def _saved(graph: Graph, within: Collection[Value] = ()) -> Iterator[Saved]:
+    """Lists of residuals, kept states, and residuals of last steps, also in loops inside loops.
+
+    Values ``within`` lists of an outer loop are counted there. Lists that share their states count them once.
+    """
     for node in graph.nodes:
+        loop = loop_of(node)
+        stacked = _stacked(loop) if loop is not None else {}
+        shared = _shared(loop, list(stacked.values())) if loop is not None else set()
         for k, value in enumerate(node.outputs):
-            reason = _reason(node, k)
+            reason = _reason(node, k) if value not in within else ""
             if reason:
                 readers = graph.uses.get(value, [])
                 consumer = _said(readers[0] if readers else None)
-                aval = value.aval
+                aval = value.aval.unstacked() if stacked.get(value) in shared else value.aval
                 yield Saved(value.hint or "a value", aval.nbytes, _place(node.where), _said(node), consumer, reason)
         for _, body in node.graphs:
-            yield from _saved(body)
+            yield from _saved(body, set(stacked.values()))
+
+
+def _stacked(loop: LoopNode) -> dict[Value, Value]:
+    """For each list of residuals, the value of its body that each step appends."""
+    first = len(loop.body.outputs) - len(loop.stacks)
+    return dict(zip(loop.stacks, loop.body.outputs[first:], strict=True))
+
+
+def _shared(loop: LoopNode, stacked: Sequence[Value]) -> set[Value]:
+    """The states whose list holds, but for one state, the same arrays as another list: the carry only moves them on."""
+    layout, body = loop.layout, loop.body
+    carry = body.inputs[layout.consts : layout.consts + layout.carry]
+    return {before for before, after in zip(carry, body.outputs, strict=False) if {before, after} <= set(stacked)}
 
 
 # Why results of planned loops are kept, by their group.

@@ -160,7 +160,8 @@ class Drawn:
 
 def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "", size: int = 12) -> str:
     attributes = " ".join(filter(None, [f'text-anchor="{anchor}" font-size="{size}"', more]))
-    return f'<text x="{x:.1f}" y="{y:.1f}" {attributes}>{escape(text)}</text>'
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return f'<text x="{x:.1f}" y="{y:.1f}" {attributes}>{escape(shown)}</text>'
 
 
 def ticks(most: float) -> list[float]:

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ..errors import CapturedWriteError
 from ..ir.builder import Symbol
 from ..ir.types import aval_of
 from ..ops.structural.draw import DRAWS, draw
@@ -123,6 +124,8 @@ class TracedGenerator:
         )
 
     def _draw(self, method: str, *args: Any, **named: Any) -> Any:
+        if named.get("out") is not None:
+            return self._drawn_into(method, *args, **named)
         if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
             items = entered(args[0])
             return items[self._draw(method, len(items), *args[1:], **named)]
@@ -160,6 +163,18 @@ class TracedGenerator:
         items = entered(x)
         places = np.arange(items.size).reshape(items.shape)
         return np.ravel(items)[self._drawn("permuted", (_plain(places),), {"axis": axis})]
+
+    def _drawn_into(self, method: str, *args: Any, out: Any, **named: Any) -> Any:
+        """``rng.random(out=x)``: NumPy's own error where ``out`` does not fit."""
+        if not isinstance(out, Tracer):
+            raise CapturedWriteError(
+                "a draw inside a traced function is written into an array made outside",
+                remedy="make the array inside the traced function, or drop out=",
+            )
+        plain, options = map(_plain, args), {key: _plain(x) for key, x in named.items()}
+        getattr(np.random.default_rng(0), method)(*plain, **options, out=np.empty_like(out.shadow))
+        out[...] = self._draw(method, *args, **{**named, "size": out.shape})
+        return out
 
     def _located(self, method: str, *args: Any, **named: Any) -> Any:
         standard, parameters, formula = LOCATED[method]

@@ -69,7 +69,7 @@ class Index:
             return [item]
         if isinstance(item, slice):
             return [bounded(item)]
-        if isinstance(item, (list, range)):
+        if isinstance(item, (list, tuple, range)):
             item = joined(item) if len(item) else np.zeros(0, np.intp)
             item = item if isinstance(item, Tracer) else wrap(self.trace, None, np.asarray(item), None)
         shadow = shadow_of(item)

@@ -21,6 +21,7 @@ from ..ops.elementwise import cast
 from ..ops.shape import stop_gradient
 from ..where import user_site
 from .array import Tracer, apply, check_aval, enter, run_on_examples, settled, shadow_of, symbol_in, tracers_in, wrap
+from .creation import active_trace
 from .trace import STOPPED, owner, traceable, unsupported
 from .ufuncs import as_operand, assign, copy, recorded, stretched
 
@@ -61,10 +62,12 @@ def shadow_dtype(x: Any) -> np.dtype[Any]:
 def lifted(*operands: Any) -> list[Any]:
     """Make operands tracers of arrays and NumPy scalars: lists, plain arrays and numbers enter the trace of the others.
 
+    Where there are no others, as in ``np.delete([1.0, 2.0], i)``, they enter the active trace.
     A plain array is held by reference: its tracer is read-only, and shows what the user writes into the array later.
     """
     found = [as_operand(x) for x in operands]
-    trace = owner(tracers_in(found))
+    tracers = tracers_in(found)
+    trace = owner(tracers) if tracers else active_trace()
     return [as_array(x) if isinstance(x, Tracer) else enter(trace, x) for x in found]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +185,9 @@ def test_loops_of_unknown_length_count_all_steps_as_one() -> None:
     sparse = rg.jacobian(shifted, sparse=True)
     for n in (0, 1, 3):
         np.testing.assert_allclose(sparse(X, n).toarray(), rg.jacfwd(shifted)(X, n), rtol=1e-13, atol=1e-13)
+
+
+def test_without_scipy_a_sparse_jacobian_is_a_named_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(rg.errors.UnsupportedError, match="needs SciPy"):
+        rg.jacobian(np.sin, sparse=True)(np.ones(3))

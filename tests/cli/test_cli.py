@@ -134,3 +134,10 @@ def test_show_of_the_gradient_in_some_arguments(tmp_path, capsys):
     assert "cos" not in shown[0]
     assert "cos" in shown[2]
     assert main(["show", f"{path}:loss", "--arg", "float", "--arg", "float", "--argnums", "7"]) == 2
+
+
+def test_opt_refuses_what_is_no_text(tmp_path, capsys):
+    file = tmp_path / "f.ir"
+    file.write_bytes(b"\xff\xfe graph")
+    assert main(["opt", str(file)]) == 2
+    assert "cannot read" in capsys.readouterr().err

@@ -183,3 +183,10 @@ def test_a_node_without_a_line_has_a_fault_without_one() -> None:
     fault = fault_of(Graph("f", (x,), (Node(REGISTRY["sin"], (x,), {}, (Value(Aval((), F3.dtype)),)),), ()))
     assert fault.where is None
     assert "\n  at " not in str(fault)
+
+
+@pytest.mark.parametrize("node", ["cos %x, %y", "add %x", "conj %x, %y", "where %b, %x", "hypot %x, %y, %x"])
+def test_a_node_has_as_many_operands_as_its_primitive(node):
+    text = f"graph f(%x: f64[3], %y: f64[3], %b: b8[3]) {{\n  %0 = {node} : f64[3]\n  return %0\n}}"
+    with pytest.raises(GraphError, match="operands"):
+        verify(parse(text))

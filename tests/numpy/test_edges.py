@@ -166,3 +166,81 @@ def test_comparisons_of_complex_numbers():
 def test_a_lost_imaginary_part_is_warned_about_as_by_numpy():
     with pytest.warns(np.exceptions.ComplexWarning):
         rg.jit(lambda z: z.astype(float))(np.array([1 + 2j]))
+
+
+CUT = (
+    np.sqrt,
+    np.log,
+    np.log2,
+    np.log10,
+    np.log1p,
+    np.arcsin,
+    np.arccos,
+    np.arctan,
+    np.arcsinh,
+    np.arccosh,
+    np.arctanh,
+)
+POWERS: dict[str, Function] = {
+    "z**0.5": lambda z: z**0.5,
+    "z**1.5": lambda z: z**1.5,
+    "z**(0.3+0.2j)": lambda z: z ** (0.3 + 0.2j),
+    "power": lambda z: np.power(z, -1.5),
+    "log(z**2)": lambda z: np.log(z * z),
+}
+CUTS = {f.__name__: f for f in CUT} | POWERS
+FAR = (-3.0, -1.7, -0.4, 0.3, 1.7, 3.0)
+ON_AXES = [complex(a, b) for a in FAR for b in (0.0, -0.0)] + [complex(a, b) for a in (0.0, -0.0) for b in FAR]
+
+
+def from_its_side(function: Function, z: complex, step: float = 1e-5) -> complex:
+    """The derivative along the axis that z lies on, and which function does not leave: zeros keep their signs."""
+
+    def at(s: float) -> Any:
+        along = complex(z.real + s, z.imag) if abs(z.imag) < abs(z.real) else complex(z.real, z.imag + s)
+        return function(np.complex128(along))
+
+    return complex((at(step) - at(-step)) / (2 * step)) / (1 if abs(z.imag) < abs(z.real) else 1j)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_derivatives_on_branch_cuts_are_those_of_the_side_that_the_zero_names(name):
+    function = CUTS[name]
+    z = np.array([z for z in ON_AXES if np.isfinite(function(np.complex128(z)))])
+    expected = [from_its_side(function, complex(p)) for p in z]
+    for direction in (1.0, 1j):
+        found = rg.jvp(function, (z,), (np.full(z.shape, direction),))[1] / direction
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+        (backward,) = rg.vjp(function, z)[1](np.full(z.shape, direction))
+        np.testing.assert_allclose(backward / direction, expected, rtol=1e-7)
+    ones = [rg.jvp(function, (np.complex128(p),), (np.complex128(1),))[1] for p in z]
+    np.testing.assert_allclose(ones, expected, rtol=1e-7)
+
+
+KNOTS = {
+    "both ends": [-np.inf, 0.0, 1.0, np.inf],
+    "the first": [-np.inf, 0.0, 1.0, 2.0],
+    "the last": [0.0, 1.0, 2.0, np.inf],
+    "none": [0.0, 1.0, 2.0, 3.0],
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"left": -7.0, "right": 9.0}], ids=["", "ends"])
+@pytest.mark.parametrize("knots", KNOTS)
+def test_interpolation_at_infinite_knots_and_points(knots, options):
+    xp, fp = np.array(KNOTS[knots]), np.array([0.5, 1.0, 2.5, 3.0])
+    x = np.array([-np.inf, -5.0, 0.25, 0.5, 1.5, 7.0, np.inf, np.nan])
+    for values in (fp, fp + 1j * fp[::-1]):
+        with np.errstate(invalid="ignore"):
+            assert_traced(lambda x, v: np.interp(x, xp, v, **options), x, values)
+    rg.check_grads(lambda x, v: np.interp(x, xp, v, **options), (x[1:-2], fp), order=2)
+    gradient = rg.grad(lambda v: np.sum(np.interp(x[:-1], xp, v, **options)))(fp)
+    eye = [np.nansum(np.interp(x[:-1], xp, row, **dict.fromkeys(options, 0.0))) for row in np.eye(4)]
+    np.testing.assert_allclose(gradient, eye)
+
+
+def test_polynomials_at_infinite_points_are_those_of_numpy():
+    x = np.array([np.inf, -np.inf, np.nan, 0.5])
+    with np.errstate(invalid="ignore"):
+        assert_traced(np.polyval, np.array([1.0, -2.0, 3.0]), x)
+        assert_traced(np.polyval, np.array([2.0]), x)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.numpy import spectra
 from tests.support.functions import assert_differentiable, assert_same, assert_traced, outcome
 
 la = np.linalg
@@ -366,3 +367,16 @@ def test_large_matrices(n):
     slope = rg.jvp(loss, (x,), (v,))[1]
     assert slope == pytest.approx(np.sum(rg.grad(loss)(x) * v), rel=1e-8)
     assert slope == pytest.approx((loss(x + 1e-5 * v) - loss(x - 1e-5 * v)) / 2e-5, rel=1e-5)
+
+
+def test_eigenvalues_of_real_matrices_are_complex_where_numpy_makes_them_so(monkeypatch):
+    a = np.array([[2.0, 1.0], [0.5, 3.0]])
+    assert (np.linalg.eigvals(a).dtype.kind == "c") == spectra.ALWAYS_COMPLEX
+    programs = {False: lambda a: (*np.linalg.eig(a), np.linalg.eigvals(a))}
+    programs[True] = lambda a: (*np.linalg.eig(a), np.linalg.eigvals(a))  # compiled apart: its code is another
+    for always, program in programs.items():
+        monkeypatch.setattr(spectra, "ALWAYS_COMPLEX", always)
+        w, v, only = rg.jit(program)(a)
+        assert {x.dtype.kind for x in (w, v, only)} == {"c" if always else "f"}
+        np.testing.assert_allclose(np.sort(w.real), np.sort(np.linalg.eigvals(a).real))
+        np.testing.assert_allclose(a @ v, v * w)

@@ -81,6 +81,10 @@ def rows_of_a_grid(x, w):
     return np.sum(w * np.broadcast_to(rows, (3, 4, 6)) ** 2)
 
 
+def scaled_twice(x, w):
+    return np.sum(np.sin(x * 3.0 * 1.5 * w))
+
+
 STYLES = [
     (updates_at_a_traced_place, (X, 0.5)),
     (updates_of_lanes, (X, 0.5)),
@@ -88,6 +92,7 @@ STYLES = [
     (masked_twice, (X, 0.5)),
     (column_through_a_layer, (X, W)),
     (rows_of_a_grid, (X, 0.5)),
+    (scaled_twice, (X, 0.5)),
 ]
 
 

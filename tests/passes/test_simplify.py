@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import retrograd as rg
 from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.passes.patterns import Rule
@@ -214,3 +215,13 @@ def test_numbers_of_python_are_not_folded() -> None:
     """They neither wrap nor warn as NumPy's do."""
     graph = parse("graph f() {\n  %0 = const {value=2} : int\n  %1 = mul %0, %0 : int\n  return %1\n}\n")
     assert to_text(simplify(graph)) == to_text(graph)
+
+
+@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e-30, 1e30), (1e35, 0.5), (2.0, 0.5), (4.0, 2.0), (0.5, 0.25)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_product_overflows_and_underflows_where_numpy_does(scales, dtype):
+    limits, (a, b) = np.finfo(dtype), map(dtype, scales)
+    x = np.array([limits.max, -limits.max, limits.tiny, -limits.tiny, 0.0, np.inf], dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(rg.jit(lambda x: x * a * b)(x), x * a * b)
+        np.testing.assert_array_equal(rg.jit(lambda x: b * (a * x))(x), b * (a * x))

@@ -150,3 +150,54 @@ def test_the_text_draws_memory_over_time() -> None:
     (bars,) = [line for line in str(plan).splitlines() if line.startswith("over time: ")]
     assert "█" in bars
     assert 20 < len(bars) <= 11 + 72
+
+
+def test_a_picture_of_a_function_with_control_characters_in_its_name_is_xml():
+    function = lambda x: np.sum(x * 2)  # noqa: E731 - it gets a name below
+    function.__name__ = "odd\x00name\x1b<&"
+    svg = rg.grad(function).plan(np.ones(3)).picture().svg()
+    assert "odd" in ET.fromstring(svg).find(".//{*}text").text
+
+
+def moved_on(x):
+    def step(c, _):
+        u, p = c
+        return (2 * u - p + 0.1 * np.sin(u) * np.cos(p), u), None
+
+    (u, p), _ = rg.scan(step, (x, x * 1.0), None, length=50)
+    return np.sum(u * p)
+
+
+def moved_on_twice(x):
+    def step(c, _):
+        u, p, q = c
+        return (u * np.sin(p) * np.cos(q), u, p), None
+
+    (u, p, q), _ = rg.scan(step, (x, x * 1.0, x * 2.0), None, length=50)
+    return np.sum(u * p * q)
+
+
+def exchanged(x):
+    def step(c, _):
+        u, p, s = c
+        return (p, u, s * np.sin(u) * np.cos(p)), None
+
+    u, p, s = rg.scan(step, (x, x * 2.0, x), None, length=50)[0]
+    return np.sum(u * p * s)
+
+
+def loop_in_a_loop(x):
+    def outer(c, _):
+        def inner(d, _):
+            return np.sin(d) * d + c, None
+
+        return rg.scan(inner, c, None, length=10)[0], None
+
+    return np.sum(rg.scan(outer, x, None, length=10)[0])
+
+
+@pytest.mark.parametrize("program", [moved_on, moved_on_twice, exchanged, loop_in_a_loop])
+def test_saved_lists_that_share_their_states_count_them_once(program):
+    plan = rg.grad(program).plan(np.linspace(0.1, 1.0, 10_000))
+    saved = sum(value.bytes for value in plan.saved)
+    assert 0.7 * plan.peak_bytes < saved <= plan.peak_bytes

@@ -104,3 +104,11 @@ def test_numbers_in_single_precision_stay_so_in_compiled_code():
         assert rg.grad(lambda x, f=f: np.sum(f(x)))(x).dtype == np.float32
         assert rg.jit(f)(x).dtype == f(x).dtype == np.float32
     assert rg.jit(lambda x: sp.xlogy(2.0, x))(x).dtype == sp.xlogy(2.0, x).dtype
+
+
+def test_the_dilogarithm_of_complex_numbers():
+    z = np.array([-1.7 + 0.0j, complex(-1.7, -0.0), 0.3 + 0.4j, 1.0 + 0.0j, 1.0 + 1e-9j, 2.5 - 1.0j])
+    found = rg.jvp(sp.spence, (z,), (np.ones_like(z),))[1]
+    differences = (sp.spence(z + 1e-5) - sp.spence(z - 1e-5)) / 2e-5
+    differences[1], differences[3] = np.conj(differences[0]), -1.0  # z + h loses the sign of the zero
+    np.testing.assert_allclose(found, differences, rtol=1e-6)

@@ -556,3 +556,15 @@ def test_no_array_of_objects_ever_appears():
     for shred in shredders:
         with pytest.raises((rg.RetrogradError, TypeError, ValueError)):
             rg.jit(shred)(X)
+
+
+def test_arrays_of_records_made_in_a_trace_are_a_named_error():
+    def program(x):
+        records = np.zeros(3, dtype=[("a", float)])
+        records["a"] = x
+        return records["a"]
+
+    with pytest.raises(rg.errors.UnsupportedError, match="cannot be traced"):
+        rg.jit(program)(np.ones(3))
+    with pytest.raises(rg.errors.UnsupportedError, match="cannot be traced"):
+        rg.jit(lambda s: s["a"] * 2)(np.zeros(3, dtype=[("a", float)]))

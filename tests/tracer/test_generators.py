@@ -364,3 +364,34 @@ def test_a_loop_that_computes_states_again_has_the_same_numbers(f):
         found, state = gradient(memory=plan)
         np.testing.assert_array_equal(found, expected)
         assert state == after
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_draws_into_an_array(captured):
+    outside = np.random.default_rng(3)
+
+    def program(x):
+        rng = outside if captured else np.random.default_rng(3)
+        y, z = np.empty(3), np.zeros((2, 2), np.float32)
+        rng.random(out=y)
+        rng.standard_normal(out=z, dtype=np.float32)
+        rng.standard_gamma(2.0, out=y[:2])
+        return x * y, z
+
+    x = np.array([0.3, -0.7, 1.1])
+    compiled = rg.jit(program)
+    for _ in range(2):
+        state = outside.bit_generator.state
+        expected = program(x)
+        outside.bit_generator.state = state
+        for a, b in zip(compiled(x), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_draw_into_an_array_that_does_not_fit():
+    x = np.ones(3)
+    with pytest.raises(TypeError):
+        rg.jit(lambda x: np.random.default_rng(3).random(out=np.empty(3, np.float32)) * x)(x)
+    outside = np.empty(3)
+    with pytest.raises(rg.errors.CapturedWriteError):
+        rg.jit(lambda y: np.random.default_rng(3).random(out=outside) * y)(x)

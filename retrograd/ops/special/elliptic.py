@@ -10,8 +10,8 @@ from ...ir.primitive import Primitive, primitive, push
 from ...ir.types import Aval
 from ..batching import elementwise
 from ..complex import abs_
-from ..elementary import exp
-from ..elementwise import function, lt, where
+from ..elementary import exp, log
+from ..elementwise import eq, function, lt, where
 from .declare import special
 from .hypergeometric import hyp2f1
 
@@ -39,8 +39,17 @@ def _ellipe_push(t: Symbol, out: Symbol, m: Symbol) -> Any:
 
 ellipk: Primitive = special("ellipk", push(_ellipk_push))
 ellipe: Primitive = special("ellipe", push(_ellipe_push))
-# Li₂(1 - z), whose slope is log z/(1 - z): a hypergeometric function that holds at 1, DLMF 25.12.2 and 15.4.1
-spence = special("spence", push(lambda t, out, z: -(t * hyp2f1(1, 1, 2, 1 - z))))
+
+
+def _spence_push(t: Symbol, out: Symbol, z: Symbol) -> Any:
+    """Li₂(1 - z) has the slope log z/(1 - z): a hypergeometric function that holds at 1, DLMF 25.12.2 and 15.4.1."""
+    if z.dtype.kind != "c":
+        return -(t * hyp2f1(1, 1, 2, 1 - z))
+    off = where(eq(z, 1), 2, z)
+    return t * where(eq(z, 1), -1, log(off) / (1 - off))
+
+
+spence = special("spence", push(_spence_push))
 # w(z) = exp(-z²) erfc(-iz), DLMF 7.10.2: from |z| = 1 on the relative error grows like |z|²
 wofz = special("wofz", push(lambda t, out, z: t * (2j / math.sqrt(math.pi) - z * out * 2)))
 
