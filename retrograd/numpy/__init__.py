@@ -43,6 +43,9 @@ from . import (
     ufuncs,
     writing,
 )
+from .own_errors import install_in_operators, install_own_errors
 
+install_own_errors()
 install()
 install_others()
+install_in_operators()

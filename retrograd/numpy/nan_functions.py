@@ -118,7 +118,7 @@ def nanvar(
     else:
         count = np.sum(present, axis, np.intp, keepdims=True, where=where)
         center = divided(np.sum(filled, axis, dtype, keepdims=True, where=where), count)
-    off = np.where(nan, 0, filled - center)
+    off = np.where(nan, 0, as_dtype(filled - center, filled.dtype))
     total = np.sum(magnitude(off), axis, dtype, keepdims=truth(keepdims), where=where)
     free = as_dtype(np.sum(present, axis, np.intp, keepdims=truth(keepdims), where=where) - ddof, total.dtype)
     return into(out, divided(total, np.where(free <= 0, np.asarray(np.nan, total.dtype)[()], free)))
