@@ -140,6 +140,8 @@ def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
     a = array_of(a, initial, where)
     if masking(where) and not given(initial):
         ufunc.reduce(shadow_of(a), axis, where=shadow_of(where))  # NumPy's own error
+    if given(initial):
+        ufunc.reduce(np.ones(1, a.dtype), initial=shadow_of(initial))  # NumPy's own error for one of another kind
     if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
         nothing = over(reduce.sum_, as_dtype(a, np.dtype(float)), axis, keepdims)
         return into(out, as_dtype(nothing + initial, a.dtype))
@@ -268,9 +270,11 @@ def std(
     correction: Any = ABSENT,
 ) -> Any:
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    if spread.dtype.kind != "f":
+    if spread.dtype.kind == "f":
+        return into(out, apply(ops.root, [spread]))
+    if isinstance(spread.shadow, ndarray):
         np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
-    return into(out, apply(ops.root, [spread]))
+    return into(out, as_dtype(np.sqrt(spread), spread.dtype))
 
 
 @implements(np.average)

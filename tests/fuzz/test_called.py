@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 
 import retrograd as rg
 from tests.fuzz.calling import difference, outcome
@@ -43,6 +45,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "deviations of single numbers in double": (lambda x: np.nanstd(x.astype(np.float32), dtype=np.float64), (X,)),
     "deviations of single numbers from a mean": (lambda x: np.nanstd(x.astype(np.float32), mean=[2]), (X,)),
     "places of int32": (lambda n: np.unravel_index(np.abs(n[:2]).astype(np.int32), (60, 3)), (N,)),
+    "a deviation in integers": (lambda n: np.std(n, dtype=np.int64), (N,)),
     "no places": (lambda x: x.take([]), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
@@ -68,6 +71,13 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "several axes for one": (lambda x: x.take([0], (0,)), (X,)),
     "the same for a place": (lambda x: np.argmin(x[0:1].reshape(()), axis=()), (X,)),
     "an initial complex number": (lambda x: np.prod(x, initial=1j), (X,)),
+    "an initial complex number for nothing": (lambda x: np.max(x[:0], initial=1j), (X,)),
+    "a complex number of Python's as a real one": (lambda s: np.float64(s * 1j), (0.5,)),
+    "the same from an iterator": (lambda s: np.fromiter([s * 1j], float), (0.5,)),
+    "numbers put where a mask is, of another kind": (lambda n, x: np.putmask(n.copy(), n > 0, x), (N, X)),
+    "numbers put into places, of another kind": (lambda n, x: np.place(n.copy(), n > 0, x), (N, X)),
+    "a bound without the other": (lambda x: np.clip(x, a_max=1.0), (X,)),
+    "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
     "an operand without axes": (lambda x: x @ np.float64(2), (X,)),
     "running sums without axes": (lambda n: np.add.accumulate(n[0], dtype=np.int8), (N,)),
     "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
@@ -104,3 +114,14 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
 def test_reductions_from_an_identity_have_slopes() -> None:
     rg.check_grads(lambda x: np.hypot.reduce(x, axis=0), (ROW,), order=2)
     rg.check_grads(lambda x: np.sum(x, initial=True) ** 2, (X,), order=2)
+
+
+def test_slopes_by_parameters_of_beta_distributions_with_operands_of_several_shapes() -> None:
+    column = np.array([[1.5], [2.25]])
+    for call in (
+        lambda a, b: scipy.special.betainc(a, b, 0.4),
+        lambda a, b: scipy.special.betaincc(a, b, 0.4),
+        lambda a, b: scipy.stats.beta.sf(0.4, a, b),
+    ):
+        rg.check_grads(call, (np.array([0.75, 1.25, 3.0]), column), order=1)
+        rg.check_grads(call, (0.75, column), order=1)
