@@ -7,10 +7,20 @@ from typing import Any
 import numpy as np
 
 from ..ops import further_reductions as ops
-from ..tracer.array import apply
 from ..tracer.operands import Axis, into, shadow_dtype, truth
 from ..tracer.table import implements
-from .reductions import ABSENT, array_of, as_dtype, divided, extremum, extremum_place, freedom, given, magnitude
+from .reductions import (
+    ABSENT,
+    array_of,
+    as_dtype,
+    deviation,
+    divided,
+    extremum,
+    extremum_place,
+    freedom,
+    given,
+    magnitude,
+)
 
 
 def _filled(a: Any, value: float, *others: Any) -> tuple[Any, Any]:
@@ -138,4 +148,4 @@ def nanstd(
     correction: Any = ABSENT,
 ) -> Any:
     spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return into(out, apply(ops.root, [spread]))
+    return into(out, deviation(spread))

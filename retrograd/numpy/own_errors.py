@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,7 +37,8 @@ def numpys_error(function: Function, args: tuple[Any, ...], options: Mapping[str
         return None
     plain, named = _examples((args, dict(options)))
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             function(*plain, **named)
     except Exception as fault:  # noqa: BLE001 - what NumPy raises is what is asked for
         return fault

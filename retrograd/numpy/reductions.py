@@ -270,11 +270,16 @@ def std(
     correction: Any = ABSENT,
 ) -> Any:
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return into(out, deviation(spread))
+
+
+def deviation(spread: Any) -> Any:
+    """The root of a variance, which may be an integer; NumPy takes no roots of arrays of those."""
     if spread.dtype.kind == "f":
-        return into(out, apply(ops.root, [spread]))
+        return apply(ops.root, [spread])
     if isinstance(spread.shadow, ndarray):
         np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
-    return into(out, as_dtype(np.sqrt(spread), spread.dtype))
+    return as_dtype(np.sqrt(spread), spread.dtype)
 
 
 @implements(np.average)

@@ -201,7 +201,7 @@ def _raises(call: Call, expected: list[Any], report: Report) -> None:
             return
         if isinstance(want, Exception):
             if not isinstance(found, Exception):
-                report.add(call, "no exception", found[0], want)
+                report.add(call, f"no exception: {type(want).__name__}", found[0], want)
                 return
             if not isinstance(found, type(want)):
                 report.add(call, "another exception", found, want)

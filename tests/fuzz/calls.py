@@ -297,6 +297,7 @@ OF_FUNCTION: dict[str, dict[str, Drawer]] = {
     "np.round": {}, "np.lexsort": {"keys": lambda d: f"({d.array()}, {d.array()})"},
     "np.eye": {"N": lambda d: d.of("2", "3"), "k": lambda d: d.of("0", "1")},
     "np.indices": {"dimensions": lambda d: d.of("(2, 3)", "(2,)")},
+    **{f"np.{name}_indices": {"n": lambda d: d.of("2", "3"), "m": lambda d: "2"} for name in ("tril", "triu")},
     "np.diag_indices": {"n": lambda d: "2", "ndim": lambda d: "2"},
     "np.linalg.tensorinv": {"ind": lambda d: d.of("1", "2")},
     "np.linalg.multi_dot": {"arrays": lambda d: f"[{d.array((2, 3))}, {d.array((3, 2))}, {d.array((2, 3))}]"},
@@ -520,7 +521,7 @@ def _of_form(d: Draft) -> str:
 
 
 def _of_write(d: Draft) -> str:
-    d.lines.append(f"o = {d.array(array=True)}{d.of('.copy()', '.copy()', ' + 0', ' * 1')}")
+    d.lines.append(f"o = {d.array(array=True)}.copy()")
     d.lines.append(filled(d, d.rng.choice(WRITES)))
     return "o"
 

@@ -46,6 +46,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "deviations of single numbers from a mean": (lambda x: np.nanstd(x.astype(np.float32), mean=[2]), (X,)),
     "places of int32": (lambda n: np.unravel_index(np.abs(n[:2]).astype(np.int32), (60, 3)), (N,)),
     "a deviation in integers": (lambda n: np.std(n, dtype=np.int64), (N,)),
+    "a deviation of bools in integers": (lambda n: np.nanstd(n > 0, dtype=np.int64), (N,)),
     "no places": (lambda x: x.take([]), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
