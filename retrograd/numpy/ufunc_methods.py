@@ -168,7 +168,7 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
 
 def _of_run(ufunc: Any, part: Any, axis: int, dtype: Any) -> Any:
     """The reduction of one run; of a run of one entry, the entry."""
-    options = {"initial": None} if ufunc in SIGNLESS else {}
+    options: dict[str, Any] = {"initial": None} if ufunc in SIGNLESS else {}
     return _reduce(ufunc, part, axis, dtype, **options)
 
 

@@ -38,6 +38,7 @@ DOCUMENTED = [
     Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
     Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
     Known(r"gradient", "value", "traced coordinates count as uneven: nan where they coincide"),
+    Known(r"np\.fft\..*float16", "value|bits", "transforms of half precision are scaled in single precision"),
     Known(r"nan_to_num", "type|no exception", "0-d arrays are numbers"),
     Known(r"\.reduceat\(.*out=|\.accumulate\(.*out=", "no exception", "out= of another kind is cast to"),
     Known(r"where=\[\]|insert\(", "raises", "empty lists as masks; values of more axes than the array"),
@@ -53,7 +54,8 @@ DOCUMENTED = [
 
 def documented(difference: Difference) -> str | None:
     """The reason for a known difference; None for a new one."""
-    code = "; ".join(difference.call.lines)
+    call = difference.call
+    code = "; ".join([*call.lines, *(operand.texts[0] for operand in call.operands.values())])
     for known in DOCUMENTED:
         if re.search(known.code, code) and re.match(f"({known.kind})(,|:|$)", difference.kind):
             return known.reason

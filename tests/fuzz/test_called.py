@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "places of int32": (lambda n: np.unravel_index(np.abs(n[:2]).astype(np.int32), (60, 3)), (N,)),
     "a deviation in integers": (lambda n: np.std(n, dtype=np.int64), (N,)),
     "a deviation of bools in integers": (lambda n: np.nanstd(n > 0, dtype=np.int64), (N,)),
+    "a distance in half precision": (lambda x: math.dist(x.astype(np.float16), x[::-1].astype(np.float16)), (X,)),
     "no places": (lambda x: x.take([]), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
