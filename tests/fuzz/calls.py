@@ -168,7 +168,30 @@ def _weights(d: Draft) -> str:
 # How options and operands are drawn, by their names in signatures.
 PARAMETERS: dict[str, Drawer] = {
     **dict.fromkeys(
-        ["a", "x", "arr", "m", "z", "v", "ary", "array", "x1", "object", "f", "filt", "val", "element", "data", "prototype", "ar", "A", "u", "d", "y"], lambda d: d.array()
+        [
+            "a",
+            "x",
+            "arr",
+            "m",
+            "z",
+            "v",
+            "ary",
+            "array",
+            "x1",
+            "object",
+            "f",
+            "filt",
+            "val",
+            "element",
+            "data",
+            "prototype",
+            "ar",
+            "A",
+            "u",
+            "d",
+            "y",
+        ],
+        lambda d: d.array(),
     ),
     **dict.fromkeys(["b", "x2", "a2", "ar2", "test_elements", "other", "values", "vals"], lambda d: d.array(d.near())),
     **dict.fromkeys(["a1", "ar1"], lambda d: d.array()),
@@ -183,7 +206,38 @@ PARAMETERS: dict[str, Drawer] = {
     **dict.fromkeys(["axis1", "axis2", "axisa", "axisb", "axisc", "source", "destination", "start"], Draft.axis),
     "dtype": Draft.dtype,
     **dict.fromkeys(
-        ["keepdims", "rowvar", "bias", "returned", "assume_unique", "invert", "return_index", "return_inverse", "return_counts", "sorted", "increasing", "sparse", "compute_uv", "full_matrices", "hermitian", "upper", "deg", "equal_nan", "stable", "copy", "endpoint", "retstep", "density", "include_initial", "overwrite_input", "right", "optimize", "wrap", "return_indices", "full"],
+        [
+            "keepdims",
+            "rowvar",
+            "bias",
+            "returned",
+            "assume_unique",
+            "invert",
+            "return_index",
+            "return_inverse",
+            "return_counts",
+            "sorted",
+            "increasing",
+            "sparse",
+            "compute_uv",
+            "full_matrices",
+            "hermitian",
+            "upper",
+            "deg",
+            "equal_nan",
+            "stable",
+            "copy",
+            "endpoint",
+            "retstep",
+            "density",
+            "include_initial",
+            "overwrite_input",
+            "right",
+            "optimize",
+            "wrap",
+            "return_indices",
+            "full",
+        ],
         lambda d: d.of("True", "False"),
     ),
     "subok": lambda d: d.of("True", "False"),
@@ -194,11 +248,23 @@ PARAMETERS: dict[str, Drawer] = {
     "kind": lambda d: d.of("None", "'stable'", "'quicksort'", "'heapsort'"),
     "side": lambda d: d.of("'left'", "'right'"),
     "method": lambda d: d.of(
-        "'linear'", "'lower'", "'higher'", "'nearest'", "'midpoint'", "'hazen'", "'weibull'", "'inverted_cdf'",
-        "'median_unbiased'", "'normal_unbiased'", "'averaged_inverted_cdf'", "'closest_observation'",
+        "'linear'",
+        "'lower'",
+        "'higher'",
+        "'nearest'",
+        "'midpoint'",
+        "'hazen'",
+        "'weibull'",
+        "'inverted_cdf'",
+        "'median_unbiased'",
+        "'normal_unbiased'",
+        "'averaged_inverted_cdf'",
+        "'closest_observation'",
         "'interpolated_inverted_cdf'",
     ),
-    "mode": lambda d: d.of("'full'", "'same'", "'valid'", "'raise'", "'wrap'", "'clip'", "'reduced'", "'r'", "'complete'"),
+    "mode": lambda d: d.of(
+        "'full'", "'same'", "'valid'", "'raise'", "'wrap'", "'clip'", "'reduced'", "'r'", "'complete'"
+    ),
     "weights": _weights,
     **dict.fromkeys(["fweights"], lambda d: d.array((d.shape[-1],) if d.ndim else (), ("int64",), special=0.0)),
     **dict.fromkeys(["aweights", "w"], lambda d: d.array((d.shape[-1],) if d.ndim else (), ("float64",), special=0.0)),
@@ -210,8 +276,23 @@ PARAMETERS: dict[str, Drawer] = {
     "norm": lambda d: d.of("'ortho'", "'forward'", "'backward'", "None"),
     "s": lambda d: d.of("None", str(tuple(d.rng.randint(1, 4) for _ in range(min(d.ndim, 2))))),
     **dict.fromkeys(["n"], lambda d: d.of("0", "1", "2", "3", "5")),
-    **dict.fromkeys(["nan", "posinf", "neginf", "fill_value", "default", "left", "period", "discont", "to_begin", "to_end", "prepend", "append"],
-                    lambda d: d.of(d.number(), d.array(()), "[1.0, 2.5]")),
+    **dict.fromkeys(
+        [
+            "nan",
+            "posinf",
+            "neginf",
+            "fill_value",
+            "default",
+            "left",
+            "period",
+            "discont",
+            "to_begin",
+            "to_end",
+            "prepend",
+            "append",
+        ],
+        lambda d: d.of(d.number(), d.array(()), "[1.0, 2.5]"),
+    ),
     "dx": lambda d: d.of("0.5", "2", d.array((), FLOATS)),
     "edge_order": lambda d: d.of("1", "2"),
     **dict.fromkeys(["offset", "k", "shift"], lambda d: d.of("0", "1", "-1", "2", "5")),
@@ -223,7 +304,9 @@ PARAMETERS: dict[str, Drawer] = {
     "ord": lambda d: d.of("None", "1", "2", "-1", "-2", "inf", "-inf", "0", "'fro'", "'nuc'", "3", "0.5"),
     "q": lambda d: d.of("0.5", "0", "1", "[0.25, 0.5]", "0.3", "np.array([[0.1], [0.9]])", d.array((), FLOATS)),
     "kth": lambda d: d.of("0", "1", "-1", "[0, 1]"),
-    "repeats": lambda d: d.of("2", "0", "[1, 2, 0]", "1", d.array((d.shape[-1] if d.ndim else 1,), ("uint8",), special=0.0)),
+    "repeats": lambda d: d.of(
+        "2", "0", "[1, 2, 0]", "1", d.array((d.shape[-1] if d.ndim else 1,), ("uint8",), special=0.0)
+    ),
     **dict.fromkeys(["shape", "new_shape", "newshape"], lambda d: d.of(*shapes_for(d.shape))),
     "indices_or_sections": lambda d: d.of("1", "2", "3", "[1]", "[1, 2]", "[0, 5]"),
     "bitorder": lambda d: d.of("'big'"),
@@ -238,7 +321,7 @@ PARAMETERS: dict[str, Drawer] = {
     "choices": lambda d: f"[{d.array(d.near())}, {d.array(d.near())}, {d.array(())}]",
     **dict.fromkeys(["min", "max", "a_min", "a_max"], lambda d: d.of(d.number(), d.array(d.near()), "None")),
     "value": lambda d: d.of(d.number(), d.array(())),
-}  # fmt: skip
+}
 
 
 def shapes_for(shape: Shape) -> list[str]:
@@ -252,7 +335,9 @@ def _p(n: int) -> Drawer:
 
 # Parameters of single functions, where their names mean something else.
 OF_FUNCTION: dict[str, dict[str, Drawer]] = {
-    "np.percentile": {"q": lambda d: d.of("50", "0", "100.0", "[25, 75]", "30.5", d.array((), ("float64",), special=0.0))},
+    "np.percentile": {
+        "q": lambda d: d.of("50", "0", "100.0", "[25, 75]", "30.5", d.array((), ("float64",), special=0.0))
+    },
     "np.nanpercentile": {"q": lambda d: d.of("50", "[25, 75]", "30.5")},
     "np.interp": {"xp": lambda d: d.of("[0.0, 0.5, 1.0]", "[-1, 0, 2]", d.array((3,), REAL)), "fp": _p(3)},
     "np.searchsorted": {"a": lambda d: d.of("[-1.0, 0.0, 1.0]", d.array((3,))), "v": lambda d: d.array()},
@@ -281,27 +366,50 @@ OF_FUNCTION: dict[str, dict[str, Drawer]] = {
     "np.insert": {"axis": lambda d: d.of("None", "0", "-1")},
     "np.delete": {"axis": lambda d: d.of("None", "0", "-1")},
     "np.trim_zeros": {"filt": _p(4)},
-    "np.linspace": {"start": lambda d: d.array(d.near()), "stop": lambda d: d.array(d.near()), "axis": lambda d: d.of("0", "-1")},
-    "np.logspace": {"start": lambda d: d.array(d.near()), "stop": lambda d: d.array(d.near()), "axis": lambda d: d.of("0", "-1")},
-    "np.geomspace": {"start": lambda d: d.array(d.near()), "stop": lambda d: d.array(d.near()), "axis": lambda d: d.of("0", "-1")},
+    "np.linspace": {
+        "start": lambda d: d.array(d.near()),
+        "stop": lambda d: d.array(d.near()),
+        "axis": lambda d: d.of("0", "-1"),
+    },
+    "np.logspace": {
+        "start": lambda d: d.array(d.near()),
+        "stop": lambda d: d.array(d.near()),
+        "axis": lambda d: d.of("0", "-1"),
+    },
+    "np.geomspace": {
+        "start": lambda d: d.array(d.near()),
+        "stop": lambda d: d.array(d.near()),
+        "axis": lambda d: d.of("0", "-1"),
+    },
     "np.full": {"fill_value": lambda d: d.array(d.near()), "shape": lambda d: str(d.shape)},
     "np.array": {"copy": lambda d: d.of("True", "None")},
-    "np.ravel_multi_index": {"multi_index": lambda d: f"({d.array((2,), PLACES, special=0.0)}, [0, 1])", "dims": lambda d: d.of("(6, 3)", "(2, 2)")},
-    "np.unravel_index": {"indices": lambda d: d.array((2,), PLACES, special=0.0), "shape": lambda d: d.of("(6, 3)", "(2, 2)")},
+    "np.ravel_multi_index": {
+        "multi_index": lambda d: f"({d.array((2,), PLACES, special=0.0)}, [0, 1])",
+        "dims": lambda d: d.of("(6, 3)", "(2, 2)"),
+    },
+    "np.unravel_index": {
+        "indices": lambda d: d.array((2,), PLACES, special=0.0),
+        "shape": lambda d: d.of("(6, 3)", "(2, 2)"),
+    },
     "np.resize": {"new_shape": lambda d: d.of("5", "(2, 4)", "()", "0", "(2, 0)")},
     "np.broadcast_to": {"shape": lambda d: d.of(str((2, *d.shape)), str(d.shape), "3", "(2, 3)")},
     "np.rollaxis": {"axis": Draft.axis},
     "np.unstack": {"axis": Draft.axis},
     "np.roll": {"shift": lambda d: d.of("1", "-2", "(1, 2)", "0", "7")},
-    "np.cross": {"a": lambda d: d.array((*d.shape[:-1], 3)), "b": lambda d: d.array((*d.shape[:-1], 3)), "axis": lambda d: d.of("-1", "None")},
-    "np.round": {}, "np.lexsort": {"keys": lambda d: f"({d.array()}, {d.array()})"},
+    "np.cross": {
+        "a": lambda d: d.array((*d.shape[:-1], 3)),
+        "b": lambda d: d.array((*d.shape[:-1], 3)),
+        "axis": lambda d: d.of("-1", "None"),
+    },
+    "np.round": {},
+    "np.lexsort": {"keys": lambda d: f"({d.array()}, {d.array()})"},
     "np.eye": {"N": lambda d: d.of("2", "3"), "k": lambda d: d.of("0", "1")},
     "np.indices": {"dimensions": lambda d: d.of("(2, 3)", "(2,)")},
     **{f"np.{name}_indices": {"n": lambda d: d.of("2", "3"), "m": lambda d: "2"} for name in ("tril", "triu")},
     "np.diag_indices": {"n": lambda d: "2", "ndim": lambda d: "2"},
     "np.linalg.tensorinv": {"ind": lambda d: d.of("1", "2")},
     "np.linalg.multi_dot": {"arrays": lambda d: f"[{d.array((2, 3))}, {d.array((3, 2))}, {d.array((2, 3))}]"},
-}  # fmt: skip
+}
 SQUARE = {
     f"np.linalg.{name}" for name in "cholesky cond det eig eigh eigvals eigvalsh inv matrix_power solve slogdet".split()
 }

@@ -23,8 +23,15 @@ BINARY = """
     kl_div huber pseudo_huber boxcox jn jv yn yv iv ive kn kv kve zeta expn hyp0f1
 """.split()
 DISTRIBUTIONS = {
-    "norm": "", "t": "{p}", "beta": "{p}, {p}", "gamma": "{p}", "chi2": "{p}", "laplace": "", "expon": "", "uniform": ""
-}  # fmt: skip
+    "norm": "",
+    "t": "{p}",
+    "beta": "{p}, {p}",
+    "gamma": "{p}",
+    "chi2": "{p}",
+    "laplace": "",
+    "expon": "",
+    "uniform": "",
+}
 FORMS = [
     *(f"scipy.special.{name}({{a}})" for name in UNARY),
     *(f"scipy.special.{name}({{p}})" for name in UNARY),
