@@ -58,7 +58,10 @@ from . import (
     writing,
 )
 from .deference import install_deference
+from .own_errors import install_in_operators, install_own_errors
 
+install_own_errors()
 install()
 install_others()
 install_deference()
+install_in_operators()

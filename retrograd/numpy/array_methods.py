@@ -13,10 +13,10 @@ from ..ops.elementwise import cast
 from ..ops.shape import reshape as reshape_view
 from ..tracer import indexing
 from ..tracer.array import Tracer, apply, is_known, shadow_of
+from ..tracer.as_text import for_this_call
 from ..tracer.foreign import adviser
 from ..tracer.operands import as_array, astype
 from ..tracer.table import FUNCTIONS, METHODS
-from ..tracer.texts import for_this_call
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
 from ..tracer.untraced import missing_attribute

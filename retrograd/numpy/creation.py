@@ -171,6 +171,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, *, like: Any = No
     items = [item for _, item in zip(range(count), iter, strict=False)] if count >= 0 else list(iter)
     if len(items) < count:
         raise ValueError("iterator too short")
+    np.fromiter(map(shadow_of, items), dtype)  # NumPy's own errors
     return array(items, dtype) if items else fresh(np.zeros(0, dtype))
 
 
@@ -202,6 +203,8 @@ def number_type(cls: Any) -> Function:
     def convert(*args: Any) -> Any:
         if not args or not holds_tracers(args):
             return cls(*args)
+        if type(value := shadow_of(args[0])) is complex:
+            cls(value)  # NumPy's own error for a class of real numbers
         made = joined(args[0]).astype(cls)
         return made[()] if isinstance(made.shadow, np.ndarray) else made
 

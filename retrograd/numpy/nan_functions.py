@@ -13,13 +13,13 @@ from .reductions import (
     ABSENT,
     array_of,
     as_dtype,
+    deviation,
     divided,
     extremum,
     extremum_place,
     freedom,
     given,
     magnitude,
-    root_of,
 )
 
 
@@ -128,7 +128,7 @@ def nanvar(
     else:
         count = np.sum(present, axis, np.intp, keepdims=True, where=where)
         center = divided(np.sum(filled, axis, dtype, keepdims=True, where=where), count)
-    off = np.where(nan, 0, filled - center)
+    off = np.where(nan, 0, as_dtype(filled - center, filled.dtype))
     total = np.sum(magnitude(off), axis, dtype, keepdims=truth(keepdims), where=where)
     free = as_dtype(np.sum(present, axis, np.intp, keepdims=truth(keepdims), where=where) - ddof, total.dtype)
     return into(out, divided(total, np.where(free <= 0, np.asarray(np.nan, total.dtype)[()], free)))
@@ -148,4 +148,4 @@ def nanstd(
     correction: Any = ABSENT,
 ) -> Any:
     spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return into(out, root_of(spread))
+    return into(out, deviation(spread))

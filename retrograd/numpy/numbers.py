@@ -47,6 +47,9 @@ def clip(
 ) -> Any:
     if kwargs:
         raise unsupported(f"np.clip with {', '.join(kwargs)}", "cast with astype before or after")
+    named = {"a_min": a_min, "a_max": a_max, "min": min, "max": max}
+    bounds: dict[str, Any] = {name: 0 for name, x in named.items() if x is not ABSENT}
+    np.clip(0, **bounds)  # NumPy's own error for a wrong choice
     given = [x if y is ABSENT else y for x, y in ((a_min, min), (a_max, max))]
     low, high = (None if x is ABSENT or x is None else as_operand(x) for x in given)
     shadow = np.clip(shadow_of(a), shadow_of(low), shadow_of(high))

@@ -63,10 +63,18 @@ ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same 
         a == b, np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
     ),
     "hypot": lambda *lengths: reduce(np.hypot, lengths, 0.0),
-    "fsum": lambda items: np.sum(asarray(items)),
-    "dist": lambda p, q: np.sqrt(np.sum(np.square(asarray(p) - asarray(q)))),
+    "fsum": lambda items: np.sum(_floats(items)),
+    "dist": lambda p, q: np.sqrt(np.sum(np.square(_floats(p) - _floats(q)))),
     "sumprod": lambda p, q: np.sum(asarray(p) * asarray(q)),
 }
+
+
+def _floats(items: Any) -> Any:
+    """Numbers as an array of floats, as the C functions take them."""
+    found = asarray(items)
+    return found if found.dtype.kind == "c" else found.astype(np.float64)
+
+
 OF_SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
 WHOLE = {"floor", "ceil", "trunc"}
 MANY = {"fsum", "dist", "sumprod"}  # functions of iterables

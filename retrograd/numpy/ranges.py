@@ -28,6 +28,8 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     start, stop, step = bounds["start"], bounds["stop"], bounds.get("step")
     step = 1 if step is None else step
     like = np.arange(*map(shadow_of, (start, stop, step)), dtype=bounds.get("dtype", dtype))
+    if like.dtype.kind == "c":
+        raise unsupported("np.arange of traced complex numbers", "write start + step * np.arange(n)")
     count = int(np.ceil((stop - start) / step))
     return (start + np.arange(max(count, 0)) * ((start + step) - start)).astype(like.dtype)
 

@@ -17,15 +17,19 @@ from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, as_array, astype, axes_of, axis_of, into, lifted, shadow_dtype, truth
 from ..tracer.table import implements
-from ..tracer.trace import unsupported
 from .shapes import ravel, reshape
 
 ABSENT = np._NoValue
 
 
 def given(value: Any) -> bool:
-    """Whether an option was given; ``where=True`` and ``initial=None`` count as not given."""
-    return value is not ABSENT and value is not None and value is not True
+    """Whether an option was given; ``initial=None`` counts as not given."""
+    return value is not ABSENT and value is not None
+
+
+def masking(where: Any) -> bool:
+    """Whether ``where=`` leaves elements out; ``where=True`` does not."""
+    return given(where) and where is not True
 
 
 def array_of(a: Any, *others: Any) -> Any:
@@ -54,7 +58,7 @@ def over(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
 
 def masked(a: Any, where: Any, neutral: Any) -> Any:
     """``a``, with the neutral element where ``where`` is False."""
-    if not given(where):
+    if not masking(where):
         return a
     np.broadcast_to(shadow_of(where), a.shape)  # NumPy's own error: a mask does not stretch the array
     return np.where(where, a, np.asarray(neutral).astype(a.dtype)[()])
@@ -62,7 +66,11 @@ def masked(a: Any, where: Any, neutral: Any) -> Any:
 
 def begun(ufunc: Any, result: Any, initial: Any) -> Any:
     """Combine the result with the initial value of the reduction."""
-    return ufunc(result, as_dtype(initial, shadow_dtype(result))) if given(initial) else result
+    if not given(initial):
+        return result
+    dtype = shadow_dtype(result)
+    ufunc.reduce(np.ones(1, dtype), initial=shadow_of(initial))  # NumPy's own error for a number of another kind
+    return ufunc(result, as_dtype(initial, dtype))
 
 
 @cache
@@ -77,10 +85,16 @@ def summed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
         return np.dtype(dtype)
     if out is None:
         return accumulator(ufunc, a.dtype)
-    wanted = np.result_type(a.dtype, out.dtype)
-    if wanted == np.bool_:
-        raise unsupported(f"np.{ufunc.__name__} of bools into bools", "use np.any or np.all, or out= of integers")
-    return wanted
+    return np.result_type(a.dtype, out.dtype)
+
+
+def widened(ufunc: Any, a: Any, wanted: np.dtype[Any]) -> Any:
+    """``a`` cast to the dtype to sum in, and then to one that NumPy sums in by default.
+
+    Sums and products of narrow integers, cast to their dtype, are what NumPy gives in that dtype.
+    """
+    a = as_dtype(a, wanted)
+    return as_dtype(a, accumulator(ufunc, wanted)) if wanted.kind in "biu" else a
 
 
 def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...]) -> Any:
@@ -88,17 +102,10 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
     a = array_of(a, initial, where)
     wanted = summed_in(ufunc, a, dtype, out)
     if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
-        prim, wanted = ops.count, a.dtype
-    a = masked(as_dtype(a, wanted), where, neutral)
-    if prim is not ops.count:
-        prim, a = (ANY_ALL[ufunc], a) if wanted == np.bool_ else (prim, as_dtype(a, accumulator(ufunc, wanted)))
-        found = as_dtype(over(prim, a, axis, keepdims), wanted)  # narrow integers wrap around, as they do in NumPy
-    else:
-        found = over(prim, a, axis, keepdims)
-    return into(out, begun(ufunc, found, initial))
-
-
-ANY_ALL = {np.add: ops.any_, np.multiply: ops.all_}  # the sum and the product of bools as a bool
+        prim = ops.count
+        return into(out, begun(ufunc, over(prim, masked(a, where, neutral), axis, keepdims), initial))
+    found = over(prim, masked(widened(ufunc, a, wanted), where, neutral), axis, keepdims)
+    return into(out, begun(ufunc, as_dtype(found, wanted), initial))
 
 
 @implements(np.sum)
@@ -131,12 +138,14 @@ def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
     """``max`` and its like, which have no neutral element: ``initial`` takes its place."""
     a, axis, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
-    if given(where) and not given(initial):
+    if masking(where) and not given(initial):
         ufunc.reduce(shadow_of(a), axis, where=shadow_of(where))  # NumPy's own error
+    if given(initial):
+        ufunc.reduce(np.ones(1, a.dtype), initial=shadow_of(initial))  # NumPy's own error for one of another kind
     if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
         nothing = over(reduce.sum_, as_dtype(a, np.dtype(float)), axis, keepdims)
         return into(out, as_dtype(nothing + initial, a.dtype))
-    if given(where):
+    if masking(where):
         a = np.where(where, a, as_dtype(initial, a.dtype))
     return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
 
@@ -181,15 +190,17 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
     """The number of elements that take part: an int, or an array if there is a mask."""
-    if not given(where):
+    if not masking(where):
         return math.prod(a.shape[i] for i in axes_of(a, axis))
     mask = np.broadcast_to(array_of(where, a), a.shape)  # read at each call, as the array itself is
     return np.sum(mask, axis, np.intp, keepdims=truth(keepdims))
 
 
 def divided(total: Any, count: Any) -> Any:
-    """A total divided by a count, in the dtype of the total."""
+    """A total divided by a count, in the dtype of the total; NumPy divides in the common dtype with integers."""
     dtype = shadow_dtype(total)
+    if dtype in (np.float16, np.complex64):  # whose quotients are others, or which cannot hold the count
+        return as_dtype(total / (np.float64(count) if isinstance(count, (int, float)) else count), dtype)
     return as_dtype(total / (count if isinstance(count, int) else as_dtype(count, dtype)), dtype)
 
 
@@ -259,15 +270,15 @@ def std(
     correction: Any = ABSENT,
 ) -> Any:
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return into(out, root_of(spread))
+    return into(out, deviation(spread))
 
 
-def root_of(spread: Any) -> Any:
-    """The root of a variance; of whole numbers it is a whole number, and in arrays NumPy's own error."""
-    if spread.dtype.kind in "fc":
+def deviation(spread: Any) -> Any:
+    """The root of a variance, which may be an integer; NumPy takes no roots of arrays of those."""
+    if spread.dtype.kind == "f":
         return apply(ops.root, [spread])
-    if spread.ndim:
-        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))
+    if isinstance(spread.shadow, ndarray):
+        np.sqrt(np.ones(1), out=np.ones(1, spread.dtype))  # NumPy's own error
     return as_dtype(np.sqrt(spread), spread.dtype)
 
 
@@ -318,7 +329,7 @@ def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False)
 def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
     """``argmax`` and its like."""
     x = ravel(a) if axis is None or a.ndim == 0 else as_array(a)
-    k = axis_of(x, 0 if axis is None or a.ndim == 0 else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     found = apply(prim, [x], axis=k)
     if not truth(keepdims):
         return found

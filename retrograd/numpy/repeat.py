@@ -9,7 +9,7 @@ import numpy as np
 from ..ops.roll import roll as rolled
 from ..tracer.array import apply, shadow_of, wrap
 from ..tracer.index_arrays import is_traced
-from ..tracer.operands import Axis, astype, axes_of, lifted
+from ..tracer.operands import Axis, astype, axes_of, axis_of, lifted
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import copy
@@ -66,7 +66,7 @@ def _runs(places: Any) -> list[tuple[int, int, int]]:
 def repeat(a: Any, repeats: Any, axis: Axis = None) -> Any:
     x, counts = lifted(a)[0], np.asarray(plain(repeats, "the number of repeats"))
     x = ravel(x) if axis is None or not x.ndim else x
-    (k,) = axes_of(x, 0 if axis is None else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     n = x.shape[k]
     if counts.size != 1:
         return at_places(x, np.repeat(np.arange(n), counts), k)
@@ -124,7 +124,7 @@ def roll(a: Any, shift: Any, axis: Axis = None) -> Any:
 def delete(arr: Any, obj: Any, axis: Axis = None) -> Any:
     (x,) = lifted(arr)
     x = ravel(x) if axis is None else x
-    (k,) = axes_of(x, 0 if axis is None else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     return at_places(x, np.delete(np.arange(x.shape[k]), plain(obj, "obj of np.delete")), k)
 
 
@@ -133,7 +133,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Axis = None) -> Any:
     obj = plain(obj, "obj of np.insert")
     x, v = lifted(arr, values)
     x = ravel(x) if axis is None else x
-    (k,) = axes_of(x, 0 if axis is None else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     v = astype(v, x.dtype)
     v = np.reshape(v, (1,) * (x.ndim - np.ndim(v)) + np.shape(v))
     if not isinstance(obj, slice) and np.ndim(obj) == 0:

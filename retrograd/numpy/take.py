@@ -12,9 +12,10 @@ from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
 from ..tracer.index_arrays import is_traced
 from ..tracer.indexing import get
-from ..tracer.operands import Axis, astype, axes_of, into, lifted
+from ..tracer.operands import Axis, astype, axis_of, into, lifted
 from ..tracer.table import implements
 from ..tracer.ufuncs import as_operand, copy
+from .reductions import as_dtype
 from .repeat import at_places, plain
 from .shapes import broadcast_to, ravel, reshape
 
@@ -23,8 +24,10 @@ from .shapes import broadcast_to, ravel, reshape
 def take(a: Any, indices: Any, axis: Axis = None, out: Any = None, mode: str = "raise") -> Any:
     indices = numbered(indices, "same_kind")
     x = lifted(a, indices)[0]
+    if isinstance(indices, np.ndarray) and not indices.size and indices.dtype == float:
+        indices = indices.astype(np.intp)  # an empty list
     x = ravel(x) if axis is None or x.ndim == 0 else x
-    (k,) = axes_of(x, 0 if axis is None else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     found = get(x, (*(slice(None),) * k, within(indices, x.shape[k], mode)))
     return into(out, copy(found, "C") if isinstance(found, Tracer) else found)
 
@@ -57,7 +60,7 @@ def within(number: Any, n: int, mode: str) -> Any:
 def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
     (x,) = lifted(a)
     x = ravel(x) if axis is None or x.ndim == 0 else x
-    (k,) = axes_of(x, 0 if axis is None else axis)
+    k = axis_of(x, 0 if axis is None else axis)
     if is_traced(condition):
         return into(out, get(x, (*(slice(None),) * k, *np.nonzero(condition))))
     return into(out, at_places(x, np.compress(shadow_of(condition), np.arange(x.shape[k])), k))
@@ -143,6 +146,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
 def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
     (rest,) = lifted(indices)
     np.unravel_index(rest.shadow, shape, order)  # NumPy's own error
+    rest = as_dtype(rest, np.dtype(np.intp))
     found = []
     for n in np.atleast_1d(shape).tolist()[:: -1 if order == "C" else 1]:
         found.append(np.remainder(rest, n))

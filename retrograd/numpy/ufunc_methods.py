@@ -22,7 +22,7 @@ from ..tracer.trace import unsupported
 from ..tracer.ufunc_options import python_function
 from ..tracer.ufuncs import UFUNCS
 from .cumulative import accumulated
-from .reductions import ABSENT, array_of, as_dtype, axes_over, summed_in
+from .reductions import ABSENT, array_of, as_dtype, axes_over, given, summed_in, widened
 from .shapes import moveaxis, reshape
 from .writing import at
 
@@ -55,6 +55,8 @@ ACCUMULATE = {
 }
 REDUCEAT = {np.add: runs.run_sum, np.maximum: runs.run_max, np.minimum: runs.run_min}
 
+SIGNLESS = (np.hypot, np.gcd)  # of one number, they give its absolute value: reductions begin with their identity, 0
+
 
 def _reduce(
     ufunc: Any,
@@ -74,7 +76,9 @@ def _reduce(
     if dtype is not None:
         ufunc.reduce(np.ones(1, a.dtype), dtype=dtype)  # NumPy's own error
         a = as_dtype(a, np.dtype(dtype))
-    options = {} if initial is ABSENT else {"initial": initial}
+    options: dict[str, Any] = {} if initial is ABSENT else {"initial": initial}
+    if dtype is not None and ufunc in (np.add, np.multiply):
+        options["dtype"] = dtype
     return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
 
 
@@ -117,10 +121,12 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
     if where is not True:
         mask = moveaxis(np.broadcast_to(array_of(where, a), a.shape), axes, range(len(axes)))
         mask = reshape(mask, x.shape)
-    if initial is ABSENT and mask is None and len(x):
+    if initial is ABSENT and ufunc in SIGNLESS:
+        initial = ufunc.identity
+    if not given(initial) and mask is None and len(x):
         start, x = x[0], x[1:]
     else:
-        start = ufunc.identity if initial is ABSENT or initial is None else initial
+        start = initial if given(initial) else ufunc.identity
         start = np.zeros_like(x, shape=rest) + as_dtype(start, like.dtype)
     found = _stepped(prim, start, x, False, mask)[0] if len(x) else start
     return reshape(found, like.shape) if np.shape(found) != like.shape else found
@@ -135,7 +141,8 @@ def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: A
         dtype = summed_in(ufunc, a, dtype, _only(out))
     like = ufunc.accumulate(a.shadow, axis, dtype)
     if ufunc in ACCUMULATE:
-        return into(_only(out), accumulated(ACCUMULATE[ufunc], as_dtype(a, like.dtype), axis))
+        x = widened(ufunc, a, like.dtype) if ufunc in (np.add, np.multiply) else as_dtype(a, like.dtype)
+        return into(_only(out), as_dtype(accumulated(ACCUMULATE[ufunc], x, axis), like.dtype))
     prim, k = _primitive(ufunc, "accumulate", like.dtype), axis_of(a, axis)
     x = moveaxis(as_dtype(a, like.dtype), k, 0)
     if len(x) > 1:
@@ -148,24 +155,31 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
     if isinstance(indices, Tracer) and not indices.const:
         raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
     starts = np.asarray(shadow_of(indices))
+    starts = starts if starts.size else starts.astype(np.intp)
     like = ufunc.reduceat(shadow_of(array), starts, axis, dtype)  # NumPy's own errors
     a = array_of(array)
     k, n = axis_of(a, axis), a.shape[axis]
     if ufunc not in REDUCEAT or not starts.size or np.any(np.diff(starts) <= 0):
-        ends = [*starts[1:].tolist(), n]
+        ends = [*starts[1:].tolist(), n][: starts.size]
         parts = [
             np.copy(a[cumulative.along(k, slice(start, max(end, start + 1)))])
             for start, end in zip(starts.tolist(), ends, strict=True)
         ]
         if not parts:
             return into(_only(out), np.zeros_like(a, shape=like.shape, dtype=like.dtype))
-        found = np.stack([_reduce(ufunc, part, k, like.dtype) for part in parts], axis=k)
+        found = np.stack([_of_run(ufunc, part, k, like.dtype) for part in parts], axis=k)
         return into(_only(out), as_dtype(found, like.dtype))
     first = int(starts[0])
     numbers = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
     part = a if first == 0 else a[cumulative.along(k, slice(first, None))]
     operands = [as_dtype(part, like.dtype), fresh((starts - first).astype(np.int64)), fresh(numbers)]
     return into(_only(out), apply(REDUCEAT[ufunc], operands, axis=k))
+
+
+def _of_run(ufunc: Any, part: Any, axis: int, dtype: Any) -> Any:
+    """The reduction of one run; of a run of one entry, the entry."""
+    options: dict[str, Any] = {"initial": None} if ufunc in SIGNLESS else {}
+    return _reduce(ufunc, part, axis, dtype, **options)
 
 
 def _only(out: Any) -> Any:

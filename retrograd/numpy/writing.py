@@ -37,6 +37,11 @@ def _target(x: Any) -> Tracer:
     return x
 
 
+def _castable(values: Any, target: Tracer) -> None:
+    """Raise NumPy's own error for an array whose dtype does not fit into the target's without a loss."""
+    np.putmask(np.zeros(1, target.dtype), [False], shadow_of(values))
+
+
 def _cyclic(values: Any, count: int) -> Any:
     """``count`` values, repeated cyclically; a single value stays as it is."""
     values = np.ravel(as_operand(values))
@@ -74,6 +79,7 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     arr, mask = _target(arr), as_operand(mask)
+    _castable(vals, arr)
     if not is_traced(mask):
         hit = np.flatnonzero(np.ravel(shadow_of(mask)))
         if hit.size:
@@ -90,6 +96,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     a, mask, values = _target(a), as_operand(mask), as_operand(values)
+    _castable(values, a)
     if np.size(shadow_of(values)) != a.size:
         values = _cyclic(values, a.size)
     values = values if np.ndim(values) == 0 else np.reshape(values, a.shape)

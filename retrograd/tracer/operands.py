@@ -81,7 +81,8 @@ def into(out: Any, result: Any) -> Any:
             remedy="make the array inside the traced function, or drop out=",
         )
     if out.shape != np.shape(shadow_of(result)):
-        raise ValueError(f"out has the shape {out.shape}, but the result has the shape {np.shape(shadow_of(result))}")
+        shape = np.shape(shadow_of(result))
+        raise unsupported(f"out= of the shape {out.shape} for a result of the shape {shape}", "make out= of that shape")
     return assign(out, result)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import retrograd as rg
 from tests.fuzz.stateful import CALLS, Source, World, draw, inputs
+from tests.support.seeds import moved
 
 CHUNK = 50
 STEPS = (1e-4, -1e-4, 5e-5, -5e-5)
@@ -112,6 +113,7 @@ def stable(values: list[Any]) -> float | None:
 
 
 def check(seeds: range) -> None:
+    seeds = moved(seeds)
     tally: Counter[str] = Counter()
     failures = []
     with warnings.catch_warnings():

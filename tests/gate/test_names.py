@@ -38,7 +38,6 @@ SAME_FILE = {
     "spectra": "eigenvalues: the primitives, and the NumPy functions of them",
     "structural": "primitives with graphs inside: their declarations, and their statements in NumPy source",
     "sweeps": "loops that compute residuals again: what their primitives share, and their statements in NumPy source",
-    "texts": "texts by which targets write a primitive, and texts of traced values",
     "tree": "trees of containers: how they are taken apart, and the door to that",
     "ufuncs": "NumPy's ufuncs: how one is recorded, and those that are compositions",
     "windows": "sliding windows: the primitives, and the NumPy function of them",

@@ -107,7 +107,8 @@ def sequences(count: int) -> None:
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=quiet,
-            derandomize="CI" in os.environ,
+            derandomize="CI" not in os.environ,
+            print_blob=True,
         ),
     )
 

@@ -62,7 +62,7 @@ def betainc_slopes(a, b, x):
 
 
 def betainc_slope(a, b, x, first):
-    wide_a, wide_b, wide_x = np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(x, np.float64)
+    wide_a, wide_b, wide_x = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, x)))
     fine = (wide_a > 0) & (wide_b > 0)
     found = np.where(fine & (wide_x >= 0) & (wide_x <= 1), 0.0, np.nan)
     inner = fine & (wide_x > 0) & (wide_x < 1)

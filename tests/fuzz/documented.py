@@ -1,0 +1,62 @@
+"""The differences between compiled calls and NumPy's that are known: each stands in ``docs/limits.md``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tests.fuzz.calling import Difference
+
+
+class Known(NamedTuple):
+    """Calls whose last line matches ``code``, with a difference of a kind that matches ``kind``, and why."""
+
+    code: str
+    kind: str
+    reason: str
+
+
+DOCUMENTED = [
+    Known(
+        r"einsum|vecdot|vecmat|matvec|matmul|inner|dot|@|linalg\.|polyfit|tensordot|kron|corrcoef|cov|norm",
+        "bits",
+        "products of strided or mixed operands and LAPACK on other layouts: the order of operations is another",
+    ),
+    Known(r"where=|initial=|logaddexp|\.at\(", "bits", "sums with where= or initial=, logaddexp.reduce, add.at"),
+    Known(r"einsum|dot|inner|@|convolve|correlate|cov|trapezoid", "value", "the same, where nan and infinities mix"),
+    Known(
+        r"(power|pow|float_power|arctan2|atan2|logaddexp2?|copysign|nextafter|hypot|fmod|remainder|mod|divide|"
+        r"true_divide|floor_divide|subtract|heaviside|ldexp)\.(reduce|reduceat|accumulate)",
+        "bits|value",
+        "reduced from the left, where NumPy's loops take several elements at a time",
+    ),
+    Known(r"math\.", "bits|no exception|another exception", "math functions are NumPy's: last bits, nan for an error"),
+    Known(r"math\.|float\(|int\(", "raises", "math functions of NumPy's complex numbers"),
+    Known(r"unique_values", "value", "the distinct values are sorted; NumPy's order is that of a hash table"),
+    Known(r"histogram|logspace|geomspace|polydiv", "bits|value", "edges and powers are computed by other formulas"),
+    Known(r"ravel_multi_index|unravel_index", "no exception", "places out of bounds at a later call"),
+    Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
+    Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
+    Known(r"gradient", "value", "traced coordinates count as uneven: nan where they coincide"),
+    Known(r"np\.fft\..*float16", "value|bits", "transforms of half precision are scaled in single precision"),
+    Known(r"nan_to_num", "type|no exception", "0-d arrays are numbers"),
+    Known(r"\.reduceat\(.*out=|\.accumulate\(.*out=", "no exception", "out= of another kind is cast to"),
+    Known(r"where=\[\]|insert\(", "raises", "empty lists as masks; values of more axes than the array"),
+    Known(r"polyval", "value", "a constant polynomial of nan"),
+    Known(r"trim_zeros", "structure", "lists count as arrays"),
+    Known(r"cho_factor", "value", "the triangle that is not used is zero, and not what was there"),
+    Known(r"scipy\.(ndimage|signal|fft|special\.softmax|special\.log)", "value", "nan and infinities spread otherwise"),
+    Known(r"scipy\.", "value|type|dtype", "single precision is computed in double; 0-d arrays are numbers"),
+    Known(r"scipy\.fft\.", "raises|another exception", "no points along the last axis; axes that are not there"),
+    Known(r"scipy\.\w+\.", "raises", "empty arrays; nan and infinities in factorizations"),
+]
+
+
+def documented(difference: Difference) -> str | None:
+    """The reason for a known difference; None for a new one."""
+    call = difference.call
+    code = "; ".join([*call.lines, *(operand.texts[0] for operand in call.operands.values())])
+    for known in DOCUMENTED:
+        if re.search(known.code, code) and re.match(f"({known.kind})(,|:|$)", difference.kind):
+            return known.reason
+    return None

@@ -1,0 +1,130 @@
+"""What random calls found, each as the smallest call that shows it."""
+
+# ruff: noqa: PLW0108 - calls are written as users write them
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+import retrograd as rg
+from tests.fuzz.calling import difference, outcome
+
+X = np.array([0.3, -0.7, 1.1, 0.2])
+ROW = np.array([[0.5, -1.5, -0.25]])
+N = np.array([3, -4, 100, 7])
+Z = np.array([1.25 - 0.5j, -0.75 + 2j, 0.3 + 0.7j], np.complex64)
+SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "an initial value of True counts": (lambda x: np.sum(x, initial=True), (X,)),
+    "a maximum from True on": (lambda x: np.max(x - 5, initial=True), (X,)),
+    "a reduction of one number by hypot is its absolute value": (lambda x: np.hypot.reduce(x), (ROW,)),
+    "a greatest common divisor of one number": (lambda n: np.gcd.reduce(n), (N[1:2],)),
+    "a run of one number stays": (lambda x: np.hypot.reduceat(x, [1, 2]), (X,)),
+    "a reduction without an initial value": (lambda x: np.subtract.reduce(x, initial=None), (X,)),
+    "a product in int8 of nothing": (lambda x: np.multiply.reduce(x, dtype=np.int8), (X[:0],)),
+    "sums in int8": (lambda n: np.sum(n * n, dtype=np.int8), (N,)),
+    "products in uint16": (lambda n: np.prod(n, dtype=np.uint16), (N,)),
+    "running sums in int8": (lambda n: np.cumsum(n * n, dtype=np.int8), (N,)),
+    "running products in int16": (lambda n: n.cumprod(dtype=np.int16), (N,)),
+    "running sums by the method of the ufunc": (lambda n: np.add.accumulate(n, dtype=np.int8), (N,)),
+    "sums of bools in bools": (lambda n: np.sum(n > 0, dtype=bool), (N,)),
+    "running sums of bools in bools": (lambda n: np.cumsum(n > 0, dtype=bool), (N,)),
+    "sums of bools into bools": (lambda n: np.sum(n > 5, axis=0, out=np.zeros((), bool)), (N,)),
+    "means in integers": (lambda n: np.mean(n, dtype=np.int8), (N,)),
+    "variances in integers": (lambda n: np.var(n, dtype=np.int32, where=n > 0), (N,)),
+    "traces in bools": (lambda x: np.trace(np.outer(x, x), dtype=bool), (X,)),
+    "running sums into narrow integers": (lambda n: np.cumsum(n.astype(np.int8), out=np.zeros(4, np.int8)), (N,)),
+    "means of single complex numbers": (lambda z: np.mean(z), (Z,)),
+    "variances of many halves": (lambda x: np.var(np.tile(x.astype(np.float16), 20000)), (X,)),
+    "deviations from a complex mean": (lambda x: np.nanvar(x, mean=np.array([0.5 - 2j])), (X,)),
+    "deviations of single numbers in double": (lambda x: np.nanstd(x.astype(np.float32), dtype=np.float64), (X,)),
+    "deviations of single numbers from a mean": (lambda x: np.nanstd(x.astype(np.float32), mean=[2]), (X,)),
+    "places of int32": (lambda n: np.unravel_index(np.abs(n[:2]).astype(np.int32), (60, 3)), (N,)),
+    "a deviation in integers": (lambda n: np.std(n, dtype=np.int64), (N,)),
+    "a deviation of bools in integers": (lambda n: np.nanstd(n > 0, dtype=np.int64), (N,)),
+    "a distance in half precision": (lambda x: math.dist(x.astype(np.float16), x[::-1].astype(np.float16)), (X,)),
+    "no places": (lambda x: x.take([]), (X,)),
+    "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("name", SAME)
+def test_calls_that_differed(name: str) -> None:
+    function, args = SAME[name]
+    compiled = rg.jit(function)
+    with rg.config(exact=True):
+        for again in (args, tuple(a[::-1].copy() for a in args)):
+            expected = outcome(function, *again)
+            assert not isinstance(expected, Exception)
+            assert difference(compiled(*again), expected) is None
+
+
+RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "an operator that writes numbers of another kind": (lambda n, x: _added(n.copy(), x), (N, X)),
+    "out= of another kind": (lambda x: np.sin(x, out=np.zeros(4, int)), (X,)),
+    "a ufunc's method": (lambda x: np.bitwise_and.at(x.copy(), [5], 1), (X,)),
+    "a mask of two axes": (lambda x: x.compress([[True]]), (X,)),
+    "several axes for one": (lambda x: x.take([0], (0,)), (X,)),
+    "the same for a place": (lambda x: np.argmin(x[0:1].reshape(()), axis=()), (X,)),
+    "an initial complex number": (lambda x: np.prod(x, initial=1j), (X,)),
+    "an initial complex number for nothing": (lambda x: np.max(x[:0], initial=1j), (X,)),
+    "a complex number of Python's as a real one": (lambda s: np.float64(s * 1j), (0.5,)),
+    "the same from an iterator": (lambda s: np.fromiter([s * 1j], float), (0.5,)),
+    "numbers put where a mask is, of another kind": (lambda n, x: np.putmask(n.copy(), n > 0, x), (N, X)),
+    "numbers put into places, of another kind": (lambda n, x: np.place(n.copy(), n > 0, x), (N, X)),
+    "a bound without the other": (lambda x: np.clip(x, a_max=1.0), (X,)),
+    "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
+    "an operand without axes": (lambda x: x @ np.float64(2), (X,)),
+    "running sums without axes": (lambda n: np.add.accumulate(n[0], dtype=np.int8), (N,)),
+    "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
+}
+
+
+def _added(n: Any, x: Any) -> Any:
+    n += x
+    return n
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_errors_are_numpys(name: str) -> None:
+    function, args = RAISES[name]
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - which one is what is asked
+        function(*args)
+    with pytest.raises(type(expected.value)) as found:
+        rg.jit(function)(*args)
+    assert type(found.value) is type(expected.value)
+
+
+def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
+    calls = []
+
+    def fails(row: Any) -> Any:
+        calls.append(row)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        rg.jit(lambda x: np.apply_along_axis(fails, 0, x))(X)
+    assert len(calls) == 1
+
+
+def test_reductions_from_an_identity_have_slopes() -> None:
+    rg.check_grads(lambda x: np.hypot.reduce(x, axis=0), (ROW,), order=2)
+    rg.check_grads(lambda x: np.sum(x, initial=True) ** 2, (X,), order=2)
+
+
+def test_slopes_by_parameters_of_beta_distributions_with_operands_of_several_shapes() -> None:
+    column = np.array([[1.5], [2.25]])
+    for call in (
+        lambda a, b: scipy.special.betainc(a, b, 0.4),
+        lambda a, b: scipy.special.betaincc(a, b, 0.4),
+        lambda a, b: scipy.stats.beta.sf(0.4, a, b),
+    ):
+        rg.check_grads(call, (np.array([0.75, 1.25, 3.0]), column), order=1)
+        rg.check_grads(call, (0.75, column), order=1)
