@@ -7,16 +7,19 @@ shows in the recording, or as an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary, WeakSet
 
+from ..errors import ControlFlowError
 from ..ir.graph import Graph, Node, Value
 from ..ir.rewrite import walk
 from ..ops.elementary import pow_, power
 from ..ops.structural.guard import guard
+from ..tracer.surroundings import Captures
 from .cache import Cache
+from .compilation import Compilation
 from .paths import FINDERS, Found, Once, Paths
 from .settings import config
 from .signature import Call
@@ -45,6 +48,22 @@ class Seen:
         return {i for i, value in self.first.items() if call.leaves[i] != value}
 
 
+class Known(Once):
+    """A way for known ints: those of this call, unless another function or thread has recorded it."""
+
+    def __init__(self, way: Compilation, call: Call) -> None:
+        super().__init__(way)
+        self._static = call
+
+    def call(self, compiled: Any, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+        """The result of what was recorded, or of a recording with static ints."""
+        try:
+            return super().call(compiled, leaves, captures, statics)
+        except ControlFlowError:
+            found = compiled.found(self._static)
+            return found.paths.call(compiled, found.call.values(), found.captures, found.call.statics())
+
+
 _seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
 
 
@@ -68,7 +87,7 @@ def find(compiled: Any, call: Call) -> Found:
         way = next(iter(paths.known.values()))
         if asked := _asked(found.call, way.recorded.graph, varying, many=len(paths.known) > MOST_WAYS):
             seen.static |= asked
-            return plainly(call) if len(paths.known) > 1 else found._replace(paths=Once(way))
+            return plainly(call) if len(paths.known) > 1 else found._replace(paths=Known(way, call))
     return found
 
 

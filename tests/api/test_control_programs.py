@@ -47,8 +47,9 @@ def test_values_are_those_of_plain_python(program: Program) -> None:
             values.assert_close(compiled(*args), plain(*args), EXACT)
     for args in program.inputs if not program.indexed else ():
         values.assert_close(f(*args), plain(*args), EXACT)
+    shapes = {tuple(map(np.shape, args)) for args in program.inputs}
     signatures = {tuple((np.shape(x), x if isinstance(x, int) else None) for x in args) for args in program.inputs}
-    assert compiled.cache_info().misses == len(signatures)
+    assert len(shapes) <= compiled.cache_info().misses <= len(signatures)  # ints that only enter arithmetic are traced
 
 
 @over_programs
