@@ -140,7 +140,7 @@ def _as(function: Function, obj: Any) -> Any:
         return fresh(made)
     trace = active_trace()
     symbol = symbol_in(trace, np.reshape(obj if obj.dtype == made.dtype else obj.astype(made.dtype), made.shape))
-    symbol = relaid(trace.builder.coerce(symbol, aval), made, obj.shadow.reshape(made.shape))
+    symbol = relaid(trace.builder.coerce(symbol, aval), made, np.reshape(obj.shadow, made.shape))
     return wrap(trace, symbol, made, user_site(2)[0])
 
 

@@ -20,9 +20,6 @@ from tests.fuzz.operands import BOOLS, COMMON, DTYPES, FLOATS, INTS, SCOPE, SHAP
 Shape = tuple[int, ...]
 REAL = (*INTS, *FLOATS)
 PLACES = ("int64", "int64", "int64", "int32", "uint8")
-# What the layout of arguments decides is not compared where an argument is not C-contiguous.
-ARGUMENT_LAYOUTS = False
-BY_LAYOUT = re.compile(r"ravel|reshape|flatten|flat|order=|copy|asarray|asanyarray|require|contiguous|fortran|tobytes")
 
 # Names of NumPy that are not called: types, files, text, settings, memory, dates, and what is not deterministic.
 LEFT_OUT = set(
@@ -651,11 +648,6 @@ def draw_call(seed: int, sources: Sequence[Callable[[Draft], str | None]] = SOUR
         lines = [*d.lines, code or ""]
         if code is None or not any(re.search(rf"\b{name}\b", line) for name in traced for line in lines):
             continue
-        if not ARGUMENT_LAYOUTS and BY_LAYOUT.search(" ".join(lines)):
-            d.operands = {
-                n: o if o.layout == "C" else Operand((_in_c(o.texts[0]), _in_c(o.texts[1])), o.role)
-                for n, o in d.operands.items()
-            }
         call = Call(seed, (*d.lines, code), d.operands)
         if (
             " out" not in code
@@ -666,10 +658,6 @@ def draw_call(seed: int, sources: Sequence[Callable[[Draft], str | None]] = SOUR
         ):
             call = _with_out(rng, call)
         return call
-
-
-def _in_c(text: str) -> str:
-    return f"np.ascontiguousarray({text})"
 
 
 def _takes_out(line: str) -> bool:
