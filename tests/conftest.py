@@ -2,11 +2,14 @@
 
 import os
 import zlib
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.seeds import SEED
+
+MOST_CASES = 150  # of one test in the normal run
 
 settings.register_profile(
     "quick",
@@ -28,10 +31,20 @@ def pytest_report_header() -> str:
     return f"random programs and calls: RETROGRAD_SEED={SEED}"
 
 
+def _table(item: pytest.Item) -> str:
+    """The test function of which an item is one case."""
+    return item.nodeid.partition("[")[0]
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked ``sampled(n)``, one case of n is in the normal run, always the same; the others are slow."""
+    """Of a large table some cases are in the normal run, always the same ones; the others are slow.
+
+    A test marked ``sampled(n)`` keeps one case of n; any other test with more than ``MOST_CASES`` about as many.
+    """
+    cases = Counter(map(_table, items))
     for item in items:
         mark = item.get_closest_marker("sampled")
-        if mark is not None and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+        n = mark.args[0] if mark is not None else -(-cases[_table(item)] // MOST_CASES)
+        if zlib.crc32(item.nodeid.encode()) % n:
             item.add_marker(pytest.mark.slow)

@@ -63,6 +63,11 @@ class Known(Once):
             found = compiled.found(self._static)
             return found.paths.call(compiled, found.call.values(), found.captures, found.call.statics())
 
+    def way(self, compiled: Any, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
+        """What is shown of it: the recording with static ints, which later calls run."""
+        found = compiled.found(self._static)
+        return found.paths.way(compiled, found.call.values(), found.captures, found.call.statics())
+
 
 _seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
 

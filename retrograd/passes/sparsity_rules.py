@@ -29,6 +29,7 @@ ELEMENTWISE = frozenset(
         "log_ratio",
         "nan_to_num",
         "normal_ratio",
+        "owned",
         "polynomial",
         "pow",
         "real",
@@ -63,7 +64,7 @@ ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_alon
 # Primitives that act on each of a stack of matrices alone.
 STACKED = frozenset({"cholesky", "cofactors", "det", "eigh", "eigvalsh", "inv", "pinv", "qr", "solve"})
 # Primitives whose results are zero where their operands are zero, and nowhere else.
-SAME_ZEROS = frozenset({"cast", "conj", "copy", "neg"})
+SAME_ZEROS = frozenset({"cast", "conj", "copy", "neg", "owned"})
 MOST_ENTRIES = 20_000_000  # of a product by a constant; with more, it counts as full
 REDUCING = frozenset({"max", "min", "nanmax", "nanmin", "prod", "sum"})
 RUNNING = frozenset({"cummax", "cummin", "cumprod", "cumsum", "partition", "recurrence", "sort"})

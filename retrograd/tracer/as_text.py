@@ -30,11 +30,29 @@ def formatted(x: Tracer, how: str) -> str:
     if not how:
         return repr(x)
     if for_this_call(x):
-        return format(x.shadow, how)
+        return Digits(format(x.shadow, how))
     raise TracerConversionError(
         f"a traced value is formatted by {how!r}, but it is known only when the compiled function runs",
         remedy="print the value itself, which shows its example, or return it",
     )
+
+
+class Digits(str):
+    """A text of a traced value. As a number again it would have lost its derivative."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        raise TracerConversionError(
+            "the digits of a traced value are made a number again, which would have no derivative",
+            remedy="leave the value a number; np.round(x, n) rounds it",
+        )
+
+    def __int__(self) -> int:
+        return int(self.__float__())
+
+    def __complex__(self) -> complex:
+        return self.__float__()
 
 
 def for_this_call(x: Tracer) -> bool:

@@ -29,6 +29,7 @@ from .around import kept
 from .array import Tracer, is_known, shadow_of, wrap
 from .creation import active_trace, entered, fresh
 from .interception import substitutes
+from .operands import into
 from .record import RECORDERS, Recorded
 from .trace import CURRENT, STATEFUL, Capture, Stateful, Trace, unsupported
 
@@ -124,13 +125,13 @@ class TracedGenerator:
         )
 
     def _draw(self, method: str, *args: Any, **named: Any) -> Any:
+        if method == "permuted":
+            return self._permuted(*args, **named)
         if named.get("out") is not None:
             return self._drawn_into(method, *args, **named)
         if method in {"permutation", "choice"} and args and np.ndim(shadow_of(args[0])):
             items = entered(args[0])
             return items[self._draw(method, len(items), *args[1:], **named)]
-        if method == "permuted":
-            return self._permuted(*args, **named)
         if method in LOCATED and any(isinstance(x, (Tracer, np.ndarray)) for x in (*args, *named.values())):
             return self._located(method, *args, **named)
         return self._drawn(method, tuple(map(_plain, args)), {key: _plain(x) for key, x in named.items()})
@@ -158,11 +159,9 @@ class TracedGenerator:
         return wrap(trace, out, found, trace.builder.where)
 
     def _permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
-        if out is not None:
-            raise unsupported("permuted with out=", "assign the result: x[...] = rng.permuted(x)")
         items = entered(x)
         places = np.arange(items.size).reshape(items.shape)
-        return np.ravel(items)[self._drawn("permuted", (_plain(places),), {"axis": axis})]
+        return into(out, np.ravel(items)[self._drawn("permuted", (_plain(places),), {"axis": axis})])
 
     def _drawn_into(self, method: str, *args: Any, out: Any, **named: Any) -> Any:
         """``rng.random(out=x)``: NumPy's own error where ``out`` does not fit."""

@@ -382,10 +382,7 @@ def test_a_gradient_that_nothing_reaches_is_zero():
 
 LAYOUTS = {
     "contiguous": lambda x: x,
-    "fortran": np.asfortranarray,
-    "transposed": lambda x: x.T.copy().T,
     "negative strides": lambda x: np.flip(np.flip(x).copy()),
-    "strided": lambda x: np.repeat(x, 2, axis=0)[::2],
     "read-only": lambda x: np.broadcast_to(x, x.shape),
     "a field of bytes": lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),
     "misaligned": lambda x: np.frombuffer(b"x" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape),
@@ -393,7 +390,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
-def test_the_layout_of_an_argument_does_not_matter(layout):
+def test_where_an_argument_lies_in_memory_does_not_matter(layout):
     x = np.arange(6.0).reshape(2, 3) + 0.5
     given = layout(x)
     np.testing.assert_array_equal(given, x)

@@ -158,7 +158,7 @@ def test_writing_into_an_argument_changes_only_the_copy_in_the_trace():
 
     x = X.copy()
     for _ in range(2):
-        a, b = f(x, x)
+        a, b = f(x, x.copy())
         np.testing.assert_array_equal(x, X)
         np.testing.assert_array_equal(a[0], [9.0, 9.0, 9.0])
         np.testing.assert_array_equal(b, X + 1)

@@ -39,7 +39,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_stage_of_the_pipeline_is_registered_and_leaves_a_valid_graph() -> None:
     assert set(PIPELINE) == set(STAGES)
-    assert [n.prim.name for n in run(GRAPH).nodes] == ["copy"]
+    assert [n.prim.name for n in run(GRAPH).nodes] == ["owned"]
 
 
 def test_without_stages_the_graph_is_verified_and_returned() -> None:

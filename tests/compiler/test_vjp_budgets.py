@@ -320,7 +320,7 @@ def test_draws_are_made_once() -> None:
     assert pullback(x)[0].tobytes() == first.tobytes()
 
 
-@pytest.mark.parametrize("wrong", [0, -5, "a lot", 1.5, True])
+@pytest.mark.parametrize("wrong", [0, -5, "a lot", 0.5, True])
 def test_wrong_budgets_are_refused(wrong: Any) -> None:
     with pytest.raises(rg.errors.OptionError, match="memory="):
         rg.vjp(np.sin, X, memory=wrong)

@@ -50,7 +50,7 @@ def poison(x: Any) -> None:
 
 def poisoned(graph: Graph) -> Plan:
     """The plan of a graph in which what dies after a node is all storage that nothing holds any longer."""
-    placer = placing._BufferPlacer(graph)
+    placer = placing._BufferPlacer(graph, ordered=True)
     plan = placer.plan()
     born: dict[Value, list[Value]] = {}
     dies: list[tuple[Value, ...]] = []
@@ -149,8 +149,8 @@ def test_a_plan_that_forgets_a_reader_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert_unharmed(graph, args)
     before = placing._BufferPlacer.__init__
 
-    def forgetful(self: Any, graph: Graph) -> None:
-        before(self, graph)
+    def forgetful(self: Any, graph: Graph, ordered: bool) -> None:
+        before(self, graph, ordered)
         self.last[graph.nodes[0].out] = 1
 
     monkeypatch.setattr(placing._BufferPlacer, "__init__", forgetful)

@@ -196,7 +196,6 @@ def test_texts_of_traced_values_are_marked() -> None:
         (lambda x: np.nditer(x, op_dtypes=["f4"]), rg.errors.UnsupportedError, "op_dtypes"),
         (lambda x: [e.fill(0) for e in np.nditer(x)], rg.errors.ReadOnlyError, "read-only"),
         (lambda x: np.frompyfunc(max, 2, 1).reduce(x[0]), rg.errors.UnsupportedError, "in a loop"),
-        (lambda x: doubled(x, out=np.zeros(3)), rg.errors.UnsupportedError, "plain call"),
         (lambda x: np.vectorize(lambda e: e, otypes=[object])(x), rg.errors.UnsupportedError, "dtype of numbers"),
         (lambda x: complex(x[0, 0] * 1j, "2"), TypeError, "string"),
     ],

@@ -98,7 +98,7 @@ def test_states_that_share_arrays_with_their_neighbours_are_counted_right() -> N
         return np.sum(rg.scan(body, (u, u * 0.5, u), None, 60, memory="4 MB")[0][0])
 
     f = rg.grad(loss)
-    u = U[:100, :100]
+    u = U[:100, :100].copy()
     (sweep,) = [node for node in f.graph(u).nodes if node.prim.name == "sweep"]
     assert sweep.attrs["slots"] > 5
     assert f.plan(u).peak_bytes <= 4_000_000
@@ -159,7 +159,7 @@ def test_bytes_as_they_are_written(text: Any, found: int) -> None:
     assert bytes_of(text) == found
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1 MB", "1 MiBs", 0, -5, True, 1.5, None, "64 furlongs", b"1"])
+@pytest.mark.parametrize("text", ["", "MB", "-1 MB", "1 MiBs", 0, -5, True, 0.5, None, "64 furlongs", b"1"])
 def test_what_is_no_number_of_bytes_is_refused(text: Any) -> None:
     with pytest.raises(rg.errors.OptionError, match="is no plan and no number of bytes"):
         bytes_of(text)
@@ -214,7 +214,7 @@ def chain(u: Any) -> Any:
 
 
 def test_a_pullback_takes_a_plan_for_the_loops_that_have_none() -> None:
-    u = U[:100, :100]
+    u = U[:100, :100].copy()
     ct = np.cos(u)
     expected = rg.vjp(chain, u)[1](ct)[0]
     for plan, advances in ((rg.Snapshots(3), binomial_advances(12, 3)), (rg.Log(), 18), (rg.Everything(), 0)):

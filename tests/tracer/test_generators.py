@@ -196,7 +196,6 @@ REFUSED = {
     ),
     "a derivative of its own": (lambda x: NOISY(x[0]) * x, "before"),
     "a derivative of its own in a loop": (lambda x: rg.scan(lambda c, r: (c, NOISY(r)), 1.0, x)[1], "before"),
-    "permuted into an array": (lambda x: RNG.permuted(x, out=x.copy()), "assign"),
 }
 
 

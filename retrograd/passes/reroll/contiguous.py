@@ -27,6 +27,7 @@ LIKE_OPERANDS = frozenset(
         "inv",
         "max",
         "min",
+        "owned",
         "pow",
         "prod",
         "solve",
