@@ -78,14 +78,14 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    arr, mask = _target(arr), as_operand(mask)
+    arr, mask, vals = _target(arr), as_operand(mask), as_operand(vals)
     _castable(vals, arr)
     if not is_traced(mask):
         hit = np.flatnonzero(np.ravel(shadow_of(mask)))
         if hit.size:
             put_(arr, hit, vals)
     else:
-        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(as_operand(vals))
+        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(vals)
         if values.size == 1:
             values = values[0]
         else:  # the k-th place gets the k-th value

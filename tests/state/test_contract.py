@@ -104,6 +104,8 @@ def ids(cases: list[Any]) -> list[str]:
 @pytest.mark.parametrize("transform", ["jit", "grad", "vmap(grad)"])
 @pytest.mark.parametrize(("name", "way", "label"), CASES, ids=ids(CASES))
 def test_every_holder_follows_every_change(name: str, way: int, label: str, transform: str) -> None:
+    if (name, transform) == ("numpy_generator_of_object", "vmap(grad)"):
+        pytest.skip("each lane draws numbers of its own there: tests/tracer/test_generators.py")
     check(name, way, MAIN[transform])
 
 
