@@ -42,7 +42,7 @@ def unwatched(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
 def explain_retrace(compiled: Any, call: Call) -> str:
     """What a call would compile, and why."""
     call = as_known(compiled, call)
-    key, entries = (config.now(), call.key()), compiled._cache.entries
+    key, entries = (config.now(), call.key), compiled._cache.entries
     statics = call.statics()
     versions = [*entries.get(key, ()), *(SHARING[-1].versions_of(compiled._user, (compiled._transform, key)) or ())]
     if any(paths.check(compiled._user, statics) is not None for paths in versions):

@@ -84,7 +84,7 @@ class Compiled:
                         return paths.call(self, args, captures)
                 call = self._take(args, kwargs)
                 found = self.found(call)
-                self._flat[flat] = self._cache.versions((config.now(), call.key()))
+                self._flat[flat] = self._cache.versions((config.now(), call.key))
                 return found.paths.call(self, args, found.captures)
         found = FINDERS[-1](self, self._take(args, kwargs))
         return found.paths.call(self, found.call.values(), found.captures, found.call.statics())
@@ -125,7 +125,7 @@ class Compiled:
     def found(self, call: Call) -> Found:
         """The paths of a call whose reads hold, recorded now if there are none, and their present captures."""
         settings = config.now()
-        key = (settings, call.key())
+        key = (settings, call.key)
         versions = self._cache.versions(key)
         found = self._holding(versions, call)
         if found is not None:

@@ -72,7 +72,7 @@ def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded
     changes what it reads is recorded each time.
     """
     statics = call.statics()
-    key = (call.key(), tuple(map(id, statics)), trace.concrete, config.nan_safe)
+    key = (call.key, tuple(map(id, statics)), trace.concrete, config.nan_safe)
     known: tuple[Recorded, Any, Any] | None = compiled._inner.get(key)
     if known is not None and all(r.holds() for r in known[0].reads):
         if trace.reader is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ class Call:
     unread: frozenset[int] = frozenset()  # leaves of parameters that the function never reads
     apart: ClassVar[type | None] = None  # of a call with function values: the class of those that are observed
 
+    @cached_property
     def key(self) -> Hashable:
         """The key of a compiled function: structure, shapes, dtypes, static values."""
         try:

@@ -65,7 +65,7 @@ class Known(Once):
 
     def way(self, compiled: Any, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
         """What is shown of it: the recording with static ints, which later calls run."""
-        found = compiled.found(self._static)
+        found: Found = compiled.found(self._static)
         return found.paths.way(compiled, found.call.values(), found.captures, found.call.statics())
 
 
@@ -77,12 +77,13 @@ def find(compiled: Any, call: Call) -> Found:
     kept, plainly = _ints(call), cast(Callable[[Call], Found], compiled.found)
     if not kept:
         return plainly(call)
-    seen = _seen_so_far(compiled._cache, call, kept)
+    general = _with_traced(call, {*kept})
+    seen = _seen_so_far(compiled._cache, general, kept)
     varying = seen.traced(call)
     if not varying:
         return plainly(call)
     try:
-        found = plainly(_with_traced(call, varying))
+        found = plainly(general if len(varying) == len(kept) else _with_traced(call, varying))
     except Exception:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
         seen.static |= varying
         return plainly(call)
@@ -99,7 +100,7 @@ def find(compiled: Any, call: Call) -> Found:
 def as_known(compiled: Any, call: Call) -> Call:
     """A call as its paths are kept, if there are any."""
     if kept := _ints(call):
-        seen = _seen_so_far(compiled._cache, call, kept)
+        seen = _seen_so_far(compiled._cache, _with_traced(call, {*kept}), kept)
         return _with_traced(call, (seen.varying | seen.new(call)) - seen.static)
     return call
 
@@ -111,11 +112,11 @@ def _ints(call: Call) -> list[int]:
     return [i for i, x in enumerate(call.leaves) if type(x) is int and abs(x) <= MOST and i not in call.unread]
 
 
-def _seen_so_far(cache: Cache[Any], call: Call, kept: list[int]) -> Seen:
+def _seen_so_far(cache: Cache[Any], general: Call, kept: list[int]) -> Seen:
     signatures = _seen.setdefault(cache, {})
-    key = config.now(), _with_traced(call, {*kept}).key()
+    key = config.now(), general.key
     if key not in signatures:
-        signatures[key] = Seen({i: call.leaves[i] for i in kept})
+        signatures[key] = Seen({i: general.leaves[i] for i in kept})
         while len(signatures) > config.cache_size + 1:
             signatures.pop(next(iter(signatures)), None)
     return signatures[key]

@@ -282,6 +282,7 @@ def test_every_mode_has_the_same_bits(seed: int, tmp_path: Path) -> None:
     every_mode_has_the_same_bits(seed, tmp_path)
 
 
+@pytest.mark.sampled(2)
 @quick
 def test_peaks_are_what_is_said(seed: int, tmp_path: Path) -> None:
     peaks_are_what_is_said(seed, tmp_path)

@@ -22,6 +22,7 @@ WRONG = ("arctan2", "atan2", "power", "pow")  # NumPy reduces several elements a
 SMOOTH = ("add", "subtract", "multiply", "divide", "hypot", "logaddexp", "logaddexp2", "maximum", "fmin")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in BINARY if name not in WRONG])
 def test_reduce_accumulate_reduceat_and_outer(name):
     ufunc = BINARY[name]

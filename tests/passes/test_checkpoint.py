@@ -128,6 +128,7 @@ def assert_same_bits(found: Any, expected: Any) -> None:
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
+@pytest.mark.sampled(3)
 @plans
 @programs
 @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])

@@ -55,6 +55,7 @@ def by_python(loop: Callable[..., Any], n: int, x: Any) -> Any:
     return x + total * 1e-3 if loop is scanned else x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @pytest.mark.parametrize("loop", [counted, counting, counted_late, scanned, repeated])
 def test_loops_of_any_length(loop: Callable[..., Any], plan: Any) -> None:

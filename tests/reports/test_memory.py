@@ -80,6 +80,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("program", [heat, recurrent, nested], ids=lambda p: p.__name__)
 def test_the_predicted_peak_is_the_measured_one(program: Function, plan: Any) -> None:
