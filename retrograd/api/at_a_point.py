@@ -30,10 +30,10 @@ from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.pullback import pullback as pullback_graph
 from ..passes.transpose import transpose
-from ..tracer.containers import flatten_up_to
+from ..tracer.containers import flatten_like, flatten_up_to
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
-from ..tracer.tree import Spec, children, flatten, flatten_like, unflatten
+from ..tracer.tree import Spec, children, flatten, unflatten
 from .functions.blocks import aligned
 from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent

@@ -30,7 +30,7 @@ from .example_values import examples
 from .executable import Executable
 from .recording import results_of
 from .settings import EXACT
-from .signature import is_traced, parameter_names
+from .signature import is_traced, name_of, parameter_names
 from .stages import run as run_stages
 
 
@@ -194,7 +194,7 @@ def _enters(x: Any) -> bool:
 
 def label_of(function: Callable[..., Any], default: str) -> str:
     """A name for the graph of a function."""
-    name = getattr(function, "__name__", default)
+    name = name_of(function, default)
     return name if name.isidentifier() else default
 
 

@@ -17,7 +17,7 @@ from .compilation import Derived
 from .garbage import paused
 from .recording import form_of, record_call, results_of
 from .settings import config
-from .signature import Call, take_apart
+from .signature import Call, name_of, take_apart
 
 INLINE = 16  # nodes up to which a compiled function that is called in a trace is copied into it
 
@@ -100,5 +100,5 @@ class Composed(Transform):
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         built = self.make(*self.options, function)
-        built.__name__ = f"{getattr(function, '__name__', 'function')}_{self.label}"
+        built.__name__ = f"{name_of(function)}_{self.label}"
         return built

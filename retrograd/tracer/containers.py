@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import optree
 
 from ..errors import TreeError
-from .tree import NAMESPACE, REGISTERED, Spec
+from .tree import NAMESPACE, Spec, flatten
+
+REGISTERED: set[type] = set()  # classes that were made containers
 
 
 def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
@@ -18,6 +21,17 @@ def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
         return isinstance(x, kind)
 
     return optree.tree_map(lambda x: function(x) if found(x) else x, tree, is_leaf=found, namespace=NAMESPACE)
+
+
+def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
+    """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
+    leaves, found = flatten(tree)
+    if found != spec:
+        raise TreeError(
+            f"{what}: the structure is {found}, expected {spec}",
+            remedy="pass the same containers",
+        )
+    return leaves
 
 
 def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
@@ -45,6 +59,11 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
             remedy="give one value for all, or a tree of values with this structure",
         ) from None
     return [None if x is shared else x for x in spread]
+
+
+def is_container(cls: type) -> bool:
+    """Whether objects of a class of the user's are containers."""
+    return cls in REGISTERED or dataclasses.is_dataclass(cls)
 
 
 def register_container(

@@ -10,12 +10,10 @@ from typing import Any
 
 import optree
 
-from ..errors import TreeError
 from .around import renewed
 
 NAMESPACE = "retrograd"
 _dataclasses: set[type] = set()
-REGISTERED: set[type] = set()  # classes that were made containers
 _nondiff_fields: dict[Any, frozenset[str]] = {}
 NONDIFF = "nondiff"  # the key in a field's metadata
 Spec = optree.PyTreeSpec
@@ -85,22 +83,6 @@ def map_leaves(function: Callable[..., Any], tree: Any) -> Any:
     """The tree with ``function`` applied to each leaf."""
     leaves, spec = flatten(tree)
     return unflatten(spec, map(function, leaves))
-
-
-def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
-    """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
-    leaves, found = flatten(tree)
-    if found != spec:
-        raise TreeError(
-            f"{what}: the structure is {found}, expected {spec}",
-            remedy="pass the same containers",
-        )
-    return leaves
-
-
-def is_container(cls: type) -> bool:
-    """Whether objects of a class of the user's are containers."""
-    return cls in REGISTERED or dataclasses.is_dataclass(cls)
 
 
 class _Registration:

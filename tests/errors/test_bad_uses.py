@@ -80,7 +80,7 @@ def shown(use: BadUse) -> str:
     """A message without what differs from run to run: places, numbers of traces, addresses."""
     text = str(raised(use)).replace(ROOT, "")
     text = re.sub(r"(?<=\.py):\d+", "", text)
-    return re.sub(r"(?<=\btrace )\d+|(?<=0x)[0-9a-f]+", "…", text)
+    return re.sub(r"(?<=\btrace )\d+|(?<=\blambda_)\d+|(?<=0x)[0-9a-f]+", "…", text)
 
 
 def test_messages_are_those_of_the_snapshot(request: pytest.FixtureRequest):
