@@ -9,7 +9,7 @@ from typing import Any
 import optree
 
 from ..errors import TreeError
-from .tree import NAMESPACE, Spec, flatten
+from .tree import NAMESPACE, Spec, flatten, written
 
 REGISTERED: set[type] = set()  # classes that were made containers
 
@@ -28,7 +28,7 @@ def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     leaves, found = flatten(tree)
     if found != spec:
         raise TreeError(
-            f"{what}: the structure is {found}, expected {spec}",
+            f"{what}: the structure is {written(found)}, expected {written(spec)}",
             remedy="pass the same containers",
         )
     return leaves
@@ -40,7 +40,7 @@ def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
         parts: list[Any] = spec.flatten_up_to(tree)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
+            f"{what} does not fit the structure {written(spec)}: {fault}",
             remedy="pass the same containers",
         ) from None
     return parts
@@ -55,7 +55,7 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
         spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, namespace=NAMESPACE)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
+            f"{what} does not fit the structure {written(spec)}: {fault}",
             remedy="give one value for all, or a tree of values with this structure",
         ) from None
     return [None if x is shared else x for x in spread]

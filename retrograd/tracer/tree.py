@@ -20,17 +20,7 @@ Spec = optree.PyTreeSpec
 
 
 def nondiff_leaves(spec: Spec) -> list[bool]:
-    """For each leaf, whether it lies in a dataclass field marked as nondiff: its gradient is then None.
-
-    >>> from dataclasses import dataclass, field
-    >>> import retrograd as rg
-    >>> @dataclass
-    ... class Spring:
-    ...     stretch: float
-    ...     stiffness: float = field(default=2.0, metadata={"nondiff": True})
-    >>> rg.grad(lambda s: 0.5 * s.stiffness * s.stretch**2)(Spring(3.0))
-    Spring(stretch=np.float64(6.0), stiffness=None)
-    """
+    """For each leaf, whether it lies in a dataclass field marked as nondiff: its gradient is then None."""
     if spec.is_leaf():
         return [False]
     fixed = _nondiff_fields.get(spec.type, frozenset())
@@ -77,6 +67,29 @@ def children(spec: Spec) -> list[Spec]:
 def leaf_paths(spec: Spec) -> list[str]:
     """A name for each leaf: keys, attributes and positions on its way, joined by underscores."""
     return ["_".join(str(p) for p in path) for path in spec.paths()]
+
+
+def written(spec: Spec, levels: int = 12) -> str:
+    """A structure as Python writes it, with a dot for each leaf, down to some levels.
+
+    >>> written(flatten(([1.0, 2.0], {"a": (3.0,), "b": None}))[1])
+    "([·, ·], {'a': (·,), 'b': None})"
+    """
+    if spec.is_leaf():
+        return "·" if levels < 12 else "a single value"
+    if not levels or spec.type is type(None):
+        return "None" if spec.type is type(None) else "..."
+    kind, parts = spec.type, [written(x, levels - 1) for x in spec.children()]
+    if kind is tuple:
+        return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+    names = getattr(kind, "_fields", spec.entries())
+    if issubclass(kind, dict):
+        text = f"{{{', '.join(f'{k!r}: {x}' for k, x in zip(names, parts, strict=True))}}}"
+    elif kind is not list and all(isinstance(k, str) for k in names):
+        text = ", ".join(f"{k}={x}" for k, x in zip(names, parts, strict=True))
+    else:
+        text = f"[{', '.join(parts)}]"
+    return text if kind in (list, dict) else f"{kind.__name__}({text})"
 
 
 def map_leaves(function: Callable[..., Any], tree: Any) -> Any:

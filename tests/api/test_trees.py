@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.tracer.tree import flatten, written
 
 
 class Pair(NamedTuple):
@@ -276,3 +277,28 @@ def test_nothing_to_differentiate_is_an_error():
 
     with pytest.raises(rg.errors.NonDifferentiableError):
         rg.grad(lambda f: f.mass * 2.0)(Fixed())
+
+
+@pytest.mark.parametrize(
+    ("tree", "text"),
+    [
+        (1.0, "a single value"),
+        (None, "None"),
+        ((1.0,), "(·,)"),
+        ([(), [], {}], "[(), [], {}]"),
+        ({"b": 1.0, ("a", 2): None}, "{'b': ·, ('a', 2): None}"),
+        (Pair(1.0, [2.0]), "Pair(first=·, second=[·])"),
+        (Frozen(1.0), "Frozen(x=·, y=None)"),
+        (collections.OrderedDict(a=1.0), "OrderedDict({'a': ·})"),
+        (collections.deque([1.0, 2.0]), "deque([·, ·])"),
+    ],
+)
+def test_a_structure_is_written_as_python_writes_it(tree: Any, text: str) -> None:
+    assert written(flatten(tree)[1]) == text
+
+
+def test_a_deep_structure_is_cut() -> None:
+    tree: Any = 1.0
+    for _ in range(100):
+        tree = [tree]
+    assert written(flatten(tree)[1]) == "[" * 12 + "..." + "]" * 12

@@ -91,6 +91,11 @@ def test_messages_are_those_of_the_snapshot(request: pytest.FixtureRequest):
     assert found.splitlines() == MESSAGES.read_text(encoding="utf-8").splitlines()
 
 
+def test_no_message_speaks_of_classes_that_users_do_not_know():
+    text = MESSAGES.read_text(encoding="utf-8")
+    assert not [name for name in ("PyTreeSpec", "optree", "CustomTreeNode", "namespace=") if name in text]
+
+
 def test_the_message_of_an_error_has_no_internal_frames_before_the_users_line():
     def f(x):
         y = x * 2.0
