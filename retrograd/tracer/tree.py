@@ -10,6 +10,7 @@ from typing import Any
 
 import optree
 
+from ..errors import TreeError
 from .around import renewed
 
 NAMESPACE = "retrograd"
@@ -21,16 +22,25 @@ Spec = optree.PyTreeSpec
 
 def nondiff_leaves(spec: Spec) -> list[bool]:
     """For each leaf, whether it lies in a dataclass field marked as nondiff: its gradient is then None."""
-    if spec.is_leaf():
-        return [False]
-    fixed = _nondiff_fields.get(spec.type, frozenset())
-    parts = zip(spec.entries(), spec.children(), strict=True)
-    return [f for name, part in parts for f in ([True] * part.num_leaves if name in fixed else nondiff_leaves(part))]
+    found: list[bool] = []
+    rest = [(spec, False)]
+    while rest:
+        part, fixed = rest.pop()
+        if part.is_leaf():
+            found.append(fixed)
+        else:
+            names, entries = _nondiff_fields.get(part.type, frozenset()), reversed(part.entries())
+            rest += [(x, fixed or k in names) for k, x in zip(entries, reversed(part.children()), strict=True)]
+    return found
 
 
 def flatten(tree: Any) -> tuple[list[Any], Spec]:
     """Leaves and structure. Dicts, lists, tuples, namedtuples, None and dataclasses are containers."""
-    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    try:
+        leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    except RecursionError:
+        remedy = "pass fewer than 1000 levels: a flat list, or arrays stacked by np.stack"
+        raise TreeError("containers are nested too deeply, or one contains itself", remedy=remedy) from None
     new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
     if not new:
         return leaves, spec
@@ -50,13 +60,17 @@ def key_orders(tree: Any) -> tuple[Any, ...]:
     >>> key_orders([{"b": 1, "a": {}}, 2])
     (('b', 'a'), ())
     """
-    if type(tree) is dict:
-        return (tuple(tree), *(order for x in tree.values() for order in key_orders(x)))
-    if isinstance(tree, (list, tuple)):
-        return tuple(order for x in tree for order in key_orders(x))
-    if type(tree) in _dataclasses:
-        return tuple(order for f in dataclasses.fields(tree) for order in key_orders(getattr(tree, f.name, None)))
-    return ()
+    found, rest = [], [tree]
+    while rest:
+        x = rest.pop()
+        if type(x) is dict:
+            found.append(tuple(x))
+            rest += reversed(x.values())
+        elif isinstance(x, (list, tuple)):
+            rest += reversed(x)
+        elif type(x) in _dataclasses:
+            rest += [getattr(x, f.name, None) for f in reversed(dataclasses.fields(x))]
+    return tuple(found)
 
 
 def children(spec: Spec) -> list[Spec]:

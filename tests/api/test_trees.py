@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.tracer.tree import flatten, written
+from retrograd.tracer.tree import flatten, key_orders, written
 
 
 class Pair(NamedTuple):
@@ -302,3 +303,30 @@ def test_a_deep_structure_is_cut() -> None:
     for _ in range(100):
         tree = [tree]
     assert written(flatten(tree)[1]) == "[" * 12 + "..." + "]" * 12
+
+
+@pytest.mark.parametrize("around", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}, Frozen], ids=str)
+def test_trees_of_many_levels_are_differentiated(around: Callable[[Any], Any]) -> None:
+    tree: Any = np.array([1.0, 3.0])
+    for _ in range(900):
+        tree = around(tree)
+    (found,), spec = flatten(rg.grad(lambda t: np.sum(flatten(t)[0][0] ** 2))(tree))
+    np.testing.assert_array_equal(found, [2.0, 6.0])
+    assert spec == flatten(tree)[1] or around is Frozen
+
+
+def test_too_many_levels_and_circles_are_refused_by_name() -> None:
+    deep: Any = 1.0
+    for _ in range(2000):
+        deep = [deep]
+    circle: list[Any] = [1.0]
+    circle.append(circle)
+    for tree in (deep, circle):
+        with pytest.raises(rg.errors.TreeError, match="nested too deeply, or one contains itself") as caught:
+            rg.grad(lambda t: t[0])(tree)
+        assert "fewer than 1000 levels" in str(caught.value)
+
+
+def test_the_orders_of_keys_are_told_in_one_order_of_containers() -> None:
+    inner = {"z": {"b": 1, "a": 2}, "y": [{"d": 1, "c": 2}]}
+    assert key_orders([inner, Layer({"q": 1}, {})]) == (("z", "y"), ("b", "a"), ("d", "c"), ("q",), ())
