@@ -93,7 +93,8 @@ def written(spec: Spec, levels: int = 12) -> str:
         return "·" if levels < 12 else "a single value"
     if not levels or spec.type is type(None):
         return "None" if spec.type is type(None) else "..."
-    kind, parts = spec.type, [written(x, levels - 1) for x in spec.children()]
+    kind: Any = spec.type
+    parts = [written(x, levels - 1) for x in spec.children()]
     if kind is tuple:
         return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
     names = getattr(kind, "_fields", spec.entries())
