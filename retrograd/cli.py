@@ -66,7 +66,10 @@ def example(aval: Aval) -> Any:
 
 
 def load(target: str) -> Callable[..., Any]:
-    """The function that ``module:function`` or ``file.py:function`` names."""
+    """The function that ``module:function`` or ``file.py:function`` names.
+
+    The module is imported, under its own name: what stands below ``if __name__ == "__main__":`` does not run.
+    """
     module_name, _, attribute = target.rpartition(":")
     if not module_name:
         raise OptionError(f"{target!r} names no function", remedy="write module:function, or path/file.py:function")
@@ -93,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="print a graph, generated source or DOT")
-    show.add_argument("target", help="module:function or path/file.py:function")
+    show.add_argument("target", help="module:function or path/file.py:function; it is imported")
     show.add_argument("--arg", action="append", default=[], metavar="TYPE", help="type of an argument: f64[3,2], float")
     show.add_argument("--argnums", metavar="NAMES", help="of the gradient: positions or names of arguments, by commas")
     show.add_argument("--emit", choices=sorted(EMITS), default="source")

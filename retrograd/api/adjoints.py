@@ -10,12 +10,13 @@ import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.members import as_member
-from ..compiler.signature import Argnums, is_traced, take_apart, wanted
+from ..compiler.signature import Argnums, is_traced, name_of, take_apart, wanted
 from ..compiler.transform import Transform
 from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
-from ..tracer.tree import Spec, flatten, flatten_like, nondiff_leaves, unflatten
+from ..tracer.containers import flatten_like
+from ..tracer.tree import Spec, flatten, nondiff_leaves, unflatten
 from .at_a_point import jvp, split_aux, vjp
 from .gradients import grad
 from .jacobians import jacfwd, jacrev
@@ -130,7 +131,7 @@ def hvp(function: Callable[..., Any]) -> Any:
     def product(x: Any, v: Any) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
 
-    product.__name__ = f"{getattr(function, '__name__', 'function')}_hvp"
+    product.__name__ = f"{name_of(function)}_hvp"
     return Compiled(product, Transform("hvp"))
 
 
@@ -176,5 +177,5 @@ def jacobian(
         rows = sum(aval.size for aval in recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]])
         return (forward if columns <= rows else reverse)(*args, **kwargs)
 
-    matrix.__name__ = f"{getattr(function, '__name__', 'function')}_jacobian"
+    matrix.__name__ = f"{name_of(function)}_jacobian"
     return Compiled(matrix, Transform("jacobian"))

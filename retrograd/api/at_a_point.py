@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiler.compilation import Derived
 from ..compiler.compiled import Compiled
+from ..compiler.composed import Composed
 from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
 from ..compiler.inside import inserted
 from ..compiler.later import Later, Run, on_operands
@@ -20,7 +21,7 @@ from ..compiler.recording import results_of
 from ..compiler.settings import config
 from ..compiler.signature import Call, Wanted, take_apart, wanted
 from ..compiler.stages import settled
-from ..compiler.transform import Composed, Transform
+from ..compiler.transform import Transform
 from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
 from ..ir.graph import Graph
 from ..ir.types import Aval
@@ -30,10 +31,10 @@ from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.pullback import pullback as pullback_graph
 from ..passes.transpose import transpose
-from ..tracer.containers import flatten_up_to
+from ..tracer.containers import flatten_like, flatten_up_to
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
-from ..tracer.tree import Spec, children, flatten, flatten_like, unflatten
+from ..tracer.tree import Spec, children, flatten, unflatten, written
 from .functions.blocks import aligned
 from .functions.closures import Fn, is_function
 from .functions.cotangent import FunctionCotangent
@@ -47,7 +48,7 @@ def split_aux(recorded: Recorded, has_aux: bool) -> tuple[Spec, int]:
         return recorded.out_spec, len(recorded.graph.outputs)
     if not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
         raise OptionError(
-            f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
+            f"with has_aux=True the function returns a pair (output, aux), not {written(recorded.out_spec)}",
             remedy="return output, aux",
         )
     head = children(recorded.out_spec)[0]

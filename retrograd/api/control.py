@@ -39,7 +39,7 @@ from ..ops.structural.stack import step_numbers
 from ..ops.structural.while_loop import while_loop as while_primitive
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
-from ..tracer.tree import children, flatten, unflatten
+from ..tracer.tree import children, flatten, unflatten, written
 from .memory import MemoryPlan, plan_of
 
 LOOP = Transform("loop")  # one that is called outside of compiled functions
@@ -337,7 +337,7 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
         found, after = flatten(f(unflatten(spec, a), unflatten(spec, b)))
         if after != spec or any(_kind(x) != _kind(y) for x, y in zip(found, a, strict=True)):
             raise CarryError(
-                f"f takes {spec} of {', '.join(_kind(x) for x in a)} and returns {after} of "
+                f"f takes {written(spec)} of {', '.join(_kind(x) for x in a)} and returns {written(after)} of "
                 f"{', '.join(_kind(x) for x in found)}",
                 remedy="let f return the structure, shapes and dtypes of its arguments",
             )

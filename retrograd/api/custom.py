@@ -25,9 +25,10 @@ from ..ops.structural import custom as primitives
 from ..passes.inline import inline_into
 from ..tracer.around import kept
 from ..tracer.array import shadow_of, symbol_in, wrap_all
+from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace
-from ..tracer.tree import Spec, children, flatten, flatten_like, unflatten
+from ..tracer.tree import Spec, children, flatten, unflatten
 from ..where import user_site
 
 RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.settings import config
-from ..compiler.signature import take_apart
+from ..compiler.signature import name_of, take_apart
 from ..tracer.array import Tracer
 from ..tracer.record import record
 from ..tracer.surroundings import SURROUNDINGS
@@ -61,7 +61,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         with SURROUNDINGS[-1].following(function, call.statics()) as followed:
             return followed(*given, **named)
 
-    name = getattr(function, "__name__", "function")
+    name = name_of(function)
     with np.errstate(all="ignore"):
         recorded = record(run, name, call.values(), call.hints, concrete=False, max_nodes=config.max_nodes)
     found = iter(recorded.graph.out_avals)

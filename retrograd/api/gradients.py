@@ -20,7 +20,7 @@ from ..passes.linearize import linearize
 from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
-from ..tracer.tree import children
+from ..tracer.tree import children, written
 from ..where import user_site, warn
 
 
@@ -87,14 +87,14 @@ class Gradient(Transform):
         where = user_site()[0]
         if self.has_aux and not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
             raise OptionError(
-                f"with has_aux=True the function returns a pair (output, aux), not {recorded.out_spec}",
+                f"with has_aux=True the function returns a pair (output, aux), not {written(recorded.out_spec)}",
                 where=where,
                 remedy="return output, aux",
             )
         head = children(recorded.out_spec)[0] if self.has_aux else recorded.out_spec
         if not head.is_leaf() or 0 in recorded.statics:
             raise NonScalarOutputError(
-                f"the function returns {head}, not one number",
+                f"the function returns {written(head)}, not one number",
                 where=where,
                 remedy="return one scalar; pass has_aux=True to return more beside it",
             )

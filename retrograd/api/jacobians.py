@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
+from ..compiler.composed import Composed
 from ..compiler.signature import Argnums
-from ..compiler.transform import Composed
 from ..errors import OptionError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of

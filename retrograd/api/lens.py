@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..compiler.compiled import Compiled
-from ..compiler.signature import is_traced
+from ..compiler.signature import is_traced, name_of
 from ..compiler.transform import Transform
 from ..compiler.travel import Travelling
 from ..errors import OptionError, RecordMismatchError, TreeError
@@ -207,12 +207,12 @@ class Lenses:
             return functools.partial(self, host=host)
         if host not in (None, True, False):
             raise OptionError(f"host={host!r}", remedy="use True, False or None")
-        name = getattr(function, "__name__", "lens")
+        name = name_of(function, "lens")
         return functools.update_wrapper(Lens(lens_node(function, host), name), function, updated=())
 
     def of(self, function: Callable[..., Any]) -> Lens:
         """A plain NumPy function as a lens; its pullback is what ``rg.vjp`` makes."""
-        return Lens(function, getattr(function, "__name__", "function"))
+        return Lens(function, name_of(function))
 
     def unit(self, *source: Any) -> Point:
         """A source with the identity as pullback: ``rg.lens.unit(a).bind(f)`` is ``f.at(a)``."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.inside import inserted
-from ..compiler.signature import is_traced
+from ..compiler.signature import is_traced, name_of
 from ..errors import ControlFlowError, ShapeError, TracerConversionError, TreeError, UnsupportedError
 from ..ir.builder import Symbol
 from ..ir.types import Aval, aval_of
@@ -62,7 +62,7 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
     def backward(closed: Closed, ct: Any) -> Args:
         return closed.pull(flatten(ct)[0], closed.residuals)
 
-    value.__name__ = getattr(function, "__name__", "lens")
+    value.__name__ = name_of(function, "lens")
     node = CustomVjp(value)
     node.defvjp(forward, backward)
     return node

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import OptionError, ShapeError, TreeError
 from ..tracer.array import shadow_of
 from ..tracer.containers import flatten_up_to
-from ..tracer.tree import Spec
+from ..tracer.tree import Spec, written
 from ..tracer.tree import flatten as take_apart
 from ..tracer.tree import unflatten as put_together
 
@@ -134,4 +134,4 @@ class Unravel:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return f"<unravel to {self._structure}>"
+        return f"<unravel to {written(self._structure)}>"

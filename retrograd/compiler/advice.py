@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import RetraceWarning, UnwatchedWarning
+from ..tracer.tree import written
 from ..where import warn
 from .cache import SHARING
 from .compilation import INSPECTORS
@@ -62,7 +63,7 @@ def _differences(known: Any, key: Any, call: Call) -> Iterator[str]:
             yield f"rg.config.{name} is {now!r}, and was {before!r}"
     spec, orders, *leaves = known[1]
     if spec != call.spec:
-        yield f"the structure of the arguments is {call.spec}, and was {spec}"
+        yield f"the structure of the arguments is {written(call.spec)}, and was {written(spec)}"
         return
     if orders != call.orders:
         yield f"the keys of dicts have the order {call.orders}, and had {orders}"

@@ -10,9 +10,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.types import Aval
 from ..tracer.array import Tracer, shadow_of
+from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded
 from ..tracer.trace import traceable
-from ..tracer.tree import Spec, flatten_like
+from ..tracer.tree import Spec
 
 
 def as_member(x: Any, aval: Aval, what: str) -> Any:

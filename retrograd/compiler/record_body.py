@@ -24,13 +24,13 @@ from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.generators import HOISTED, capture_generator, example_of
 from ..tracer.record import Recorded, record
 from ..tracer.trace import Capture, Trace, traceable
-from ..tracer.tree import Spec, flatten, leaf_paths, unflatten
+from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
 from ..where import user_site
 from .example_values import examples
 from .executable import Executable
 from .recording import results_of
 from .settings import EXACT
-from .signature import is_traced, parameter_names
+from .signature import is_traced, name_of, parameter_names
 from .stages import run as run_stages
 
 
@@ -194,7 +194,7 @@ def _enters(x: Any) -> bool:
 
 def label_of(function: Callable[..., Any], default: str) -> str:
     """A name for the graph of a function."""
-    name = getattr(function, "__name__", default)
+    name = name_of(function, default)
     return name if name.isidentifier() else default
 
 
@@ -283,7 +283,7 @@ def check_carry(recorded: Recorded, start: Start, found: Spec | None = None) -> 
     found = recorded.out_spec if found is None else found
     if found != start.spec or any(i < start.spec.num_leaves for i in recorded.statics):
         raise CarryError(
-            f"the carry has the structure {start.spec}, but the body returns {found}",
+            f"the carry has the structure {written(start.spec)}, but the body returns {written(found)}",
             where=where,
             remedy="return a carry with the containers of init, and only arrays and numbers in them",
         )
@@ -321,7 +321,7 @@ def common(label: str, bodies: Sequence[Recorded]) -> list[Aval]:
 
 def results_named(recorded: Recorded) -> str:
     """The structure of results, for messages."""
-    return f"{recorded.out_spec}" + (f" with {list(recorded.statics.values())}" if recorded.statics else "")
+    return written(recorded.out_spec) + (f" with {list(recorded.statics.values())}" if recorded.statics else "")
 
 
 def _agreed(label: str, avals: Sequence[Aval]) -> Aval:
@@ -356,7 +356,7 @@ def one_bool(label: str, recorded: Recorded) -> None:
     """ShapeError unless a function returned one number, whose truth decides."""
     avals = recorded.graph.out_avals
     if not recorded.out_spec.is_leaf() or recorded.statics or avals[0].shape:
-        found = avals[0] if recorded.out_spec.is_leaf() and avals else recorded.out_spec
+        found = avals[0] if recorded.out_spec.is_leaf() and avals else results_named(recorded)
         raise ShapeError(f"{label} gives {found}, not one bool", remedy="reduce it with np.all or np.any")
 
 

@@ -16,7 +16,7 @@ from ..tracer.trace import CURRENT, Capture
 from ..tracer.tree import Spec, unflatten
 from .garbage import paused, unhurried
 from .settings import config
-from .signature import Call
+from .signature import Call, name_of
 
 LONG = 512  # nodes from which a recording is searched for loops
 
@@ -33,7 +33,7 @@ def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any
     with unhurried:
         recorded = record(
             run,
-            getattr(function, "__name__", "function"),
+            name_of(function),
             examples,
             call.hints,
             max_nodes=config.max_nodes,

@@ -92,6 +92,13 @@ class Call:
         return [i for i in range(len(self.leaves)) if i not in traced]
 
 
+def name_of(function: Callable[..., Any], default: str = "function") -> str:
+    """A name for what is made of a function: its own, or ``lambda_`` and the line of a lambda."""
+    name: str = getattr(function, "__name__", default)
+    code = getattr(inspect.unwrap(function), "__code__", None) if name == "<lambda>" else None
+    return name if code is None else f"lambda_{code.co_firstlineno}"
+
+
 def is_traced(x: Any) -> bool:
     """Whether a leaf becomes an input of the graph; Python ints, bools and other objects are static."""
     return isinstance(x, (Tracer, *TRACED))

@@ -89,16 +89,3 @@ class Transform:
         """The way into another trace: a copy if the graph is small or has effects, else a call."""
         called: Place = TRANSFORMS.make_call
         return inline_into if len(graph.nodes) <= self.inline or graph.effect else called
-
-
-@dataclass(frozen=True)
-class Composed(Transform):
-    """A transform whose ``make(*options, f)`` is a function that calls ``f`` and other transforms of it."""
-
-    make: Callable[..., Callable[..., Any]] = lambda function: function
-    options: tuple[Any, ...] = ()
-
-    def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        built = self.make(*self.options, function)
-        built.__name__ = f"{getattr(function, '__name__', 'function')}_{self.label}"
-        return built

@@ -13,12 +13,17 @@ def _triangle_shape(x: Aval, k: int) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
+def _mask(x: Aval, k: int) -> int:
+    return x.shape[-2] * x.shape[-1]
+
+
 tril: Primitive = primitive(
     "tril",
     _triangle_shape,
     "np.tril({0}, {k})",
     batch=elementwise,
     order="A",
+    scratch=_mask,
     diff=(pull(lambda ct, x, k: tril(ct, k=k)),),
 )
 triu: Primitive = primitive(
@@ -27,5 +32,6 @@ triu: Primitive = primitive(
     "np.triu({0}, {k})",
     batch=elementwise,
     order="A",
+    scratch=_mask,
     diff=(pull(lambda ct, x, k: triu(ct, k=k)),),
 )

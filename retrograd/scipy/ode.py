@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.record_body import operand, put, recorded_body, strong, typed
+from ..compiler.record_body import label_of, operand, put, recorded_body, strong, typed
 from ..errors import ShapeError
 from ..ir.builder import Symbol
 from ..ir.types import Aval
@@ -65,11 +65,6 @@ def _solved(slope: Callable[..., Any], name: str, start: Any, times: Any, args: 
     return put(trace, ode, {"body": graph, **attrs}, [operand(trace, x) for x in operands])[0]
 
 
-def _name(function: Any) -> str:
-    name = getattr(function, "__name__", "slope")
-    return name if name.isidentifier() else "slope"
-
-
 def _is_traced(x: Any) -> bool:
     return not x.const if isinstance(x, Tracer) else isinstance(getattr(x, "payload", None), Symbol)
 
@@ -95,7 +90,7 @@ def odeint(
     def slope(t: Any, y: Any, args: Any) -> Any:
         return func(t, y, *args) if tfirst else func(y, t, *args)
 
-    found = _solved(slope, _name(func), y0, t, args, method="odeint", rtol=rtol, atol=atol)
+    found = _solved(slope, label_of(func, "slope"), y0, t, args, method="odeint", rtol=rtol, atol=atol)
     if found is None:
         return INTEGRATE.odeint(func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst)
     return found
@@ -150,7 +145,7 @@ def solve_ivp(
         whole, kept = _with_ends(t_span, times)
         found = _solved(
             lambda t, y, args: fun(t, y, *args),
-            _name(fun),
+            label_of(fun, "slope"),
             y0,
             whole,
             parameters,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import optree
 
 from ..errors import TreeError
-from .tree import NAMESPACE, REGISTERED, Spec
+from .tree import NAMESPACE, Spec, flatten, written
+
+REGISTERED: set[type] = set()  # classes that were made containers
 
 
 def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
@@ -20,13 +23,24 @@ def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
     return optree.tree_map(lambda x: function(x) if found(x) else x, tree, is_leaf=found, namespace=NAMESPACE)
 
 
+def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
+    """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
+    leaves, found = flatten(tree)
+    if found != spec:
+        raise TreeError(
+            f"{what}: the structure is {written(found)}, expected {written(spec)}",
+            remedy="pass the same containers",
+        )
+    return leaves
+
+
 def flatten_up_to(spec: Spec, tree: Any, what: str) -> list[Any]:
     """The parts of ``tree`` at the leaves of ``spec``, of any type; TreeError if the containers differ."""
     try:
         parts: list[Any] = spec.flatten_up_to(tree)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
+            f"{what} does not fit the structure {written(spec)}: {fault}",
             remedy="pass the same containers",
         ) from None
     return parts
@@ -41,10 +55,15 @@ def prefix_leaves(prefix: Any, spec: Spec, what: str) -> list[Any]:
         spread: Sequence[Any] = optree.broadcast_prefix(prefix, dummy, namespace=NAMESPACE)
     except ValueError as fault:
         raise TreeError(
-            f"{what} does not fit the structure {spec}: {fault}",
+            f"{what} does not fit the structure {written(spec)}: {fault}",
             remedy="give one value for all, or a tree of values with this structure",
         ) from None
     return [None if x is shared else x for x in spread]
+
+
+def is_container(cls: type) -> bool:
+    """Whether objects of a class of the user's are containers."""
+    return cls in REGISTERED or dataclasses.is_dataclass(cls)
 
 
 def register_container(

@@ -15,34 +15,32 @@ from .around import renewed
 
 NAMESPACE = "retrograd"
 _dataclasses: set[type] = set()
-REGISTERED: set[type] = set()  # classes that were made containers
 _nondiff_fields: dict[Any, frozenset[str]] = {}
 NONDIFF = "nondiff"  # the key in a field's metadata
 Spec = optree.PyTreeSpec
 
 
 def nondiff_leaves(spec: Spec) -> list[bool]:
-    """For each leaf, whether it lies in a dataclass field marked as nondiff: its gradient is then None.
-
-    >>> from dataclasses import dataclass, field
-    >>> import retrograd as rg
-    >>> @dataclass
-    ... class Spring:
-    ...     stretch: float
-    ...     stiffness: float = field(default=2.0, metadata={"nondiff": True})
-    >>> rg.grad(lambda s: 0.5 * s.stiffness * s.stretch**2)(Spring(3.0))
-    Spring(stretch=np.float64(6.0), stiffness=None)
-    """
-    if spec.is_leaf():
-        return [False]
-    fixed = _nondiff_fields.get(spec.type, frozenset())
-    parts = zip(spec.entries(), spec.children(), strict=True)
-    return [f for name, part in parts for f in ([True] * part.num_leaves if name in fixed else nondiff_leaves(part))]
+    """For each leaf, whether it lies in a dataclass field marked as nondiff: its gradient is then None."""
+    found: list[bool] = []
+    rest = [(spec, False)]
+    while rest:
+        part, fixed = rest.pop()
+        if part.is_leaf():
+            found.append(fixed)
+        else:
+            names, entries = _nondiff_fields.get(part.type, frozenset()), reversed(part.entries())
+            rest += [(x, fixed or k in names) for k, x in zip(entries, reversed(part.children()), strict=True)]
+    return found
 
 
 def flatten(tree: Any) -> tuple[list[Any], Spec]:
     """Leaves and structure. Dicts, lists, tuples, namedtuples, None and dataclasses are containers."""
-    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    try:
+        leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    except RecursionError:
+        remedy = "pass fewer than 1000 levels: a flat list, or arrays stacked by np.stack"
+        raise TreeError("containers are nested too deeply, or one contains itself", remedy=remedy) from None
     new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
     if not new:
         return leaves, spec
@@ -62,13 +60,17 @@ def key_orders(tree: Any) -> tuple[Any, ...]:
     >>> key_orders([{"b": 1, "a": {}}, 2])
     (('b', 'a'), ())
     """
-    if type(tree) is dict:
-        return (tuple(tree), *(order for x in tree.values() for order in key_orders(x)))
-    if isinstance(tree, (list, tuple)):
-        return tuple(order for x in tree for order in key_orders(x))
-    if type(tree) in _dataclasses:
-        return tuple(order for f in dataclasses.fields(tree) for order in key_orders(getattr(tree, f.name, None)))
-    return ()
+    found, rest = [], [tree]
+    while rest:
+        x = rest.pop()
+        if type(x) is dict:
+            found.append(tuple(x))
+            rest += reversed(x.values())
+        elif isinstance(x, (list, tuple)):
+            rest += reversed(x)
+        elif type(x) in _dataclasses:
+            rest += [getattr(x, f.name, None) for f in reversed(dataclasses.fields(x))]
+    return tuple(found)
 
 
 def children(spec: Spec) -> list[Spec]:
@@ -81,26 +83,34 @@ def leaf_paths(spec: Spec) -> list[str]:
     return ["_".join(str(p) for p in path) for path in spec.paths()]
 
 
+def written(spec: Spec, levels: int = 12) -> str:
+    """A structure as Python writes it, with a dot for each leaf, down to some levels.
+
+    >>> written(flatten(([1.0, 2.0], {"a": (3.0,), "b": None}))[1])
+    "([·, ·], {'a': (·,), 'b': None})"
+    """
+    if spec.is_leaf():
+        return "·" if levels < 12 else "a single value"
+    if not levels or spec.type is type(None):
+        return "None" if spec.type is type(None) else "..."
+    kind: Any = spec.type
+    parts = [written(x, levels - 1) for x in spec.children()]
+    if kind is tuple:
+        return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+    names = getattr(kind, "_fields", spec.entries())
+    if issubclass(kind, dict):
+        text = f"{{{', '.join(f'{k!r}: {x}' for k, x in zip(names, parts, strict=True))}}}"
+    elif kind is not list and all(isinstance(k, str) for k in names):
+        text = ", ".join(f"{k}={x}" for k, x in zip(names, parts, strict=True))
+    else:
+        text = f"[{', '.join(parts)}]"
+    return text if kind in (list, dict) else f"{kind.__name__}({text})"
+
+
 def map_leaves(function: Callable[..., Any], tree: Any) -> Any:
     """The tree with ``function`` applied to each leaf."""
     leaves, spec = flatten(tree)
     return unflatten(spec, map(function, leaves))
-
-
-def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
-    """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
-    leaves, found = flatten(tree)
-    if found != spec:
-        raise TreeError(
-            f"{what}: the structure is {found}, expected {spec}",
-            remedy="pass the same containers",
-        )
-    return leaves
-
-
-def is_container(cls: type) -> bool:
-    """Whether objects of a class of the user's are containers."""
-    return cls in REGISTERED or dataclasses.is_dataclass(cls)
 
 
 class _Registration:

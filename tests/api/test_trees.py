@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.tracer.tree import flatten, key_orders, written
 
 
 class Pair(NamedTuple):
@@ -276,3 +278,55 @@ def test_nothing_to_differentiate_is_an_error():
 
     with pytest.raises(rg.errors.NonDifferentiableError):
         rg.grad(lambda f: f.mass * 2.0)(Fixed())
+
+
+@pytest.mark.parametrize(
+    ("tree", "text"),
+    [
+        (1.0, "a single value"),
+        (None, "None"),
+        ((1.0,), "(·,)"),
+        ([(), [], {}], "[(), [], {}]"),
+        ({"b": 1.0, ("a", 2): None}, "{'b': ·, ('a', 2): None}"),
+        (Pair(1.0, [2.0]), "Pair(first=·, second=[·])"),
+        (Frozen(1.0), "Frozen(x=·, y=None)"),
+        (collections.OrderedDict(a=1.0), "OrderedDict({'a': ·})"),
+        (collections.deque([1.0, 2.0]), "deque([·, ·])"),
+    ],
+)
+def test_a_structure_is_written_as_python_writes_it(tree: Any, text: str) -> None:
+    assert written(flatten(tree)[1]) == text
+
+
+def test_a_deep_structure_is_cut() -> None:
+    tree: Any = 1.0
+    for _ in range(100):
+        tree = [tree]
+    assert written(flatten(tree)[1]) == "[" * 12 + "..." + "]" * 12
+
+
+@pytest.mark.parametrize("around", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}, Frozen], ids=str)
+def test_trees_of_many_levels_are_differentiated(around: Callable[[Any], Any]) -> None:
+    tree: Any = np.array([1.0, 3.0])
+    for _ in range(900):
+        tree = around(tree)
+    (found,), spec = flatten(rg.grad(lambda t: np.sum(flatten(t)[0][0] ** 2))(tree))
+    np.testing.assert_array_equal(found, [2.0, 6.0])
+    assert spec == flatten(tree)[1] or around is Frozen
+
+
+def test_too_many_levels_and_circles_are_refused_by_name() -> None:
+    deep: Any = 1.0
+    for _ in range(2000):
+        deep = [deep]
+    circle: list[Any] = [1.0]
+    circle.append(circle)
+    for tree in (deep, circle):
+        with pytest.raises(rg.errors.TreeError, match="nested too deeply, or one contains itself") as caught:
+            rg.grad(lambda t: t[0])(tree)
+        assert "fewer than 1000 levels" in str(caught.value)
+
+
+def test_the_orders_of_keys_are_told_in_one_order_of_containers() -> None:
+    inner = {"z": {"b": 1, "a": 2}, "y": [{"d": 1, "c": 2}]}
+    assert key_orders([inner, Layer({"q": 1}, {})]) == (("z", "y"), ("b", "a"), ("d", "c"), ("q",), ())

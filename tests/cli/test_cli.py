@@ -62,6 +62,13 @@ def test_a_compiled_function_is_shown_as_the_plain_one(target, capsys):
     assert "graph f(" in capsys.readouterr().out
 
 
+def test_a_file_is_imported_and_its_main_part_does_not_run(tmp_path, capsys):
+    file = tmp_path / "script.py"
+    file.write_text(f"{PROGRAM}\nif __name__ == '__main__':\n    raise SystemExit('the main part runs')\n")
+    assert show(f"{file}:f") == 0
+    assert "def f_grad(" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -262,3 +262,14 @@ def test_arrays_made_in_the_function_stand_in_the_source(function: Any) -> None:
     outside = [OUTSIDE] if function is through_a_call else []
     found = scope[gradient.executable(x).module.function](x, *outside)
     np.testing.assert_array_equal(found, gradient(x))
+
+
+def test_the_header_says_that_a_module_with_states_in_files_needs_retrograd() -> None:
+    def f(x: Any) -> Any:
+        step = lambda c, _: (np.sin(c), None)  # noqa: E731
+        return np.sum(rg.scan(step, x, length=6, memory=rg.Tiered(ram=1, disk=2))[0])
+
+    source = rg.grad(f).source(np.ones(3))
+    assert "import retrograd.ops.structural.disk" in source
+    assert "runs on NumPy and retrograd, which keeps states in files." in source
+    assert "runs on NumPy alone." in rg.grad(lambda x: np.sum(x**2)).source(np.ones(3))

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import retrograd as rg
 from retrograd.codegen.names import Names, harmless
 from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler.executable import Executable
 from retrograd.ir import Aval, Graph, Node, Value, evaluate
+from retrograd.ir.dot import to_dot
 from retrograd.ir.primitive import REGISTRY
 from retrograd.where import Where
 
@@ -130,3 +132,22 @@ def test_a_comment_is_one_line_whatever_the_name_of_the_file() -> None:
     source = Executable(Graph("f", (x,), (node,), (y,))).module.source
     assert "    y = np.sin(x)  # a?import os???.py:3\n    return y\n" in source
     assert len(source.splitlines()) == source.count("\n")
+
+
+def test_a_lambda_is_named_by_its_line_in_source_graph_and_picture() -> None:
+    f = rg.grad(lambda x: np.sum(np.sin(x)))
+    x = np.ones(3)
+    name = f"lambda_{f.__wrapped__.__code__.co_firstlineno}"
+    assert f"def {name}_grad(x):" in f.source(x)
+    assert str(f.graph(x)).startswith(f"graph {name}_grad(")
+    assert str(f.graph(x, stage="traced")).startswith(f"graph {name}(")
+    assert f"{name}_grad" in to_dot(f.graph(x))
+
+
+def test_lambdas_inside_of_transforms_loops_and_lenses_are_named_by_their_lines() -> None:
+    line = (f := lambda c, x: (c * x, c)).__code__.co_firstlineno
+    assert f"body = graph lambda_{line}(" in str(rg.jit(lambda x: rg.scan(f, 1.0, x)).graph(np.ones(3)))
+    line = (g := lambda x: np.sum(x**3)).__code__.co_firstlineno
+    assert f"graph lambda_{line}_hvp(" in str(rg.hvp(g).graph(np.ones(3), np.ones(3)))
+    assert f"def lambda_{line}_grad(x):" in rg.grad(rg.jit(g)).source(np.ones(3))
+    assert repr(rg.lens.of(g)) == f"<lens lambda_{line}>"

@@ -57,3 +57,10 @@ def test_it_names_a_setting() -> None:
     f(X)
     with rg.config(fast=True):
         assert f.explain_retrace(X) == "rg.config.fast is True, and was False"
+
+
+def test_it_writes_structures_as_python_does() -> None:
+    f = rg.jit(lambda p: p["a"] * 2.0)
+    f({"a": X})
+    said = f.explain_retrace({"a": X, "b": [1.0]})
+    assert said == "the structure of the arguments is (({'a': ·, 'b': [·]},), {}), and was (({'a': ·},), {})"

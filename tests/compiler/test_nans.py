@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,20 @@ def test_outside_nothing_is_looked_at():
     fault_of(lambda: compiled(X))
     with quiet():
         assert np.isnan(compiled(X))
+
+
+@pytest.mark.parametrize("at", [np.array([0.0, 1.0, 4.0]), np.float32([0.0, 1.0, 4.0])], ids=["f64", "f32"])
+def test_a_nan_safe_derivative_does_not_warn_where_the_program_does_not(at: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.where(x > 0, np.sqrt(x), 0.0)) + np.where(x[0] > 0, np.sqrt(x[0]), x[0])
+
+    g = rg.grad(f, nan_safe=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            found = g(at)
+            assert found.dtype == at.dtype
+            np.testing.assert_allclose(found, [1.0, 0.5, 0.25])
+        with rg.config(nan_safe=True):
+            lanes = rg.vmap(rg.grad(f))(np.stack([at, at]))
+    np.testing.assert_allclose(lanes, [[1.0, 0.5, 0.25]] * 2)

@@ -14,8 +14,8 @@ import numpy as np
 from ...compiler.compiled import Compiled
 from ...compiler.signature import parameter_names
 from ...tracer.array import Tracer, shadow_of
-from ...tracer.containers import map_kind, register_container
-from ...tracer.tree import flatten, flatten_like, map_leaves, unflatten
+from ...tracer.containers import flatten_like, map_kind, register_container
+from ...tracer.tree import flatten, map_leaves, unflatten
 from .free_names import free_names
 
 OURS = ("retrograd", "numpy", "scipy", "builtins")

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError, TreeError
 from ...tracer.array import shadow_of
 from ...tracer.containers import register_container
-from ...tracer.tree import flatten, map_leaves, unflatten
+from ...tracer.tree import flatten, map_leaves, unflatten, written
 from .blocks import Block, Blocks, Entry, Pair, arguments, bare, joined
 from .closures import Fn, as_mapping, converted, is_inexact
 from .resumption import pull
@@ -219,7 +219,7 @@ def _plus(x: Any, y: Any) -> Any:
     (mine, spec), (theirs, other) = flatten(x), flatten(y)
     if spec != other:
         raise TreeError(
-            f"cotangents {spec} and {other} of one point cannot be added",
+            f"cotangents {written(spec)} and {written(other)} of one point cannot be added",
             remedy="give all pairs cotangents of the function's result",
         )
     return unflatten(spec, [a + b for a, b in zip(mine, theirs, strict=True)])

@@ -34,10 +34,10 @@ import numpy as np
 
 from ...where import is_library, user_site
 from ..array import Tracer, enter, wrap
+from ..containers import is_container
 from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
-from ..tree import is_container
 from .finished import Finished
 from .followed import Followed
 from .observed_code import CodeRewriter
