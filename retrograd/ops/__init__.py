@@ -26,6 +26,7 @@ from . import (
     masks,
     matrix_functions,
     ode,
+    ode_events,
     quantile,
     recurrences,
     reduce,

@@ -7,7 +7,7 @@ Both are approximated to the tolerances of the solution, and have derivatives in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,26 +77,38 @@ def _slopes(b: Builder, body: Graph, times: Symbol, states: Symbol, parameters: 
     return lanes(times.size, out, wide)
 
 
-def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
-    """A later end moves the state along its slope; a later start moves it back."""
-    (states,) = b.copy_node(node, [x.value for x in args])
-    start, times, *parameters = args
+def tangent_of(
+    b: Builder,
+    attrs: Mapping[str, Any],
+    known: Sequence[Symbol],
+    states: Symbol,
+    tans: Sequence[Any],
+    mode: JvpMode,
+) -> Any:
+    """The tangent of the states for those of ``known``: start, times and parameters; None is zero.
+
+    A later end moves the state along its slope; a later start moves it back.
+    """
+    start, times, *parameters = known
     tangent, moved = None, tans[0]
     if tans[1] is not None:
-        slopes = _slopes(b, node.attrs["body"], times, states, parameters)
+        slopes = _slopes(b, attrs["body"], times, states, parameters)
         tangent = slopes * broadcast_to(reshape_to(tans[1], (times.size, 1)), slopes.shape)
         first = getitem(tangent, index=(0,))
         moved = -first if moved is None else moved - first
     active = tuple(t is not None for t in tans[2:])
     if moved is not None or any(active):
-        known = [p for p, on in zip(parameters, active, strict=True) if on]
-        dots = [instantiated(b, t, p.aval) for t, p in zip(picked(tans[2:], active), known, strict=True)]
+        own = [p for p, on in zip(parameters, active, strict=True) if on]
+        dots = [instantiated(b, t, p.aval) for t, p in zip(picked(tans[2:], active), own, strict=True)]
         given = [start, times, states, *parameters, instantiated(b, moved, start.aval), *dots]
-        (term,) = b.emit(
-            ode_tangent, [x.value for x in given], {**node.attrs, "active": active, **_if_safe(mode.nan_safe)}
-        )
+        (term,) = b.emit(ode_tangent, [x.value for x in given], {**attrs, "active": active, **_if_safe(mode.nan_safe)})
         tangent = term if tangent is None else tangent + term
-    return [states], [tangent]
+    return tangent
+
+
+def _jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
+    (states,) = b.copy_node(node, [x.value for x in args])
+    return [states], [tangent_of(b, node.attrs, args, states, tans, mode)]
 
 
 ode: Primitive = primitive(

@@ -143,12 +143,15 @@ def test_a_solution_of_plain_numbers_inside_a_trace_is_scipys_own():
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda a: scipy.integrate.solve_ivp(rivals_first, (0, 1), START, args=(a, 0.4)).y, errors.UnsupportedError),
+        (
+            lambda a: scipy.integrate.solve_ivp(rivals_first, (0, 1), START, args=(a, 0.4), max_step=0.1).y,
+            errors.UnsupportedError,
+        ),
         (lambda a: odeint(lambda y, t: -a * y, START, TIMES, full_output=True), errors.UnsupportedError),
         (lambda a: odeint(lambda y, t: a, START, TIMES), errors.ShapeError),
         (lambda a: odeint(lambda y, t: y if y[0] > a else -y, START, TIMES), errors.ControlFlowError),
     ],
-    ids=["no times", "full_output", "a slope of another shape", "a branch"],
+    ids=["steps", "full_output", "a slope of another shape", "a branch"],
 )
 def test_what_is_not_solved_is_refused(call, error):
     with pytest.raises(error):

@@ -204,6 +204,16 @@ for _method in ("odeint", "DOP853"):
 _known = (*_point[:2], a((2, 2)), _point[2])
 declare("ode_tangent", case(*_known, a((2,)), a("scalar"), **_attrs, method="odeint", active=(True,)))
 declare("ode_cotangent", case(*_known, a((2, 2)), **_attrs, method="odeint", active=(True,)))
+_zeros = built(
+    lambda t, y, a: op("concatenate", y, op("reshape", op("sin", t) - 0.5, aval=Aval((1,), np.dtype(float))), axis=0),
+    Aval((), np.dtype(float), "python"), _state, _number,
+)  # fmt: skip
+_found = {"event": _zeros, "directions": (0.0, 0.0, 1.0), "most": (0, 2, 0), "method": "DOP853"}
+_ends = lambda rng: np.array([0.0, 0.3, 0.9, 12.0])  # noqa: E731 - a draw, as others are
+_swing = (lambda rng: np.array([0.5, 0.2]), _ends, a("scalar", "d", between(2.0, 3.0)))
+declare("ode_path", case(*_swing, **_attrs, **_found, asked=True, counts=(2, 2, 1, 2, 1)))
+declare("ode_path", case(*_swing, **_attrs, **_found, asked=False, counts=(2, 0, 1, 2, 1)))
+declare("crossed", case(lambda rng: np.array([1.0, -2.0, 3.0]), lambda rng: np.array([1.1, -2.0, 2.9])))
 declare("pivot_order", case(lambda rng: np.array([2, 2, 3, 3], np.int32)))
 _entries = lambda rng: rng.uniform(1.0, 2.0, 4)  # noqa: E731 - a draw, as others are
 _lower = [lambda rng: np.array([0, 0, 1, 2]), lambda rng: np.array([0, 1, 3, 4])]

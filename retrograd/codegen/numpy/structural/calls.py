@@ -6,6 +6,7 @@ from ....ir.graph import Node
 from ....ir.texts import literal
 from ....ops.implicit import certified, solution, solve_krylov
 from ....ops.ode import ode
+from ....ops.ode_events import crossed, ode_path
 from ....ops.structural.call import call
 from ....ops.structural.custom import custom_jvp, custom_vjp
 from ....ops.structural.host import host
@@ -38,6 +39,22 @@ def _ode(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> N
     options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
     body, given = emitter.function(node.attrs["body"]), _tuple(parameters)
     emitter.line(f"{outs[0]} = solve_ode({body}, {start}, {times}, {given}, {options})")
+
+
+@emits(ode_path)
+def _ode_path(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    start, times, *parameters = ins
+    names = ("directions", "most", "asked", "counts", "method", "rtol", "atol")
+    options = ", ".join(repr(node.attrs[name]) for name in names)
+    bodies = ", ".join(emitter.function(node.attrs[name]) for name in ("body", "event"))
+    emitter.line(f"{', '.join(outs)} = follow_ode({bodies}, {start}, {times}, {_tuple(parameters)}, {options})")
+
+
+@emits(crossed)
+def _crossed(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    for name in ("unsolved", "crossed"):
+        emitter.embed(name)
+    emitter.line(f"{outs[0]} = crossed({', '.join(ins)})")
 
 
 @emits(solution)
