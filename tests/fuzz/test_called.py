@@ -102,6 +102,40 @@ def test_errors_are_numpys(name: str) -> None:
     assert type(found.value) is type(expected.value)
 
 
+SPECIAL = (math.inf, -math.inf, math.nan, 0.0, -0.0, 0.5, -2.5, 3.0, 1e308, 5e-324)
+OF_MATH: dict[str, Callable[[float, float], Any]] = {
+    "isclose": lambda x, y: math.isclose(x, y),
+    "isclose within bounds": lambda x, y: math.isclose(x, y, rel_tol=0.1, abs_tol=3.0),
+    "remainder": lambda x, y: math.remainder(x, y),
+    "dist": lambda x, y: math.dist((x, y), (y, 0.5)),
+    "hypot": lambda x, y: math.hypot(x, y, 0.5),
+    "fmod": lambda x, y: math.fmod(x, y),
+    "atan2": lambda x, y: math.atan2(x, y),
+    "pow": lambda x, y: math.pow(x, y),
+    "lgamma": lambda x, y: math.lgamma(x),
+    "ldexp": lambda x, y: (math.ldexp(x, -1100), math.ldexp(x, 1500 if x < 1e-300 else 3)),
+}
+
+
+@pytest.mark.parametrize("name", OF_MATH)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_of_math_at_infinities_and_extremes(name: str) -> None:
+    function = OF_MATH[name]
+    compiled = rg.jit(function)
+    compiled(0.5, 0.25)
+    for x in SPECIAL:
+        for y in SPECIAL:
+            expected = outcome(function, x, y)
+            if not isinstance(expected, Exception):
+                assert difference(compiled(x, y), expected, close=True) is None, (x, y)
+
+
+def test_slopes_of_remainders_and_distances() -> None:
+    for point in ((7.3, 2.1), (-6.9, 2.1), (0.4, -3.0)):
+        rg.check_grads(lambda x, y: math.remainder(x, y) ** 2, point, order=2)
+        rg.check_grads(lambda x, y: math.dist((x, 1.0), (y, 0.5)), point, order=2)
+
+
 def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     calls = []
 
