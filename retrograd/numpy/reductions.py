@@ -199,6 +199,8 @@ def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
 def divided(total: Any, count: Any) -> Any:
     """A total divided by a count, in the dtype of the total; NumPy divides in the common dtype with integers."""
     dtype = shadow_dtype(total)
+    if dtype.kind in "iu" and shadow_dtype(count).kind == "f":  # a count of degrees of freedom
+        return as_dtype(total / count, dtype)
     if dtype in (np.float16, np.complex64):  # whose quotients are others, or which cannot hold the count
         return as_dtype(total / (np.float64(count) if isinstance(count, (int, float)) else count), dtype)
     return as_dtype(total / (count if isinstance(count, int) else as_dtype(count, dtype)), dtype)

@@ -38,7 +38,6 @@ DOCUMENTED = [
     Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
     Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
     Known(r"gradient", "value", "traced coordinates count as uneven: nan where they coincide"),
-    Known(r"np\.fft\..*float16", "value|bits", "transforms of half precision are scaled in single precision"),
     Known(r"nan_to_num", "type|no exception", "0-d arrays are numbers"),
     Known(r"\.reduceat\(.*out=|\.accumulate\(.*out=", "no exception", "out= of another kind is cast to"),
     Known(r"where=\[\]|insert\(", "raises", "empty lists as masks; values of more axes than the array"),

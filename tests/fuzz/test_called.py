@@ -50,11 +50,50 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a deviation of bools in integers": (lambda n: np.nanstd(n > 0, dtype=np.int64), (N,)),
     "a distance in half precision": (lambda x: math.dist(x.astype(np.float16), x[::-1].astype(np.float16)), (X,)),
     "no places": (lambda x: x.take([]), (X,)),
+    "nothing is put": (lambda x: _flat(x.copy(), []), (X,)),
+    "differences of unsigned numbers at places": (lambda n: _taken(n.copy(), [1, 1], np.uint16(9)), (N,)),
+    "indices of no numbers keep their kind": (lambda n: np.ix_(n[:0].astype(np.uint8), []), (N,)),
+    "a condition as a list": (lambda x: np.extract([True, False, 1, 0], x), (X,)),
+    "a real number is not complex": (lambda x: np.iscomplex(float(x[0])), (X,)),
+    "negative zeros that are finite": (lambda x: np.nan_to_num(_complex(x * 0, -x * 0)), (X,)),
+    "a double as a bound of singles": (lambda x: np.clip(x > 0, float(x[0]), np.float32(-1.155)), (X,)),
+    "integers with a fraction of degrees of freedom": (lambda n: np.var(n[:3], dtype=np.uint32, ddof=0.5), (N,)),
+    "an order of another precision": (lambda x: np.linalg.norm(x.astype(np.float32), np.float64(3.5), 0), (X,)),
+    "several quantiles of halves": (lambda x: np.percentile(x.astype(np.float16), [25, 75]), (X,)),
+    "a level in double of singles": (lambda x: np.quantile(x.astype(np.float32), np.float64(0.3)), (X,)),
+    "lower quantiles of singles": (lambda x: np.quantile(x.astype(np.float32), [0.1, 0.9], method="lower"), (X,)),
+    "the median of one number as an array": (lambda x: np.median(float(x[0]), keepdims=True), (X,)),
+    "a product into a number": (lambda x: np.dot(x, x > 0, out=np.zeros(())), (X,)),
+    "the step of a range of Python's numbers": (lambda x: np.linspace(False, float(x[0]), retstep=True), (X,)),
+    "inverse transforms of real singles": (lambda x: np.fft.irfft(x.astype(np.float32)), (X,)),
+    "those of two axes": (lambda x: np.fft.irfftn(np.outer(x, x).astype(np.float32)), (X,)),
+    "complex inverse ones": (lambda x: np.fft.ifft2(np.outer(x, x).astype(np.float32)), (X,)),
+    "scaled ones of halves": (lambda x: np.fft.fft(x.astype(np.float16), norm="ortho"), (X,)),
+    "inverse ones of halves": (lambda x: np.fft.irfft(x.astype(np.float16), 5), (X,)),
+    "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
+    "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
+    "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def _flat(x: Any, value: Any) -> Any:
+    x.flat = value
+    return x
+
+
+def _taken(x: Any, places: Any, value: Any) -> Any:
+    np.subtract.at(x, places, value)
+    return x
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    made = np.zeros(real.shape, complex)
+    made.real, made.imag = real, imag
+    return made
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:divide by zero")
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:
     function, args = SAME[name]
