@@ -75,8 +75,14 @@ def i0(x: Any) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    example = shadow_of(x)
+    if isinstance(example, np.ndarray):
+        np.nan_to_num(example, True, *map(shadow_of, (nan, posinf, neginf)))  # NumPy's own error
+    elif not copy:
+        np.array(0.0, copy=False)  # NumPy's own error
     new = _finite(x, nan, posinf, neginf)
-    return new if copy or not isinstance(shadow_of(x), np.ndarray) else assign(x, new)
+    new = new if copy else assign(x, new)
+    return new if np.ndim(example) else new[()]
 
 
 def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:

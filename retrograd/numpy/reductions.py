@@ -48,6 +48,8 @@ def as_dtype(a: Any, dtype: Any) -> Any:
 
 def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
     """The axes of a ufunc's reduction, which accepts 0 and -1 for a 0-d array."""
+    if isinstance(axis, list):
+        np.add.reduce(np.zeros(1), axis=axis)  # NumPy's own error
     return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
 
 
@@ -244,7 +246,9 @@ def var(
     else:
         total = np.sum(a, axis, dtype, keepdims=True, where=where)
         center = divided(total, counted(a, axis, True, where))
-    total = np.sum(magnitude(a - center), axis, dtype, keepdims=truth(keepdims), where=where)
+    off = a - center
+    squares = magnitude(off) if a.dtype.kind == "c" else np.multiply(off, off)  # also by a complex mean
+    total = np.sum(squares, axis, dtype, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
     return into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))
 
