@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.integrate
+import scipy.linalg
 import scipy.special
 import scipy.stats
 
@@ -73,6 +76,9 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
     "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
     "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
+    "a variance by a complex mean": (lambda x: np.var(x, mean=np.array([0.5 - 2j]), correction=2), (X,)),
+    "a deviation by a complex mean": (lambda x: np.std(x, mean=np.array([0.5 - 2j])), (X,)),
+    "one finite number of no axes": (lambda x: np.nan_to_num(np.reshape(x[:1], ()), nan=x[1]), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
 
@@ -105,6 +111,42 @@ def test_calls_that_differed(name: str) -> None:
             assert difference(compiled(*again), expected) is None
 
 
+OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a density of singles by Python's numbers": (lambda x: scipy.stats.norm.cdf(x.astype(np.float32), 0.3, 3.1), (X,)),
+    "a density of integers and singles": (
+        lambda x: scipy.stats.norm.cdf(np.arange(4, dtype=np.int8), x.astype(np.float32), 3.1),
+        (X,),
+    ),
+    "sums of exponentials of singles": (
+        lambda x: scipy.special.logsumexp(x.astype(np.float32), b=1.972, return_sign=True),
+        (X,),
+    ),
+    "those of singles and doubles": (lambda x: scipy.special.logsumexp(x.astype(np.float32), b=x * x), (X,)),
+    "those of nothing": (lambda x: scipy.special.logsumexp(np.zeros((2, 0)) + x[:1, None], axis=1), (X,)),
+    "shares beside infinity": (lambda x: scipy.special.softmax(x / 0.0), (X,)),
+    "shares of integers": (lambda n: scipy.special.softmax(n.astype(np.int16)), (N,)),
+    "a norm by LAPACK": (lambda x: scipy.linalg.norm(np.outer(x, x), 1), (X,)),
+    "a norm along an axis": (lambda x: scipy.linalg.norm(np.outer(x, x), axis=1), (X,)),
+    "spectra of halves": (lambda x: scipy.fft.irfftn(x.astype(np.float16)), (X,)),
+    "a polygamma of a number": (lambda x: scipy.special.polygamma(2, float(np.abs(x[0]))), (X,)),
+    "an integral of singles": (lambda x: scipy.integrate.trapezoid(x.astype(np.float32), x), (X,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", OF_SCIPY)
+def test_calls_of_scipy_that_differed(name: str) -> None:
+    function, args = OF_SCIPY[name]
+    compiled = rg.jit(function)
+    for again in (args, tuple(a[::-1].copy() for a in args)):
+        assert difference(compiled(*again), function(*again), close=True) is None
+
+
+def test_distributions_of_complex_numbers_are_refused() -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match="complex"):
+        rg.jit(lambda z: scipy.stats.norm.pdf(z))(Z)
+
+
 RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an operator that writes numbers of another kind": (lambda n, x: _added(n.copy(), x), (N, X)),
     "out= of another kind": (lambda x: np.sin(x, out=np.zeros(4, int)), (X,)),
@@ -122,6 +164,9 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
     "an operand without axes": (lambda x: x @ np.float64(2), (X,)),
     "running sums without axes": (lambda n: np.add.accumulate(n[0], dtype=np.int8), (N,)),
+    "a list of axes": (lambda x: np.sum(np.outer(x, x), [0, 1]), (X,)),
+    "a complex number for nan": (lambda x: np.nan_to_num(x, nan=1j), (X,)),
+    "replacements that do not fit": (lambda x: np.nan_to_num(x, posinf=[1.0, 2.5]), (X,)),
     "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
 }
 
