@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ops import fourier
 from ..tracer.array import apply, shadow_of
+from ..tracer.creation import fresh
 from ..tracer.operands import into, lifted, shadow_dtype
 from ..tracer.table import implements
 from .reductions import as_dtype
@@ -57,12 +58,20 @@ def _as_in_double(a: Any, inverse: bool, norm: Any) -> bool:
     return kind == "e" or (kind == "f" and _scale(a, 3, inverse, norm) != 1.0)
 
 
+def _scaled(spectrum: Any, factor: float) -> Any:
+    """Both parts of complex numbers times a factor: complex products would spread infinities to the other part."""
+    made = fresh(np.zeros(spectrum.shape, spectrum.dtype))
+    made.real[...] = np.multiply(np.real(spectrum), factor)
+    made.imag[...] = np.multiply(np.imag(spectrum), factor)
+    return made
+
+
 def _in_double(a: Any, x: Any, step: tuple[int, int], inverse: bool, norm: Any) -> Any:
     """A complex transform of narrow real numbers along one axis."""
     k, n = step
     x = as_dtype(_sized(x, k, n), np.dtype(complex))
     found = apply(fourier.fft, [x], axis=(k,), inverse=inverse, norm="forward" if inverse else "backward")
-    return as_dtype(found * _scale(a, n, inverse, norm), np.dtype(np.complex64))
+    return as_dtype(_scaled(found, _scale(a, n, inverse, norm)), np.dtype(np.complex64))
 
 
 def _complex(x: Any, plan: Sequence[tuple[int, int]], inverse: bool, norm: Any) -> Any:
@@ -97,7 +106,7 @@ def _forward_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: An
     if shadow_dtype(a).char == "e":
         along, distinct = (k,), not others
         found = apply(fourier.rfft, [as_dtype(x, np.dtype(float))], axis=along, norm="backward")
-        found = as_dtype(found * _scale(a, n, False, norm), like.dtype)
+        found = as_dtype(_scaled(found, _scale(a, n, False, norm)), like.dtype)
     else:
         found = apply(fourier.rfft, [x], axis=along, norm=norm or "backward")
     if not distinct:
@@ -113,8 +122,8 @@ def _inverse_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: An
         x, others = _in_double(a, x, others[0], True, norm), others[1:]
     elif shadow_dtype(a).char in "ef":
         x = as_dtype(_sized(x, k, n // 2 + 1), np.dtype(complex))
-        found = apply(fourier.irfft, [x], axis=(k,), n=n, norm="forward") * _scale(a, n, True, norm)
-        return into(out, as_dtype(found, like.dtype))
+        found = apply(fourier.irfft, [x], axis=(k,), n=n, norm="forward")
+        return into(out, as_dtype(np.multiply(found, _scale(a, n, True, norm)), like.dtype))
     x = as_dtype(x, np.result_type(x.dtype, np.complex64))
     distinct = len({k, *(j for j, _ in others)}) == len(others) + 1
     for j, m in others:

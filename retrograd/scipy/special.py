@@ -30,7 +30,7 @@ SPECIAL = Lazy("scipy.special")
 
 def _peak(a: Any, axis: Any) -> Any:
     """The largest finite element, kept along the axes and constant in derivatives; 0 if there is none."""
-    nothing = {"initial": -np.inf} if 0 in np.shape(shadow_of(a)) else {}
+    nothing: Any = {"initial": -np.inf} if 0 in np.shape(shadow_of(a)) else {}
     peak = stopped(np.max(a, axis=axis, keepdims=True, **nothing))
     return np.where(np.isfinite(peak), peak, 0)
 

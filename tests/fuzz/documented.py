@@ -38,9 +38,7 @@ DOCUMENTED = [
     Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
     Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
     Known(r"gradient", "value", "traced coordinates count as uneven: nan where they coincide"),
-    Known(
-        r"\.(reduceat|accumulate)\(.*out=", "no exception|raises", "out= of another kind is cast to by its own rules"
-    ),
+    Known(r"\.(reduceat|accumulate)\(.*out=", "no exception|raises", "out= of another kind has rules of its own"),
     Known(r"insert\(", "raises", "values of more axes than the array"),
     Known(r"interp\(.*(nan|inf|complex)", "value", "nan and infinities among the values; complex periods and ends"),
     Known(r"linspace.*(nan|inf)", "value", "infinite complex ends"),
@@ -69,7 +67,7 @@ DOCUMENTED = [
 def documented(difference: Difference) -> str | None:
     """The reason for a known difference; None for a new one."""
     call = difference.call
-    code = "; ".join([*call.lines, *(operand.texts[0] for operand in call.operands.values())])
+    code = "; ".join([*call.lines, *(text for operand in call.operands.values() for text in operand.texts)])
     for known in DOCUMENTED:
         if re.search(known.code, code) and re.match(f"({known.kind})(,|:|$)", difference.kind):
             return known.reason

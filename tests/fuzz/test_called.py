@@ -79,6 +79,8 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a variance by a complex mean": (lambda x: np.var(x, mean=np.array([0.5 - 2j]), correction=2), (X,)),
     "a deviation by a complex mean": (lambda x: np.std(x, mean=np.array([0.5 - 2j])), (X,)),
     "one finite number of no axes": (lambda x: np.nan_to_num(np.reshape(x[:1], ()), nan=x[1]), (X,)),
+    "points at the last knot, which is repeated": (lambda x: np.interp(x, np.sort(x)[[0, -1, -1]], x[:3]), (X,)),
+    "spectra of singles and infinity": (lambda x: np.fft.irfft2((np.outer(x, x) / (x > 0)).astype(np.float32)), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
 
@@ -99,7 +101,7 @@ def _complex(real: Any, imag: Any) -> Any:
     return made
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:divide by zero")
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:divide by zero", "ignore:invalid")
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:
     function, args = SAME[name]
