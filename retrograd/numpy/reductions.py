@@ -247,7 +247,7 @@ def var(
         total = np.sum(a, axis, dtype, keepdims=True, where=where)
         center = divided(total, counted(a, axis, True, where))
     off = a - center
-    squares = magnitude(off) if a.dtype.kind == "c" else np.multiply(off, off)  # also by a complex mean
+    squares = magnitude(off) if a.dtype.kind in "cb" else np.multiply(off, off)  # also by a complex mean
     total = np.sum(squares, axis, dtype, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
     return into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))

@@ -69,7 +69,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 @stands_for("scipy.special.log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """The logarithm of softmax, which holds where softmax itself is 0."""
-    x = inexact(x)
+    x = as_operand(x)
     axis = axes_of(x, axis)
     shifted = x - _peak(x, axis)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
@@ -98,7 +98,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """Hurwitz' zeta function of the exponent ``x``."""
     if q is None or out is not None:
         raise unsupported("scipy.special.zeta without q, or with out=", "pass q=1 for Riemann's function")
-    x, q = inexact(x), inexact(q)
+    x, q = as_operand(x), as_operand(q)
     shadow = SPECIAL.zeta(shadow_of(x), shadow_of(q))
     owner(tracers_in([x, q]))
     return record(zeta_primitive, [x, q], [shadow.dtype] * 2, shadow)

@@ -67,6 +67,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lower quantiles of singles": (lambda x: np.quantile(x.astype(np.float32), [0.1, 0.9], method="lower"), (X,)),
     "the median of one number as an array": (lambda x: np.median(float(x[0]), keepdims=True), (X,)),
     "a product into a number": (lambda x: np.dot(x, x > 0, out=np.zeros(())), (X,)),
+    "a product of numbers into a number": (lambda x: np.dot(x[0], x[1], out=np.zeros(())), (X,)),
     "the step of a range of Python's numbers": (lambda x: np.linspace(False, float(x[0]), retstep=True), (X,)),
     "inverse transforms of real singles": (lambda x: np.fft.irfft(x.astype(np.float32)), (X,)),
     "those of two axes": (lambda x: np.fft.irfftn(np.outer(x, x).astype(np.float32)), (X,)),
@@ -81,6 +82,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "one finite number of no axes": (lambda x: np.nan_to_num(np.reshape(x[:1], ()), nan=x[1]), (X,)),
     "points at the last knot, which is repeated": (lambda x: np.interp(x, np.sort(x)[[0, -1, -1]], x[:3]), (X,)),
     "spectra of singles and infinity": (lambda x: np.fft.irfft2((np.outer(x, x) / (x > 0)).astype(np.float32)), (X,)),
+    "a variance of bools by a complex mean": (lambda x: np.var(x > 0, mean=np.array([0.5 - 2j])), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
 
@@ -127,6 +129,11 @@ OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "those of nothing": (lambda x: scipy.special.logsumexp(np.zeros((2, 0)) + x[:1, None], axis=1), (X,)),
     "shares beside infinity": (lambda x: scipy.special.softmax(x / 0.0), (X,)),
     "shares of integers": (lambda n: scipy.special.softmax(n.astype(np.int16)), (N,)),
+    "logarithms of shares of integers": (lambda n: scipy.special.log_softmax(n.astype(np.int8)), (N,)),
+    "zeta of an integer and singles": (
+        lambda x: scipy.special.zeta(np.arange(2, 6, dtype=np.int8), np.abs(x.astype(np.float32))),
+        (X,),
+    ),
     "a norm by LAPACK": (lambda x: scipy.linalg.norm(np.outer(x, x), 1), (X,)),
     "a norm along an axis": (lambda x: scipy.linalg.norm(np.outer(x, x), axis=1), (X,)),
     "spectra of halves": (lambda x: scipy.fft.irfftn(x.astype(np.float16)), (X,)),
