@@ -71,7 +71,10 @@ def isreal(x: Any) -> Any:
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    return np.imag(x) != 0
+    found = np.imag(x) != 0
+    if isinstance(shadow_of(found), bool):  # NumPy gives a bool of its own, also for a number of Python's
+        return apply(cast, [found], aval=Aval((), np.dtype(bool))) if isinstance(found, Tracer) else np.bool(found)
+    return found
 
 
 @implements(np.isposinf)

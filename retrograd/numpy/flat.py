@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.array import Tracer
-from ..tracer.ufuncs import copy
+from ..tracer.array import Tracer, shadow_of
+from ..tracer.ufuncs import as_operand, copy
 from .shapes import ravel
 from .writing import put_flat
 
@@ -46,5 +46,6 @@ def flat_of(x: Tracer) -> Flat:
 
 
 def set_flat(x: Tracer, value: Any) -> None:
-    """``x.flat = value``."""
-    put_flat(x, slice(None), value)
+    """``x.flat = value``; of nothing, it leaves the array as it is."""
+    if np.size(shadow_of(as_operand(value))):
+        put_flat(x, slice(None), value)

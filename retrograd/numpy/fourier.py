@@ -9,7 +9,8 @@ import numpy as np
 
 from ..ops import fourier
 from ..tracer.array import apply, shadow_of
-from ..tracer.operands import into, lifted
+from ..tracer.creation import fresh
+from ..tracer.operands import into, lifted, shadow_dtype
 from ..tracer.table import implements
 from .reductions import as_dtype
 
@@ -40,6 +41,39 @@ def _plan(x: Any, s: Sizes, axes: Any) -> list[tuple[int, int]]:
     return [(k, x.shape[k] if n == -1 else n) for k, n in zip(chosen, given, strict=True)]
 
 
+def _scale(a: Any, n: int, inverse: bool, norm: Any) -> float:
+    """The factor of a transform; NumPy rounds it to the precision of the operand."""
+    kind = np.result_type(np.real(np.zeros(1, shadow_dtype(a))).dtype, 1.0)
+    norm = SWAPPED[norm] if inverse else norm or "backward"
+    return (
+        1.0
+        if norm == "backward"
+        else float(np.reciprocal(np.sqrt(n, dtype=kind) if norm == "ortho" else n, dtype=kind))
+    )
+
+
+def _as_in_double(a: Any, inverse: bool, norm: Any) -> bool:
+    """Whether NumPy computes a transform in double: that of halves, and of real singles where it must scale."""
+    kind = shadow_dtype(a).char
+    return kind == "e" or (kind == "f" and _scale(a, 3, inverse, norm) != 1.0)
+
+
+def _scaled(spectrum: Any, factor: float) -> Any:
+    """Both parts of complex numbers times a factor: complex products would spread infinities to the other part."""
+    made = fresh(np.zeros(spectrum.shape, spectrum.dtype))
+    made.real[...] = np.multiply(np.real(spectrum), factor)
+    made.imag[...] = np.multiply(np.imag(spectrum), factor)
+    return made
+
+
+def _in_double(a: Any, x: Any, step: tuple[int, int], inverse: bool, norm: Any) -> Any:
+    """A complex transform of narrow real numbers along one axis."""
+    k, n = step
+    x = as_dtype(_sized(x, k, n), np.dtype(complex))
+    found = apply(fourier.fft, [x], axis=(k,), inverse=inverse, norm="forward" if inverse else "backward")
+    return as_dtype(_scaled(found, _scale(a, n, inverse, norm)), np.dtype(np.complex64))
+
+
 def _complex(x: Any, plan: Sequence[tuple[int, int]], inverse: bool, norm: Any) -> Any:
     """Complex transforms along several axes, the last one first, as in NumPy."""
     if len({k for k, _ in plan}) < len(plan):
@@ -54,6 +88,9 @@ def _complex(x: Any, plan: Sequence[tuple[int, int]], inverse: bool, norm: Any) 
 def _transform(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: Any, inverse: bool) -> Any:
     like, x = _operand(function, a, s, axes, norm)
     plan = _plan(x, s, axes)
+    if plan and _as_in_double(a, inverse, norm):
+        x, plan = _in_double(a, x, plan[-1], inverse, norm), plan[:-1]
+        return into(out, as_dtype(_complex(x, plan, inverse, norm) if plan else x, like.dtype))
     return into(out, as_dtype(_complex(x, plan, inverse, norm), like.dtype) if plan else np.copy(a))
 
 
@@ -66,7 +103,12 @@ def _forward_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: An
         for j, m in others:
             x = _sized(x, j, m)
     along = (*(j for j, _ in others), k) if distinct else (k,)
-    found = apply(fourier.rfft, [x], axis=along, norm=norm or "backward")
+    if shadow_dtype(a).char == "e":
+        along, distinct = (k,), not others
+        found = apply(fourier.rfft, [as_dtype(x, np.dtype(float))], axis=along, norm="backward")
+        found = as_dtype(_scaled(found, _scale(a, n, False, norm)), like.dtype)
+    else:
+        found = apply(fourier.rfft, [x], axis=along, norm=norm or "backward")
     if not distinct:
         found = _complex(found, others, False, norm)
     return into(out, as_dtype(found, like.dtype))
@@ -76,6 +118,12 @@ def _inverse_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: An
     like, x = _operand(function, a, s, axes, norm)
     *others, (k, n) = _plan(x, s, axes)
     n = like.shape[k] if s is None else n
+    if others and _as_in_double(a, True, norm):
+        x, others = _in_double(a, x, others[0], True, norm), others[1:]
+    elif shadow_dtype(a).char in "ef":
+        x = as_dtype(_sized(x, k, n // 2 + 1), np.dtype(complex))
+        found = apply(fourier.irfft, [x], axis=(k,), n=n, norm="forward")
+        return into(out, as_dtype(np.multiply(found, _scale(a, n, True, norm)), like.dtype))
     x = as_dtype(x, np.result_type(x.dtype, np.complex64))
     distinct = len({k, *(j for j, _ in others)}) == len(others) + 1
     for j, m in others:

@@ -32,7 +32,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     low, high = x < xp[0], x > xp[-1]
     first = fp[0] if left is None else np.where(low, left, fp[0])
     last = fp[-1] if right is None else np.where(high, right, fp[-1])
-    found = np.where(high | (x == np.inf), last, np.where(low | (x == -np.inf), first, inside))
+    ended = high | (x == np.inf)
+    if n > 1 and not ((repeated := xp[-1] == xp[-2]).const and not repeated.shadow):
+        ended = ended | (repeated & (x == xp[-1]))  # there is no line
+    found = np.where(ended, last, np.where(low | (x == -np.inf), first, inside))
     return found if x.ndim else found[()]
 
 

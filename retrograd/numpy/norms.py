@@ -29,6 +29,7 @@ def _largest(x: Any, axis: int) -> Any:
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     np.linalg.norm(shadow_of(x), ord, axis, keepdims)  # NumPy's own error
+    ord = float(ord) if isinstance(ord, np.generic) else ord  # it does not widen
     (x,) = lifted(x)
     if x.dtype.kind not in "fc":
         x = as_dtype(x, np.dtype(float))
@@ -55,7 +56,7 @@ def _vector_norm(x: Any, order: Any, axis: int) -> Any:
         return _rooted(np.sum(magnitude(x), axis=axis))
     total = np.sum(np.abs(x) ** order, axis=axis)
     flat = np.equal(total, 0)
-    return np.where(flat, total, np.where(flat, 1, total) ** (1 / order))[()]
+    return np.where(flat, total if order > 0 else np.inf, np.where(flat, 1, total) ** (1 / order))[()]
 
 
 def _matrix_norm(x: Any, order: Any) -> Any:

@@ -8,10 +8,12 @@ import numpy as np
 
 from ..ops import bessel, extrema, rounding
 from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.creation import fresh
 from ..tracer.operands import as_array, astype, into, shadow_dtype
 from ..tracer.table import METHODS, implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand, assign, copy
+from .reductions import as_dtype
 
 ABSENT: Any = np._NoValue
 
@@ -58,7 +60,7 @@ def clip(
         return into(out, _applied(extrema.clip, a, shadow, low=low, high=high))
     result = a if low is None else np.maximum(a, low)
     result = result if high is None else np.minimum(result, high)
-    return into(out, np.positive(a) if low is high is None else result)
+    return into(out, np.positive(a) if low is high is None else as_dtype(result, shadow.dtype))
 
 
 @implements(np.sinc)
@@ -73,14 +75,23 @@ def i0(x: Any) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    example = shadow_of(x)
+    if isinstance(example, np.ndarray):
+        np.nan_to_num(example, True, *map(shadow_of, (nan, posinf, neginf)))  # NumPy's own error
+    elif not copy:
+        np.array(0.0, copy=False)  # NumPy's own error
     new = _finite(x, nan, posinf, neginf)
-    return new if copy or not isinstance(shadow_of(x), np.ndarray) else assign(x, new)
+    new = new if copy else assign(x, new)
+    return new if np.ndim(example) else new[()]
 
 
 def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     dtype = shadow_dtype(x)
     if dtype.kind == "c":
-        return _finite(np.real(x), nan, posinf, neginf) + 1j * _finite(np.imag(x), nan, posinf, neginf)
+        made = fresh(np.zeros(np.shape(shadow_of(x)), dtype))
+        made.real[...] = _finite(np.real(x), nan, posinf, neginf)
+        made.imag[...] = _finite(np.imag(x), nan, posinf, neginf)
+        return made if made.ndim else made[()]
     if dtype.kind != "f":
         return copy(as_array(x))
     if all(isinstance(v, (int, float, np.generic, type(None))) for v in (nan, posinf, neginf)):

@@ -94,11 +94,13 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     a, b = common(*lifted(a, b))
     if not (a.ndim and b.ndim):
-        return into(out, _scaled(a, b))
+        found = into(out, _scaled(a, b))
+        return found if out is None or found.ndim else found[()]
     last = b.ndim - (1 if b.ndim == 1 else 2)
     if a.shape[-1] != b.shape[last]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
-    return into(out, _tensor_product(a, [a.ndim - 1], b, [last]))
+    found = into(out, _tensor_product(a, [a.ndim - 1], b, [last]))
+    return found if out is None or found.ndim else found[()]
 
 
 def _scaled(a: Any, b: Any) -> Any:

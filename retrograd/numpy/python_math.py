@@ -46,6 +46,38 @@ SAME = (
     "ceil",
     "trunc",
 )
+
+
+def _floats(items: Any) -> Any:
+    """Numbers as an array of floats, as the C functions take them."""
+    found = asarray(items)
+    return found if found.dtype.kind == "c" else found.astype(np.float64)
+
+
+def _length(steps: Any) -> Any:
+    """The length of a vector: infinite if one entry is, and without overflow in between."""
+    top = np.max(np.abs(steps), initial=0.0)
+    scale = np.where(top > 1e150, 2.0**-600, np.where(top < 1e-150, 2.0**600, 1.0))
+    found = np.sqrt(np.sum(np.square(steps * scale))) / scale
+    return np.where(np.any(np.isinf(steps)), np.inf, found)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """The remainder by the nearest multiple, by exact steps: the quotient itself may have too many digits."""
+    size, step = np.abs(x), np.abs(y)
+    above = np.fmod(size, step)
+    below = step - above
+    halfway = above - 2.0 * np.fmod(0.5 * (size - above), step)
+    return np.copysign(1.0, x) * np.where(above < below, above, np.where(above > below, -below, halfway))
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    """Whether two numbers are close: an infinite one is close to itself alone."""
+    off, finite = np.abs(a - b), np.logical_not(np.logical_or(np.isinf(a), np.isinf(b)))
+    relative = np.logical_or(off <= np.abs(rel_tol * b), off <= np.abs(rel_tol * a))
+    return np.logical_or(a == b, np.logical_and(finite, np.logical_or(relative, off <= abs_tol)))
+
+
 ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same meaning
     **{name: getattr(np, name) for name in SAME},
     "asin": np.arcsin,
@@ -57,22 +89,14 @@ ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same 
     "atanh": np.arctanh,
     "pow": np.float_power,
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
-    "ldexp": lambda x, i: x * 2.0**i,
-    "remainder": lambda x, y: x - y * np.rint(x / y),
-    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: np.logical_or(
-        a == b, np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
-    ),
+    "ldexp": lambda x, i: np.ldexp(x, np.clip(i, -5000, 5000).astype(int)),
+    "remainder": _remainder,
+    "isclose": _isclose,
     "hypot": lambda *lengths: reduce(np.hypot, lengths, 0.0),
     "fsum": lambda items: np.sum(_floats(items)),
-    "dist": lambda p, q: np.sqrt(np.sum(np.square(_floats(p) - _floats(q)))),
+    "dist": lambda p, q: _length(_floats(p) - _floats(q)),
     "sumprod": lambda p, q: np.sum(asarray(p) * asarray(q)),
 }
-
-
-def _floats(items: Any) -> Any:
-    """Numbers as an array of floats, as the C functions take them."""
-    found = asarray(items)
-    return found if found.dtype.kind == "c" else found.astype(np.float64)
 
 
 OF_SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
@@ -110,7 +134,11 @@ def _by_scipy(name: str) -> Function:
             raise unsupported(f"math.{name} of a traced value", "import scipy.special, whose function is then used")
         from scipy import special  # optional and heavy
 
-        return getattr(special, OF_SCIPY[name])(x)
+        found = getattr(special, OF_SCIPY[name])(x)
+        if name != "lgamma" or not holds_tracers([x]):
+            return found
+        near = np.where(np.abs(x) < 1e-300, -np.log(np.abs(x)), found)  # where SciPy's overflows
+        return number(np.where(np.isinf(x), np.inf, near))
 
     return call
 

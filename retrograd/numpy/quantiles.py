@@ -11,6 +11,7 @@ from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, axes_of, into, only_default, truth
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
+from .creation import asarray
 from .reductions import ABSENT, array_of, as_dtype
 from .shapes import ravel, reshape
 
@@ -34,7 +35,8 @@ class Lines:
     def shaped(self, found: Any, levels: tuple[int, ...], keepdims: Any, out: Any) -> Any:
         """Shape a result: the axes of levels in front, and kept axes if wanted."""
         rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
-        return into(out, found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest)))
+        found = found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest))
+        return into(out, asarray(found) if truth(keepdims) else found)
 
 
 @implements(np.median)
@@ -78,12 +80,15 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
 
 
 def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) -> Any:
-    """Quantiles at plain numbers; NumPy interpolates in ``dtype``, that of the result."""
+    """Quantiles at plain numbers; of narrow numbers NumPy interpolates in double, but takes differences in theirs."""
     rows = np.asarray(levels, float).reshape(-1).tolist()
-    array = as_dtype(lines.array, dtype)
     if not skip:
-        given: Any = tuple(rows) if levels.ndim else rows[0]
-        return apply(ops.quantile, [array], axis=lines.axis, q=given, method=method)
+        several = levels.ndim or dtype != lines.array.dtype
+        found = apply(
+            ops.quantile, [lines.array], axis=lines.axis, q=tuple(rows) if several else rows[0], method=method
+        )
+        return found[0] if several and not levels.ndim else found
+    array = as_dtype(lines.array, dtype)
     each = [apply(ops.nanquantile, [array], axis=lines.axis, q=row) for row in rows]
     return np.stack(each) if levels.ndim else each[0]
 

@@ -57,7 +57,7 @@ def linspace(
     delta = last - first
     parts = num - 1 if endpoint else num
     steps = np.reshape(fresh(np.arange(float(num))), (-1, *(1,) * np.ndim(shadow_of(delta))))
-    step = delta / parts if parts > 0 else np.nan
+    step = np.positive(delta / parts) if parts > 0 else np.nan
     y = np.positive(steps * (step if parts > 0 else delta) + first)
     if endpoint and num > 1:
         y[-1] = last

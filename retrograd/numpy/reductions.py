@@ -48,6 +48,8 @@ def as_dtype(a: Any, dtype: Any) -> Any:
 
 def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
     """The axes of a ufunc's reduction, which accepts 0 and -1 for a 0-d array."""
+    if isinstance(axis, list):
+        np.add.reduce(np.zeros(1), axis=axis)  # NumPy's own error
     return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
 
 
@@ -199,6 +201,8 @@ def counted(a: Any, axis: Axis, keepdims: Any, where: Any) -> Any:
 def divided(total: Any, count: Any) -> Any:
     """A total divided by a count, in the dtype of the total; NumPy divides in the common dtype with integers."""
     dtype = shadow_dtype(total)
+    if dtype.kind in "iu" and shadow_dtype(count).kind == "f":  # a count of degrees of freedom
+        return as_dtype(total / count, dtype)
     if dtype in (np.float16, np.complex64):  # whose quotients are others, or which cannot hold the count
         return as_dtype(total / (np.float64(count) if isinstance(count, (int, float)) else count), dtype)
     return as_dtype(total / (count if isinstance(count, int) else as_dtype(count, dtype)), dtype)
@@ -242,7 +246,9 @@ def var(
     else:
         total = np.sum(a, axis, dtype, keepdims=True, where=where)
         center = divided(total, counted(a, axis, True, where))
-    total = np.sum(magnitude(a - center), axis, dtype, keepdims=truth(keepdims), where=where)
+    off = a - center
+    squares = magnitude(off) if a.dtype.kind in "cb" else np.multiply(off, off)  # also by a complex mean
+    total = np.sum(squares, axis, dtype, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
     return into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))
 

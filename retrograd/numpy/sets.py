@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.array import shadow_of
 from ..tracer.operands import axes_of, lifted
 from ..tracer.table import implements
+from ..tracer.ufuncs import as_operand
+from .reductions import as_dtype
 from .shapes import ravel
 
 
@@ -22,7 +25,8 @@ def _sorted_union(a: Any, b: Any, assume_unique: bool) -> Any:
 
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    a, b = lifted(ar1, ar2)
+    like = np.union1d(shadow_of(as_operand(ar1)), shadow_of(as_operand(ar2)))  # NumPy does not widen for a number
+    a, b = (as_dtype(x, like.dtype) for x in lifted(ar1, ar2))
     return np.unique(np.concatenate([ravel(a), ravel(b)]))
 
 

@@ -68,7 +68,7 @@ def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
-    return compress(np.ravel(condition), arr)
+    return compress(np.ravel(as_operand(condition)), np.ravel(as_operand(arr)))
 
 
 @implements(np.choose)
@@ -92,7 +92,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             raise ValueError("Cross index must be 1 dimensional")
         if np.asarray(shadow_of(item)).dtype == np.bool_:
             (item,) = np.nonzero(plain(item, "a mask of np.ix_"))
-        elif not np.size(item):
+        elif not np.size(item) and isinstance(given, (list, tuple)):
             item = np.zeros(0, np.intp)
         found.append(np.reshape(item, (1,) * k + (np.size(shadow_of(item)),) + (1,) * (len(args) - k - 1)))
     return tuple(found)

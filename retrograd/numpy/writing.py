@@ -21,6 +21,7 @@ from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, assign
 from ..where import user_site
+from .reductions import as_dtype
 from .shapes import reshape
 from .take import numbered, within
 
@@ -154,7 +155,8 @@ def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
     if ufunc is np.add:
         _add_at(a, indices, values[0])
     elif ufunc is np.subtract:
-        _add_at(a, indices, np.negative(values[0]))
+        dtype = np.result_type(a.dtype, shadow_of(values[0]))  # beforehand: unsigned numbers have no negatives
+        _add_at(a, indices, np.negative(as_dtype(values[0], dtype)))
     elif _add_at(a, indices, None):
         put(a, indices, ufunc(a[indices], *values))
     elif any(is_traced(i) for i in (indices if isinstance(indices, tuple) else (indices,))):

@@ -157,7 +157,8 @@ def _quantile_shape(x: Aval, axis: int, q: Any, method: str) -> Aval:
     out = reduced(x, (axis,), False)
     if not isinstance(q, tuple):
         return out
-    return Aval((len(q), *out.shape), np.result_type(x.dtype, float))  # several levels are an array of float64
+    picked = method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+    return Aval((len(q), *out.shape), x.dtype if picked else np.result_type(x.dtype, float))  # levels are of float64
 
 
 def _quantile_batch(prim: Primitive, size: int, args: Any, flags: Flags, axis: int, q: Any, method: str) -> Any:

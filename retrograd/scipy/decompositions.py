@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
+from ..tracer.python_numbers import number
 from ..tracer.trace import unsupported
-from .dispatch import array, stands_for
+from .dispatch import Lazy, array, stands_for
+
+LINALG = Lazy("scipy.linalg")
 
 
 @stands_for("scipy.linalg.svd")
@@ -63,7 +66,9 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
 
 @stands_for("scipy.linalg.norm")
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
-    return np.linalg.norm(array(a), ord, axis, keepdims)
+    found = np.linalg.norm(array(a), ord, axis, keepdims)
+    plain = type(LINALG.norm(shadow_of(a), ord, axis, keepdims, check_finite)) is float  # by LAPACK
+    return number(found) if plain else found
 
 
 @stands_for("scipy.linalg.pinv")

@@ -16,6 +16,7 @@ from ..tracer.creation import fresh
 from ..tracer.interception import substitutes
 from ..tracer.operands import as_array, astype
 from ..tracer.outside import trace_here
+from ..tracer.trace import unsupported
 from ..tracer.tree import flatten, map_leaves
 from ..tracer.ufuncs import as_operand
 
@@ -120,6 +121,8 @@ def double(x: Any) -> Any:
     """An operand in double precision, in which SciPy's distributions compute."""
     x = inexact(x)
     shadow = shadow_of(x)
+    if np.iscomplexobj(shadow):
+        raise unsupported("a distribution or a factorial of complex numbers", "take np.real of them")
     if isinstance(shadow, (np.ndarray, np.generic)) and shadow.dtype == np.float64:
         return x
     return astype(x, np.float64) if isinstance(x, Tracer) else np.asarray(x, np.float64)[()]

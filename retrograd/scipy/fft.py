@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..numpy.reductions import as_dtype
+from ..tracer.operands import shadow_dtype
 from ..tracer.trace import unsupported
 from .dispatch import Function, rest_of, stands_for
 
@@ -22,7 +24,8 @@ def _by_numpy(name: str) -> Function:
     ) -> Any:
         if len(args) > (1 if name in SHIFTS else 3):
             raise unsupported(f"scipy.fft.{name} with overwrite_x or workers by position", "pass them by name")
-        return transform(x, *args, **options)
+        narrow = name not in SHIFTS and shadow_dtype(x).char == "e"  # SciPy widens halves
+        return transform(as_dtype(x, np.dtype(np.float32)) if narrow else x, *args, **options)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``scipy.fft.{name}`` by ``numpy.fft.{name}``."

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
+from ..tracer.operands import shadow_dtype
 from .dispatch import double, inexact, rest_of, stands_for
 from .ode import odeint, solve_ivp
 
@@ -30,7 +31,7 @@ def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The trapezoidal rule."""
     y = np.moveaxis(inexact(y), axis, -1)
-    return np.sum(_steps(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+    return np.sum(_steps(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1, dtype=shadow_dtype(y))
 
 
 @stands_for("scipy.integrate.cumulative_trapezoid")
@@ -39,6 +40,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     if initial not in (None, 0):
         raise ValueError("`initial` must be `None` or `0`.")
     y = np.moveaxis(inexact(y), axis, -1)
+    if not y.shape[-1]:
+        raise ValueError("At least one point is required along `axis`.")
     found = np.cumsum(_steps(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
     if initial == 0:
         found = np.concatenate([np.zeros((*found.shape[:-1], 1), found.dtype), found], axis=-1)

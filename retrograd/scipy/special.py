@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..numpy.creation import asarray
+from ..numpy.reductions import as_dtype
 from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
 from ..tracer.array import apply, shadow_of, tracers_in
@@ -28,7 +30,8 @@ SPECIAL = Lazy("scipy.special")
 
 def _peak(a: Any, axis: Any) -> Any:
     """The largest finite element, kept along the axes and constant in derivatives; 0 if there is none."""
-    peak = stopped(np.max(a, axis=axis, keepdims=True))
+    nothing: Any = {"initial": -np.inf} if 0 in np.shape(shadow_of(a)) else {}
+    peak = stopped(np.max(a, axis=axis, keepdims=True, **nothing))
     return np.where(np.isfinite(peak), peak, 0)
 
 
@@ -39,7 +42,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     if b is None and return_sign:
         b = 1.0
     if b is not None:
-        a, b = np.broadcast_arrays(a, inexact(b))
+        b = inexact(b)
+        dtype = np.result_type(shadow_of(a), shadow_of(b))
+        a, b = np.broadcast_arrays(*(as_dtype(x, dtype) for x in (a, b)))
         a = np.where(b != 0, a, -np.inf)
     axis = axes_of(a, axis)
     peak = _peak(a, axis)
@@ -55,16 +60,16 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 @stands_for("scipy.special.softmax")
 def softmax(x: Any, axis: Any = None) -> Any:
     """Exponentials over their sum."""
-    x = inexact(x)
+    x = as_operand(x)
     axis = axes_of(x, axis)
-    weights = np.exp(x - _peak(x, axis))
+    weights = np.exp(x - stopped(np.max(x, axis=axis, keepdims=True)))
     return weights / np.sum(weights, axis=axis, keepdims=True)
 
 
 @stands_for("scipy.special.log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """The logarithm of softmax, which holds where softmax itself is 0."""
-    x = inexact(x)
+    x = as_operand(x)
     axis = axes_of(x, axis)
     shifted = x - _peak(x, axis)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
@@ -93,7 +98,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """Hurwitz' zeta function of the exponent ``x``."""
     if q is None or out is not None:
         raise unsupported("scipy.special.zeta without q, or with out=", "pass q=1 for Riemann's function")
-    x, q = inexact(x), inexact(q)
+    x, q = as_operand(x), as_operand(q)
     shadow = SPECIAL.zeta(shadow_of(x), shadow_of(q))
     owner(tracers_in([x, q]))
     return record(zeta_primitive, [x, q], [shadow.dtype] * 2, shadow)
@@ -106,9 +111,9 @@ def polygamma(n: Any, x: Any) -> Any:
         raise unsupported("scipy.special.polygamma of a traced order", "pass the order as a plain int")
     order, x = np.asarray(shadow_of(as_operand(n))), inexact(x)
     if not order.any():
-        return SPECIAL.digamma(x) + np.zeros(order.shape)
+        return asarray(SPECIAL.digamma(x) + np.zeros(order.shape))
     higher = (-1.0) ** (order + 1) * SPECIAL.gamma(order + 1.0) * zeta(order + 1.0, x)
-    return higher if order.all() else where(order == 0, SPECIAL.digamma(x), higher)
+    return asarray(higher if order.all() else where(order == 0, SPECIAL.digamma(x), higher))
 
 
 @stands_for("scipy.special.lambertw")

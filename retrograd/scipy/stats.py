@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tracer.array import shadow_of
 from ..tracer.class_methods import Method, methods
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, answered, double, guarded, inexact, known, rest_of, where
+from ..tracer.ufuncs import as_operand
+from .dispatch import Lazy, answered, double, guarded, known, rest_of, where
 
 __getattr__ = rest_of("scipy.stats")
 
@@ -184,13 +186,18 @@ def _logsf(family: Family, y: Any, shapes: Any) -> Any:
 STANDARD: dict[str, Formula] = {"cdf": _cdf, "sf": _sf, "logcdf": _logcdf, "logsf": _logsf}
 
 
+def _of_array(x: Any) -> Any:
+    """An operand as SciPy takes it, as an array: Python's numbers are doubles."""
+    return double(x) if isinstance(shadow_of(x), (bool, int, float)) else as_operand(x)
+
+
 def _continuous(name: str) -> Formula:
     """The substitute for a method of a continuous distribution: its standard form, moved by loc, stretched by scale."""
 
     def method(self: Any, x: Any, *args: Any, **options: Any) -> Any:
         family = _family(CONTINUOUS, self, name)
         shapes, loc, scale = self._parse_args(*args, **options)
-        x, loc, scale = map(inexact, (x, loc, scale))
+        x, loc, scale = map(_of_array, (x, loc, scale))
         y, (loc, scale, *shapes) = (x - loc) / scale, map(double, (loc, scale, *shapes))
         fine = family.valid(*shapes) & (scale > 0)
         if name == "ppf":

@@ -38,15 +38,27 @@ DOCUMENTED = [
     Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
     Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
     Known(r"gradient", "value", "traced coordinates count as uneven: nan where they coincide"),
-    Known(r"np\.fft\..*float16", "value|bits", "transforms of half precision are scaled in single precision"),
-    Known(r"nan_to_num", "type|no exception", "0-d arrays are numbers"),
-    Known(r"\.reduceat\(.*out=|\.accumulate\(.*out=", "no exception", "out= of another kind is cast to"),
-    Known(r"where=\[\]|insert\(", "raises", "empty lists as masks; values of more axes than the array"),
-    Known(r"polyval", "value", "a constant polynomial of nan"),
+    Known(r"\.(reduceat|accumulate)\(.*out=", "no exception|raises", "out= of another kind has rules of its own"),
+    Known(r"insert\(", "raises", "values of more axes than the array"),
+    Known(r"interp\(.*(nan|inf|complex)", "value", "nan and infinities among the values; complex periods and ends"),
+    Known(r"linspace.*(nan|inf)", "value", "infinite complex ends"),
+    Known(r"broadcast_to", "bits", "sums and products over stretched arrays: the order of operations is another"),
+    Known(
+        r"complex.*(abs|square|\*|polyval|prod)|(abs|square|\*|polyval|prod).*complex",
+        "bits",
+        "products of complex numbers",
+    ),
+    Known(r"union1d|unique", "bits", "which of equal numbers stays: 0.0 or -0.0, kinds of nan"),
+    Known(r"clip\(", "bits", "which zero stays: 0.0 or -0.0"),
+    Known(r"(quantile|percentile)\(.*float(16|32)", "value", "levels of other precisions count as doubles"),
+    Known(r"dot\(.*\[\]|\[\].*dot\(", "type", "empty lists are of doubles"),
+    Known(r"lstsq\(.*rcond=1", "value", "a rank on the edge of the bound"),
     Known(r"trim_zeros", "structure", "lists count as arrays"),
     Known(r"cho_factor", "value", "the triangle that is not used is zero, and not what was there"),
-    Known(r"scipy\.(ndimage|signal|fft|special\.softmax|special\.log)", "value", "nan and infinities spread otherwise"),
-    Known(r"scipy\.", "value|type|dtype", "single precision is computed in double; 0-d arrays are numbers"),
+    Known(r"scipy\.ndimage.*(nan|inf)", "value", "nan and infinities spread otherwise"),
+    Known(r"scipy\.fft\..*(nan|inf)", "value", "zeros beside nan and infinities have other signs"),
+    Known(r"scipy\.linalg\.(qr|det)", "value", "factors of singular matrices; single precision is computed in double"),
+    Known(r"fftconvolve.*float32", "value|bits", "single precision is computed in double"),
     Known(r"scipy\.fft\.", "raises|another exception", "no points along the last axis; axes that are not there"),
     Known(r"scipy\.\w+\.", "raises", "empty arrays; nan and infinities in factorizations"),
 ]
@@ -55,7 +67,7 @@ DOCUMENTED = [
 def documented(difference: Difference) -> str | None:
     """The reason for a known difference; None for a new one."""
     call = difference.call
-    code = "; ".join([*call.lines, *(operand.texts[0] for operand in call.operands.values())])
+    code = "; ".join([*call.lines, *(text for operand in call.operands.values() for text in operand.texts)])
     for known in DOCUMENTED:
         if re.search(known.code, code) and re.match(f"({known.kind})(,|:|$)", difference.kind):
             return known.reason

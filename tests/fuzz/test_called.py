@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.integrate
+import scipy.linalg
 import scipy.special
 import scipy.stats
 
@@ -50,11 +53,57 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a deviation of bools in integers": (lambda n: np.nanstd(n > 0, dtype=np.int64), (N,)),
     "a distance in half precision": (lambda x: math.dist(x.astype(np.float16), x[::-1].astype(np.float16)), (X,)),
     "no places": (lambda x: x.take([]), (X,)),
+    "nothing is put": (lambda x: _flat(x.copy(), []), (X,)),
+    "differences of unsigned numbers at places": (lambda n: _taken(n.copy(), [1, 1], np.uint16(9)), (N,)),
+    "indices of no numbers keep their kind": (lambda n: np.ix_(n[:0].astype(np.uint8), []), (N,)),
+    "a condition as a list": (lambda x: np.extract([True, False, 1, 0], x), (X,)),
+    "a real number is not complex": (lambda x: np.iscomplex(float(x[0])), (X,)),
+    "negative zeros that are finite": (lambda x: np.nan_to_num(_complex(x * 0, -x * 0)), (X,)),
+    "a double as a bound of singles": (lambda x: np.clip(x > 0, float(x[0]), np.float32(-1.155)), (X,)),
+    "integers with a fraction of degrees of freedom": (lambda n: np.var(n[:3], dtype=np.uint32, ddof=0.5), (N,)),
+    "an order of another precision": (lambda x: np.linalg.norm(x.astype(np.float32), np.float64(3.5), 0), (X,)),
+    "several quantiles of halves": (lambda x: np.percentile(x.astype(np.float16), [25, 75]), (X,)),
+    "a level in double of singles": (lambda x: np.quantile(x.astype(np.float32), np.float64(0.3)), (X,)),
+    "lower quantiles of singles": (lambda x: np.quantile(x.astype(np.float32), [0.1, 0.9], method="lower"), (X,)),
+    "the median of one number as an array": (lambda x: np.median(float(x[0]), keepdims=True), (X,)),
+    "a product into a number": (lambda x: np.dot(x, x > 0, out=np.zeros(())), (X,)),
+    "a product of numbers into a number": (lambda x: np.dot(x[0], x[1], out=np.zeros(())), (X,)),
+    "the step of a range of Python's numbers": (lambda x: np.linspace(False, float(x[0]), retstep=True), (X,)),
+    "inverse transforms of real singles": (lambda x: np.fft.irfft(x.astype(np.float32)), (X,)),
+    "those of two axes": (lambda x: np.fft.irfftn(np.outer(x, x).astype(np.float32)), (X,)),
+    "complex inverse ones": (lambda x: np.fft.ifft2(np.outer(x, x).astype(np.float32)), (X,)),
+    "scaled ones of halves": (lambda x: np.fft.fft(x.astype(np.float16), norm="ortho"), (X,)),
+    "inverse ones of halves": (lambda x: np.fft.irfft(x.astype(np.float16), 5), (X,)),
+    "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
+    "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
+    "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
+    "a variance by a complex mean": (lambda x: np.var(x, mean=np.array([0.5 - 2j]), correction=2), (X,)),
+    "a deviation by a complex mean": (lambda x: np.std(x, mean=np.array([0.5 - 2j])), (X,)),
+    "one finite number of no axes": (lambda x: np.nan_to_num(np.reshape(x[:1], ()), nan=x[1]), (X,)),
+    "points at the last knot, which is repeated": (lambda x: np.interp(x, np.sort(x)[[0, -1, -1]], x[:3]), (X,)),
+    "spectra of singles and infinity": (lambda x: np.fft.irfft2((np.outer(x, x) / (x > 0)).astype(np.float32)), (X,)),
+    "a variance of bools by a complex mean": (lambda x: np.var(x > 0, mean=np.array([0.5 - 2j])), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
 }
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def _flat(x: Any, value: Any) -> Any:
+    x.flat = value
+    return x
+
+
+def _taken(x: Any, places: Any, value: Any) -> Any:
+    np.subtract.at(x, places, value)
+    return x
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    made = np.zeros(real.shape, complex)
+    made.real, made.imag = real, imag
+    return made
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:divide by zero", "ignore:invalid")
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:
     function, args = SAME[name]
@@ -64,6 +113,47 @@ def test_calls_that_differed(name: str) -> None:
             expected = outcome(function, *again)
             assert not isinstance(expected, Exception)
             assert difference(compiled(*again), expected) is None
+
+
+OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a density of singles by Python's numbers": (lambda x: scipy.stats.norm.cdf(x.astype(np.float32), 0.3, 3.1), (X,)),
+    "a density of integers and singles": (
+        lambda x: scipy.stats.norm.cdf(np.arange(4, dtype=np.int8), x.astype(np.float32), 3.1),
+        (X,),
+    ),
+    "sums of exponentials of singles": (
+        lambda x: scipy.special.logsumexp(x.astype(np.float32), b=1.972, return_sign=True),
+        (X,),
+    ),
+    "those of singles and doubles": (lambda x: scipy.special.logsumexp(x.astype(np.float32), b=x * x), (X,)),
+    "those of nothing": (lambda x: scipy.special.logsumexp(np.zeros((2, 0)) + x[:1, None], axis=1), (X,)),
+    "shares beside infinity": (lambda x: scipy.special.softmax(x / 0.0), (X,)),
+    "shares of integers": (lambda n: scipy.special.softmax(n.astype(np.int16)), (N,)),
+    "logarithms of shares of integers": (lambda n: scipy.special.log_softmax(n.astype(np.int8)), (N,)),
+    "zeta of an integer and singles": (
+        lambda x: scipy.special.zeta(np.arange(2, 6, dtype=np.int8), np.abs(x.astype(np.float32))),
+        (X,),
+    ),
+    "a norm by LAPACK": (lambda x: scipy.linalg.norm(np.outer(x, x), 1), (X,)),
+    "a norm along an axis": (lambda x: scipy.linalg.norm(np.outer(x, x), axis=1), (X,)),
+    "spectra of halves": (lambda x: scipy.fft.irfftn(x.astype(np.float16)), (X,)),
+    "a polygamma of a number": (lambda x: scipy.special.polygamma(2, float(np.abs(x[0]))), (X,)),
+    "an integral of singles": (lambda x: scipy.integrate.trapezoid(x.astype(np.float32), x), (X,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", OF_SCIPY)
+def test_calls_of_scipy_that_differed(name: str) -> None:
+    function, args = OF_SCIPY[name]
+    compiled = rg.jit(function)
+    for again in (args, tuple(a[::-1].copy() for a in args)):
+        assert difference(compiled(*again), function(*again), close=True) is None
+
+
+def test_distributions_of_complex_numbers_are_refused() -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match="complex"):
+        rg.jit(lambda z: scipy.stats.norm.pdf(z))(Z)
 
 
 RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -83,6 +173,9 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
     "an operand without axes": (lambda x: x @ np.float64(2), (X,)),
     "running sums without axes": (lambda n: np.add.accumulate(n[0], dtype=np.int8), (N,)),
+    "a list of axes": (lambda x: np.sum(np.outer(x, x), [0, 1]), (X,)),
+    "a complex number for nan": (lambda x: np.nan_to_num(x, nan=1j), (X,)),
+    "replacements that do not fit": (lambda x: np.nan_to_num(x, posinf=[1.0, 2.5]), (X,)),
     "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
 }
 
@@ -100,6 +193,40 @@ def test_errors_are_numpys(name: str) -> None:
     with pytest.raises(type(expected.value)) as found:
         rg.jit(function)(*args)
     assert type(found.value) is type(expected.value)
+
+
+SPECIAL = (math.inf, -math.inf, math.nan, 0.0, -0.0, 0.5, -2.5, 3.0, 1e308, 5e-324)
+OF_MATH: dict[str, Callable[[float, float], Any]] = {
+    "isclose": lambda x, y: math.isclose(x, y),
+    "isclose within bounds": lambda x, y: math.isclose(x, y, rel_tol=0.1, abs_tol=3.0),
+    "remainder": lambda x, y: math.remainder(x, y),
+    "dist": lambda x, y: math.dist((x, y), (y, 0.5)),
+    "hypot": lambda x, y: math.hypot(x, y, 0.5),
+    "fmod": lambda x, y: math.fmod(x, y),
+    "atan2": lambda x, y: math.atan2(x, y),
+    "pow": lambda x, y: math.pow(x, y),
+    "lgamma": lambda x, y: math.lgamma(x),
+    "ldexp": lambda x, y: (math.ldexp(x, -1100), math.ldexp(x, 1500 if x < 1e-300 else 3)),
+}
+
+
+@pytest.mark.parametrize("name", OF_MATH)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_of_math_at_infinities_and_extremes(name: str) -> None:
+    function = OF_MATH[name]
+    compiled = rg.jit(function)
+    compiled(0.5, 0.25)
+    for x in SPECIAL:
+        for y in SPECIAL:
+            expected = outcome(function, x, y)
+            if not isinstance(expected, Exception):
+                assert difference(compiled(x, y), expected, close=True) is None, (x, y)
+
+
+def test_slopes_of_remainders_and_distances() -> None:
+    for point in ((7.3, 2.1), (-6.9, 2.1), (0.4, -3.0)):
+        rg.check_grads(lambda x, y: math.remainder(x, y) ** 2, point, order=2)
+        rg.check_grads(lambda x, y: math.dist((x, 1.0), (y, 0.5)), point, order=2)
 
 
 def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
