@@ -81,6 +81,7 @@ declare("iota", *(case(aval=Aval((n,), np.dtype(t))) for n, t in ((0, "l"), (1, 
 declare("cast", casts())
 declare("stop_gradient", unary(dtypes="df"), smooth=False)
 declare("copy", *(case(a(s, t)) for t in "dfl" for s in (*SHAPES, "scalar")))
+declare("owned", *(case(a(s, t)) for t in "dfl" for s in SHAPES))
 
 declare("add", binary(dtypes="dfDl"), case(a((3,), "?"), a((3,), "?")))
 declare("sub", binary(dtypes="dfDl"))
@@ -515,6 +516,22 @@ declare(  # of numbers that are the same at each run
     "draw",
     case(lambda _: np.random.default_rng(1), aval=I, method="integers", given=(7, 8), named=(("size", (3,)),)),
     case(lambda _: np.random.default_rng(1), aval=N, method="integers", given=(7, 8), named=()),
+)
+declare(
+    "draws",
+    case(
+        lambda _: np.random.default_rng(1),
+        items=(
+            (
+                "loop",
+                3,
+                (
+                    ("draw", "integers", (7, 8), (), "int64", ()),
+                    ("draw", "integers", (7, 8), (("size", (2,)),), "int64", (2,)),
+                ),
+            ),
+        ),
+    ),
 )
 declare("flatnonzero", case(lambda _: np.array([True, False, True]), aval=Aval((2,), np.dtype(np.int64))))
 declare(
