@@ -28,7 +28,11 @@ def energy(x: Any, p: Any, c: Any) -> Any:
 
 CUBIC, SINGLE = built(cubic, TWO, TWO, TWO, name="cubic"), built(cubic, ONE, ONE, ONE, name="cubic")
 OF_NUMBER = built(
-    lambda x, p, c: op("reshape", cubic(op("reshape", x, aval=ONE), p, c), aval=NUMBER), NUMBER, ONE, ONE, name="cubic"
+    lambda x, p, c: op("sum", cubic(op("reshape", x, aval=ONE), p, c), axis=(0,), keepdims=False),
+    NUMBER,
+    ONE,
+    ONE,
+    name="cubic",
 )
 STEP = built(lambda x, p, c: x - 0.2 * cubic(x, p, c), TWO, TWO, TWO, name="step")
 ENERGY = built(energy, TWO, TWO, TWO, name="energy")
