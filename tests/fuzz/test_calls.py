@@ -2,6 +2,9 @@
 
 ``documented`` lists the differences that are known, each with its reason; ``docs/limits.md`` has them, too. What is
 silent fails at once. Of a hundred calls one may raise where NumPy does not, or not raise, or raise another error.
+
+The normal run has the same calls each time, also in CI: of 10,000 new ones about three still differ in a way that is not
+listed. The slow run has others for each RETROGRAD_SEED.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ Draw = Callable[..., Call]
 
 def check(draw: Draw, seeds: range, smooth: bool = False) -> None:
     report = Report()
-    (slopes if smooth else examine)([draw(seed, smooth=smooth) for seed in moved(seeds)], report)
+    (slopes if smooth else examine)([draw(seed, smooth=smooth) for seed in seeds], report)
     tally = {k: n for k, n in report.tally.items() if not k.startswith("refused: ")}
     new = [d for d in report.differences if documented(d) is None]
     sys.stdout.write(f"{tally}, {len(report.differences) - len(new)} of them documented\n")
@@ -60,17 +63,17 @@ def test_calls_of_scipy() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(100_000, 300_000, 2000))
 def test_very_many_calls_of_numpy(start: int) -> None:
-    check(draw_call, range(start, start + 2000))
+    check(draw_call, moved(range(start, start + 2000)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(100_000, 120_000, 2000))
 def test_very_many_calls_of_scipy(start: int) -> None:
-    check(draw_scipy_call, range(start, start + 2000))
+    check(draw_scipy_call, moved(range(start, start + 2000)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [draw_call, draw_scipy_call], ids=["numpy", "scipy"])
 @pytest.mark.parametrize("start", range(100_000, 120_000, 2000))
 def test_very_many_slopes_of_calls(draw: Draw, start: int) -> None:
-    check(draw, range(start, start + 2000), smooth=True)
+    check(draw, moved(range(start, start + 2000)), smooth=True)
