@@ -305,7 +305,9 @@ def test_a_deep_structure_is_cut() -> None:
     assert written(flatten(tree)[1]) == "[" * 12 + "..." + "]" * 12
 
 
-@pytest.mark.parametrize("around", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}, Frozen], ids=str)
+@pytest.mark.parametrize(
+    "around", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}, Frozen], ids=["list", "tuple", "dict", "frozen"]
+)
 def test_trees_of_many_levels_are_differentiated(around: Callable[[Any], Any]) -> None:
     tree: Any = np.array([1.0, 3.0])
     for _ in range(900):
