@@ -193,8 +193,7 @@ class Compiled:
 
     def dot(self, *args: Any, **kwargs: Any) -> str:
         """The graph for these arguments as DOT text."""
-        text: str = FORMS["dot"](self.graph(*args, **kwargs))
-        return text
+        return str(FORMS["dot"](self.graph(*args, **kwargs)))
 
     def plan(self, *args: Any, **kwargs: Any) -> Any:
         """A report of the memory that a call with these arguments keeps, and the work that it repeats."""
@@ -210,8 +209,7 @@ class Compiled:
 
     def explain_retrace(self, *args: Any, **kwargs: Any) -> str:
         """What a call with these arguments would compile, and why; or that it would compile nothing."""
-        explained: str = INSPECTORS["explain_retrace"](self, self._take(args, kwargs))
-        return explained
+        return str(INSPECTORS["explain_retrace"](self, self._take(args, kwargs)))
 
     def cache_info(self) -> CacheInfo:
         """Calls that found their signature compiled, that compiled it, and signatures kept."""

@@ -51,9 +51,6 @@ class Digits(str):
     def __int__(self) -> int:
         return int(self.__float__())
 
-    def __complex__(self) -> complex:
-        return self.__float__()
-
 
 def for_this_call(x: Tracer) -> bool:
     """Let the recording hold for this call alone; False where examples may be made up."""

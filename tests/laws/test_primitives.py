@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import product
 
@@ -32,7 +34,11 @@ def each_sample(name: str, law: Callable[[Sample], None]) -> None:
 
 
 def test_every_primitive_has_samples() -> None:
-    missing = [name for name, prim in REGISTRY.items() if not prim.final and not SAMPLES.get(name)]
+    """Those that other tests declare do not count."""
+    program = "import retrograd.ir.primitive as p; print(*(k for k, prim in p.REGISTRY.items() if not prim.final))"
+    names = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    missing = [name for name in names if not SAMPLES.get(name)]
+    assert names
     assert not missing, "declare(name, ...) is missing in tests/support/samples.py"
 
 
