@@ -128,7 +128,7 @@ def _row(condition: Any, dx: Any, steps: Any, slopes: Any, y: Any, sign: int) ->
 
 
 def _own(spline: Any) -> bool:
-    return isinstance(spline._c, Tracer)
+    return isinstance(getattr(spline, "_c", None), Tracer)
 
 
 def _called(original: Function, self: Any, x: Any, nu: Any = 0, extrapolate: Any = None) -> Any:

@@ -128,6 +128,25 @@ def test_another_trace_takes_a_constant_as_an_array(name: str, trace: str) -> No
         np.testing.assert_allclose(rg.grad(f)(x), 2 * kept() * x)
 
 
+def test_functions_of_one_code_have_caches_of_their_own() -> None:
+    def made(k: float, anew: bool) -> Any:
+        @functools.lru_cache
+        def nodes() -> Any:
+            return k * np.arange(3.0)
+
+        if not anew:
+            nodes()
+        return lambda x: np.sum(nodes() * x), nodes
+
+    apply = rg.jit(lambda nodes, x: np.sum(nodes() * x))
+    for anew in (True, False):
+        for k in (1.0, 2.0, 3.0):
+            f, nodes = made(k, anew)
+            for _ in range(2):
+                np.testing.assert_array_equal(rg.grad(f)(X), k * np.arange(3.0))
+                np.testing.assert_allclose(apply(nodes, X), k * np.sum(np.arange(3.0) * X))
+
+
 @pytest.mark.parametrize("name", CACHES)
 def test_a_plain_call_first_leaves_a_plain_array(name: str) -> None:
     f, read = CACHES[name](CONSTANTS["nodes"])
