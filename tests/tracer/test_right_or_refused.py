@@ -497,6 +497,8 @@ def is_plain(x: Any) -> bool:
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 def test_a_function_of_numpy_is_right_or_refused(function):
+    if function is np.matvec and np.lib.NumpyVersion(np.__version__) < "2.4.0":
+        pytest.skip("NumPy 2.3 itself gives zeros for some operands")
     for form in FORMS.values():
         for one, other in ((X, OTHER), (MATRIX, OTHER_MATRIX)):
             expected = outcome(lambda form=form, one=one: form(function, one.copy()))
