@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.seeds import SEED
 
-MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "50"))  # of one test in the normal run
+MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "30"))  # of one test in the normal run
 
 settings.register_profile(
     "quick",
-    max_examples=30,
+    max_examples=25,
     deadline=None,
     derandomize="CI" not in os.environ,  # by hand the same each time; in CI others, and how to repeat them is printed
     print_blob=True,
