@@ -13,7 +13,7 @@ MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "30"))  # of one test in the 
 
 settings.register_profile(
     "quick",
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize="CI" not in os.environ,  # by hand the same each time; in CI others, and how to repeat them is printed
     print_blob=True,
