@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from ..compiler.settings import config
 from ..compiler.signature import name_of, take_apart
 from ..tracer.array import Tracer
 from ..tracer.record import record
-from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.tree import map_leaves, unflatten
 
 
@@ -55,13 +55,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     args, kwargs = map_leaves(_example, (args, kwargs))
     call = take_apart(function, args, kwargs)
-
-    def run(tracers: Sequence[Any]) -> Any:
-        given, named = call.rebuild(tracers)
-        with SURROUNDINGS[-1].following(function, call.statics()) as followed:
-            return followed(*given, **named)
-
-    name = name_of(function)
+    run, name = partial(call.applied, function), name_of(function)
     with np.errstate(all="ignore"):
         recorded = record(run, name, call.values(), call.hints, concrete=False, max_nodes=config.max_nodes)
     found = iter(recorded.graph.out_avals)

@@ -74,7 +74,7 @@ class SparseJacobian(Compiled):
         found = FINDERS[-1](self, self._take(args, kwargs))
         call = found.call
         now = found.paths.present(found.captures) if isinstance(found.paths, Paths) else {}
-        path = found.paths.way(self, call.values(), found.captures, call.statics())
+        path = found.paths.way(self, *found.operands)
         active = wanted(call, self._function, self._argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(

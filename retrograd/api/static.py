@@ -73,7 +73,7 @@ class CompiledWithStatics(Compiled):
         if CURRENT.get() is not None:
             return super().__call__(*args, **kwargs)
         found = FINDERS[-1](self, self._take(args, kwargs))
-        return found.paths.call(self, found.call.values(), found.captures, found.call.statics())
+        return found.paths.call(self, *found.operands)
 
 
 def _fixed(argument: Any, name: int | str) -> Any:

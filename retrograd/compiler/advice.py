@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..errors import RetraceWarning, UnwatchedWarning
@@ -16,28 +16,27 @@ from .signature import Call
 from .varying_ints import as_known
 
 
-def retraced(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
-    """Warn once of a function that has all the versions of one signature that are kept."""
-    if "retraced" not in compiled._told:
-        compiled._told.add("retraced")
-        read = paths.changed(compiled._user, statics)
-        warn(
-            f"{compiled!r} was compiled many times for one signature, since what it reads was another each time. What "
-            f"changed last: {read}. Pass it as an argument, as an array or a float",
-            RetraceWarning,
-        )
+def _once(category: type[Warning], said: str, instead: str) -> Callable[[Any, Paths, Sequence[Any]], None]:
+    """A warning that names what a function read and was another; once for each function."""
+
+    def warn_once(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
+        if category not in compiled._told:
+            compiled._told.add(category)
+            warn(f"{compiled!r} {said}: {paths.changed(compiled._user, statics)}. {instead}", category)
+
+    return warn_once
 
 
-def unwatched(compiled: Any, paths: Paths, statics: Sequence[Any]) -> None:
-    """Warn once of a function whose recordings hold for one call each."""
-    if "unwatched" not in compiled._told:
-        compiled._told.add("unwatched")
-        read = paths.changed(compiled._user, statics)
-        warn(
-            f"{compiled!r} is recorded at each call and not compiled, since it changes what it reads, or reads what "
-            f"cannot be watched: {read}. Pass it as an argument, and return what changes",
-            UnwatchedWarning,
-        )
+retraced = _once(  # it has all the versions of one signature that are kept
+    RetraceWarning,
+    "was compiled many times for one signature, since what it reads was another each time. What changed last",
+    "Pass it as an argument, as an array or a float",
+)
+unwatched = _once(  # its recordings hold for one call each
+    UnwatchedWarning,
+    "is recorded at each call and not compiled, since it changes what it reads, or reads what cannot be watched",
+    "Pass it as an argument, and return what changes",
+)
 
 
 def explain_retrace(compiled: Any, call: Call) -> str:

@@ -50,7 +50,7 @@ class Compiled:
     _flat: dict[Any, list[Paths]]
     _inner: dict[Any, Any]
     _methods: dict[int, tuple[Any, dict[str, Any]]]
-    _told: set[str]
+    _told: set[type[Warning]]
 
     def __repr__(self) -> str:
         return self._transform.describe(self._user)
@@ -82,12 +82,11 @@ class Compiled:
                     if captures is not None:
                         self._cache.hits += 1
                         return paths.call(self, args, captures)
-                call = self._take(args, kwargs)
-                found = self.found(call)
-                self._flat[flat] = self._cache.versions((config.now(), call.key))
+                found = self.found(self._take(args, kwargs))
+                self._flat[flat] = self._cache.versions((config.now(), found.call.key))
                 return found.paths.call(self, args, found.captures)
         found = FINDERS[-1](self, self._take(args, kwargs))
-        return found.paths.call(self, found.call.values(), found.captures, found.call.statics())
+        return found.paths.call(self, *found.operands)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A compiled method is bound like a function; each instance has its own compilations, while it lives."""
@@ -174,7 +173,7 @@ class Compiled:
     def at(self, *args: Any, **kwargs: Any) -> Compilation:
         """The compilation for these arguments, recorded now if their signature is new."""
         found = FINDERS[-1](self, self._take(args, kwargs))
-        return found.paths.way(self, found.call.values(), found.captures, found.call.statics())
+        return found.paths.way(self, *found.operands)
 
     def graph(self, *args: Any, stage: str = "optimised", **kwargs: Any) -> Graph:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""

@@ -16,6 +16,7 @@ from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of, in_order
 from ..ops.structural.guard import Miss, guard
 from ..tracer.around import renewed, whole
+from ..tracer.array import shadow_of
 from ..tracer.surroundings import SURROUNDINGS, Captures
 from ..tracer.trace import STATEFUL, Capture
 from ..where import warn
@@ -42,7 +43,7 @@ class Paths:
     executable: Executable | None = None
 
     def __post_init__(self) -> None:
-        self._in_order = self.template.in_order
+        self._in_order = all(in_order(x) for x in map(shadow_of, self.template.leaves) if isinstance(x, np.ndarray))
         self.template = self.template.emptied()  # the user's arguments are not kept
         renewed(self)
         self.call: Callable[..., Any] = self.first
@@ -224,6 +225,11 @@ class Found(NamedTuple):
     paths: Paths | Once
     captures: Captures
     call: Call
+
+    @property
+    def operands(self) -> tuple[list[Any], Captures, list[Any]]:
+        """What the paths take."""
+        return self.call.values(), self.captures, self.call.statics()
 
 
 Finder = Callable[[Any, Call], Found]

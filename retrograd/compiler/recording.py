@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.primitive import TRANSFORMS
 from ..passes.simplify import simplify
-from ..tracer.array import Tracer
 from ..tracer.record import Recorded, record
-from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT, Capture
 from ..tracer.tree import Spec, unflatten
 from .garbage import paused, unhurried
@@ -23,16 +22,9 @@ LONG = 512  # nodes from which a recording is searched for loops
 
 def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
     """Run a function on traced values that stand for the arguments of a call."""
-
-    def run(tracers: Sequence[Any]) -> Any:
-        args, kwargs = call.rebuild(tracers)
-        statics = [x for x in call.statics() if not isinstance(x, Tracer)]
-        with SURROUNDINGS[-1].following(function, statics) as followed:
-            return followed(*args, **kwargs)
-
     with unhurried:
         recorded = record(
-            run,
+            partial(call.applied, function),
             name_of(function),
             examples,
             call.hints,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..ir.types import in_order
-from ..tracer.array import Tracer, shadow_of
+from ..tracer.array import Tracer
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import traceable
 from ..tracer.tree import Spec, children, flatten, key_orders, leaf_paths, nondiff_leaves, unflatten
@@ -45,11 +45,6 @@ class Call:
             raise OptionError(f"a static argument cannot be hashed: {fault}") from None
         return (self.spec, self.orders, *self.leaf_keys())
 
-    @property
-    def in_order(self) -> bool:
-        """Whether all arrays are C-ordered."""
-        return all(in_order(x) for x in map(shadow_of, self.leaves) if isinstance(x, np.ndarray))
-
     def leaf_keys(self) -> list[Hashable]:
         """What of each leaf is in the key."""
         on, skipped = set(self.traced), self.unread
@@ -59,6 +54,13 @@ class Call:
         """Arguments and keyword arguments with tracers in place of the traced leaves."""
         args, kwargs = unflatten(self.spec, self.with_values(tracers).leaves)
         return args, kwargs
+
+    def applied(self, function: Callable[..., Any], tracers: Sequence[Any]) -> Any:
+        """Run a function on these arguments with tracers in place of the traced leaves; what it reads is followed."""
+        args, kwargs = self.rebuild(tracers)
+        statics = [x for x in self.statics() if not isinstance(x, Tracer)]
+        with SURROUNDINGS[-1].following(function, statics) as followed:
+            return followed(*args, **kwargs)
 
     def with_values(self, values: Sequence[Any], statics: Sequence[Any] | None = None) -> Call:
         """The same call with other values of its traced leaves, and of the others."""

@@ -60,13 +60,13 @@ class Known(Once):
         try:
             return super().call(compiled, leaves, captures, statics)
         except ControlFlowError:
-            found = compiled.found(self._static)
-            return found.paths.call(compiled, found.call.values(), found.captures, found.call.statics())
+            found: Found = compiled.found(self._static)
+            return found.paths.call(compiled, *found.operands)
 
     def way(self, compiled: Any, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any]) -> Compilation:
         """What is shown of it: the recording with static ints, which later calls run."""
         found: Found = compiled.found(self._static)
-        return found.paths.way(compiled, found.call.values(), found.captures, found.call.statics())
+        return found.paths.way(compiled, *found.operands)
 
 
 _seen: WeakKeyDictionary[Cache[Any], dict[Hashable, Seen]] = WeakKeyDictionary()
@@ -88,10 +88,11 @@ def find(compiled: Any, call: Call) -> Found:
         seen.static |= varying
         return plainly(call)
     paths = found.paths
-    if isinstance(paths, Paths) and (paths not in seen.judged or len(paths.known) > MOST_WAYS):
+    many = isinstance(paths, Paths) and len(paths.known) > MOST_WAYS
+    if isinstance(paths, Paths) and (many or paths not in seen.judged):
         seen.judged.add(paths)
         way = next(iter(paths.known.values()))
-        if asked := _asked(found.call, way.recorded.graph, varying, many=len(paths.known) > MOST_WAYS):
+        if asked := _asked(found.call, way.recorded.graph, varying, many):
             seen.static |= asked
             return plainly(call) if len(paths.known) > 1 else found._replace(paths=Known(way, call))
     return found
@@ -99,10 +100,9 @@ def find(compiled: Any, call: Call) -> Found:
 
 def as_known(compiled: Any, call: Call) -> Call:
     """A call as its paths are kept, if there are any."""
-    if kept := _ints(call):
-        seen = _seen_so_far(compiled._cache, _with_traced(call, {*kept}), kept)
-        return _with_traced(call, (seen.varying | seen.new(call)) - seen.static)
-    return call
+    kept = _ints(call)
+    seen = _seen.get(compiled._cache, {}).get((config.now(), _with_traced(call, {*kept}).key)) if kept else None
+    return call if seen is None else _with_traced(call, (seen.varying | seen.new(call)) - seen.static)
 
 
 def _ints(call: Call) -> list[int]:
@@ -115,11 +115,12 @@ def _ints(call: Call) -> list[int]:
 def _seen_so_far(cache: Cache[Any], general: Call, kept: list[int]) -> Seen:
     signatures = _seen.setdefault(cache, {})
     key = config.now(), general.key
-    if key not in signatures:
-        signatures[key] = Seen({i: general.leaves[i] for i in kept})
+    seen = signatures.get(key)
+    if seen is None:
+        seen = signatures.setdefault(key, Seen({i: general.leaves[i] for i in kept}))
         while len(signatures) > config.cache_size + 1:
             signatures.pop(next(iter(signatures)), None)
-    return signatures[key]
+    return seen
 
 
 def _with_traced(call: Call, more: set[int]) -> Call:

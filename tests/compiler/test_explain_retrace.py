@@ -64,3 +64,12 @@ def test_it_writes_structures_as_python_does() -> None:
     f({"a": X})
     said = f.explain_retrace({"a": X, "b": [1.0]})
     assert said == "the structure of the arguments is (({'a': ·, 'b': [·]},), {}), and was (({'a': ·},), {})"
+
+
+def test_to_ask_is_no_call() -> None:
+    """What is asked about first is not the value that a later int is compared with."""
+    f = rg.jit(lambda x, n: x * n)
+    f.explain_retrace(X, 1)
+    f(X, 2)
+    assert f.explain_retrace(X, 2) == "nothing is compiled: a version for these arguments holds"
+    assert len(f.at(X, 2).recorded.graph.inputs) == 1  # 2 is its first value, and static

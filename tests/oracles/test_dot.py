@@ -6,26 +6,15 @@ from collections import Counter
 
 import pytest
 
-from retrograd.ir import Graph, Node, Value, parse
+from retrograd.ir import Graph, Node, Value
 from retrograd.ir.dot import to_dot
 from retrograd.ir.primitive import REGISTRY
 from retrograd.where import Where
 from tests.golden import dotlexer
+from tests.support.graphs import LOOPED as GRAPH
 
 pydot = pytest.importorskip("pydot")
 pytestmark = pytest.mark.filterwarnings("ignore:'.*' deprecated - use:DeprecationWarning")  # of what pydot calls
-
-GRAPH = parse("""
-graph f(%x: f64[3], %w: f64[3,3]) {
-  %y = matmul %w, %x : f64[3]  # layer.py:4
-  %0 = mul %y, %y : f64[3]
-  %1, %2 = scan %x, %0 {arrays=0, carry=2, consts=0, length=2, reverse=False} : f64[3], f64[3]
-    body = graph step(%a: f64[3], %b: f64[3]) {
-      %0 = add %a, %b : f64[3]
-      return %b, %0
-    }
-  return %2, %x
-}""")
 
 
 def assert_read(graph: Graph) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.ir import Aval, Graph, verify
+from retrograd.ir import Aval, Graph, parse, verify
 from retrograd.ir.builder import Builder, Symbol
 from retrograd.ir.graph import Value
 from retrograd.ir.primitive import REGISTRY, Primitive, Unknown
@@ -18,6 +18,19 @@ from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
 from retrograd.passes.prune import prune
 from retrograd.passes.transpose import transpose_into
+
+# A graph with a body, lines of the user's program, and an input among its results.
+LOOPED = parse("""
+graph f(%x: f64[3], %w: f64[3,3]) {
+  %y = matmul %w, %x : f64[3]  # layer.py:4
+  %0 = mul %y, %y : f64[3]
+  %1, %2 = scan %x, %0 {arrays=0, carry=2, consts=0, length=2, reverse=False} : f64[3], f64[3]
+    body = graph step(%a: f64[3], %b: f64[3]) {
+      %0 = add %a, %b : f64[3]
+      return %b, %0
+    }
+  return %2, %x
+}""")
 
 
 def built(function: Callable[..., Any], *avals: Aval, name: str = "f", hints: Sequence[str] = ()) -> Graph:

@@ -37,10 +37,10 @@ class BodyEmitter(Emitter):
             self.scope.by_graph[body] = self.scope.add(self.plan.bodies[body], body.name).name
         return self.scope.by_graph[body]
 
-    def embed(self, name: str) -> None:
-        """Let the module contain an embedded function, and the functions that it calls."""
-        for source in EMBEDDED[name].sources:
-            self.scope.helpers[source] = None
+    def embed(self, *names: str) -> None:
+        """Let the module contain embedded functions, and the functions that they call."""
+        for name in names:
+            self.scope.helpers.update(dict.fromkeys(EMBEDDED[name].sources))
 
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """Source of a dtype."""

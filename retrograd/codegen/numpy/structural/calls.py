@@ -52,15 +52,13 @@ def _ode_path(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str])
 
 @emits(crossed)
 def _crossed(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    for name in ("unsolved", "crossed"):
-        emitter.embed(name)
+    emitter.embed("unsolved", "crossed")
     emitter.line(f"{outs[0]} = crossed({', '.join(ins)})")
 
 
 @emits(solution)
 def _solution(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    for name in ("unsolved", "search", "solved"):
-        emitter.embed(name)
+    emitter.embed("unsolved", "search", "solved")
     start, *given = ins
     bodies = [node.attrs.get(name) for name in ("value", "slope", "product")]
     functions = ", ".join("None" if body is None else emitter.function(body) for body in bodies)
@@ -70,15 +68,13 @@ def _solution(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str])
 
 @emits(certified)
 def _certified(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    for name in ("unsolved", "certified"):
-        emitter.embed(name)
+    emitter.embed("unsolved", "certified")
     emitter.line(f"{outs[0]} = certified({', '.join(ins)})")
 
 
 @emits(solve_krylov)
 def _solve_krylov(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    for name in ("unsolved", "solve_krylov"):
-        emitter.embed(name)
+    emitter.embed("unsolved", "solve_krylov")
     right, *given = ins
     product, symmetric = emitter.function(node.attrs["forward"]), node.attrs["symmetric"]
     emitter.line(f"{outs[0]} = solve_krylov({product}, {right}, {_tuple(given)}, {symmetric})")

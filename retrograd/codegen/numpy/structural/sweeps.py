@@ -92,8 +92,7 @@ class Writer:
 
     def schedule(self, text: Any, kept: str = "") -> str:
         """Source of a schedule; the placers that it calls are added to the module."""
-        for name in _placers(text):
-            self.emitter.embed(name)
+        self.emitter.embed(*_placers(text))
         return _schedule_source(text, kept, self.n)
 
 
