@@ -1420,6 +1420,65 @@ def lru_cache_over_a_global() -> World:
     ]
 
 
+CACHED = "import functools\n@functools.lru_cache\ndef table(n, m=1):\n    return K * n * m\n"
+ASKED = {
+    "positional": "table(1)",
+    "keywords": "table(1, m=2)",
+    "spread": "table(*(1,), **{'m': 2})",
+    "partial": "functools.partial(table, m=2)(1)",
+    "map": "sum(map(table, [1, 2]))",
+    "key": "min([1, 2], key=table) * table(2)",
+}
+
+
+def refilled(asked: str) -> World:
+    """A cache that others clear and ask again before the next call."""
+    p = program(f"{CACHED}def f(x):\n    return energy({asked}, x)")
+
+    def refill(k: float) -> None:
+        p["table"].cache_clear()
+        p["K"] = k
+        for _ in range(3):
+            p["f"](np.ones(3))
+
+    return p["f"], [Way("cleared and filled", lambda: refill(5.0), lambda: refill(K))]
+
+
+for _name, _asked in ASKED.items():
+    HOLDERS[f"lru_cache_refilled_{_name}"] = functools.partial(refilled, _asked)
+
+
+@holder
+def lru_cache_of_methods() -> World:
+    p = program(
+        "import functools\nclass Model:\n    def __init__(self, k):\n        self.k = k\n"
+        "    @functools.lru_cache\n    def table(self, n):\n        return self.k * n\n"
+        "m = Model(K)\ndef f(x):\n    return energy(m.table(1), x)"
+    )
+
+    def refill(k: float) -> None:
+        p["Model"].table.cache_clear()
+        p["m"].k = k
+        p["m"].table(1)
+
+    return p["f"], [
+        Way("cleared and filled", lambda: refill(5.0), lambda: refill(K)),
+        item(p, "m", p["Model"](5.0), "another object"),
+    ]
+
+
+@holder
+def lru_cache_of_arrays() -> World:
+    p = program(
+        "import functools\n@functools.lru_cache\ndef table(n):\n    return np.array([K, 3.0 * n]), [K]\n"
+        "def f(x):\n    nodes, (k,) = table(1)\n    return energy(np.sum(nodes) * k, x)"
+    )
+    return p["f"], [
+        Way("array written", lambda: p["table"](1)[0].__setitem__(0, 5.0), lambda: p["table"](1)[0].__setitem__(0, K)),
+        Way("list written", lambda: p["table"](1)[1].__setitem__(0, 5.0), lambda: p["table"](1)[1].__setitem__(0, K)),
+    ]
+
+
 @holder
 def memo_dict() -> World:
     p = program(
@@ -1431,6 +1490,15 @@ def memo_dict() -> World:
         item(p, "K", 5.0, "global rebound behind the memo"),
         Way("entry replaced", lambda: p["memo"].update({1: 7.0}), p["memo"].clear),
     ]
+
+
+@holder
+def memo_dict_of_arrays() -> World:
+    p = program(
+        "memo = {}\ndef table(n):\n    if n not in memo:\n        memo[n] = np.array([K, 3.0 * n])\n"
+        "    return memo[n]\ndef f(x):\n    return energy(np.sum(table(1)), x)"
+    )
+    return p["f"], [Way("array written", lambda: p["table"](1).__setitem__(0, 5.0), p["memo"].clear)]
 
 
 @holder

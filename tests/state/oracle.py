@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,28 @@ TANGENT = np.array([0.5, -1.0, 2.0])
 STEP = 1e-30  # of a complex step: no difference is taken, so nothing cancels
 
 
+@dataclass(frozen=True)
 class Now:
-    """The plain function in a world of its own, at one call of the history: call, change, call, back, call, call."""
+    """The plain function in a world of its own, at one call of the history: call, change, call, back, call, call.
 
-    def __init__(self, holder: Callable[[], World], way: int, call: int):
-        self.holder, self.way, self.call = holder, way, call
+    Where a function draws numbers, a call that goes over lanes is ``runs`` calls of a plain loop, of which ``earlier``
+    ones have been made.
+    """
+
+    holder: Callable[[], World]
+    way: int
+    call: int
+    runs: int = 1
+    earlier: int = 0
 
     def __call__(self, x: Any) -> Any:
         """The function's result, after the earlier calls and changes have been made in a fresh world."""
         f, ways = self.holder()
         for call in history(ways[self.way], self.call):
-            outcome(f, POINTS[call])
+            for _ in range(self.runs):
+                outcome(f, POINTS[call])
+        for _ in range(self.earlier):
+            outcome(f, POINTS[self.call])
         return f(x)
 
 
@@ -88,9 +100,26 @@ def curve(f: Plain, x: Any) -> Any:
     return hessian(f, x) @ TANGENT
 
 
-def of_lanes(measure: Callable[[Plain, Any], Any]) -> Callable[[Plain, Any], Any]:
-    """The measure of two points, one a lane: x, and x plus what sets the second lane apart."""
-    return lambda f, x: np.array([measure(f, x + lane) for lane in LANES])
+@dataclass(frozen=True)
+class OfLanes:
+    """The measure of two points, one a lane; ``before`` lanes of the same call come before them."""
+
+    measure: Callable[[Plain, Any], Any]
+    before: int = 0
+    total: bool = False
+
+    @property
+    def runs(self) -> int:
+        """Lanes of a call."""
+        return self.before + len(LANES)
+
+    def __call__(self, f: Plain, x: Any) -> Any:
+        """The measures, or their sum."""
+        functions = [f] * len(LANES)
+        if isinstance(f, Now) and f.runs > 1:
+            functions = [replace(f, earlier=self.before + k) for k in range(len(LANES))]
+        found = np.array([self.measure(g, x + lane) for g, lane in zip(functions, LANES, strict=True)])
+        return np.sum(found, 0) if self.total else found
 
 
 def scaled(f: Plain, x: Any) -> Any:

@@ -215,7 +215,7 @@ TRANSFORMS = {
     "hessian": (lambda f: rg.hessian(f, 1), oracle.hessian),
     "vmap(grad)": (
         lambda f: lambda o, x: rg.vmap(lambda x: rg.grad(f, 1)(o, x))(x + LANES),
-        oracle.of_lanes(oracle.gradient),
+        oracle.OfLanes(oracle.gradient),
     ),
 }
 

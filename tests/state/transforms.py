@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,11 +87,6 @@ def switched(f: Plain) -> Callable[[Any], Any]:
     return lambda x: rg.switch(np.argmax(0.0 * x), [f, lambda x: 2.0 * f(x)], x)
 
 
-def sum_of_lanes(measure: Callable[[Plain, Any], Any]) -> Callable[[Plain, Any], Any]:
-    """The measure, summed over two points."""
-    return lambda f, x: np.sum(oracle.of_lanes(measure)(f, x), 0)
-
-
 def recorded(f: Plain) -> Callable[[Any], Any]:
     """The gradient by a record of operations that run at once."""
 
@@ -114,7 +110,7 @@ def taped(f: Plain) -> Callable[[Any], Any]:
 
 
 value, gradient, hessian, curve = oracle.value, oracle.gradient, oracle.hessian, oracle.curve
-slope, of_lanes = oracle.value_and_slope, oracle.of_lanes
+slope, of_lanes, sum_of_lanes = oracle.value_and_slope, oracle.OfLanes, partial(oracle.OfLanes, total=True)
 
 MAIN = {
     "jit": Transform(rg.jit, value),
@@ -185,7 +181,7 @@ PAIRS = {
     "grad(cond)": Transform(lambda f: rg.grad(chosen(f)), gradient, once=False),
     "grad(try_catch)": Transform(lambda f: rg.grad(caught(f)), gradient),
     "vmap(jit)": Transform(lambda f: lanes(rg.vmap(rg.jit(f))), of_lanes(value)),
-    "vmap(vmap)": Transform(lambda f: lambda x: rg.vmap(rg.vmap(f))(np.stack([x + LANES] * 2))[1], of_lanes(value)),
+    "vmap(vmap)": Transform(lambda f: lambda x: rg.vmap(rg.vmap(f))(np.stack([x + LANES] * 2))[1], of_lanes(value, 2)),
     "vmap(hessian)": Transform(lambda f: lanes(rg.vmap(rg.hessian(f))), of_lanes(hessian)),
     "vmap(checkpoint)": Transform(lambda f: lanes(rg.vmap(rg.checkpoint(f))), of_lanes(value)),
     "vmap(subgraph)": Transform(lambda f: lanes(rg.vmap(rg.subgraph(inline=0)(f))), of_lanes(value)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import functools
 import os
 import weakref
 from collections.abc import Iterator
@@ -13,7 +12,9 @@ from typing import Any
 
 from ...where import is_library
 from ..array import Tracer
+from ..trace import CURRENT
 from .attributes import SLOTS, attribute, static_member
+from .caches import Key, asked, question_of
 from .reader import BUILTIN, CONTAINERS, PLAIN, StateReader
 from .reads import MISSING
 
@@ -34,14 +35,16 @@ WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendle
 CLOCKS = frozenset({"now", "today", "utcnow"})
 
 
-def call(reader: StateReader, f: Any, args: Any) -> None:
-    """Take note of what a call reads of the callable and of its arguments."""
+def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) -> None:
+    """Take note of what a call reads of the callable and of its arguments, of which the last have names."""
     reader.meet(f)
+    if (question := question_of(f, args, names)) is not None:
+        _ask(reader, *question)
     if f is os.getenv:
-        names = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
+        held = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
         key = os.environ.encodekey(args[0])
-        reader.root(names)
-        reader.note(names, "get", key, names.get(key, MISSING))
+        reader.root(held)
+        reader.note(held, "get", key, held.get(key, MISSING))
     elif _hands_over(reader, f, args):
         shallow = _hashable(f) and f in SHALLOW
         for x in args:
@@ -49,11 +52,26 @@ def call(reader: StateReader, f: Any, args: Any) -> None:
                 _handed_over(reader, x, shallow)
 
 
+def _ask(reader: StateReader, cache: Any, key: Key) -> None:
+    """Call a function that remembers its results, as the user's code is about to, and take note of the result."""
+    reader.root(cache)
+    if any(type(x) is Tracer for x in key[0]):  # no call before this recording can have been the same
+        return
+    trace: Any = CURRENT.get()
+    made = len(trace.made)
+    reader.busy = False  # the user's function may run, and is observed
+    try:
+        value = asked(cache, key)
+    finally:
+        reader.busy = True
+    if len(trace.made) > made:  # it has run: what it keeps are arrays for the next recording, values of this one
+        value = MISSING
+    reader.note(cache, "asked", key, value)
+    reader.adopt(value, cache)
+
+
 def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     """Take note of what a call reads of the callable; whether the arguments go to code that is not followed."""
-    if isinstance(f, functools._lru_cache_wrapper):
-        reader.root(f)
-        reader.note(f, "hits", f.cache_info().misses, True)
     if _is_unrepeatable(f):
         reader.root(f)
         reader.note(f, "never", None, None)
@@ -80,6 +98,9 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
     """Take note of an argument that code which is not followed gets."""
     if callable(x):
         reader.meet(x)
+        if (question := question_of(x, ())) is not None:  # of which the arguments are not seen
+            reader.root(question[0])
+            reader.note(question[0], "never", None, None)
         reader.identity(x)
         if isinstance(x, BUILTIN):
             reader.whole(x.__self__)

@@ -158,9 +158,6 @@ class Check:
         if read.kind == "is":
             held = self._held("v", _weak(value))
             return Part("code", text, f"{text} is {held}()", held, words)
-        if read.kind == "hits":  # another cache holds other values
-            test = f"{place} is {self._held('v', read.place)} and {text}"
-            return Part("again", test, test, self._held("v", True), words)
         if read.kind == "never":
             return Part("never", text, "False", self._held("v", None), words)
         if reached is not None:  # in another place, too

@@ -95,12 +95,12 @@ class CodeRewriter:
         b = Bytecode.from_code(code)
         instructions = list(b)
         del b[:]
-        before = ""
+        before = Instr("NOP")
         for k, i in enumerate(instructions):
             if isinstance(i, Instr):
                 after = instructions[k + 1] if k + 1 < len(instructions) else None
                 b.extend(self._observed(i, before, after))
-                before = i.name
+                before = i
                 if i.name == "RESUME" and i.arg == 0:
                     b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
             else:
@@ -121,11 +121,11 @@ class CodeRewriter:
             yield from tell(self._observers.parameter)
             yield tell.op(f"STORE_{kind[0]}", kind[1])
 
-    def _observed(self, i: Instr, before: str, after: Any) -> list[Instr]:
+    def _observed(self, i: Instr, before: Instr, after: Any) -> list[Instr]:
         """The instruction with what shows its operands and its result."""
         see, tell, name = self._observers, _Teller(i), i.name
         arg: Any = i.arg
-        if name in TRUTHS and before not in ANSWERS:
+        if name in TRUTHS and before.name not in ANSWERS:
             return [*tell(see.truth), i]
         if name in BEFORE:
             return [*tell(getattr(see, BEFORE[name])), i]
@@ -142,7 +142,7 @@ class CodeRewriter:
         if name.startswith("STORE"):
             return [*self._stored(tell, name, arg), i]
         if "CALL" in name:
-            return self._called(tell, i)
+            return self._called(tell, i, before)
         return self._loaded(tell, i, after)
 
     def _loaded(self, tell: _Teller, i: Instr, after: Any) -> list[Instr]:
@@ -193,31 +193,32 @@ class CodeRewriter:
             return [*copied, *tell(see.stored_cell), tell.op("POP_TOP")]
         return []
 
-    def _called(self, tell: _Teller, i: Instr) -> list[Instr]:
+    def _called(self, tell: _Teller, i: Instr, before: Instr) -> list[Instr]:
         """Show a callable with its arguments, and the result. In 3.11 the arguments are shown before PRECALL."""
         result = tell(self._observers.result)
         arg: Any = i.arg
+        names: Any = before.arg if i.name == "CALL_KW" or before.name == "KW_NAMES" else ()
         if i.name == "PRECALL":
-            return [*self._passed(tell, arg), i]
+            return [*self._passed(tell, arg, names), i]
         if i.name in ("CALL", "CALL_KW"):
-            shown = [] if VERSION < (3, 12) else self._passed(tell, arg, named=i.name == "CALL_KW")
+            shown = [] if VERSION < (3, 12) else self._passed(tell, arg, names)
             return [*shown, i, *result]
         if i.name == "CALL_FUNCTION_EX":
             return [*self._spread(tell, bool(arg & 1)), i, *result]
         return [i]
 
-    def _passed(self, tell: _Teller, count: int, named: bool = False) -> list[Instr]:
+    def _passed(self, tell: _Teller, count: int, names: tuple[str, ...]) -> list[Instr]:
         """Show the callable and the arguments. One of the two places below the arguments may be empty: it is skipped.
 
         In 3.11 and 3.12 these are [method or NULL, self or callable], later [callable, self or NULL]; with CALL_KW,
         the names of keywords lie on top of the arguments.
         """
-        extra = 1 if named else 0
+        extra = 1 if names else 0
         if VERSION < (3, 13):
             copies = [tell.op("COPY", count + 1)] * (count + 1)
         else:
             copies = [tell.op("COPY", count + 2 + extra), *[tell.op("COPY", count + 1 + extra)] * count]
-        shown = tell(self._observers.passed())
+        shown = tell(self._observers.passed(names))
         return [*copies, tell.op("BUILD_TUPLE", count + 1), *shown, tell.op("POP_TOP")]
 
     def _spread(self, tell: _Teller, keywords: bool) -> list[Instr]:

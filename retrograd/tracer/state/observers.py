@@ -208,9 +208,13 @@ class Parameter(Result):
 
 
 class Passed(Observer):
-    """A callable and its arguments: code that is not followed reads them whole."""
+    """A callable and its arguments, of which the last have names: code that is not followed reads them whole."""
 
-    __slots__ = ()
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.names = names
 
     def __matmul__(self, given: Any) -> Any:
         reader = READER.get()
@@ -234,7 +238,7 @@ class Passed(Observer):
         return Observer.__matmul__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        call(reader, given[0], given[1:])
+        call(reader, given[0], given[1:], self.names)
         return given
 
 
@@ -294,8 +298,8 @@ class Spread(Observer):
 @observer
 def called(reader: StateReader, given: Any) -> Any:
     """The callable, the arguments and the keywords of such a call."""
-    keywords = given[2].values() if len(given) > 2 else ()
-    call(reader, given[0], (*given[1], *keywords))
+    keywords = given[2] if len(given) > 2 else {}
+    call(reader, given[0], (*given[1], *keywords.values()), tuple(keywords))
     return given
 
 

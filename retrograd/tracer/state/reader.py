@@ -102,25 +102,26 @@ class StateReader(Followed):
 
     def levels(self, place: Any) -> Iterator[StateReader]:
         """The readers for which a place is outside: this one and those around it."""
-        reader: StateReader | None = self
         cell = isinstance(place, CellType)
-        while reader is not None:
+        for reader in _with_parents(self):
             if (cell and id(place) not in reader._own) or id(place) in reader._outside:
                 yield reader
-            reader = reader.parent
 
     def root(self, place: Any) -> None:
         """Count an object as outside everywhere, as the globals of a module are."""
-        reader: StateReader | None = self
-        while reader is not None:
+        for reader in _with_parents(self):
             reader._outside[id(place)] = place
-            reader = reader.parent
 
     def note(self, place: Any, kind: str, key: Any, value: Any) -> None:
         """Take note of a read; the first one counts, for later ones may see what the recording itself has written."""
         if isinstance(value, StandIn):  # what the name means when the recording is over
             value = value.original
-        if type(value) is LookAlike or (type(value) is Tracer and not value.const):  # it stands there meanwhile
+        if type(value) is LookAlike:  # it stands there meanwhile
+            return
+        makers: set[StateReader] = set()
+        if type(value) is Tracer and not value.home.active:  # an array stands there when all is recorded
+            makers, value = set(_with_parents(value.home.reader)), MISSING
+        elif type(value) is Tracer and not value.const:
             return
         if id(place) in self._covered:
             return
@@ -135,7 +136,8 @@ class StateReader(Followed):
         if not known:
             read = Read(place, kind, key, value, user_site()[0])
             for reader in self.levels(place):
-                reader.reads.setdefault(name, read)
+                if reader not in makers:
+                    reader.reads.setdefault(name, read)
 
     def again(self, reads: Sequence[Read]) -> None:
         """Take note of the reads of a recording that is used once more in the middle of this one."""
@@ -162,10 +164,8 @@ class StateReader(Followed):
 
     def own(self, cell: CellType) -> None:
         """A cell of a frame that runs in this recording: it is no state from outside."""
-        reader: StateReader | None = self
-        while reader is not None:
+        for reader in _with_parents(self):
             reader._own[id(cell)] = cell
-            reader = reader.parent
 
     def is_own(self, cell: CellType) -> bool:
         """Whether a cell belongs to a frame that runs in this recording."""
@@ -367,6 +367,12 @@ def reading(rewritten: CodeRewriter) -> Iterator[StateReader]:
     finally:
         READER.reset(token)
         reader.stop()
+
+
+def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
+    while reader is not None:
+        yield reader
+        reader = reader.parent
 
 
 def _enters(x: Any) -> bool:

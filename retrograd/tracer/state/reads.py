@@ -6,6 +6,7 @@ find it again. ``text`` is the source of the expression that reads it now, for t
 
 from __future__ import annotations
 
+import functools
 import marshal
 import struct
 import threading
@@ -19,6 +20,7 @@ import numpy as np
 from ...where import Where
 from ..around import renewed
 from ..interception import StandIn
+from .caches import asked
 
 
 class _Missing:
@@ -63,7 +65,7 @@ KINDS = {
     "in": Kind("({k} in {p})", "whether {k!r} is in {p}", equal=True, of_contents=True),
     "set": Kind("frozenset({p})", "the elements of {p}", equal=True, of_contents=True),
     "has": Kind("hasattr({p}, {k})", "whether {p} has the attribute {k!r}", equal=True),
-    "hits": Kind("({p}.cache_info()[1] >= {k})", "the cache of {p}", equal=True),
+    "asked": Kind("asked({p}, {k})", "what {p} has remembered"),
     "target": Kind("{p}()", "the target of a weak reference"),
     "buffer": Kind("bytes({p})", "the contents of {p}", equal=True),
     "data": Kind("dumps({p}, 2)", "the numbers and texts in {p}", equal=True),
@@ -111,6 +113,7 @@ class Swapped:
 
 SWAPPED = Swapped()
 SCOPE = {
+    "asked": asked,
     "MISSING": MISSING,
     "len": len,
     "frozenset": frozenset,
@@ -161,7 +164,7 @@ def _reader(kind: str, name: str | None) -> Callable[[Any, Any], Any]:
 
 
 def _named(x: Any) -> str:
-    if isinstance(x, (type, FunctionType, BuiltinFunctionType)):
+    if isinstance(x, (type, FunctionType, BuiltinFunctionType, functools._lru_cache_wrapper)):
         return x.__qualname__
     return f"an object of the class {type(x).__qualname__}"
 
