@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..errors import OptionError
 from ..ir.graph import FORMS, Graph
 from ..tracer.record import Recorded
@@ -47,7 +45,7 @@ class Compiled:
         self.__dict__.update(SHARING[-1].caches_of(function, transform, _caches))
 
     _cache: Cache[Paths]
-    _flat: dict[Any, list[Paths]]
+    _unpackers: list[Any]
     _inner: dict[Any, Any]
     _methods: dict[int, tuple[Any, dict[str, Any]]]
     _told: set[type[Warning]]
@@ -61,31 +59,18 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
             return called_inside(self, args, kwargs)
-        if not kwargs:
-            key: list[Any] = [OVERRIDES.get() or config.base]
-            for a in args:
-                kind = type(a)
-                if kind is np.ndarray:
-                    shape = a.shape
-                    key.append(shape)
-                    key.append(a.dtype)
-                    if len(shape) > 1 and not a.flags.c_contiguous:
-                        key.append(a.strides)
-                else:
-                    key.append(kind)
-                    if kind is not float and kind is not np.float64:
-                        break
-            else:
-                flat = tuple(key)
-                for paths in self._flat.get(flat, ()):
-                    captures = paths.check(self._user, ())
+        settings = OVERRIDES.get() or config.base
+        for unpack, known, _ in self._unpackers:
+            unpacked = unpack(settings, args, kwargs)
+            if unpacked is not None:
+                key, leaves, statics = unpacked
+                for paths in known.get(key, ()):
+                    captures = paths.check(self._user, statics)
                     if captures is not None:
                         self._cache.hits += 1
-                        return paths.call(self, args, captures)
-                found = self.found(self._take(args, kwargs))
-                self._flat[flat] = self._cache.versions((config.now(), found.call.key))
-                return found.paths.call(self, args, found.captures)
+                        return paths.call(self, leaves, captures, statics)
         found = FINDERS[-1](self, self._take(args, kwargs))
+        INSPECTORS["known"](self, found, args, kwargs)
         return found.paths.call(self, *found.operands)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -119,7 +104,7 @@ class Compiled:
         """Run the function on traced values, and derive the transform's graph from what it did."""
         with SURROUNDINGS[-1].watching() as reading:
             recorded, derived = self._transform.record(self._function, call)
-        return replace(recorded, reads=reading.found), derived
+            return replace(recorded, reads=reading.found), derived
 
     def found(self, call: Call) -> Found:
         """The paths of a call whose reads hold, recorded now if there are none, and their present captures."""
@@ -223,5 +208,5 @@ def _keep(versions: list[Paths], paths: Paths | Once) -> None:
 
 
 def _caches() -> dict[str, Any]:
-    """What was compiled for one function: by signature, by the shapes of plain arguments, in traces, for instances."""
-    return {"_cache": Cache(), "_flat": {}, "_inner": {}, "_methods": {}, "_told": set()}
+    """What was compiled for one function: by signature, by what its arguments look like, in traces, for instances."""
+    return {"_cache": Cache(), "_unpackers": [], "_inner": {}, "_methods": {}, "_told": set()}

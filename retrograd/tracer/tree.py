@@ -54,6 +54,11 @@ def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(spec, leaves)
 
 
+def is_known_dataclass(cls: type) -> bool:
+    """Whether objects of this class were met as containers."""
+    return cls in _dataclasses
+
+
 def key_orders(tree: Any) -> tuple[Any, ...]:
     """The keys of each dict in a tree, in order of insertion: ``items()`` follows it, and structures do not tell it.
 

@@ -331,4 +331,5 @@ def test_too_many_levels_and_circles_are_refused_by_name() -> None:
 
 def test_the_orders_of_keys_are_told_in_one_order_of_containers() -> None:
     inner = {"z": {"b": 1, "a": 2}, "y": [{"d": 1, "c": 2}]}
+    rg.tree.leaves(Layer(1, 2))  # from now on, it is a container
     assert key_orders([inner, Layer({"q": 1}, {})]) == (("z", "y"), ("b", "a"), ("d", "c"), ("q",), ())

@@ -1,0 +1,168 @@
+"""Unpackers: generated code that takes the arguments of one structure apart, in one pass.
+
+An unpacker gives the key of a call, its traced leaves and its other leaves, or None if the arguments are built
+otherwise. Structures that it cannot tell by exact types go the long way at each call, by ``take_apart``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ..tracer.surroundings import SURROUNDINGS
+from ..tracer.tree import children, flatten, is_known_dataclass
+from .compilation import INSPECTORS
+from .paths import Found, Paths
+from .settings import config
+from .signature import Call
+
+Unpacker = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, list[Any], list[Any]] | None]
+MOST_LEAVES = 1000
+MOST_UNPACKERS = 8  # of one function
+MOST_KEYS = 1000  # of one unpacker
+VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
+INTS = 1 << 53  # the largest int that is traced
+
+
+class _NoExactType(Exception):  # noqa: N818 - never leaves this file
+    """A container or a leaf whose exact type does not tell what the call needs to know."""
+
+
+def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let later calls like this one go straight to its paths."""
+    call = found.call
+    if not isinstance(found.paths, Paths) or type(call) is not Call or len(call.leaves) > MOST_LEAVES:
+        return
+    known = compiled._unpackers
+    for unpack, versions, traced in known:  # noqa: B007 - those of the first that fits
+        if traced == call.traced and (unpacked := unpack(config.now(), args, kwargs)) is not None:
+            break
+    else:
+        leaves, spec = flatten((args, kwargs))
+        if spec != call.spec or any(map(_differ, leaves, call.leaves)):
+            return  # the transform takes arguments in its own way
+        try:
+            unpack, versions = _made(*_UnpackerWriter({*call.traced}, leaves).source(spec, args, kwargs)), {}
+        except (_NoExactType, RecursionError):  # of containers within hundreds of others
+            return
+        unpacked = unpack(config.now(), args, kwargs)
+        assert unpacked is not None
+        del known[: 1 - MOST_UNPACKERS]
+        known.append((unpack, versions, call.traced))
+    if len(versions) >= MOST_KEYS:
+        versions.clear()
+    versions[unpacked[0]] = compiled._cache.versions((config.now(), call.key))
+
+
+INSPECTORS["known"] = know
+
+
+def _differ(x: Any, y: Any) -> bool:
+    return x is not y
+
+
+class _UnpackerWriter:
+    """Writes the source of an unpacker: tests of containers, from outside to inside, then those of leaves."""
+
+    def __init__(self, traced: set[int], leaves: list[Any]) -> None:
+        self._traced, self._leaves = traced, leaves
+        self._lines: list[str] = []
+        self._found: list[str] = []  # variables of the leaves so far
+        self._names = 0
+        self._scope: dict[str, Any] = {"ndarray": np.ndarray}
+
+    def source(self, spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The source, and what it names."""
+        positional, keywords = children(spec)
+        self._positions(args, positional, "args", "len(args) != {n}")
+        self._entries(kwargs, keywords, "kwargs", "(*kwargs,) != {keys}" if kwargs else "kwargs")
+        key = ["settings"]
+        traced: list[str] = []
+        static: list[str] = []
+        for k, (x, name) in enumerate(zip(self._leaves, self._found, strict=True)):
+            (traced if k in self._traced else static).append(name)
+            key += self._leaf(x, name, k in self._traced)
+        lines = [*self._lines, f"return ({', '.join(key)},), [{', '.join(traced)}], [{', '.join(static)}]"]
+        return "\n    ".join(["def unpack(settings, args, kwargs):", *lines]), self._scope
+
+    def _leaf(self, x: Any, name: str, traced: bool) -> Iterator[str]:
+        """Test the type of a leaf; the parts of the key for it."""
+        kind = type(x)
+        if kind is np.ndarray and traced:
+            self._unless(f"type({name}) is not ndarray")
+            shape = f"s{name}"
+            self._lines.append(f"{shape} = {name}.shape")
+            yield from (shape, f"{name}.dtype", f"len({shape}) < 2 or {name}.flags.c_contiguous or {name}.strides")
+            return
+        self._unless(f"type({name}) is not {self._held(kind)}")
+        if kind is int and traced:
+            self._unless(f"not {-INTS} <= {name} <= {INTS}")
+        elif traced or kind in VALUES:
+            yield from () if traced else (name,)
+        elif not SURROUNDINGS[-1].watches(x):
+            raise _NoExactType
+
+    def _part(self, x: Any, spec: Any, name: str) -> None:
+        """Test a container, and take it apart."""
+        kind = type(x)
+        if spec.is_leaf():
+            self._found.append(name)
+        elif x is None:
+            self._unless(f"{name} is not None")
+        elif kind is dict:
+            self._entries(x, spec, name, f"type({name}) is not dict or (*{name},) != {{keys}}")
+        elif kind in (list, tuple) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
+            self._positions(x, spec, name, f"type({name}) is not {self._held(kind)} or len({name}) != {{n}}")
+        elif is_known_dataclass(kind):
+            self._unless(f"type({name}) is not {self._held(kind)}")
+            names = [self._name() for _ in fields(kind)]
+            self._lines += [f"{inner} = {name}.{f.name}" for inner, f in zip(names, fields(kind), strict=True)]
+            for inner, f, sub in zip(names, fields(kind), children(spec), strict=True):
+                self._part(getattr(x, f.name), sub, inner)
+        else:
+            raise _NoExactType
+
+    def _positions(self, x: Any, spec: Any, name: str, otherwise: str) -> None:
+        """A sequence."""
+        self._unless(otherwise.format(n=len(x)))
+        names = [self._name() for _ in x]
+        if names:
+            self._lines.append(f"{', '.join(names)}, = {name}")
+        for each, sub, inner in zip(x, children(spec), names, strict=True):
+            self._part(each, sub, inner)
+
+    def _entries(self, x: dict[Any, Any], spec: Any, name: str, otherwise: str) -> None:
+        """A dict, whose leaves come in the order of sorted keys."""
+        self._unless(otherwise.format(keys=self._held((*x,))))
+        names = {key: self._name() for key in x}
+        if names:
+            self._lines.append(f"{', '.join(names.values())}, = {name}.values()")
+        for key, sub in zip(spec.entries(), children(spec), strict=True):
+            self._part(x[key], sub, names[key])
+
+    def _unless(self, test: str) -> None:
+        self._lines += [f"if {test}:", "    return None"]
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"x{self._names}"
+
+    def _held(self, x: Any) -> str:
+        name = f"c{len(self._scope)}"
+        self._scope[name] = x
+        return name
+
+
+@functools.lru_cache(256)
+def _compiled(source: str) -> Any:
+    return compile(source, "<unpacker>", "exec")
+
+
+def _made(source: str, scope: dict[str, Any]) -> Unpacker:
+    exec(_compiled(source), scope)  # noqa: S102 - our own text
+    made: Unpacker = scope["unpack"]
+    return made
