@@ -79,6 +79,7 @@ def test_the_derivative_of_a_program_that_writes_is_right(program, which, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 @given(programs, inputs)
 def test_second_derivatives_of_programs_that_write_agree(program, which):
     x = INPUTS[which]

@@ -7,6 +7,7 @@ close over is followed: a decorator of a library holds the user's function.
 from __future__ import annotations
 
 import functools
+import itertools
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from types import CellType, FunctionType, MappingProxyType, MethodType
@@ -28,10 +29,14 @@ PASSIVE = frozenset(
 )
 
 
+_number = itertools.count(1)
+
+
 class Followed(ABC):
     """The functions that one recording follows. A reader says what is outside, and takes note."""
 
     def __init__(self, rewritten: CodeRewriter) -> None:
+        self.number = next(_number)
         self._rewritten = rewritten
         self._outside: dict[int, Any] = {}
         self._met: dict[int, Any] = {}
@@ -100,8 +105,8 @@ class Followed(ABC):
                     self._keep_functions(cell.cell_contents)
             self.meet(f.__dict__.get("__wrapped__"))
             return
-        SWAPPED.add(f, self._rewritten)
         self._followed.append(f)
+        SWAPPED.add(f, self._rewritten, self.number)
         for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self.keep(v)
 
@@ -175,4 +180,5 @@ class Followed(ABC):
     def stop(self) -> None:
         """Give the functions their own code back."""
         while self._followed:
-            SWAPPED.remove(self._followed.pop())
+            SWAPPED.remove(self._followed[-1], self.number)
+            self._followed.pop()

@@ -99,7 +99,7 @@ class CodeRewriter:
         for k, i in enumerate(instructions):
             if isinstance(i, Instr):
                 after = instructions[k + 1] if k + 1 < len(instructions) else None
-                b.extend(self._observed(i, before, after))
+                b.extend([i] if _ends_with(instructions, k) else self._observed(i, before, after))
                 before = i
                 if i.name == "RESUME" and i.arg == 0:
                     b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
@@ -232,6 +232,15 @@ class CodeRewriter:
         copies = [op("COPY", deep), *[op("COPY", count + 1)] * count]
         shown = tell(self._observers.called)
         return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown, op("POP_TOP")]
+
+
+def _ends_with(instructions: list[Any], k: int) -> bool:
+    """Whether a call ends a ``with``: an interrupt between the block and ``__exit__`` would leave the context open."""
+    first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
+    given = [(getattr(i, "name", ""), getattr(i, "arg", 0)) for i in instructions[max(first - 3, 0) : first]]
+    return (
+        instructions[k].name in ("PRECALL", "CALL") and given == [("LOAD_CONST", None)] * 3 and instructions[k].arg == 2
+    )
 
 
 class _Teller:

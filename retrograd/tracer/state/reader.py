@@ -12,7 +12,6 @@ import array
 import collections
 import contextvars
 import functools
-import itertools
 import marshal
 import random
 import weakref
@@ -57,9 +56,6 @@ MANY = 64  # elements from which a container of numbers is compared at once
 MOST = 4000  # places in an object that is handed over whole
 
 
-_number = itertools.count(1)
-
-
 class Store(NamedTuple):
     """A traced value that was stored outside, and what was there before."""
 
@@ -77,7 +73,6 @@ class StateReader(Followed):
 
     def __init__(self, rewritten: CodeRewriter, parent: StateReader | None) -> None:
         self.parent = parent
-        self.number = next(_number)
         self.reads: dict[tuple[int, str, Any], Read] = {}
         self.stores: list[Store] = []
         self.busy = False
@@ -351,6 +346,12 @@ class StateReader(Followed):
 
     # ---------------------------------------------------------------------------------------------------- the end
 
+    def stop(self) -> None:
+        """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
+        super().stop()
+        for held in (self.reads, self._outside, self._met, self._arrays, self._standing, self._covered, self._own):
+            held.clear()
+
     def watch(self) -> None:
         """Raise UnsupportedError if a random generator was drawn from unseen."""
         for _, watch in self._watches:
@@ -365,8 +366,11 @@ def reading(rewritten: CodeRewriter) -> Iterator[StateReader]:
     try:
         yield reader
     finally:
-        READER.reset(token)
-        reader.stop()
+        try:
+            reader.stop()
+        finally:  # once more, in case that an interrupt stops the first time
+            reader.stop()
+            READER.reset(token)
 
 
 def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:

@@ -76,33 +76,36 @@ KINDS = {
 
 
 class Swapped:
-    """The functions that have observed code at present, in any thread, each with its own code and a count."""
+    """The functions that have observed code at present, in any thread, each with its own code and who needs it.
+
+    An interrupt may stop either method: what was begun is undone when the one who needs it is removed, also twice.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[int, list[Any]] = {}
+        self._known: dict[int, tuple[FunctionType, CodeType, set[int]]] = {}
         renewed(self)
 
     def renew_locks(self) -> None:
         """Make the lock under which code is swapped."""
         self._lock = threading.RLock()
 
-    def add(self, f: FunctionType, rewritten: Callable[[CodeType], CodeType]) -> None:
-        """Give a function observed code, until it is removed as often as it was added."""
+    def add(self, f: FunctionType, rewritten: Callable[[CodeType], CodeType], holder: int) -> None:
+        """Give a function observed code, until each holder is removed."""
         with self._lock:
-            known = self._known.get(id(f))
-            if known is None:
-                known = self._known[id(f)] = [f, f.__code__, 0]
+            known = self._known.setdefault(id(f), (f, f.__code__, set()))
+            if f.__code__ is known[1]:
                 f.__code__ = rewritten(f.__code__)
-            known[2] += 1
+            known[2].add(holder)
 
-    def remove(self, f: FunctionType) -> None:
+    def remove(self, f: FunctionType, holder: int) -> None:
         """Give a function its own code back, unless another recording needs it observed."""
         with self._lock:
-            known = self._known[id(f)]
-            known[2] -= 1
-            if not known[2]:
-                f.__code__ = known[1]
-                del self._known[id(f)]
+            known = self._known.get(id(f))
+            if known is not None:
+                known[2].discard(holder)
+                if not known[2]:
+                    f.__code__ = known[1]
+                    self._known.pop(id(f), None)
 
     def own_code(self, f: FunctionType) -> CodeType:
         """The code that the user wrote."""
