@@ -1,9 +1,13 @@
-"""What a call costs beyond the generated body, for one small array and each further one: `python -m bench.dispatch`."""
+"""What a call costs beyond the generated body, for arguments of many structures: `python -m bench.dispatch`."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -13,65 +17,119 @@ import retrograd as rg
 from bench import table
 from bench.environment import describe
 from bench.timing import sample, warm_up
-from bench.workload import Function
 
 WARM_UP_SECONDS = 0.1
+Call = Callable[[], Any]
 
 
-def one(a: Any) -> Any:
-    """A function of one array."""
-    return a + 1.0
+@dataclass
+class Layer:
+    """A dataclass of arrays."""
+
+    w: Any
+    b: Any
 
 
-def two(a: Any, b: Any) -> Any:
-    """A function of two arrays."""
-    return a + b
+def summed(*args: Any, **kwargs: Any) -> Any:
+    """The sum of the first and the last array."""
+    leaves = _arrays((args, kwargs))
+    return leaves[0] + leaves[-1]
 
 
-def four(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """A function of four arrays."""
-    return a + b + c + d
+def powered(x: Any, n: int, name: str) -> Any:
+    """A function with arguments that are static."""
+    return x * n if name == "x" else x
 
 
-def eight(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
-    """A function of eight arrays."""
-    return a + b + c + d + e + f + g + h
+def _arrays(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, Layer):
+        tree = [tree.w, tree.b]
+    return [x for part in tree for x in _arrays(part)] if isinstance(tree, (list, tuple)) else [tree]
 
 
-ARITIES: dict[int, Function] = {1: one, 2: two, 4: four, 8: eight}
+def cases(arrays: Sequence[Any]) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
+    """For each row of the table: a function, its arguments, its keyword arguments."""
+    pairs = list(zip(arrays[::2], arrays[1::2], strict=True))
+    return {
+        "1 array": (summed, tuple(arrays[:1]), {}),
+        "2 arrays": (summed, tuple(arrays[:2]), {}),
+        "4 arrays": (summed, tuple(arrays[:4]), {}),
+        "8 arrays": (summed, tuple(arrays[:8]), {}),
+        "100 arrays": (summed, tuple(arrays[:100]), {}),
+        "a float": (summed, (1.5,), {}),
+        "2 keywords": (summed, (), {"a": arrays[0], "b": arrays[1]}),
+        "an int and a text": (powered, (arrays[0], 3, "x"), {}),
+        "a dataclass of 2": (summed, (Layer(*arrays[:2]),), {}),
+        "a dict of 20": (summed, ({f"a{k}": x for k, x in enumerate(arrays[:20])},), {}),
+        "20 pairs": (summed, (tuple(pairs[:20]),), {}),
+        "[(w, b), (w, b)], x, y": (summed, (pairs[:2], *arrays[4:6]), {}),
+    }
 
 
-def overhead(function: Function, arity: int, samples: int) -> tuple[float, float, float]:
-    """Median seconds of a compiled call, of the bare generated function, and of their difference, taken in turns."""
-    arguments = np.random.default_rng(0).standard_normal((arity, 3))
+def of_retrograd(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Call, Call]:
+    """The compiled call, and the bare generated function with the same arrays."""
     compiled = rg.jit(function)
-    call = partial(compiled, *arguments)
-    bare = partial(compiled.executable(*arguments).function, *arguments)
-    number = warm_up(call, WARM_UP_SECONDS)
-    warm_up(bare, WARM_UP_SECONDS)
-    pairs = [(sample(call, number), sample(bare, number)) for _ in range(samples)]
-    whole, body = zip(*pairs, strict=True)
-    return median(whole), median(body), median(a - b for a, b in pairs)
+    leaves = [x for x in rg.tree.leaves((args, kwargs)) if not isinstance(x, (int, str))]
+    return partial(compiled, *args, **kwargs), partial(compiled.executable(*args, **kwargs).function, *leaves)
+
+
+def of_jax(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | None:
+    """The call of ``jax.jit``, which gets NumPy arrays, too."""
+    if not find_spec("jax"):
+        return None
+    jax = import_module("jax")
+    static = tuple(k for k, x in enumerate(args) if isinstance(x, (int, str)))
+    compiled = jax.jit(function, static_argnums=static)
+    return lambda: jax.block_until_ready(compiled(*args, **kwargs))
+
+
+def of_torch(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | None:
+    """The call of a ``torch.func.vjp``: there is no compiled function without a C++ compiler. NumPy arrays enter."""
+    if not find_spec("torch") or any(isinstance(x, (int, str, float)) for x in args):
+        return None
+    torch = import_module("torch")
+    leaves, structure = rg.tree.flatten((args, kwargs))
+
+    def apart(*tensors: Any) -> Any:
+        given, named = rg.tree.unflatten(structure, tensors)
+        return function(*given, **named)
+
+    return lambda: torch.func.vjp(apart, *map(torch.from_numpy, leaves))[0]
+
+
+def seconds(calls: Sequence[Call], samples: int) -> list[list[float]]:
+    """The times of calls that take turns, in seconds, one list for each."""
+    number = max(1, min(warm_up(call, WARM_UP_SECONDS) for call in calls))
+    rounds = [[sample(call, number) for call in calls] for _ in range(samples)]
+    return [list(times) for times in zip(*rounds, strict=True)]
 
 
 def main() -> None:
-    """Print the table and the line fitted to it."""
+    """Print the table and the line fitted to arrays as arguments."""
     parser = argparse.ArgumentParser(prog="python -m bench.dispatch", description=__doc__)
-    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=300)
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     options = parser.parse_args()
 
-    found = {arity: overhead(function, arity, options.samples) for arity, function in ARITIES.items()}
+    jax = find_spec("jax") and import_module("jax")
+    if jax:
+        jax.config.update("jax_enable_x64", True)
+        jax.tree_util.register_dataclass(Layer, ["w", "b"], [])
+    rows, beyond = [], {}
+    for name, (function, args, kwargs) in cases(list(np.random.default_rng(0).standard_normal((100, 3)))).items():
+        whole, body = seconds(of_retrograd(function, args, kwargs), options.samples)
+        beyond[name] = median(a - b for a, b in zip(whole, body, strict=True))
+        others = [of(function, args, kwargs) for of in (of_jax, of_torch)]
+        theirs = ["–" if call is None else table.time(median(seconds([call], options.samples)[0])) for call in others]
+        rows.append([name, table.time(median(whole)), table.time(median(body)), table.time(beyond[name]), *theirs])
     print(f"{describe()}\n")
-    print(
-        table.render(
-            ["arrays", "call", "body", "overhead"],
-            [[str(arity), *map(table.time, seconds)] for arity, seconds in found.items()],
-            markdown=options.markdown,
-        )
-    )
-    further, _ = np.polyfit(list(found), [beyond for _, _, beyond in found.values()], 1)
-    print(f"\none array: {table.time(found[1][2])}; each further array: {table.time(further)}")
+    header = ["arguments", "call", "body", "beyond the body", "jax.jit", "torch.func.vjp"]
+    print(table.render(header, rows, markdown=options.markdown))
+    counts = [1, 2, 4, 8]
+    further, _ = np.polyfit(counts, [beyond[f"{n} array{'s' * (n > 1)}"] for n in counts], 1)
+    print(f"\none array: {table.time(beyond['1 array'])}; each further array: {table.time(further)}")
 
 
 if __name__ == "__main__":
