@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 390
 LEFT, RIGHT, TOP, BOTTOM = 68, 28, 64, 56

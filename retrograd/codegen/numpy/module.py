@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 import numpy as np
 
 from ...ir.graph import Graph
@@ -16,12 +15,17 @@ from ...ir.target import Module
 from ...ir.texts import literal
 from .emitter import Definition, Line, Scope
 
+if TYPE_CHECKING:
+    import jinja2
+
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
 
 
 @lru_cache(maxsize=1)
 def _template() -> jinja2.Template:
+    import jinja2  # noqa: PLC0415 - it would be a tenth of the time that importing the package takes
+
     loader = jinja2.PackageLoader("retrograd.codegen")
     environment = jinja2.Environment(  # noqa: S701 - the template makes Python, not HTML
         loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
