@@ -43,6 +43,7 @@ from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions
 from .compiler import unpackers as _unpackers  # noqa: F401 - they take the arguments of calls apart
 from .compiler import varying_ints as _varying_ints  # noqa: F401 - it traces Python ints that vary
+from .compiler import waiting as _waiting  # noqa: F401 - it says which ways are compiled
 from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans

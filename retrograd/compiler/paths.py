@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ControlFlowError, ManyPathsWarning
+from ..errors import ControlFlowError
 from ..ir.builder import attr_key
 from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
@@ -19,18 +19,17 @@ from ..tracer.around import renewed, whole
 from ..tracer.array import shadow_of
 from ..tracer.surroundings import SURROUNDINGS, Captures
 from ..tracer.trace import STATEFUL, Capture
-from ..where import warn
 from .compilation import INSPECTORS, Compilation
 from .executable import Executable
 from .garbage import paused
 from .inside import Callee
-from .settings import Settings, config
+from .settings import Settings
 from .signature import Call
 
 
 @dataclass(eq=False)
 class Paths:
-    """All ways of one signature, as long as what they have read is the same.
+    """The ways of one signature, as long as what they have read is the same.
 
     ``check(function, statics)`` gives the present captures, or None if something has changed. ``call(compiled, leaves,
     captures, statics)`` runs the ways; an unknown one is recorded there. Their code is made at the first call that
@@ -138,7 +137,8 @@ class Paths:
             captures = self.check(compiled._user, statics) if new else None
         if captures is not None:
             return self.call(compiled, leaves, captures, statics)
-        if fault is not None and not new and not isinstance(fault, Miss) and not way.recorded.tainted:
+        known = not new and answers(way.recorded.graph) in self.known
+        if fault is not None and known and not isinstance(fault, Miss) and not way.recorded.tainted:
             raise fault
         return interpreted(way, leaves)
 
@@ -151,22 +151,14 @@ class Paths:
         way = Compilation(repr(compiled), self.template, recorded, derived, self.settings, self)
         if recorded.tainted or key in self.known:
             return way, False
-        if len(self.known) >= config.max_traces:
-            last = recorded.graph.nodes[max(i for i, n in enumerate(recorded.graph.nodes) if n.prim is guard)]
-            warn(
-                f"{compiled!r} goes {len(self.known)} ways already, and each call goes another: further ones are "
-                f"not compiled. What decides last: {last.where}. Repeat with rg.while_loop, choose with rg.cond, or "
-                "raise rg.config.max_traces",
-                ManyPathsWarning,
-            )
-            return way, False
-        union = {id(c.payload): c for each in (*self.known.values(), way) for c in each.recorded.captures}
-        captures = sorted(union.values(), key=lambda c: c.made)  # what the user holds first
-        self._relied.rely_on(reads, compiled._user, statics, tuple(c.payload for c in captures))
-        self.executable, self.call = None, self.first
-        self._captures, self.check = captures, self._relied.run
-        self.known[key] = way
-        return way, True
+        for answered, each, read in INSPECTORS["joining"](repr(compiled), self, key, way, reads):
+            self.known[answered] = each
+            union = {id(c.payload): c for known in self.known.values() for c in known.recorded.captures}
+            captures = sorted(union.values(), key=lambda c: c.made)  # what the user holds first
+            self._relied.rely_on(read, compiled._user, statics, tuple(c.payload for c in captures))
+            self.executable, self.call = None, self.first
+            self._captures, self.check = captures, self._relied.run
+        return way, key in self.known
 
     @property
     def ordered(self) -> bool:

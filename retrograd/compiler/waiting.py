@@ -1,0 +1,81 @@
+"""Waiting: which further ways through a function are compiled, and when.
+
+All ways of a signature are compiled as one, so that compiling each as it comes would cost the square of their number.
+As long as they are short together, they are compiled as they come. Later ones are interpreted, and wait: a way must
+come back, and ways must come back often enough. So a way that is gone once costs its recording, and all compilations
+together cost as much as a few of the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from ..errors import ManyPathsWarning
+from ..ops.structural.guard import guard
+from ..where import warn
+from .compilation import INSPECTORS, Compilation
+from .paths import Paths
+from .settings import config
+
+SHORT = 1000  # nodes of all ways up to which they are compiled as they come
+MOST_MET = 4096  # ways of which is remembered that they were gone once
+
+
+class Way(NamedTuple):
+    """A way with the answers that its guards expect, and what its recording has read."""
+
+    answers: Any
+    compilation: Compilation
+    reads: tuple[Any, ...]
+
+
+class Waiting:
+    """The ways of one signature that are not compiled: those that were gone once, by hash, and those that came back."""
+
+    def __init__(self) -> None:
+        self.met: dict[int, None] = {}
+        self.back: dict[Any, Way] = {}
+        self.returns = 0  # since ways were compiled last
+
+    def again(self, answers: Any) -> bool:
+        """Whether a way was gone before; from now on, it was."""
+        known = hash(answers) in self.met
+        self.met[hash(answers)] = None
+        if len(self.met) > MOST_MET:
+            del self.met[next(iter(self.met))]
+        return known
+
+
+_waiting: WeakKeyDictionary[Paths, Waiting] = WeakKeyDictionary()
+
+
+def joining(name: str, paths: Paths, answers: Any, way: Compilation, reads: tuple[Any, ...]) -> list[Way]:
+    """The ways to compile now, after one was recorded that is not among the compiled ones."""
+    known, most = len(paths.known), config.max_traces
+    new = Way(answers, way, reads)
+    nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
+    if known < min(2, most) or (nodes <= SHORT and known < most):
+        return [new]
+    waiting = _waiting.setdefault(paths, Waiting())
+    if not waiting.again(answers):
+        return []
+    if known >= most:
+        last = way.recorded.graph.nodes[max(i for i, n in enumerate(way.recorded.graph.nodes) if n.prim is guard)]
+        warn(
+            f"{name} goes {known} ways already, and many calls go others: further ones are not compiled. What decides "
+            f"last: {last.where}. Repeat with rg.while_loop, choose with rg.cond, or raise rg.config.max_traces",
+            ManyPathsWarning,
+        )
+        return []
+    waiting.back[answers] = new
+    waiting.returns += 1
+    if waiting.returns < known // 2 and len(waiting.back) < most - known:
+        return []
+    found = [each for each in waiting.back.values() if all(read.holds() for read in each.reads)]
+    waiting.back.clear()
+    waiting.returns = 0
+    return found[-(most - known) :]
+
+
+INSPECTORS["joining"] = joining
