@@ -107,7 +107,8 @@ class CodeRewriter:
                 b.append(i)
         if code.co_exceptiontable:
             return b.to_code()
-        return b.to_code(stacksize=code.co_stacksize + MOST_ARGUMENTS, check_pre_and_post=False)
+        most = code.co_stacksize + MOST_ARGUMENTS
+        return b.to_code(stacksize=most, check_pre_and_post=False, compute_exception_stack_depths=False)
 
     def _parameters(self, code: CodeType, first: Instr) -> Iterator[Instr]:
         """Show each parameter, whose value may come from a default or from code that is not observed."""
