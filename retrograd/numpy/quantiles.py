@@ -8,11 +8,11 @@ import numpy as np
 
 from ..ops import quantile as ops
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.operands import Axis, axes_of, into, only_default, truth
+from ..tracer.operands import Axis, axes_of, only_default, truth
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .creation import asarray
-from .reductions import ABSENT, array_of, as_dtype
+from .reductions import ABSENT, array_of, as_dtype, reduced_into
 from .shapes import ravel, reshape
 
 
@@ -36,12 +36,15 @@ class Lines:
         """Shape a result: the axes of levels in front, and kept axes if wanted."""
         rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
         found = found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest))
-        return into(out, asarray(found) if truth(keepdims) else found)
+        return reduced_into(out, asarray(found) if truth(keepdims) else found)
 
 
 @implements(np.median)
 def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    lines = Lines(array_of(a), axis)
+    a = array_of(a)
+    lines = Lines(a, axis)
+    if not a.size:
+        return np.mean(a, axis, out=out, keepdims=truth(keepdims))  # so does NumPy
     return lines.shaped(apply(ops.median, [lines.array], axis=lines.axis), (), keepdims, out)
 
 
