@@ -53,6 +53,7 @@ def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool)
 def cumulative_sum(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     return into(out, _standard(x, axis, cumsum(x, axis, dtype), 0, include_initial))
 
 
@@ -60,6 +61,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     return into(out, _standard(x, axis, cumprod(x, axis, dtype), 1, include_initial))
 
 

@@ -21,6 +21,7 @@ from .reductions import (
     freedom,
     given,
     masking,
+    place_into,
     reduced_into,
 )
 
@@ -104,12 +105,12 @@ def nanmin(
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(ops.nanargmax, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.nanargmax, a, axis, keepdims))
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(ops.nanargmin, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.nanargmin, a, axis, keepdims))
 
 
 @implements(np.nanmean)

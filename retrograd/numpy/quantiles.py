@@ -12,7 +12,8 @@ from ..tracer.operands import Axis, axes_of, only_default, truth
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .creation import asarray
-from .reductions import ABSENT, array_of, as_dtype, reduced_into
+from .own_errors import check_by_numpy
+from .reductions import ABSENT, array_of, as_dtype, reduced_into, refuse_unsigned
 from .shapes import ravel, reshape
 
 
@@ -42,6 +43,7 @@ class Lines:
 @implements(np.median)
 def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     a = array_of(a)
+    refuse_unsigned("np.median", a, out)
     lines = Lines(a, axis)
     if not a.size:
         return np.mean(a, axis, out=out, keepdims=truth(keepdims))  # so does NumPy
@@ -50,7 +52,9 @@ def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = F
 
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT) -> Any:
-    lines = Lines(array_of(a), axis)
+    a = array_of(a)
+    refuse_unsigned("np.nanmedian", a, out)
+    lines = Lines(a, axis)
     return lines.shaped(apply(ops.nanmedian, [lines.array], axis=lines.axis), (), keepdims, out)
 
 
@@ -67,6 +71,8 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         raise TypeError("a must be an array of real numbers")
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
+    if out is not None:
+        check_by_numpy(getattr(np, name), a, q, axis, out, method=method, keepdims=truth(keepdims))
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
     whole = a.dtype.kind in "iub" and example.dtype == a.dtype
     lines = Lines(a, axis, whole=whole)

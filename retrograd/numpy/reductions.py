@@ -17,6 +17,8 @@ from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, as_array, astype, axes_of, axis_of, into, lifted, shadow_dtype, truth
 from ..tracer.table import implements
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import name_of
 from .shapes import ravel, reshape
 
 ABSENT = np._NoValue
@@ -104,10 +106,24 @@ def reduced_into(out: Any, result: Any) -> Any:
     return into(out, as_dtype(result, out.dtype) if isinstance(out, Tracer) else result)
 
 
+def refuse_unsigned(name: str, a: Any, out: Any) -> None:
+    """Refuse to write numbers that may be negative into unsigned ones: NumPy casts some of them before it goes on."""
+    if isinstance(out, Tracer) and out.dtype.kind == "u" and not np.can_cast(a.dtype, out.dtype, "same_kind"):
+        raise unsupported(f"{name} of {a.dtype} into {out.dtype}", "leave out= out, and cast the result by astype")
+
+
+def _started(out: Any, dtype: np.dtype[Any], initial: Any) -> Any:
+    """The initial value of a reduction in a dtype; NumPy writes it into ``out`` first."""
+    if not given(initial) or not isinstance(out, Tracer) or np.can_cast(dtype, out.dtype):
+        return initial
+    return astype(initial, out.dtype) if isinstance(initial, Tracer) else np.asarray(initial).astype(out.dtype)[()]
+
+
 def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...]) -> Any:
     a, axis, dtype, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
     wanted = summed_in(ufunc, a, dtype, out)
+    initial = _started(out, wanted, initial)
     if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
         ufunc.reduce(np.ones(1, wanted), initial=shadow_of(initial))  # NumPy's own error for one of another kind
         shape = over(ops.any_, a, axis, keepdims).shape
@@ -152,6 +168,8 @@ def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
     a = array_of(a, initial, where)
     if masking(where) and not given(initial):
         ufunc.reduce(shadow_of(a), axis, where=shadow_of(where))  # NumPy's own error
+    refuse_unsigned(f"{name_of(ufunc)}.reduce", a, out)
+    initial = _started(out, a.dtype, initial)
     if given(initial):
         ufunc.reduce(np.ones(1, a.dtype), initial=shadow_of(initial))  # NumPy's own error for one of another kind
     if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
@@ -338,12 +356,19 @@ def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(ops.argmax, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.argmax, a, axis, keepdims))
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(ops.argmin, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.argmin, a, axis, keepdims))
+
+
+def place_into(out: Any, place: Any) -> Any:
+    """Write places into ``out``, if one is given: NumPy asks whether its dtype can be cast to theirs."""
+    if out is not None:
+        np.argmax(np.zeros(1), out=np.zeros((), shadow_dtype(out)))  # type: ignore[call-overload]  # NumPy's own error
+    return reduced_into(out, place)
 
 
 def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:

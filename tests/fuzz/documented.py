@@ -74,7 +74,7 @@ DOCUMENTED = [
     Known(r"scipy\.fft\..*(nan|inf)", "value", "zeros beside nan and infinities have other signs"),
     Known(r"scipy\.linalg\.(qr|det)", "value", "factors of singular matrices; single precision is computed in double"),
     Known(r"fftconvolve.*float32", "value|bits", "single precision is computed in double"),
-    Known(r"scipy\.fft\.", "(derivative )?raises|another exception", "no points along the last axis; axes that are not there"),
+    Known(r"scipy\.fft\.", "(derivative )?raises|another exception", "no points along an axis; missing axes"),
     Known(r"scipy\.\w+\.", "raises", "empty arrays; nan and infinities in factorizations"),
 ]
 

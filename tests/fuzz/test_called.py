@@ -109,6 +109,18 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a range into halves": (lambda x: np.ptp(np.outer(x, x) * 9, 0, np.zeros(4, np.float16)), (X,)),
     "running sums of doubles into integers": (lambda x: np.cumsum(x * 9, out=np.zeros(4, int)), (X,)),
     "the median of integers into integers": (lambda n: np.nanmedian(n, out=np.zeros((), int)), (N,)),
+    "a product from a number on that out= cannot hold": (
+        lambda x: np.prod(x * 3, initial=-3, out=np.zeros((), np.uint8)),
+        (X,),
+    ),
+    "a sum into narrower numbers, as casting= allows": (
+        lambda n, x: np.add(n, x, out=np.zeros(4, np.int8), casting="unsafe"),
+        (N, X),
+    ),
+    "places into narrow integers": (lambda x: np.argmax(x, out=np.zeros((), np.uint8)), (X,)),
+    "running sums along a tuple of one axis": (lambda x: np.cumulative_sum(np.outer(x, x), axis=(0,)), (X,)),
+    "quantiles that skip nan into integers": (lambda x: np.nanquantile(x * 9, 0.3, out=np.zeros((), int)), (X,)),
+    "a trace into integers": (lambda x: np.trace(np.outer(x, x) * 9, out=np.zeros((), int)), (X,)),
     "the median of nothing into complex numbers": (
         lambda x: np.median(np.outer(x, x[:0]), 1, out=np.ones(4, complex)),
         (X,),
@@ -235,6 +247,19 @@ def test_calls_of_scipy_that_differed(name: str) -> None:
         assert difference(compiled(*again), function(*again), close=True) is None
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.subtract.reduce(x, out=np.zeros((), int)),
+        lambda x: np.max(x, out=np.zeros((), np.uint8)),
+        lambda x: np.median(x, out=np.zeros((), np.uint8)),
+    ],
+)
+def test_reductions_whose_first_numbers_numpy_casts_are_refused(call: Callable[..., Any]) -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match="astype"):
+        rg.jit(call)(X)
+
+
 def test_distributions_of_complex_numbers_are_refused() -> None:
     with pytest.raises(rg.errors.UnsupportedError, match="complex"):
         rg.jit(lambda z: scipy.stats.norm.pdf(z))(Z)
@@ -253,6 +278,14 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "the same from an iterator": (lambda s: np.fromiter([s * 1j], float), (0.5,)),
     "numbers put where a mask is, of another kind": (lambda n, x: np.putmask(n.copy(), n > 0, x), (N, X)),
     "numbers put into places, of another kind": (lambda n, x: np.place(n.copy(), n > 0, x), (N, X)),
+    "a mask of several axes that is traced": (lambda x: np.compress(np.outer(x, x), x), (X,)),
+    "a complex constant of pieces": (lambda x: np.piecewise(x, [x > 0], [1j]), (X,)),
+    "a complex diagonal": (lambda x, s: np.fill_diagonal(np.outer(x, x), s * 1j), (X, 0.5)),
+    "no frame of a mode that is not one": (lambda x: np.pad(x, 0, "full"), (X,)),
+    "a mask without a value to begin with": (lambda x: np.add.reduce(x, where=x > 0, initial=None), (X,)),
+    "places into doubles": (lambda x: np.argmax(x, out=np.zeros(())), (X,)),
+    "integers into which quantiles are written": (lambda x: np.quantile(x, 0.3, out=np.zeros((), int)), (X,)),
+    "a cast that casting= forbids": (lambda x: np.conj(x, out=np.zeros(4, complex), casting="no"), (X,)),
     "a bound without the other": (lambda x: np.clip(x, a_max=1.0), (X,)),
     "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
     "an operand without axes": (lambda x: x @ np.float64(2), (X,)),
