@@ -367,7 +367,7 @@ def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False)
 def place_into(out: Any, place: Any) -> Any:
     """Write places into ``out``, if one is given: NumPy asks whether its dtype can be cast to theirs."""
     if out is not None:
-        np.argmax(np.zeros(1), out=np.zeros((), shadow_dtype(out)))  # type: ignore[call-overload]  # NumPy's own error
+        np.argmax(np.zeros(1), out=np.zeros((), shadow_dtype(out)))  # NumPy's own error
     return reduced_into(out, place)
 
 

@@ -41,7 +41,7 @@ DOCUMENTED = [
     Known(r"nan(min|max)\(.*where=.*\[", "value", "NumPy gives nan for a list of which nothing is left"),
     Known(r"linalg\.(eigh|svd)\(.*complex", "slope", "phases of vectors are LAPACK's"),
     Known(r"clip\(.*complex.*nan", "value", "which of two stays, where complex numbers have nan in one part"),
-    Known(r"(fmax|fmin|maximum|minimum)\.reduce.*-0\.0", "bits", "which zero stays: 0.0 or -0.0"),
+    Known(r"(fmax|fmin|maximum|minimum)\.(reduce|accumulate).*-0\.0", "bits", "which zero stays: 0.0 or -0.0"),
     Known(
         r"(power|pow|float_power|arctan2|atan2|logaddexp2?|copysign|nextafter|hypot|fmod|remainder|mod|divide|"
         r"true_divide|floor_divide|subtract|heaviside|ldexp)\.(reduce|reduceat|accumulate)",
@@ -51,7 +51,8 @@ DOCUMENTED = [
     Known(r"math\.", "bits|no exception|another exception", "math functions are NumPy's: last bits, nan for an error"),
     Known(r"math\.|float\(|int\(", "(derivative )?raises", "math functions of NumPy's complex numbers"),
     Known(r"unique_values", "value", "the distinct values are sorted; NumPy's order is that of a hash table"),
-    Known(r"histogram|logspace|geomspace|polydiv", "bits|value", "edges and powers are computed by other formulas"),
+    Known(r"logspace|geomspace|polydiv", "bits|value", "powers and quotients are computed by other formulas"),
+    Known(r"histogram\(.*weights=", "bits", "the weights of a bin are differences of running sums"),
     Known(r"ravel_multi_index|unravel_index", "no exception", "places out of bounds at a later call"),
     Known(r"linspace|interp|gradient", "bits", "the order of operations is another"),
     Known(r"^np\.\w+\(|^[tg]\d+\.\w+\(", "no exception: AttributeError", "lists and Python numbers count as arrays"),
@@ -68,7 +69,6 @@ DOCUMENTED = [
     Known(r"union1d|unique", "bits", "which of equal numbers stays: 0.0 or -0.0, kinds of nan"),
     Known(r"clip\(", "bits", "which zero stays: 0.0 or -0.0"),
     Known(r"(quantile|percentile)\(.*float(16|32)", "value", "levels of other precisions count as doubles"),
-    Known(r"dot\(.*\[\]|\[\].*dot\(", "type", "empty lists are of doubles"),
     Known(r"trim_zeros", "structure", "lists count as arrays"),
     Known(r"scipy\.ndimage.*(nan|inf)", "value", "nan and infinities spread otherwise"),
     Known(r"scipy\.fft\..*(nan|inf)", "value", "zeros beside nan and infinities have other signs"),
