@@ -69,7 +69,7 @@ DOCUMENTED = [
     Known(r"union1d|unique", "bits", "which of equal numbers stays: 0.0 or -0.0, kinds of nan"),
     Known(r"clip\(", "bits", "which zero stays: 0.0 or -0.0"),
     Known(r"(quantile|percentile)\(.*float(16|32)", "value", "levels of other precisions count as doubles"),
-    Known(r"trim_zeros", "structure", "lists count as arrays"),
+    Known(r"trim_zeros|diff\(.*n=0", "structure", "lists count as arrays"),
     Known(r"scipy\.ndimage.*(nan|inf)", "value", "nan and infinities spread otherwise"),
     Known(r"scipy\.fft\..*(nan|inf)", "value", "zeros beside nan and infinities have other signs"),
     Known(r"scipy\.linalg\.(qr|det)", "value", "factors of singular matrices; single precision is computed in double"),
