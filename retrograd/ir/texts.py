@@ -28,7 +28,7 @@ class NumPyText:
     statement: Template = ""  # instead of code: it changes {0}, a fresh copy of operand `writes`
     helper: str = ""  # source of a function that the code calls; it stands once in a module
     names: str = ""  # of NumPy's functions and methods that the code has, where it is not a template that shows them
-    op: str = ""  # operator form of the code, where it rounds as the code does
+    op: Template = ""  # operator form of the code, where it rounds as the code does
     ufunc: str = ""  # the NumPy ufunc: it broadcasts, casts and takes out=
     takes_out: bool = False  # code with ", out=X" appended inside the last parenthesis is legal
     numbers: tuple[int, ...] = ()  # operands whose constants NumPy must get as numbers: it rounds otherwise with arrays

@@ -58,8 +58,10 @@ from . import (
     writing,
 )
 from .deference import install_deference
+from .number_results import install_number_results
 from .own_errors import install_in_operators, install_own_errors
 
+install_number_results()
 install_own_errors()
 install()
 install_others()

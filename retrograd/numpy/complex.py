@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, settled, shadow_of, tracers_in, wrap
 from ..tracer.creation import fresh
 from ..tracer.operands import record, shadow_dtype
+from ..tracer.operators import COMPARISONS, reflecting
 from ..tracer.python_numbers import MAKERS, number
-from ..tracer.table import implements
+from ..tracer.table import METHODS, implements
 from ..tracer.trace import owner
 from ..tracer.ufuncs import as_operand, elementwise
 from ..where import user_site
@@ -149,3 +151,24 @@ def complex_number(real: Any = 0, imag: Any = None) -> Any:
 
 
 MAKERS[complex] = complex_number
+
+
+def _between_numbers(name: str) -> Any:
+    """An operator that compares; NumPy's complex numbers compare by their real parts unless these are equal."""
+    compare = getattr(operator, name)
+    between_arrays = reflecting(name, COMPARISONS[name], compare)[0]
+
+    def call(self: Any, other: Any) -> Any:
+        pair = [shadow_of(self), shadow_of(other)]
+        numbers = all(isinstance(x, (np.generic, int, float, complex)) for x in pair)
+        if not numbers or not any(isinstance(x, complex | np.complexfloating) for x in pair):
+            return between_arrays(self, other)
+        compare(*pair)  # Python's own error
+        alike = np.equal(self.real, other.real)
+        by_imag = np.logical_and(alike, compare(self.imag, other.imag))
+        return np.logical_or(by_imag, np.logical_and(np.logical_not(alike), compare(self.real, other.real)))
+
+    return call
+
+
+METHODS.update({f"__{name}__": _between_numbers(name) for name in ("lt", "le", "gt", "ge")})

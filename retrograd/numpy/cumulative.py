@@ -11,7 +11,7 @@ from ..tracer.array import apply, shadow_of
 from ..tracer.operands import Axis, as_array, axes_of, axis_of, into, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.ufuncs import copy
-from .reductions import ABSENT, array_of, as_dtype, summed_in, widened
+from .reductions import ABSENT, array_of, as_dtype, reduced_into, summed_in, widened
 from .shapes import ravel
 
 
@@ -25,7 +25,7 @@ def accumulated(prim: Any, a: Any, axis: Axis) -> Any:
 def _running(prim: Any, ufunc: Any, a: Any, axis: Axis, dtype: Any, out: Any) -> Any:
     a = as_array(a)
     wanted = summed_in(ufunc, a, dtype, out)
-    return into(out, as_dtype(accumulated(prim, widened(ufunc, a, wanted), axis), wanted))
+    return reduced_into(out, as_dtype(accumulated(prim, widened(ufunc, a, wanted), axis), wanted))
 
 
 @implements(np.cumsum)
@@ -53,6 +53,7 @@ def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool)
 def cumulative_sum(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     return into(out, _standard(x, axis, cumsum(x, axis, dtype), 0, include_initial))
 
 
@@ -60,6 +61,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     return into(out, _standard(x, axis, cumprod(x, axis, dtype), 1, include_initial))
 
 

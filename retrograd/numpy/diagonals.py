@@ -9,7 +9,7 @@ import numpy as np
 from ..ops import diagonals as ops
 from ..ops import triangles
 from ..tracer.array import apply
-from ..tracer.operands import into, lifted
+from ..tracer.operands import lifted
 from ..tracer.table import implements
 from .shapes import broadcast_to, moveaxis, ravel
 
@@ -50,7 +50,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 @implements(np.trace)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     found = diagonal(a, offset, axis1, axis2)
-    return into(out, np.sum(found, axis=-1, dtype=dtype))
+    return np.sum(found, axis=-1, dtype=dtype, out=out)
 
 
 @implements(np.linalg.trace)

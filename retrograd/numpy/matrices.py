@@ -118,14 +118,16 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """The residuals keep the shape that they had when traced: none without full rank or with too few rows."""
     cut = None if rcond is None else known("rcond", rcond)
     like, (a, b) = checked(np.linalg.lstsq, a, b, rcond=cut)
+    eps = float(np.finfo(a.dtype).eps)
+    if cut is not None and not 0 < cut < 1:
+        cut = eps / 2  # so does LAPACK
     x = apply(least_squares.lstsq, [a, b], rcond=cut)
     missed = fresh(like[1])
     if like[1].size:
         gap = np.abs(b - a @ x)
         missed = reshape(np.sum(np.square(gap), axis=0), like[1].shape)
     (s,) = apply_all(factorizations.svd, [a], full=False, vectors=False)
-    eps = float(np.finfo(a.dtype).eps)
-    cut = eps * max(a.shape) if cut is None else cut if cut >= 0 else eps
+    cut = eps * max(a.shape) if cut is None else cut
     rank = np.sum(s > cut * np.max(s, initial=0)).astype(like[2].dtype)
     return x, missed, rank, s
 

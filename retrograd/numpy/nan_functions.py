@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops import further_reductions as ops
+from ..tracer.array import shadow_of
 from ..tracer.operands import Axis, into, shadow_dtype, truth
 from ..tracer.table import implements
 from .reductions import (
@@ -19,7 +20,9 @@ from .reductions import (
     extremum_place,
     freedom,
     given,
-    magnitude,
+    masking,
+    place_into,
+    reduced_into,
 )
 
 
@@ -30,6 +33,11 @@ def _filled(a: Any, value: float, *others: Any) -> tuple[Any, Any]:
         return a, None
     nan = np.isnan(a)
     return np.where(nan, np.asarray(value, a.dtype)[()], a), nan
+
+
+def _like(out: Any) -> Any:
+    """A number's array of the dtype of ``out``."""
+    return None if out is None else np.zeros((), shadow_dtype(out))
 
 
 @implements(np.nansum)
@@ -68,40 +76,54 @@ def nancumprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) ->
     return np.cumprod(_filled(a, 1)[0], axis, dtype, out)
 
 
+def _extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
+    """``nanmax`` and its like; of numbers NumPy gives NaN where nothing else is left, whatever ``initial`` is."""
+    a, axis, out, keepdims, initial, where = options
+    found = extremum(prim, ufunc, options)
+    filled, nan = _filled(a, 0, initial, where)
+    plain = filled.dtype.kind == "f" and not given(initial) and not masking(where)
+    if plain or nan is None or isinstance(shadow_of(a), np.ndarray):
+        return found
+    nothing = np.all(nan, axis, keepdims=truth(keepdims), where=where)
+    marked = np.where(nothing, np.asarray(np.nan, filled.dtype)[()], found)
+    return reduced_into(out, marked if found.ndim else marked[()])
+
+
 @implements(np.nanmax)
 def nanmax(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(ops.nanmax, np.fmax, (a, axis, out, keepdims, initial, where))
+    return _extremum(ops.nanmax, np.fmax, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.nanmin)
 def nanmin(
     a: Any, axis: Axis = None, out: Any = None, keepdims: Any = ABSENT, initial: Any = ABSENT, where: Any = ABSENT
 ) -> Any:
-    return extremum(ops.nanmin, np.fmin, (a, axis, out, keepdims, initial, where))
+    return _extremum(ops.nanmin, np.fmin, (a, axis, out, keepdims, initial, where))
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(ops.nanargmax, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.nanargmax, a, axis, keepdims))
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = ABSENT) -> Any:
-    return into(out, extremum_place(ops.nanargmin, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.nanargmin, a, axis, keepdims))
 
 
 @implements(np.nanmean)
 def nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = ABSENT, *, where: Any = ABSENT
 ) -> Any:
-    np.nanmean(np.zeros(1, shadow_dtype(a)), dtype=dtype)  # NumPy's own error
+    np.nanmean(np.zeros(1, shadow_dtype(a)), dtype=dtype, out=_like(out))  # NumPy's own error
     filled, nan = _filled(a, 0, where)
     if nan is None:
         return np.mean(filled, axis, dtype, out, truth(keepdims), where=where)
     count = np.sum(np.logical_not(nan), axis, np.intp, keepdims=truth(keepdims), where=where)
-    return into(out, divided(np.sum(filled, axis, dtype, keepdims=truth(keepdims), where=where), count))
+    total = np.sum(filled, axis, dtype, out, keepdims=truth(keepdims), where=where)
+    return reduced_into(out, divided(total, count))
 
 
 @implements(np.nanvar)
@@ -117,7 +139,7 @@ def nanvar(
     mean: Any = ABSENT,
     correction: Any = ABSENT,
 ) -> Any:
-    np.nanvar(np.zeros(1, shadow_dtype(a)), dtype=dtype)  # NumPy's own error
+    np.nanvar(np.zeros(1, shadow_dtype(a)), dtype=dtype, out=_like(out))  # NumPy's own error
     filled, nan = _filled(a, 0, where, mean)
     ddof = freedom(ddof, correction)
     if nan is None:
@@ -129,9 +151,11 @@ def nanvar(
         count = np.sum(present, axis, np.intp, keepdims=True, where=where)
         center = divided(np.sum(filled, axis, dtype, keepdims=True, where=where), count)
     off = np.where(nan, 0, as_dtype(filled - center, filled.dtype))
-    total = np.sum(magnitude(off), axis, dtype, keepdims=truth(keepdims), where=where)
-    free = as_dtype(np.sum(present, axis, np.intp, keepdims=truth(keepdims), where=where) - ddof, total.dtype)
-    return into(out, divided(total, np.where(free <= 0, np.asarray(np.nan, total.dtype)[()], free)))
+    squares = np.real(off * np.conj(off)) if off.dtype.kind == "c" else np.multiply(off, off)
+    total = np.sum(squares, axis, dtype, out, keepdims=truth(keepdims), where=where)
+    free = np.sum(present, axis, np.intp, keepdims=truth(keepdims), where=where) - ddof
+    found = divided(total, np.where(free > 0, free, np.nan))
+    return reduced_into(out, np.where(free > 0, found, np.nan) if found.dtype.kind == "c" else found)
 
 
 @implements(np.nanstd)
@@ -147,5 +171,5 @@ def nanstd(
     mean: Any = ABSENT,
     correction: Any = ABSENT,
 ) -> Any:
-    spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    spread = nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     return into(out, deviation(spread))

@@ -58,6 +58,8 @@ def clip(
     if all(isinstance(x, (int, float, np.generic)) and not np.isnan(x) for x in (low, high)):
         low, high = (shadow.dtype.type(x).item() for x in (low, high))
         return into(out, _applied(extrema.clip, a, shadow, low=low, high=high))
+    if low is not None and high is not None:  # NumPy compares in the dtype of the result
+        a, low, high = (as_dtype(as_operand(x), shadow.dtype) for x in (a, low, high))
     result = a if low is None else np.maximum(a, low)
     result = result if high is None else np.minimum(result, high)
     return into(out, np.positive(a) if low is high is None else as_dtype(result, shadow.dtype))

@@ -45,6 +45,12 @@ def numpys_error(function: Function, args: tuple[Any, ...], options: Mapping[str
     return None
 
 
+def check_by_numpy(function: Function, *args: Any, **options: Any) -> None:
+    """Raise what NumPy's function raises for the example values."""
+    if own := numpys_error(function, args, options):
+        raise own from None
+
+
 def with_own_errors(handler: Function, function: Function, skip: int = 0) -> Function:
     """The handler, with NumPy's errors in place of its own; ``function`` is called without ``skip`` arguments."""
 

@@ -28,6 +28,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 def _padded(x: Tracer, pad_width: Any, mode: Any, options: dict[str, Any]) -> Any:
     widths = _pairs(plain(pad_width, "pad_width"), x.ndim)
+    if isinstance(mode, str):
+        np.pad(np.zeros(1), 0, mode)  # type: ignore[call-overload]  # NumPy's own error for a mode that it does not know
     if not isinstance(mode, str) or mode == "empty":
         raise unsupported("np.pad with a function, or with mode 'empty'", REMEDY)
     if mode == "constant" and not np.ndim(shadow_of(options.get("constant_values", 0))):
@@ -62,7 +64,7 @@ def _framed(x: Tracer, widths: Any, constant_values: Any = 0) -> Any:
     shape = tuple(int(n + b + a) for n, (b, a) in zip(x.shape, widths, strict=True))
     out = fresh(np.zeros(shape, x.dtype))
     if isinstance(constant_values, Tracer) or constant_values:
-        out[...] = constant_values
+        out[...] = constant_values if isinstance(constant_values, Tracer) else np.asarray(constant_values)[()]
     out[tuple(slice(int(b), int(b) + n) for n, (b, _) in zip(x.shape, widths, strict=True))] = x
     return out
 

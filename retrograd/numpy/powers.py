@@ -24,8 +24,17 @@ def _raise_to(x: Any, n: Any) -> Any:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)
         if shortcut is not None:
             return shortcut(x)
-    prim = REGISTRY["power" if isinstance(base, np.ndarray) or isinstance(shadow_of(n), np.ndarray) else "pow"]
-    return elementwise(prim, np.power, [x, n], operator.pow)
+    return elementwise(REGISTRY["power" if _by_ufunc(base, shadow_of(n)) else "pow"], np.power, [x, n], operator.pow)
+
+
+def _by_ufunc(base: Any, n: Any) -> bool:
+    """Whether NumPy raises by the ufunc: arrays, and numbers of which neither has the dtype of the result."""
+    if isinstance(base, np.ndarray) or isinstance(n, np.ndarray):
+        return True
+    if type(base) is complex and isinstance(n, float):  # Python raises by itself, also to NumPy's doubles
+        return False
+    kinds = [x.dtype for x in (base, n) if isinstance(x, np.generic)]
+    return bool(kinds) and np.result_type(base, n) not in kinds
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from ..ir.types import Aval
 from ..ops import linear
 from ..ops import shape as shapes
 from ..tracer.array import Tracer, apply
-from ..tracer.operands import into, lifted
+from ..tracer.operands import into, lifted, shadow_dtype
 from ..tracer.table import METHODS, implements
 from ..tracer.trace import unsupported
 from ..tracer.ufunc_options import call
@@ -90,9 +90,14 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return vecdot(moveaxis(x1, axis, -1), moveaxis(x2, axis, -1))
 
 
+def _of_kind(b: Any, a: Any) -> Any:
+    """The second factor: an empty list has the dtype of the first one."""
+    return np.zeros(0, shadow_dtype(a)) if isinstance(b, list) and not b else b
+
+
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    a, b = common(*lifted(a, b))
+    a, b = common(*lifted(a, _of_kind(b, a)))
     if not (a.ndim and b.ndim):
         found = into(out, _scaled(a, b))
         return found if out is None or found.ndim else found[()]
@@ -111,7 +116,7 @@ def _scaled(a: Any, b: Any) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    a, b = common(*lifted(a, b))
+    a, b = common(*lifted(a, _of_kind(b, a)))
     if not (a.ndim and b.ndim):
         return _scaled(a, b)
     if a.shape[-1] != b.shape[-1]:
@@ -121,7 +126,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    a, b = common(*lifted(a, b))
+    a, b = common(*lifted(a, _of_kind(b, a)))
     return dot(ravel(_conjugate(a)), ravel(b))
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from ..ops import quantile as ops
 from ..tracer.array import Tracer, apply, shadow_of
-from ..tracer.operands import Axis, axes_of, into, only_default, truth
+from ..tracer.operands import Axis, axes_of, only_default, truth
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .creation import asarray
-from .reductions import ABSENT, array_of, as_dtype
+from .own_errors import check_by_numpy
+from .reductions import ABSENT, array_of, as_dtype, reduced_into, refuse_unsigned
 from .shapes import ravel, reshape
 
 
@@ -36,18 +37,24 @@ class Lines:
         """Shape a result: the axes of levels in front, and kept axes if wanted."""
         rest = self.kept if truth(keepdims) else found.shape[1:] if levels else found.shape
         found = found if found.shape == (*levels, *rest) else reshape(found, (*levels, *rest))
-        return into(out, asarray(found) if truth(keepdims) else found)
+        return reduced_into(out, asarray(found) if truth(keepdims) else found)
 
 
 @implements(np.median)
 def median(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    lines = Lines(array_of(a), axis)
+    a = array_of(a)
+    refuse_unsigned("np.median", a, out)
+    lines = Lines(a, axis)
+    if not a.size:
+        return np.mean(a, axis, out=out, keepdims=truth(keepdims))  # so does NumPy
     return lines.shaped(apply(ops.median, [lines.array], axis=lines.axis), (), keepdims, out)
 
 
 @implements(np.nanmedian)
 def nanmedian(a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = ABSENT) -> Any:
-    lines = Lines(array_of(a), axis)
+    a = array_of(a)
+    refuse_unsigned("np.nanmedian", a, out)
+    lines = Lines(a, axis)
     return lines.shaped(apply(ops.nanmedian, [lines.array], axis=lines.axis), (), keepdims, out)
 
 
@@ -64,6 +71,8 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         raise TypeError("a must be an array of real numbers")
     if skip and a.size == 0:
         return np.nanmean(a, axis, None, out, keepdims)  # so does NumPy, whatever the levels
+    if out is not None:
+        check_by_numpy(getattr(np, name), a, q, axis, out, method=method, keepdims=truth(keepdims))
     example = getattr(np, name)(a.shadow, shadow_of(q), axis, method=method)
     whole = a.dtype.kind in "iub" and example.dtype == a.dtype
     lines = Lines(a, axis, whole=whole)

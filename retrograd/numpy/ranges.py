@@ -16,6 +16,7 @@ from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand
 from .joining import stack
+from .reductions import as_dtype
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
@@ -31,7 +32,11 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     if like.dtype.kind == "c":
         raise unsupported("np.arange of traced complex numbers", "write start + step * np.arange(n)")
     count = int(np.ceil((stop - start) / step))
-    return (start + np.arange(max(count, 0)) * ((start + step) - start)).astype(like.dtype)
+    kind = np.dtype(np.float32) if like.dtype == np.float16 else np.dtype(int) if like.dtype.kind == "b" else like.dtype
+    first, second = (as_dtype(as_dtype(x, like.dtype), kind) for x in (start, start + step))
+    row = first + fresh(np.arange(max(count, 0), dtype=kind)) * (second - first)
+    row[:1], row[1:2] = first, second
+    return as_dtype(row, like.dtype)
 
 
 @implements(np.linspace)
@@ -53,14 +58,14 @@ def linspace(
     if not holds_tracers((start, stop), const=False):
         return fresh(like)
     made = like[0] if retstep else like
-    first, last = start * 1.0, stop * 1.0
-    delta = last - first
+    kind = np.linspace(shadow_of(start), shadow_of(stop), 2).dtype
+    delta = np.subtract(stop, start, dtype=kind)
     parts = num - 1 if endpoint else num
-    steps = np.reshape(fresh(np.arange(float(num))), (-1, *(1,) * np.ndim(shadow_of(delta))))
+    steps = np.reshape(fresh(np.arange(0, num, dtype=kind)), (-1, *(1,) * np.ndim(shadow_of(delta))))
     step = np.positive(delta / parts) if parts > 0 else np.nan
-    y = np.positive(steps * (step if parts > 0 else delta) + first)
+    y = np.positive(steps * (step if parts > 0 else delta) + as_dtype(start, kind))
     if endpoint and num > 1:
-        y[-1] = last
+        y[-1] = as_dtype(stop, kind)
     y = np.moveaxis(y, 0, axis)
     y = np.floor(y) if made.dtype.kind in "iu" else y
     y = y if y.dtype == made.dtype else y.astype(made.dtype)

@@ -17,6 +17,8 @@ from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, as_array, astype, axes_of, axis_of, into, lifted, shadow_dtype, truth
 from ..tracer.table import implements
+from ..tracer.trace import unsupported
+from ..tracer.ufuncs import name_of
 from .shapes import ravel, reshape
 
 ABSENT = np._NoValue
@@ -99,15 +101,39 @@ def widened(ufunc: Any, a: Any, wanted: np.dtype[Any]) -> Any:
     return as_dtype(a, accumulator(ufunc, wanted)) if wanted.kind in "biu" else a
 
 
+def reduced_into(out: Any, result: Any) -> Any:
+    """Write a reduction into ``out``, if one is given; NumPy casts there also where digits or signs are lost."""
+    return into(out, as_dtype(result, out.dtype) if isinstance(out, Tracer) else result)
+
+
+def refuse_unsigned(name: str, a: Any, out: Any) -> None:
+    """Refuse to write numbers that may be negative into unsigned ones: NumPy casts some of them before it goes on."""
+    if isinstance(out, Tracer) and out.dtype.kind == "u" and not np.can_cast(a.dtype, out.dtype, "same_kind"):
+        raise unsupported(f"{name} of {a.dtype} into {out.dtype}", "leave out= out, and cast the result by astype")
+
+
+def _started(out: Any, dtype: np.dtype[Any], initial: Any) -> Any:
+    """The initial value of a reduction in a dtype; NumPy writes it into ``out`` first."""
+    if not given(initial) or not isinstance(out, Tracer) or np.can_cast(dtype, out.dtype):
+        return initial
+    return astype(initial, out.dtype) if isinstance(initial, Tracer) else np.asarray(initial).astype(out.dtype)[()]
+
+
 def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...]) -> Any:
     a, axis, dtype, out, keepdims, initial, where = options
     a = array_of(a, initial, where)
     wanted = summed_in(ufunc, a, dtype, out)
+    initial = _started(out, wanted, initial)
+    if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
+        ufunc.reduce(np.ones(1, wanted), initial=shadow_of(initial))  # NumPy's own error for one of another kind
+        shape = over(ops.any_, a, axis, keepdims).shape
+        alone = as_dtype(initial, wanted)
+        return reduced_into(out, np.copy(np.broadcast_to(alone, shape)) if shape else alone[()])
     if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
         prim = ops.count
-        return into(out, begun(ufunc, over(prim, masked(a, where, neutral), axis, keepdims), initial))
+        return reduced_into(out, begun(ufunc, over(prim, masked(a, where, neutral), axis, keepdims), initial))
     found = over(prim, masked(widened(ufunc, a, wanted), where, neutral), axis, keepdims)
-    return into(out, begun(ufunc, as_dtype(found, wanted), initial))
+    return reduced_into(out, begun(ufunc, as_dtype(found, wanted), initial))
 
 
 @implements(np.sum)
@@ -142,14 +168,16 @@ def extremum(prim: Any, ufunc: Any, options: tuple[Any, ...]) -> Any:
     a = array_of(a, initial, where)
     if masking(where) and not given(initial):
         ufunc.reduce(shadow_of(a), axis, where=shadow_of(where))  # NumPy's own error
+    refuse_unsigned(f"{name_of(ufunc)}.reduce", a, out)
+    initial = _started(out, a.dtype, initial)
     if given(initial):
         ufunc.reduce(np.ones(1, a.dtype), initial=shadow_of(initial))  # NumPy's own error for one of another kind
     if given(initial) and not math.prod(a.shape[i] for i in axes_over(a, axis)):
         nothing = over(reduce.sum_, as_dtype(a, np.dtype(float)), axis, keepdims)
-        return into(out, as_dtype(nothing + initial, a.dtype))
+        return reduced_into(out, as_dtype(nothing + initial, a.dtype))
     if masking(where):
         a = np.where(where, a, as_dtype(initial, a.dtype))
-    return into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
+    return reduced_into(out, begun(ufunc, over(prim, a, axis, keepdims), initial))
 
 
 @implements(np.max, np.amax)
@@ -168,17 +196,18 @@ def min_(
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False) -> Any:
-    return into(out, np.max(a, axis, keepdims=truth(keepdims)) - np.min(a, axis, keepdims=truth(keepdims)))
+    keepdims = truth(keepdims)
+    return into(out, np.max(a, axis, out, keepdims) - np.min(a, axis, keepdims=keepdims))
 
 
 @implements(np.any)
 def any_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
-    return into(out, over(ops.any_, masked(array_of(a, where), where, 0), axis, keepdims))
+    return reduced_into(out, over(ops.any_, masked(array_of(a, where), where, 0), axis, keepdims))
 
 
 @implements(np.all)
 def all_(a: Any, axis: Axis = None, out: Any = None, keepdims: Any = False, *, where: Any = ABSENT) -> Any:
-    return into(out, over(ops.all_, masked(array_of(a, where), where, 1), axis, keepdims))
+    return reduced_into(out, over(ops.all_, masked(array_of(a, where), where, 1), axis, keepdims))
 
 
 @implements(np.count_nonzero)
@@ -214,10 +243,13 @@ def mean(
 ) -> Any:
     a = array_of(a, where)
     kind = np.dtype(dtype) if dtype is not None else np.mean(np.zeros(1, a.dtype)).dtype
-    kind = kind if out is None or dtype is not None else np.result_type(kind, out.dtype)
-    wide = np.dtype(np.float32) if kind == np.float16 and dtype is None else kind
-    total = np.sum(a, axis, wide, keepdims=truth(keepdims), where=where)
-    return into(out, as_dtype(divided(total, counted(a, axis, keepdims, where)), kind))
+    if dtype is None and kind != a.dtype:
+        dtype = kind
+    elif dtype is None and kind == np.float16:
+        dtype = np.dtype(np.float32)
+    total = np.sum(a, axis, dtype, out, keepdims=truth(keepdims), where=where)
+    found = divided(total, counted(a, axis, keepdims, where))
+    return as_dtype(found, kind) if out is None else reduced_into(out, found)
 
 
 def magnitude(c: Any) -> Any:
@@ -248,9 +280,9 @@ def var(
         center = divided(total, counted(a, axis, True, where))
     off = a - center
     squares = magnitude(off) if a.dtype.kind in "cb" else np.multiply(off, off)  # also by a complex mean
-    total = np.sum(squares, axis, dtype, keepdims=truth(keepdims), where=where)
+    total = np.sum(squares, axis, dtype, out, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
-    return into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))
+    return reduced_into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))
 
 
 def freedom(ddof: Any, correction: Any) -> Any:
@@ -275,7 +307,7 @@ def std(
     mean: Any = ABSENT,
     correction: Any = ABSENT,
 ) -> Any:
-    spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    spread = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     return into(out, deviation(spread))
 
 
@@ -324,12 +356,19 @@ def _spread_weights(a: Any, weights: Any, axis: Axis) -> Any:
 
 @implements(np.argmax)
 def argmax(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(ops.argmax, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.argmax, a, axis, keepdims))
 
 
 @implements(np.argmin)
 def argmin(a: Any, axis: Axis = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    return into(out, extremum_place(ops.argmin, a, axis, keepdims))
+    return place_into(out, extremum_place(ops.argmin, a, axis, keepdims))
+
+
+def place_into(out: Any, place: Any) -> Any:
+    """Write places into ``out``, if one is given: NumPy asks whether its dtype can be cast to theirs."""
+    if out is not None:
+        np.argmax(np.zeros(1), out=np.zeros((), shadow_dtype(out)))  # NumPy's own error
+    return reduced_into(out, place)
 
 
 def extremum_place(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:

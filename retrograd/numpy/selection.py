@@ -66,6 +66,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         if callable(function):
             piece = np.where(condition, x, inside.flat[0]) if inside.size else x
             function = function(piece, *args, **kw)  # noqa: PLW2901 - as NumPy does, a value from here on
+        elif isinstance(shadow_of(function), complex) and y.dtype.kind != "c":
+            np.empty(1, y.dtype)[0] = shadow_of(function)  # NumPy's own error
         y = np.where(condition, _cast(function, y.dtype), y)
     return y
 

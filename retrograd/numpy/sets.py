@@ -43,7 +43,8 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 @implements(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    a, b = lifted(ar1, ar2)
+    like = np.setxor1d(shadow_of(as_operand(ar1)), shadow_of(as_operand(ar2)), assume_unique)
+    a, b = (as_dtype(x, like.dtype) for x in lifted(ar1, ar2))
     row = _sorted_union(a, b, assume_unique)
     if not row.size:
         return row

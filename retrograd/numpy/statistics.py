@@ -119,10 +119,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if first == last:
         first, last = first - 0.5, last + 0.5
     kind = np.result_type(shadow_of(first), shadow_of(last), x.dtype)
-    count = int(bins)
-    steps = np.arange(count + 1) / count
-    edges = first * (1 - steps) + last * steps
-    return as_dtype(edges, kind if kind.kind == "f" else np.dtype(float))
+    return np.linspace(first, last, int(bins) + 1, dtype=kind if kind.kind == "f" else float)
 
 
 @implements(np.histogram)

@@ -59,6 +59,8 @@ def within(number: Any, n: int, mode: str) -> Any:
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Axis = None, out: Any = None) -> Any:
     (x,) = lifted(a)
+    if np.ndim(shadow_of(condition)) != 1:
+        raise ValueError("condition must be a 1-d array")
     x = ravel(x) if axis is None or x.ndim == 0 else x
     k = axis_of(x, 0 if axis is None else axis)
     if is_traced(condition):

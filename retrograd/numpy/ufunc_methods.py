@@ -16,24 +16,25 @@ from ..ops.elementwise import where as choose
 from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import fresh
-from ..tracer.operands import Axis, apply_all, axis_of, into, lifted
+from ..tracer.operands import Axis, apply_all, axis_of, lifted, shadow_dtype
 from ..tracer.table import UFUNC_METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufunc_options import python_function
 from ..tracer.ufuncs import UFUNCS
 from .cumulative import accumulated
-from .reductions import ABSENT, array_of, as_dtype, axes_over, given, summed_in, widened
+from .reductions import ABSENT, array_of, as_dtype, axes_over, given, reduced_into, summed_in, widened
+from .repeat import at_places
 from .shapes import moveaxis, reshape
 from .writing import at
 
 
-def _logsumexp(a: Any, axis: Axis, out: Any, keepdims: bool, where: bool) -> Any:
+def _logsumexp(a: Any, axis: Axis, keepdims: bool, where: bool) -> Any:
     """``np.logaddexp.reduce``, relative to the maximum, through which no derivative flows: it would cancel."""
     a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
     top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
     top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
     found = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=keepdims))
-    return into(out, found + (top if keepdims else np.reshape(top, np.shape(shadow_of(found)))))
+    return found + (top if keepdims else np.reshape(top, np.shape(shadow_of(found))))
 
 
 REDUCE: dict[Any, Any] = {
@@ -70,16 +71,33 @@ def _reduce(
 ) -> Any:
     _not_python(ufunc, "reduce")
     a = array_of(array, initial, where)
+    if (out := _only(out)) is not None:
+        dtype = _computed_in(ufunc, a, dtype, out)
+        starts = given(initial) or ufunc in REDUCE or ufunc.identity is not None
+        if not starts and dtype is not None and not np.can_cast(dtype, shadow_dtype(out)):
+            what = f"np.{ufunc.__name__}.reduce into an array of {shadow_dtype(out)}, where the first number is cast"
+            raise unsupported(what, "leave out= out, and cast the result by astype")
+        return reduced_into(out, _reduce(ufunc, a, axis, dtype, None, keepdims, initial, where))
     masked_or_begun = initial is not ABSENT or where is not True
+    if initial is None and where is not True:
+        ufunc.reduce(a.shadow, axis, where=shadow_of(where), initial=None)  # NumPy's own error
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
-        return into(_only(out), _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where))
+        return _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where)
     if dtype is not None:
         ufunc.reduce(np.ones(1, a.dtype), dtype=dtype)  # NumPy's own error
         a = as_dtype(a, np.dtype(dtype))
     options: dict[str, Any] = {} if initial is ABSENT else {"initial": initial}
     if dtype is not None and ufunc in (np.add, np.multiply):
         options["dtype"] = dtype
-    return REDUCE[ufunc](a, axis=axis, out=_only(out), keepdims=keepdims, where=where, **options)
+    return REDUCE[ufunc](a, axis=axis, keepdims=keepdims, where=where, **options)
+
+
+def _computed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
+    """The dtype in which NumPy reduces into ``out``; None for ufuncs that ask whether numbers are true."""
+    if dtype is not None:
+        return dtype
+    kinds = ufunc.resolve_dtypes((shadow_dtype(out), a.dtype, None), casting="unsafe", reduction=True)
+    return kinds[1] if len(set(kinds)) == 1 else None
 
 
 def _not_python(ufunc: Any, method: str) -> None:
@@ -127,6 +145,7 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
         start, x = x[0], x[1:]
     else:
         start = initial if given(initial) else ufunc.identity
+        start = start if isinstance(start, Tracer) else np.asarray(start).astype(like.dtype)[()]
         start = np.zeros_like(x, shape=rest) + as_dtype(start, like.dtype)
     found = _stepped(prim, start, x, False, mask)[0] if len(x) else start
     return reshape(found, like.shape) if np.shape(found) != like.shape else found
@@ -135,51 +154,60 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
 def _accumulate(ufunc: Any, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     _not_python(ufunc, "accumulate")
     a = array_of(array)
+    if (out := _only(out)) is not None:
+        dtype = _computed_in(ufunc, a, dtype, out)
+        return reduced_into(out, _accumulate(ufunc, a, axis, dtype))
     if a.ndim == 0:
         ufunc.accumulate(a.shadow, axis)  # NumPy's own error
     if ufunc in (np.add, np.multiply):
-        dtype = summed_in(ufunc, a, dtype, _only(out))
+        dtype = summed_in(ufunc, a, dtype, None)
     like = ufunc.accumulate(a.shadow, axis, dtype)
     if ufunc in ACCUMULATE:
         x = widened(ufunc, a, like.dtype) if ufunc in (np.add, np.multiply) else as_dtype(a, like.dtype)
-        return into(_only(out), as_dtype(accumulated(ACCUMULATE[ufunc], x, axis), like.dtype))
+        return as_dtype(accumulated(ACCUMULATE[ufunc], x, axis), like.dtype)
     prim, k = _primitive(ufunc, "accumulate", like.dtype), axis_of(a, axis)
     x = moveaxis(as_dtype(a, like.dtype), k, 0)
     if len(x) > 1:
         x = np.concatenate([x[:1], _stepped(prim, x[0], x[1:], True)[1]])
-    return into(_only(out), np.copy(moveaxis(x, 0, k)))
+    return np.copy(moveaxis(x, 0, k))
 
 
 def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     _not_python(ufunc, "reduceat")
     if isinstance(indices, Tracer) and not indices.const:
         raise unsupported("reduceat with traced indices", "use np.add.at, or make the indices plain numbers")
+    if (out := _only(out)) is not None:
+        dtype = _computed_in(ufunc, array_of(array), dtype, out)
+        return reduced_into(out, _reduceat(ufunc, array, indices, axis, dtype))
     starts = np.asarray(shadow_of(indices))
     starts = starts if starts.size else starts.astype(np.intp)
     like = ufunc.reduceat(shadow_of(array), starts, axis, dtype)  # NumPy's own errors
     a = array_of(array)
     k, n = axis_of(a, axis), a.shape[axis]
-    if ufunc not in REDUCEAT or not starts.size or np.any(np.diff(starts) <= 0):
-        ends = [*starts[1:].tolist(), n][: starts.size]
-        parts = [
-            np.copy(a[cumulative.along(k, slice(start, max(end, start + 1)))])
-            for start, end in zip(starts.tolist(), ends, strict=True)
-        ]
-        if not parts:
-            return into(_only(out), np.zeros_like(a, shape=like.shape, dtype=like.dtype))
+    if not starts.size:
+        return np.zeros_like(a, shape=like.shape, dtype=like.dtype)
+    ends = [*starts[1:].tolist(), n]
+    pieces = [(start, max(end, start + 1)) for start, end in zip(starts.tolist(), ends, strict=True)]
+    if ufunc not in REDUCEAT:
+        parts = [np.copy(a[cumulative.along(k, slice(*piece))]) for piece in pieces]
         found = np.stack([_of_run(ufunc, part, k, like.dtype) for part in parts], axis=k)
-        return into(_only(out), as_dtype(found, like.dtype))
-    first = int(starts[0])
-    numbers = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
-    part = a if first == 0 else a[cumulative.along(k, slice(first, None))]
-    operands = [as_dtype(part, like.dtype), fresh((starts - first).astype(np.int64)), fresh(numbers)]
-    return into(_only(out), apply(REDUCEAT[ufunc], operands, axis=k))
+        return as_dtype(found, like.dtype)
+    first, last = pieces[0][0], pieces[-1][1]
+    if np.all(np.diff(starts) > 0):
+        part = a if (first, last) == (0, n) else a[cumulative.along(k, slice(first, None))]
+    else:  # the pieces one after another
+        part = at_places(a, np.concatenate([np.arange(*piece) for piece in pieces]), k)
+    lengths = [end - start for start, end in pieces]
+    numbers = np.repeat(np.arange(starts.size), lengths)
+    begins = np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+    return apply(REDUCEAT[ufunc], [as_dtype(part, like.dtype), fresh(begins), fresh(numbers)], axis=k)
 
 
 def _of_run(ufunc: Any, part: Any, axis: int, dtype: Any) -> Any:
     """The reduction of one run; of a run of one entry, the entry."""
     options: dict[str, Any] = {"initial": None} if ufunc in SIGNLESS else {}
-    return _reduce(ufunc, part, axis, dtype, **options)
+    part = np.copy(moveaxis(part, axis, part.ndim - 1), order="C")  # NumPy's loop runs along the axis
+    return _reduce(ufunc, part, part.ndim - 1, dtype, **options)
 
 
 def _only(out: Any) -> Any:

@@ -21,6 +21,7 @@ from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, assign
 from ..where import user_site
+from .own_errors import check_by_numpy
 from .reductions import as_dtype
 from .shapes import reshape
 from .take import numbered, within
@@ -69,6 +70,7 @@ def put_flat(a: Tracer, index: Any, v: Any) -> None:
 
 @implements(np.put)
 def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    check_by_numpy(np.put, a, ind, v, mode)
     at, v = np.ravel(numbered(ind, "safe")), as_operand(v)
     if at.size and not np.size(shadow_of(a)):
         raise IndexError("cannot replace elements of an empty array")
@@ -140,6 +142,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
+    check_by_numpy(np.fill_diagonal, a, val, wrap)
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     places = slice(None, None if wrap or a.ndim > 2 else a.shape[1] ** 2, step)
     count = len(range(*places.indices(a.size)))

@@ -66,7 +66,7 @@ def unary(name: str, ufunc: str, diff: Pull | Push | None = None, *, op: str = "
 
 
 def binary(
-    name: str, ufunc: str, x: Pull | Push | None = None, y: Pull | Push | None = None, *, op: str = "", **fields: Any
+    name: str, ufunc: str, x: Pull | Push | None = None, y: Pull | Push | None = None, *, op: Any = "", **fields: Any
 ) -> Primitive:
     """A NumPy ufunc of two operands."""
     shape = fields.pop("shape", arithmetic if op else function)
@@ -169,10 +169,20 @@ div = binary(
 neg = unary("neg", "np.negative", pull(lambda ct, x: -ct), op="-{0}")
 square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * (x * 2)))
 
-lt: Primitive = binary("lt", "np.less", op="{0} < {1}", shape=predicate)
-le = binary("le", "np.less_equal", op="{0} <= {1}", shape=predicate)
-gt: Primitive = binary("gt", "np.greater", op="{0} > {1}", shape=predicate)
-ge = binary("ge", "np.greater_equal", op="{0} >= {1}", shape=predicate)
+
+def _comparison(name: str, ufunc: str, sign: str) -> Primitive:
+    """A ufunc that compares; the operator between NumPy's complex numbers takes nan for a number."""
+
+    def code(node: Node) -> str:
+        return f"{ufunc}({{0}}, {{1}})" if node.inputs[0].aval.dtype.kind == "c" else f"{{0}} {sign} {{1}}"
+
+    return binary(name, ufunc, op=code, shape=predicate)
+
+
+lt: Primitive = _comparison("lt", "np.less", "<")
+le = _comparison("le", "np.less_equal", "<=")
+gt: Primitive = _comparison("gt", "np.greater", ">")
+ge = _comparison("ge", "np.greater_equal", ">=")
 eq: Primitive = binary("eq", "np.equal", op="{0} == {1}", shape=predicate)
 ne = binary("ne", "np.not_equal", op="{0} != {1}", shape=predicate)
 

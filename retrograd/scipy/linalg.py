@@ -152,8 +152,10 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @stands_for("scipy.linalg.cho_factor")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The factor with zeros in the other triangle, where SciPy leaves the old entries."""
-    return cholesky(a, lower), lower
+    """The factor; the other triangle has the entries of ``a``, as LAPACK leaves them there."""
+    (a,) = _equal(a)
+    kept = np.tri(a.shape[-1], dtype=bool)
+    return np.where(kept if lower else kept.T, cholesky(a, lower), a), lower
 
 
 @stands_for("scipy.linalg.cho_solve")

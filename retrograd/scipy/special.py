@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..numpy.creation import asarray
-from ..numpy.reductions import as_dtype
+from ..numpy.reductions import as_dtype, axes_over
 from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
 from ..tracer.array import apply, shadow_of, tracers_in
@@ -46,6 +46,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         dtype = np.result_type(shadow_of(a), shadow_of(b))
         a, b = np.broadcast_arrays(*(as_dtype(x, dtype) for x in (a, b)))
         a = np.where(b != 0, a, -np.inf)
+    a = a if np.ndim(shadow_of(a)) else np.reshape(a, (1,))
     axis = axes_of(a, axis)
     peak = _peak(a, axis)
     weights = np.exp(a - peak)
@@ -61,7 +62,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 def softmax(x: Any, axis: Any = None) -> Any:
     """Exponentials over their sum."""
     x = as_operand(x)
-    axis = axes_of(x, axis)
+    axis = axes_over(x, axis)
     weights = np.exp(x - stopped(np.max(x, axis=axis, keepdims=True)))
     return weights / np.sum(weights, axis=axis, keepdims=True)
 
@@ -70,7 +71,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """The logarithm of softmax, which holds where softmax itself is 0."""
     x = as_operand(x)
-    axis = axes_of(x, axis)
+    axis = axes_over(x, axis)
     shifted = x - _peak(x, axis)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 

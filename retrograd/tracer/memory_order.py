@@ -37,7 +37,7 @@ def laid_alike(x: Array) -> Array:
 @TRANSFORMS.register("relaid")
 def relaid(x: Symbol, made: Any, source: Any) -> Symbol:
     """The value of ``source`` in an array that lies in memory as ``made`` does; itself if ``source`` does so, too."""
-    if np.ndim(made) < 2:
+    if not np.ndim(made):
         return x
     axes = walked(made)
     if axes == walked(source) and source.transpose(axes).flags.c_contiguous:

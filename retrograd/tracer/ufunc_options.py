@@ -41,6 +41,9 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, where: Any = True, **options
         given, options = _understood(ufunc, given, options)
     if where is not True:
         given = _masked(ufunc, given, out, where)
+    if out is not None and "casting" in options:
+        into = tuple(None if o is None else np.array(shadow_of(o)) for o in out)
+        ufunc(*map(shadow_of, given), out=into, where=shadow_of(where), **options)  # NumPy's own error
     if out is not None:
         given = _towards(ufunc, given, out)
     result = call_ufunc(ufunc, given, **options)
@@ -49,8 +52,8 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, where: Any = True, **options
     if ufunc.signature and np.shape(shadow_of(out[0])) != np.shape(shadow_of(result)):
         raise unsupported(f"{name_of(ufunc)} into an array of another shape", "make out= of the shape of the result")
     if ufunc.nout == 1:
-        return _written(ufunc, out[0], result, where)
-    return tuple(r if o is None else _written(ufunc, o, r, where) for o, r in zip(out, result, strict=True))
+        return _written(ufunc, out[0], result, where, options)
+    return tuple(r if o is None else _written(ufunc, o, r, where, options) for o, r in zip(out, result, strict=True))
 
 
 def _understood(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -110,12 +113,14 @@ def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[
     ]
 
 
-def _written(ufunc: Any, target: Any, result: Any, mask: Any) -> Tracer:
+def _written(ufunc: Any, target: Any, result: Any, mask: Any, options: dict[str, Any]) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
             f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
             remedy="make the array inside the traced function, or drop out=",
         )
+    if options.get("casting") == "unsafe" and isinstance(result, Tracer) and result.dtype != target.dtype:
+        result = astype(result, target.dtype)
     return assign(target, result if mask is True else np.where(mask, result, target))
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,10 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
     "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
     "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
+    "the numbers in one of two sets, one of them Python's": (
+        lambda n: np.setxor1d(n.astype(np.int32), 7, assume_unique=True),
+        (N,),
+    ),
     "a variance by a complex mean": (lambda x: np.var(x, mean=np.array([0.5 - 2j]), correction=2), (X,)),
     "a deviation by a complex mean": (lambda x: np.std(x, mean=np.array([0.5 - 2j])), (X,)),
     "one finite number of no axes": (lambda x: np.nan_to_num(np.reshape(x[:1], ()), nan=x[1]), (X,)),
@@ -84,6 +89,88 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "spectra of singles and infinity": (lambda x: np.fft.irfft2((np.outer(x, x) / (x > 0)).astype(np.float32)), (X,)),
     "a variance of bools by a complex mean": (lambda x: np.var(x > 0, mean=np.array([0.5 - 2j])), (X,)),
     "runs of nothing": (lambda x: np.arctan2.reduceat(x, []), (X,)),
+    "sums of runs in any order": (lambda x: np.add.reduceat(np.outer(x, x) * np.pi, [1, 0, 2], axis=1), (X,)),
+    "products of runs of halves": (
+        lambda x: np.multiply.reduceat(np.outer(x, x).astype(np.float16), [1, 0], axis=0),
+        (X,),
+    ),
+    "products of runs of complex numbers": (lambda z: np.multiply.reduceat(np.outer(z, z), [1, 0]), (Z,)),
+    "numbers from negative zero on": (lambda x: np.arange(x[0] * -0.0, 2.5), (np.abs(X),)),
+    "products with an empty list": (lambda n: [f(n[:0], []) for f in (np.dot, np.inner, np.vdot)], (N,)),
+    "counts between edges": (lambda x: np.histogram(x * np.pi, 7), (X,)),
+    "edges of singles in a range": (lambda x: np.histogram_bin_edges(x.astype(np.float32), 7, (-0.1, 1.3)), (X,)),
+    "a mean into singles": (lambda x: np.mean(x * np.pi, out=np.zeros((), np.float32)), (X,)),
+    "means of halves into doubles": (lambda x: np.mean(x.astype(np.float16), out=np.zeros(())), (X,)),
+    "a sum of complex numbers into doubles": (lambda z: np.sum(z, out=np.zeros(())), (Z,)),
+    "a variance of singles into complex numbers": (
+        lambda x: np.var(x.astype(np.float32), out=np.zeros((), complex)),
+        (X,),
+    ),
+    "a deviation into single complex numbers": (lambda x: np.std(x * 3, out=np.zeros((), np.complex64)), (X,)),
+    "a deviation of doubles into halves": (lambda x: np.nanstd(x * 3, out=np.zeros((), np.float16)), (X,)),
+    "a largest number into integers": (lambda x: np.max(x * 9, out=np.zeros((), int)), (X,)),
+    "a range into halves": (lambda x: np.ptp(np.outer(x, x) * 9, 0, np.zeros(4, np.float16)), (X,)),
+    "running sums of doubles into integers": (lambda x: np.cumsum(x * 9, out=np.zeros(4, int)), (X,)),
+    "the median of integers into integers": (lambda n: np.nanmedian(n, out=np.zeros((), int)), (N,)),
+    "a product from a number on that out= cannot hold": (
+        lambda x: np.prod(x * 3, initial=-3, out=np.zeros((), np.uint8)),
+        (X,),
+    ),
+    "a sum into narrower numbers, as casting= allows": (
+        lambda n, x: np.add(n, x, out=np.zeros(4, np.int8), casting="unsafe"),
+        (N, X),
+    ),
+    "places into narrow integers": (lambda x: np.argmax(x, out=np.zeros((), np.uint8)), (X,)),
+    "running sums along a tuple of one axis": (lambda x: np.cumulative_sum(np.outer(x, x), axis=(0,)), (X,)),
+    "quantiles that skip nan into integers": (lambda x: np.nanquantile(x * 9, 0.3, out=np.zeros((), int)), (X,)),
+    "a trace into integers": (lambda x: np.trace(np.outer(x, x) * 9, out=np.zeros((), int)), (X,)),
+    "the median of nothing into complex numbers": (
+        lambda x: np.median(np.outer(x, x[:0]), 1, out=np.ones(4, complex)),
+        (X,),
+    ),
+    "differences of singles in doubles": (
+        lambda x: np.subtract.reduce(np.outer(x, x).astype(np.float32), out=np.zeros(4)),
+        (X,),
+    ),
+    "bits of bools in unsigned integers": (
+        lambda n: np.bitwise_and.reduce([n > 5, n > 0], where=[[True], [False]], out=np.zeros(4, np.uint32)),
+        (N,),
+    ),
+    "running quotients of singles in doubles": (
+        lambda x: np.divide.accumulate(x.astype(np.float32), out=np.zeros(4)),
+        (X,),
+    ),
+    "a number for a number, also with out=": (lambda x: np.sum(x[0], out=np.zeros(())), (X,)),
+    "the same for its method": (lambda x: x[0].clip(0.5, 1.0, out=np.zeros(())), (X,)),
+    "a variance of complex numbers without nan": (lambda z: np.nanvar(z * 1.7), (Z,)),
+    "a deviation of single complex numbers in double": (lambda z: np.nanstd(z * (0.7 - 1j), 0, np.float64), (Z,)),
+    "a product of nothing from infinity on": (lambda z: np.prod(z[:0], initial=-np.inf), (Z,)),
+    "a sum of nothing from negative zero on": (lambda x: np.sum(x[:0], initial=-0.0), (X,)),
+    "nothing but an initial value for a number": (lambda x: np.nanmin(x[0], initial=2, where=False), (X,)),
+    "the largest of one number that is not one": (lambda z: np.nanmax(z[0] * complex(1, math.nan)), (Z,)),
+    "steps from a single to a double": (lambda x: np.arange(np.float32(x[0]), 4.25), (np.array([0.098, 0.3]),)),
+    "steps of singles": (lambda x: np.arange(x[0], x[1], np.float32(0.3)), (np.array([0.098, 5.3], np.float32),)),
+    "a range from an integer to halves": (
+        lambda n, x: np.linspace(n.astype(np.int16), x.astype(np.float16), 7, retstep=True),
+        (N, X),
+    ),
+    "a range of singles as doubles": (lambda x: np.linspace(x.astype(np.float32), -0.891, 7, dtype=float), (X,)),
+    "bounds of another precision than the numbers": (lambda z, x: np.clip(z, float(x[0]), np.int64(5)), (Z, X)),
+    "a comparison with a complex number that is not one": (
+        lambda x: (np.reshape(x[:1], ()) >= np.complex128(complex(-1.8, math.nan)), x > complex(0.2, math.nan)),
+        (X,),
+    ),
+    "the same between numbers": (
+        lambda z: [f(z[0], np.complex128(complex(0.2, math.nan))) for f in (operator.lt, operator.ge)],
+        (Z,),
+    ),
+    "the same by the ufunc": (lambda z: np.greater(z[0], np.complex128(complex(0.2, math.nan))), (Z,)),
+    "an integer to the power of a single": (lambda n: n[0] ** np.float32(0.191), (np.array([2, 3], np.uint64),)),
+    "an integer to the power of Python's number": (lambda n, x: n[0] ** float(x[0]), (np.array([2, 3]), X)),
+    "a copy in the other direction": (lambda x: np.cbrt(np.tile(x, 9)[::-1].copy()), (np.arange(7.0),)),
+    "a frame of complex numbers around real ones": (lambda x: np.pad(x, 1, constant_values=1j), (X,)),
+    "a frame of large numbers around narrow ones": (lambda n: np.pad(n.astype(np.uint8), 1, constant_values=300), (N,)),
+    "a bound of one for singular values": (lambda x: np.linalg.lstsq(np.outer(x, x) + np.eye(4), x, 1)[2], (X,)),
 }
 
 
@@ -103,7 +190,12 @@ def _complex(real: Any, imag: Any) -> Any:
     return made
 
 
-@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore:divide by zero", "ignore:invalid")
+@pytest.mark.filterwarnings(
+    "ignore::numpy.exceptions.ComplexWarning",
+    "ignore:divide by zero",
+    "ignore:invalid",
+    "ignore:(Mean of empty|All-NaN)",
+)
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:
     function, args = SAME[name]
@@ -138,6 +230,13 @@ OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a norm along an axis": (lambda x: scipy.linalg.norm(np.outer(x, x), axis=1), (X,)),
     "spectra of halves": (lambda x: scipy.fft.irfftn(x.astype(np.float16)), (X,)),
     "a polygamma of a number": (lambda x: scipy.special.polygamma(2, float(np.abs(x[0]))), (X,)),
+    "those of a number along an axis": (
+        lambda x: (scipy.special.logsumexp(x[0], axis=-1, keepdims=True), scipy.special.logsumexp(float(x[1]), axis=0)),
+        (X,),
+    ),
+    "shares of a number": (lambda x: scipy.special.softmax(x[0], axis=-1), (X,)),
+    "a factor beside what was there": (lambda x: scipy.linalg.cho_factor(np.outer(x, x) + 3 * np.eye(4))[0], (X,)),
+    "a lower one": (lambda x: scipy.linalg.cho_factor(np.outer(x, x + 1) + 3 * np.eye(4), lower=True), (X,)),
     "an integral of singles": (lambda x: scipy.integrate.trapezoid(x.astype(np.float32), x), (X,)),
 }
 
@@ -149,6 +248,19 @@ def test_calls_of_scipy_that_differed(name: str) -> None:
     compiled = rg.jit(function)
     for again in (args, tuple(a[::-1].copy() for a in args)):
         assert difference(compiled(*again), function(*again), close=True) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.subtract.reduce(x, out=np.zeros((), int)),
+        lambda x: np.max(x, out=np.zeros((), np.uint8)),
+        lambda x: np.median(x, out=np.zeros((), np.uint8)),
+    ],
+)
+def test_reductions_whose_first_numbers_numpy_casts_are_refused(call: Callable[..., Any]) -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match="astype"):
+        rg.jit(call)(X)
 
 
 def test_distributions_of_complex_numbers_are_refused() -> None:
@@ -169,6 +281,14 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "the same from an iterator": (lambda s: np.fromiter([s * 1j], float), (0.5,)),
     "numbers put where a mask is, of another kind": (lambda n, x: np.putmask(n.copy(), n > 0, x), (N, X)),
     "numbers put into places, of another kind": (lambda n, x: np.place(n.copy(), n > 0, x), (N, X)),
+    "a mask of several axes that is traced": (lambda x: np.compress(np.outer(x, x), x), (X,)),
+    "a complex constant of pieces": (lambda x: np.piecewise(x, [x > 0], [1j]), (X,)),
+    "a complex diagonal": (lambda x, s: np.fill_diagonal(np.outer(x, x), s * 1j), (X, 0.5)),
+    "no frame of a mode that is not one": (lambda x: np.pad(x, 0, "full"), (X,)),
+    "a mask without a value to begin with": (lambda x: np.add.reduce(x, where=x > 0, initial=None), (X,)),
+    "places into doubles": (lambda x: np.argmax(x, out=np.zeros(())), (X,)),
+    "integers into which quantiles are written": (lambda x: np.quantile(x, 0.3, out=np.zeros((), int)), (X,)),
+    "a cast that casting= forbids": (lambda x: np.conj(x, out=np.zeros(4, complex), casting="no"), (X,)),
     "a bound without the other": (lambda x: np.clip(x, a_max=1.0), (X,)),
     "several axes to repeat along": (lambda x: x.repeat(2, (0,)), (X,)),
     "an operand without axes": (lambda x: x @ np.float64(2), (X,)),

@@ -3,7 +3,7 @@
 ``documented`` lists the differences that are known, each with its reason; ``docs/limits.md`` has them, too. What is
 silent fails at once. Of a hundred calls one may raise where NumPy does not, or not raise, or raise another error.
 
-The normal run has the same calls each time, also in CI: of 10,000 new ones about three still differ and are not listed.
+The normal run has the same calls each time, also in CI: of 10,000 new ones, one or two may still differ unlisted.
 The slow run has others for each RETROGRAD_SEED.
 """
 
