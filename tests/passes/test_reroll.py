@@ -478,6 +478,20 @@ def test_iterations_of_several_parts_fold(parts: int, steps: int, folds: bool) -
     assert (len(rg.trace(f)(*args).nodes) == 1) == folds
 
 
+def test_elements_of_an_array_from_before_and_of_one_from_inside_are_told_apart() -> None:
+    def f(a, n):  # the first copies read elements of the argument, later ones those of a state of it
+        a = a.copy()
+        for k in range(n):
+            for i in range(k + 1, n):
+                a[i, k] = a[i, k] / a[k, k]
+                for j in range(k + 1, n):
+                    a[i, j] = a[i, j] - a[i, k] * a[k, j]
+        return a
+
+    a = R.normal(size=(16, 16)) + 9.0 * np.eye(16)
+    np.testing.assert_array_equal(rg.jit(f, static_argnums=1)(a, 16), f(a, 16))
+
+
 def test_folded_numbers_of_python_stay_numbers_of_python() -> None:
     def f(x, n):
         for _ in range(T):

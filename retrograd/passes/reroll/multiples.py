@@ -64,9 +64,9 @@ def _origins(nodes: Sequence[Node], origin: Origin) -> tuple[list[int], list[int
             number = -1 - before.setdefault(value, len(before)) if at < 0 else at * OUTPUTS + out
             fixed.append(number)
             relative.append(number if at < 0 else (i - at) * OUTPUTS + out)
-        if "index" not in node.attrs or (node.prim is getitem and (origin(node.inputs[0]) or (-1,))[0] < 0):
-            continue
-        numbers = [item if type(item) is int else item.start if width(item) else FREE for item in node.attrs["index"]]
-        relative += numbers
-        fixed += numbers
+        anywhere = node.prim is getitem and (origin(node.inputs[0]) or (-1,))[0] < 0
+        for item in node.attrs.get("index", ()):
+            number = FREE if anywhere else item if type(item) is int else item.start if width(item) else FREE
+            relative.append(number)
+            fixed.append(number)
     return relative, fixed
