@@ -22,7 +22,7 @@ def table(array: np.ndarray[Any, Any]) -> str | None:
     """A short expression with the value of an array; None if none is found.
 
     >>> table(np.eye(50)), table(np.arange(40.0) * 2), table(np.full((9, 9), 0.5))
-    ('np.eye(50, 50, 0, np.float64)', 'np.arange(0.0, 80.0, 2.0, np.float64)', 'np.full((9, 9), 0.5, np.float64)')
+    ('np.eye(50, 50, 0, np.float64)', 'np.arange(0.0, 80.0, 2.0, dtype=np.float64)', 'np.full((9, 9), 0.5, np.float64)')
     """
     if array.size < LONG:
         return None
@@ -39,7 +39,10 @@ def _candidates(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[A
         step = array[1].item() - first
         stop = first + step * len(array)
         if step and all(abs(x) < EXACT and x == int(x) for x in (first, step, stop)):
-            yield f"np.arange({first}, {stop}, {step}, {literal(dtype)})", np.arange(first, stop, step, dtype)
+            yield (
+                f"np.arange({first}, {stop}, {step}, dtype={literal(dtype)})",
+                np.arange(first, stop, step, dtype=dtype),
+            )
     if array.ndim == 2 and dtype.kind in "iufc":
         yield from _diagonals(array)
 
