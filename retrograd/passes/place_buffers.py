@@ -31,7 +31,7 @@ def place_buffers(graph: Graph, ordered: bool = True) -> Plan:
     return _BufferPlacer(early_views(graph), ordered).plan()
 
 
-class _Members:
+class _Sharers:
     """The values in one storage; views of the part at an int of an axis are found by it: writes skip other parts."""
 
     def __init__(self, *values: Value) -> None:
@@ -76,7 +76,7 @@ class _BufferPlacer:
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
         self.owned: set[Value] = set()
-        self.members: dict[Value, _Members] = {}
+        self.members: dict[Value, _Sharers] = {}
         self.pool: dict[object, list[Value]] = {}
         self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
         for i, node in enumerate(graph.nodes):
@@ -105,7 +105,7 @@ class _BufferPlacer:
 
     def plan(self) -> Plan:
         for value in self.graph.inputs:
-            self.members[value] = _Members(value)
+            self.members[value] = _Sharers(value)
         for i, node in enumerate(self.graph.nodes):
             self._place(i, node)
             self._retire(i, node)
@@ -116,7 +116,7 @@ class _BufferPlacer:
         self.layouts.add(node)
         if prim.multi:
             fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
-            self.members.update((out, _Members(out)) for out in node.outputs)
+            self.members.update((out, _Sharers(out)) for out in node.outputs)
             self.owned |= fresh
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
@@ -131,7 +131,7 @@ class _BufferPlacer:
         elif (holder := self._reusable(i, node)) is not None:
             self._share(out, holder)
         else:
-            self.members[out] = _Members(out)
+            self.members[out] = _Sharers(out)
             if prim.name != "const":
                 self.owned.add(out)
 
@@ -141,7 +141,7 @@ class _BufferPlacer:
         self._hold(out)
 
     def _hold(self, value: Value, part: tuple[int, int] | None = None) -> None:
-        self.members.setdefault(self.root(value), _Members()).add(value, part)
+        self.members.setdefault(self.root(value), _Sharers()).add(value, part)
 
     def _int_of(self, view: Node) -> tuple[int, int] | None:
         """The first axis of a whole array at which the view is at an int, and the int."""
@@ -165,7 +165,7 @@ class _BufferPlacer:
             return False
         self.copies.update(views)
         for view in views:
-            self.members[view] = _Members(view)
+            self.members[view] = _Sharers(view)
             self.owned.add(view)
         return True
 
