@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from ..ir.graph import Graph, Node, Value
@@ -17,6 +17,7 @@ FREED = 1024  # bytes from which dead storage is freed: the next array of its si
 STRIDED = frozenset(
     {"broadcast", "diagonal", "getitem", "imag", "permute", "real", "windows"}
 )  # views that skip elements
+WRITES = frozenset({"additem", "setitem", "subitem"})  # writes whose place is their index
 READ_ONLY = frozenset({"broadcast", "diagonal", "windows"})  # views that NumPy does not write through
 
 Index = tuple[Any, ...]
@@ -30,6 +31,40 @@ def place_buffers(graph: Graph, ordered: bool = True) -> Plan:
     return _BufferPlacer(early_views(graph), ordered).plan()
 
 
+class _Sharers:
+    """The values in one storage; views of the part at an int of an axis are found by it: writes skip other parts."""
+
+    def __init__(self, *values: Value) -> None:
+        self.rest = [*values]
+        self.parts: dict[int, dict[int, list[Value]]] = {}  # by axis and int
+
+    def add(self, value: Value, part: tuple[int, int] | None) -> None:
+        if part is None:
+            self.rest.append(value)
+        else:
+            self.parts.setdefault(part[0], {}).setdefault(part[1], []).append(value)
+
+    def live(self, index: Index, alive: Callable[[Value], bool]) -> list[Value]:
+        """The values that are alive, but for views at another int of an axis than the index; dead ones are dropped."""
+        self.rest = [v for v in self.rest if alive(v)]
+        found = [*self.rest]
+        for axis, at in self.parts.items():
+            item = index[axis] if axis < len(index) else None
+            for n in [item] if isinstance(item, int) else [*at]:
+                rest = [v for v in at.get(n, ()) if alive(v)]
+                found += rest
+                if rest:
+                    at[n] = rest
+                else:
+                    at.pop(n, None)
+        return found
+
+    def any(self, alive: Callable[[Value], bool]) -> bool:
+        """Whether a value is alive."""
+        parts = (values for at in self.parts.values() for values in at.values())
+        return any(alive(v) for values in (self.rest, *parts) for v in reversed(values))
+
+
 class _BufferPlacer:
     """Places results node by node; ``owned`` are roots of storage that this graph made and nothing outside can see."""
 
@@ -41,7 +76,7 @@ class _BufferPlacer:
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
         self.owned: set[Value] = set()
-        self.members: dict[Value, list[Value]] = {}
+        self.members: dict[Value, _Sharers] = {}
         self.pool: dict[object, list[Value]] = {}
         self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
         for i, node in enumerate(graph.nodes):
@@ -57,15 +92,20 @@ class _BufferPlacer:
             value = self.parent[value]
         return value
 
-    def live(self, root: Value, after: int) -> list[Value]:
-        """The values in this storage that nodes after ``after`` read."""
-        rest = [v for v in self.members.get(root, ()) if self.last[v] > after and self.root(v) is root]
-        self.members[root] = rest
-        return rest
+    def live(self, root: Value, after: int, index: Index = ()) -> list[Value]:
+        """The values in this storage that nodes after ``after`` read, but for some that lie apart from an index."""
+        return self.members[root].live(index, lambda v: self._is_live(v, root, after)) if root in self.members else []
+
+    def dead(self, root: Value, after: int) -> bool:
+        """Whether nodes after ``after`` read no value in this storage."""
+        return root not in self.members or not self.members[root].any(lambda v: self._is_live(v, root, after))
+
+    def _is_live(self, value: Value, root: Value, after: int) -> bool:
+        return self.last[value] > after and self.root(value) is root
 
     def plan(self) -> Plan:
         for value in self.graph.inputs:
-            self.members[value] = [value]
+            self.members[value] = _Sharers(value)
         for i, node in enumerate(self.graph.nodes):
             self._place(i, node)
             self._retire(i, node)
@@ -76,7 +116,7 @@ class _BufferPlacer:
         self.layouts.add(node)
         if prim.multi:
             fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
-            self.members.update((out, [out]) for out in node.outputs)
+            self.members.update((out, _Sharers(out)) for out in node.outputs)
             self.owned |= fresh
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
@@ -84,21 +124,31 @@ class _BufferPlacer:
         out = node.out
         if prim.alias is not None and node.out.aval.kind == "array":
             self.parent[out] = node.inputs[prim.alias]
-            self.members.setdefault(self.root(out), []).append(out)
+            self._hold(out, self._int_of(node))
         elif prim.writes is not None and self._writable(i, node):
             self._share(out, node.inputs[prim.writes])
             self.layouts.add(node, node.inputs[prim.writes])
         elif (holder := self._reusable(i, node)) is not None:
             self._share(out, holder)
         else:
-            self.members[out] = [out]
+            self.members[out] = _Sharers(out)
             if prim.name != "const":
                 self.owned.add(out)
 
     def _share(self, out: Value, holder: Value) -> None:
         self.into[out] = holder
         self.parent[out] = self.parent[holder] if holder in self.into else holder  # chains of writes stay short
-        self.members.setdefault(self.root(holder), []).append(out)
+        self._hold(out)
+
+    def _hold(self, value: Value, part: tuple[int, int] | None = None) -> None:
+        self.members.setdefault(self.root(value), _Sharers()).add(value, part)
+
+    def _int_of(self, view: Node) -> tuple[int, int] | None:
+        """The first axis of a whole array at which the view is at an int, and the int."""
+        if view.prim.name != "getitem" or not _plain(view.attrs["index"]) or not self._whole(view.inputs[0]):
+            return None
+        shape = view.inputs[0].aval.shape
+        return next(((k, i % shape[k]) for k, i in enumerate(view.attrs["index"]) if isinstance(i, int)), None)
 
     def _writable(self, i: int, node: Node) -> bool:
         """Whether a write may happen in place; small views that are read later become copies to make that possible."""
@@ -108,21 +158,28 @@ class _BufferPlacer:
             return False
         if node.prim.name == "scatter_add" and any(self.root(v) is root for v in node.inputs if v is not base):
             return False
-        views = [v for v in self.live(root, i) if not self._beside(v, node)]
+        views = [v for v in self.live(root, i, self._written(node)) if not self._beside(v, node)]
         if sum(v.aval.nbytes for v in views) >= base.aval.nbytes:
             return False
         if any(v in self.into or self.parent.get(v) is None for v in views):
             return False
         self.copies.update(views)
         for view in views:
-            self.members[view] = [view]
+            self.members[view] = _Sharers(view)
             self.owned.add(view)
         return True
+
+    def _written(self, write: Node) -> Index:
+        """The index of a write into a whole array, its ints counted from 0; of any other write, none."""
+        if write.prim.name not in WRITES or not _plain(write.attrs["index"]) or not self._whole(write.inputs[0]):
+            return ()
+        items = zip(write.attrs["index"], write.inputs[0].aval.shape, strict=False)
+        return tuple([item % n if isinstance(item, int) else item for item, n in items])
 
     def _beside(self, view: Value, write: Node) -> bool:
         """Whether a view shows other elements of its storage than the write changes."""
         made = self.made.get(view)
-        if made is None or made.prim.name != "getitem" or write.prim.name not in {"setitem", "additem", "subitem"}:
+        if made is None or made.prim.name != "getitem" or write.prim.name not in WRITES:
             return False
         base, shown = write.inputs[0], made.inputs[0]
         if not (self._whole(base) and self._whole(shown)):
@@ -147,7 +204,7 @@ class _BufferPlacer:
                 root = self.root(value)
                 same = value.aval == aval and root in self.owned and self.last[value] <= i
                 alike = same and self.layouts.order(value) == order and not self._view_by(value, STRIDED)
-                if alike and not self.live(root, i):
+                if alike and self.dead(root, i):
                     return value
         free = self.pool.get((aval.shape, aval.dtype, order))
         return free.pop() if free else None
@@ -164,7 +221,7 @@ class _BufferPlacer:
     def _retire(self, i: int, node: Node) -> None:
         """Put storage whose last reader was this node into the pool, under the value that made it."""
         for root in dict.fromkeys(map(self.root, node.inputs)):
-            if root in self.owned and root.aval.nbytes >= POOL and not self.live(root, i):
+            if root in self.owned and root.aval.nbytes >= POOL and self.dead(root, i):
                 order = self.layouts.order(root)
                 if order is not None:
                     self.pool.setdefault((root.aval.shape, root.aval.dtype, order), []).append(root)

@@ -117,3 +117,45 @@ def test_what_the_user_sets_meanwhile_stays() -> None:
         assert gc.get_threshold()[0] == 12_345
     finally:
         gc.set_threshold(*before)
+
+
+def test_what_a_pause_made_sets_off_no_collection() -> None:
+    started: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            started.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        with Pause():
+            made = [[k] for k in range(50_000)]
+        after = [[k] for k in range(10)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(made) + len(after) == 50_010
+    assert started == []
+
+
+def test_cycles_made_in_a_pause_are_collected_later() -> None:
+    class Part:
+        pass
+
+    with Pause():
+        part = Part()
+        part.itself = part  # type: ignore[attr-defined]
+        seen = weakref.ref(part)
+        del part
+    gc.collect()
+    assert seen() is None
+
+
+def test_what_others_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with Pause():
+            pass
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()

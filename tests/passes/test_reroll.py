@@ -308,6 +308,62 @@ def windows(x, kernel):
     return out
 
 
+def two_parts(x, a, b):
+    for _ in range(T):
+        for m in (a, b):
+            x = np.tanh(m @ x) + 0.1 * x
+    return x
+
+
+def seven_parts_and_a_rest(x, *factors):
+    for t in range(7 * T // 3 + 4):
+        x = np.sin(x * factors[t % 7]) + 0.3 * x
+    return x
+
+
+def two_layers(w, v, xs):
+    def cell(x, h, c, w):
+        i, f, o = w @ np.concatenate([x, h])
+        c = np.tanh(f) * c + np.tanh(i)
+        return np.sin(o * c) * h, c
+
+    h = g = xs[0]
+    c = d = np.zeros(3)
+    for t in range(T):
+        h, c = cell(xs[t], h, c, w)
+        g, d = cell(h, g, d, v)
+    return np.sum(g * g)
+
+
+def lorenz_of_floats(x, y, z):
+    def slope(x, y, z):
+        return 10.0 * (y - x), x * (28.0 - z) - y, x * y - 2.5 * z
+
+    s = x, y, z
+    for _ in range(T):
+        a = slope(*s)
+        b = slope(*(v + 0.005 * k for v, k in zip(s, a, strict=True)))
+        s = tuple(v + 0.01 * k for v, k in zip(s, b, strict=True))
+    return s
+
+
+def lorenz_of_an_array(s, p):
+    def slope(s):
+        x, y, z = s[0], s[1], s[2]
+        return np.stack([p[0] * (y - x), x * (p[1] - z) - y, x * y - p[2] * z])
+
+    for _ in range(T):
+        s = s + 0.01 * slope(s + 0.005 * slope(s))
+    return s
+
+
+def rolls_of_three(x, y, z):
+    for _ in range(T):
+        x, y, z = y + 0.1 * np.sin(z), z + 0.1 * np.sin(x), x + 0.1 * np.sin(y)
+        x, y, z = y * 0.99, z * 0.99, x * 0.99
+    return x - y * z
+
+
 R = np.random.default_rng(7)
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (recurrent, (R.normal(size=(3, 3)), R.normal(size=(3, 2)), R.normal(size=(T, 2)), R.normal(size=3)), 12),
@@ -346,6 +402,12 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (batches, (R.normal(size=3), R.normal(size=(4 * T, 3)), R.normal(size=4 * T)), 30),
     (filled_in_parts, (R.normal(size=4 * T), R.normal(size=(2, 4 * T))), 40),
     (windows, (R.normal(size=T + 2), R.normal(size=3)), 20),
+    (two_parts, (R.normal(size=3), R.normal(size=(3, 3)), R.normal(size=(3, 3))), 15),
+    (seven_parts_and_a_rest, (R.normal(size=3), *R.normal(size=(7, 3))), 60),
+    (two_layers, (R.normal(size=(3, 3, 6)), R.normal(size=(3, 3, 6)), R.normal(size=(T, 3))), 60),
+    (lorenz_of_floats, (1.0, 2.0, 3.0), 12),
+    (lorenz_of_an_array, (R.normal(size=3), np.array([10.0, 28.0, 8.0 / 3.0])), 9),
+    (rolls_of_three, (R.normal(size=3), R.normal(size=3), R.normal(size=3)), 12),
 ]
 every_program = pytest.mark.parametrize(("program", "args", "most"), PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 
@@ -399,6 +461,53 @@ def test_short_loops_stay_unrolled() -> None:
         return x
 
     assert "for " not in rg.jit(f).source(np.ones(3))
+
+
+@pytest.mark.parametrize(("parts", "steps", "folds"), [(2, 7, False), (2, 8, True), (64, 8, True), (65, 8, False)])
+def test_iterations_of_several_parts_fold(parts: int, steps: int, folds: bool) -> None:
+    def f(x, *factors):
+        for _ in range(steps):
+            for factor in factors:
+                for _ in range(max(40 // parts, 1)):
+                    x = np.sin(x * factor) + 0.1 * x
+                    x = np.cos(x) - 0.2 * x
+        return x
+
+    args = R.normal(size=3), *R.normal(size=(parts, 3))
+    np.testing.assert_array_equal(rg.jit(f)(*args), f(*args))
+    assert (len(rg.trace(f)(*args).nodes) == 1) == folds
+
+
+def test_elements_of_an_array_from_before_and_of_one_from_inside_are_told_apart() -> None:
+    def f(a, n):  # the first copies read elements of the argument, later ones those of a state of it
+        a = a.copy()
+        for k in range(n):
+            for i in range(k + 1, n):
+                a[i, k] = a[i, k] / a[k, k]
+                for j in range(k + 1, n):
+                    a[i, j] = a[i, j] - a[i, k] * a[k, j]
+        return a
+
+    a = R.normal(size=(16, 16)) + 9.0 * np.eye(16)
+    np.testing.assert_array_equal(rg.jit(f, static_argnums=1)(a, 16), f(a, 16))
+
+
+def test_folded_numbers_of_python_stay_numbers_of_python() -> None:
+    def f(x, n):
+        for _ in range(T):
+            x, last, n = x * 0.5 + 1.0 / (x + 2.0), x, 3 * n % 1000003
+        return x, last, n
+
+    found, expected = rg.jit(f)(0.3, 12345), f(0.3, 12345)
+    assert "for " in rg.jit(f).source(0.3, 12345)
+    assert found == expected
+    assert [type(y) for y in found] == [float, float, int]
+
+
+def test_the_last_iteration_is_a_step_like_the_others() -> None:
+    source = rg.jit(lorenz_of_an_array).source(np.ones(3), np.ones(3))
+    assert f"range({T})" in source
+    assert source.count("np.array") == 2
 
 
 def test_the_source_is_a_loop() -> None:

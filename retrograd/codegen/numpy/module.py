@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
+SHORT_FORMS: list[Callable[[np.ndarray[Any, Any]], str | None]] = []
 
 
 @lru_cache(maxsize=1)
@@ -67,6 +68,9 @@ def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[L
 
 
 def _array_text(array: np.ndarray[Any, Any]) -> str:
+    for form in SHORT_FORMS:
+        if (short := form(array)) is not None:
+            return short
     values = ", ".join(literal(v) for v in array.reshape(-1).tolist())
     return f"np.array([{values}], {literal(array.dtype)}).reshape({array.shape})"
 

@@ -9,7 +9,7 @@ is written at once after the loop. If copies also read it, it is a carry, and it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ops.index import additem, getitem, setitem
 from .contiguous import contiguous
 from .find_repeats import COPIES, kinds_of, masked, stretches, width
+from .multiples import multiples
 
 REACH = 4  # copies back that a carry may come from
 GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is more,
@@ -38,6 +39,18 @@ def is_read(graph: Graph, node: Node) -> bool:
     if node.prim is not getitem or len(node.inputs) != 1 or node.inputs[0] in graph.producer:
         return False
     return any(type(item) is int or width(item) for item in node.attrs["index"])
+
+
+def counted(graph: Graph) -> tuple[list[Node], list[int]]:
+    """The nodes that belong to copies, and their positions among all nodes but numbers."""
+    nodes = [node for node in graph.nodes if not is_number(node)]
+    at = [i for i, node in enumerate(nodes) if not is_read(graph, node)]
+    return [nodes[i] for i in at], at
+
+
+def kinds(graph: Graph) -> np.ndarray[Any, Any]:
+    """The kinds of the nodes that belong to copies."""
+    return graph.once("kinds", lambda: kinds_of(counted(graph)[0]))
 
 
 class Refused(Exception):  # noqa: N818 - a signal, not an error
@@ -109,9 +122,7 @@ class Finder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        counted = [node for node in graph.nodes if not is_number(node)]
-        self.nodes = [node for node in counted if not is_read(graph, node)]
-        self.at = [i for i, node in enumerate(counted) if not is_read(graph, node)]
+        self.nodes, self.at = counted(graph)
         self.place = {v: (i, k) for i, node in enumerate(self.nodes) for k, v in enumerate(node.outputs)}
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.results = set(graph.outputs)
@@ -120,15 +131,29 @@ class Finder:
         """Loops that do not overlap, in order. Loops whose indices need no operands come first."""
         found: list[Loop] = []
         taken = np.zeros(len(self.nodes), bool)
-        like = list(stretches(kinds_of(self.nodes), self.at))
-        for anywhere, (start, period, copies) in product((False, True), like):
+        like = list(stretches(kinds(self.graph), self.at))
+        for several, anywhere, (start, period, copies) in product((False, True), (False, True), like):
             if taken[start : start + period * copies].any():
                 continue
-            loop = self._loop(start, period, copies, anywhere)
-            if loop is not None:
-                taken[loop.start : loop.end] = True
-                found.append(loop)
+            for m in self._multiples(start, period, copies) if several else (1,):
+                loop = self._loop(start, m * period, copies // m, anywhere)
+                if loop is not None:
+                    taken[loop.start : loop.end] = True
+                    found.append(loop)
+                    break
         return sorted(found, key=lambda loop: loop.start)
+
+    def _multiples(self, start: int, period: int, copies: int) -> Iterator[int]:
+        """Numbers of copies that may make one step together."""
+
+        def origin(value: Value) -> tuple[int, int] | None:
+            at, out = self.place.get(value, (-1, 0))
+            made = self.producer(value)
+            if at < start and made is not None and (is_number(made) or made.prim is getitem):
+                return None  # numbers and parts of arrays may differ from step to step
+            return at - start, out
+
+        return multiples(self.nodes[start : start + period * copies], period, origin)
 
     def _loop(self, start: int, period: int, copies: int, anywhere: bool) -> Loop | None:
         end = start + period * copies
@@ -268,6 +293,11 @@ class Finder:
         loop.columns[values] = np.array(numbers, aval.dtype)
         return values
 
+    def _collectable(self, value: Value) -> bool:
+        """Whether a row of an array is of the same kind as the value, and lies in memory as it does."""
+        number = value.aval.kind == "python" or (value.aval.kind == "array" and not value.aval.shape)
+        return not number and value in contiguous(self.graph)
+
     def _check_uses(self, loop: Loop) -> None:
         """Note the results that are read after the loop."""
         for slot in range(loop.period):
@@ -280,9 +310,7 @@ class Finder:
                     )
                     if not outside or slot in loop.writes:
                         continue
-                    if value.aval.kind == "python" or (value.aval.kind == "array" and not value.aval.shape):
-                        raise Refused
-                    if k < loop.copies - 1 and value not in contiguous(self.graph):  # collecting copies the value
+                    if k < loop.copies - 1 and not self._collectable(value):
                         raise Refused
                     (loop.final if k == loop.copies - 1 else loop.collected)[slot, out] = None
 

@@ -24,6 +24,7 @@ from ...ops.index import getitem
 from ...ops.shape import broadcast_to, iota, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
+from .complete import complete
 from .find_repeats import NODES, width
 from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
@@ -47,10 +48,11 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
 
 def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """Fold the loops of a graph whose last inputs are columns of numbers; the new graph and its columns."""
-    finder = Finder(graph)
+    finder = Finder(complete(graph))
     loops = {loop.start: loop for loop in finder.loops()}
     if not loops:
         return graph, [*columns]
+    graph = finder.graph
     b = Builder()
     b.share_inputs(graph)
     target = _Rolled(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])

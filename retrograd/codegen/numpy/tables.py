@@ -1,0 +1,66 @@
+"""Short expressions for arrays that modules contain: filled ones, counting ones, and matrices of a few diagonals.
+
+An expression is taken if it is exact on any machine and its value has every bit of the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...ir.texts import literal
+from .module import SHORT_FORMS
+
+LONG = 32  # elements from which an array is not spelled out
+DIAGONALS = 7  # how many may differ from zero
+EXACT = 2.0**53  # integers below are exact in float64
+
+
+def table(array: np.ndarray[Any, Any]) -> str | None:
+    """A short expression with the value of an array; None if none is found.
+
+    >>> table(np.eye(50)), table(np.arange(40.0) * 2), table(np.full((9, 9), 0.5))
+    ('np.eye(50, 50, 0, np.float64)', 'np.arange(0.0, 80.0, 2.0, dtype=np.float64)', 'np.full((9, 9), 0.5, np.float64)')
+    """
+    if array.size < LONG:
+        return None
+    for text, value in _candidates(array):
+        if value.dtype == array.dtype and value.shape == array.shape and value.tobytes() == array.tobytes():
+            return text
+    return None
+
+
+def _candidates(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    first, dtype = array.flat[0].item(), array.dtype
+    yield f"np.full({array.shape}, {literal(first)}, {literal(dtype)})", np.full(array.shape, first, dtype)
+    if array.ndim == 1 and dtype.char in "lqd":
+        step = array[1].item() - first
+        stop = first + step * len(array)
+        if step and all(abs(x) < EXACT and x == int(x) for x in (first, step, stop)):
+            yield (
+                f"np.arange({first}, {stop}, {step}, dtype={literal(dtype)})",
+                np.arange(first, stop, step, dtype=dtype),
+            )
+    if array.ndim == 2 and dtype.kind in "iufc":
+        yield from _diagonals(array)
+
+
+def _diagonals(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """A sum of diagonals, each of one number: elements that are zero in all but one term keep their bits."""
+    (rows, columns), (height, width), dtype = np.nonzero(array), array.shape, array.dtype
+    offsets = np.unique(columns - rows).tolist()
+    if not 0 < len(offsets) <= DIAGONALS:
+        return
+    terms = []
+    value = np.zeros(array.shape, dtype)
+    for k in offsets:
+        number = array.diagonal(k)[0].item()
+        value = value + number * np.eye(height, width, k, dtype)
+        factor = "" if number == 1 else f"{literal(number)} * "
+        terms.append(f"{factor}np.eye({height}, {width}, {k}, {literal(dtype)})")
+    yield " + ".join(terms), value
+
+
+SHORT_FORMS.append(table)

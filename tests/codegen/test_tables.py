@@ -1,0 +1,79 @@
+"""Arrays that a module contains are written as short expressions, if these have every bit of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.codegen.numpy.tables import DIAGONALS, LONG, table
+
+BANDS = sum((k + 2.0) * np.eye(30, 30, k) for k in range(DIAGONALS))
+SHORT = [
+    np.eye(40),
+    np.eye(9, 7, -2, np.float32),
+    np.full((8, 8), 0.1),
+    np.zeros((100, 3), np.int8),
+    np.full(50, np.nan),
+    np.full(50, -0.0),
+    np.full(60, True),
+    np.arange(40),
+    np.arange(40.0)[::-1].copy(),
+    np.arange(0, 300, 7),
+    -2.0 * np.eye(20) + np.eye(20, k=1) + np.eye(20, k=-1),
+    1j * np.eye(8),
+    -np.eye(8, dtype=np.int16),
+    BANDS,
+]
+
+
+@pytest.mark.parametrize("array", SHORT, ids=range(len(SHORT)))
+def test_short_expressions_have_every_bit(array: np.ndarray[Any, Any]) -> None:
+    text = table(array)
+    assert text is not None
+    found = eval(text, {"np": np})
+    assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes())
+    assert len(text) < 300
+
+
+def spoilt(array: np.ndarray[Any, Any], at: tuple[int, ...], value: Any) -> np.ndarray[Any, Any]:
+    array = array.copy()
+    array[at] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.ones(LONG - 1),
+        spoilt(np.zeros(50), (7,), -0.0),
+        spoilt(np.eye(20), (3, 4), -0.0),
+        spoilt(np.eye(20), (3, 3), 1 + 2**-52),
+        spoilt(np.arange(50.0), (49,), 0.0),
+        spoilt(np.full(50, np.nan), (1,), 0.0),
+        np.arange(50) * 0.1,
+        np.arange(50.0) + 2.0**53,
+        np.arange(50) + 2**53,
+        np.arange(50, dtype=np.int32) * 2 + 1,
+        BANDS + 3.0 * np.eye(30, k=-1),
+        np.random.default_rng(0).normal(size=(6, 6)),
+    ],
+    ids=range(12),
+)
+def test_other_arrays_are_spelled_out(array: np.ndarray[Any, Any]) -> None:
+    assert table(array) is None
+
+
+def test_a_module_with_an_identity_is_short_and_runs_alone() -> None:
+    def f(x):
+        return np.sum(np.sin(np.eye(200) @ x) * np.arange(200.0))
+
+    gradient = rg.grad(f)
+    x = np.linspace(0.0, 1.0, 200)
+    source = gradient.source(x)
+    assert len(source) < 2_000
+    space: dict[str, Any] = {}
+    exec(source, space)
+    np.testing.assert_array_equal(space["f_grad"](x), gradient(x))
