@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,16 +15,13 @@ from ...ir.target import Module
 from ...ir.texts import literal
 from .emitter import Definition, Line, Scope
 
-if TYPE_CHECKING:
-    import jinja2
-
 VERSION = "0.1.0"
 COMMENT_COLUMN = 64
 SHORT_FORMS: list[Callable[[np.ndarray[Any, Any]], str | None]] = []
 
 
 @lru_cache(maxsize=1)
-def _template() -> jinja2.Template:
+def _template() -> Any:
     import jinja2  # noqa: PLC0415 - it would be a tenth of the time that importing the package takes
 
     loader = jinja2.PackageLoader("retrograd.codegen")
