@@ -9,7 +9,6 @@ together cost as much as a few of the last one.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from ..errors import ManyPathsWarning
 from ..ops.structural.guard import guard
@@ -47,9 +46,6 @@ class Waiting:
         return known
 
 
-_waiting: WeakKeyDictionary[Paths, Waiting] = WeakKeyDictionary()
-
-
 def joining(name: str, paths: Paths, answers: Any, way: Compilation, reads: tuple[Any, ...]) -> list[Way]:
     """The ways to compile now, after one was recorded that is not among the compiled ones."""
     known, most = len(paths.known), config.max_traces
@@ -57,7 +53,7 @@ def joining(name: str, paths: Paths, answers: Any, way: Compilation, reads: tupl
     nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
     if known < min(2, most) or (nodes <= SHORT and known < most):
         return [new]
-    waiting = _waiting.setdefault(paths, Waiting())
+    waiting: Waiting = vars(paths).setdefault("waiting", Waiting())
     if not waiting.again(answers):
         return []
     if known >= most:

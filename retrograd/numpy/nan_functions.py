@@ -155,7 +155,10 @@ def nanvar(
     total = np.sum(squares, axis, dtype, out, keepdims=truth(keepdims), where=where)
     free = np.sum(present, axis, np.intp, keepdims=truth(keepdims), where=where) - ddof
     found = divided(total, np.where(free > 0, free, np.nan))
-    return reduced_into(out, np.where(free > 0, found, np.nan) if found.dtype.kind == "c" else found)
+    if found.dtype.kind == "c":
+        found = np.where(free > 0, found, np.nan)
+        found = found if found.ndim else found[()]
+    return reduced_into(out, found)
 
 
 @implements(np.nanstd)

@@ -28,7 +28,7 @@ from retrograd.tracer import around
 from retrograd.tracer.interception import INTERCEPTION, PATCHERS, StandIn
 from retrograd.tracer.python_numbers import LOOK_ALIKES
 from retrograd.tracer.state.reads import SWAPPED
-from retrograd.tracer.trace import CURRENT, STOPPED
+from retrograd.tracer.trace import CURRENT, READER, STOPPED
 
 # Python drops interrupts that come in callbacks of weak references, and warns of files that it must close itself.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -168,6 +168,7 @@ def check_all_is_as_before(before: tuple[Any, ...]) -> None:
     assert not around._taken.items
     assert CURRENT.get() is None
     assert not STOPPED.get()
+    assert READER.get() is None
     assert OVERRIDES.get() is None
     assert (gc.isenabled(), gc.get_threshold()) == before
     assert not isinstance(zeros, StandIn)

@@ -361,16 +361,18 @@ class StateReader(Followed):
 @contextmanager
 def reading(rewritten: CodeRewriter) -> Iterator[StateReader]:
     """Record with a reader of its own."""
-    reader = StateReader(rewritten, READER.get())
-    token = READER.set(reader)
+    parent = READER.get()
+    reader = StateReader(rewritten, parent)
     try:
+        READER.set(reader)
         yield reader
     finally:
         try:
+            READER.set(parent)
             reader.stop()
         finally:  # once more, in case that an interrupt stops the first time
+            READER.set(parent)
             reader.stop()
-            READER.reset(token)
 
 
 def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
