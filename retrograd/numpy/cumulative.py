@@ -38,8 +38,10 @@ def cumprod(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None) -> An
     return _running(cumulative.cumprod, np.multiply, a, axis, dtype, out)
 
 
-def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool) -> Any:
-    """Follow the array standard: ``axis`` is required unless there is only one, and ``initial`` may come first."""
+def _standard(running: Any, first: int, x: Any, axis: Axis, dtype: Any, include_initial: bool) -> Any:
+    """Follow the array standard: ``axis`` is required unless there is only one, and ``first`` may come first."""
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    found = running(x, axis, dtype)
     if axis is None and x.ndim > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
     if not include_initial:
@@ -53,16 +55,14 @@ def _standard(x: Any, axis: Axis, found: Any, first: int, include_initial: bool)
 def cumulative_sum(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
-    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    return into(out, _standard(x, axis, cumsum(x, axis, dtype), 0, include_initial))
+    return into(out, _standard(cumsum, 0, x, axis, dtype, include_initial))
 
 
 @implements(np.cumulative_prod)
 def cumulative_prod(
     x: Any, /, *, axis: Axis = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Any:
-    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
-    return into(out, _standard(x, axis, cumprod(x, axis, dtype), 1, include_initial))
+    return into(out, _standard(cumprod, 1, x, axis, dtype, include_initial))
 
 
 def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:

@@ -23,10 +23,15 @@ def _sorted_union(a: Any, b: Any, assume_unique: bool) -> Any:
     return np.sort(np.concatenate([_distinct(a, assume_unique), _distinct(b, assume_unique)]))
 
 
+def _promoted(function: Any, ar1: Any, ar2: Any, *options: Any) -> list[Any]:
+    """Both in the dtype of NumPy's result, which is not widened for a number."""
+    like = function(shadow_of(as_operand(ar1)), shadow_of(as_operand(ar2)), *options)
+    return [as_dtype(x, like.dtype) for x in lifted(ar1, ar2)]
+
+
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    like = np.union1d(shadow_of(as_operand(ar1)), shadow_of(as_operand(ar2)))  # NumPy does not widen for a number
-    a, b = (as_dtype(x, like.dtype) for x in lifted(ar1, ar2))
+    a, b = _promoted(np.union1d, ar1, ar2)
     return np.unique(np.concatenate([ravel(a), ravel(b)]))
 
 
@@ -43,8 +48,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 @implements(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    like = np.setxor1d(shadow_of(as_operand(ar1)), shadow_of(as_operand(ar2)), assume_unique)
-    a, b = (as_dtype(x, like.dtype) for x in lifted(ar1, ar2))
+    a, b = _promoted(np.setxor1d, ar1, ar2, assume_unique)
     row = _sorted_union(a, b, assume_unique)
     if not row.size:
         return row

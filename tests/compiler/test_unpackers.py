@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler import unpackers
 from retrograd.compiler.compiled import Compiled
 from retrograd.compiler.unpackers import MOST_UNPACKERS
 
@@ -51,6 +52,9 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "another order": (({"b": X, "a": Y},), {}),
     "other keys": (({"a": X, "c": Y},), {}),
     "an ordered dict": ((collections.OrderedDict(a=X, b=Y),), {}),
+    "an ordered dict in another order": ((collections.OrderedDict(b=X, a=Y),), {}),
+    "an ordered dict in a dict": (({"b": collections.OrderedDict(z=X, y=Y), "a": X},), {}),
+    "a default dict": ((collections.defaultdict(list, a=X, b=Y),), {}),
     "a dataclass": ((Layer(X, Y),), {}),
     "with another static field": ((Layer(X, Y, "relu"),), {}),
     "with None": ((Layer(X, None),), {}),
@@ -123,7 +127,7 @@ def test_all_calls_of_one_function_are_right() -> None:
     assert len(g._unpackers) <= MOST_UNPACKERS
 
 
-TAKEN_APART = ["an ordered dict", "a type", "another type"]  # at each call
+TAKEN_APART = ["a default dict", "a type", "another type"]  # at each call
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in TAKEN_APART])
@@ -137,11 +141,13 @@ def test_a_known_structure_is_not_taken_apart_again(name: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", TAKEN_APART)
-def test_the_others_are_taken_apart_at_each_call(name: str) -> None:
+def test_the_others_are_taken_apart_at_each_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     args, kwargs = CALLS[name]
     g = compiled()
     g(*args, **kwargs)
     assert not g._unpackers
+    monkeypatch.setattr(unpackers, "_UnpackerWriter", lambda *_: pytest.fail("it is tried again"))
+    np.testing.assert_allclose(g(*args, **kwargs), f(*args, **kwargs), rtol=1e-12)
 
 
 def test_gradients_come_in_the_structure_of_the_arguments() -> None:

@@ -42,8 +42,9 @@ class Arrays(RuleBasedStateMachine):
 
     def do(self, *instruction: int) -> None:
         """Add an instruction; earlier arrays may change through their views, so all is run anew."""
-        self.instructions.append(instruction)
-        self.made = run(self.instructions, self.x.copy())
+        instructions = [*self.instructions, instruction]
+        self.made = run(instructions, self.x.copy())  # which may turn the instruction down
+        self.instructions = instructions
 
     @rule(a=which, b=which, c=choice)
     def create(self, a: int, b: int, c: int) -> None:
