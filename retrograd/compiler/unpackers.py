@@ -7,9 +7,12 @@ otherwise. Structures that it cannot tell by exact types go the long way at each
 from __future__ import annotations
 
 import functools
+import operator
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -19,13 +22,14 @@ from .compilation import INSPECTORS
 from .paths import Found, Paths
 from .settings import config
 from .signature import Call
+from .varying_ints import MOST
 
 Unpacker = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, list[Any], list[Any]] | None]
 MOST_LEAVES = 1000
 MOST_UNPACKERS = 8  # of one function
 MOST_KEYS = 1000  # of one unpacker
 VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
-INTS = 1 << 53  # the largest int that is traced
+REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
 
 
 class _NoExactType(Exception):  # noqa: N818 - never leaves this file
@@ -37,32 +41,32 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
     call = found.call
     if not isinstance(found.paths, Paths) or type(call) is not Call or len(call.leaves) > MOST_LEAVES:
         return
-    known = compiled._unpackers
+    if found.paths in REFUSED:
+        return
+    known, settings = compiled._unpackers, config.now()
     for unpack, versions, traced in known:  # noqa: B007 - those of the first that fits
-        if traced == call.traced and (unpacked := unpack(config.now(), args, kwargs)) is not None:
+        if traced == call.traced and (unpacked := unpack(settings, args, kwargs)) is not None:
             break
     else:
         leaves, spec = flatten((args, kwargs))
-        if spec != call.spec or any(map(_differ, leaves, call.leaves)):
-            return  # the transform takes arguments in its own way
+        if spec != call.spec or any(map(operator.is_not, leaves, call.leaves)):
+            REFUSED.add(found.paths)  # the transform takes arguments in its own way
+            return
         try:
             unpack, versions = _made(*_UnpackerWriter({*call.traced}, leaves).source(spec, args, kwargs)), {}
         except (_NoExactType, RecursionError):  # of containers within hundreds of others
+            REFUSED.add(found.paths)
             return
-        unpacked = unpack(config.now(), args, kwargs)
+        unpacked = unpack(settings, args, kwargs)
         assert unpacked is not None
         del known[: 1 - MOST_UNPACKERS]
         known.append((unpack, versions, call.traced))
     if len(versions) >= MOST_KEYS:
         versions.clear()
-    versions[unpacked[0]] = compiled._cache.versions((config.now(), call.key))
+    versions[unpacked[0]] = compiled._cache.versions((settings, call.key))
 
 
 INSPECTORS["known"] = know
-
-
-def _differ(x: Any, y: Any) -> bool:
-    return x is not y
 
 
 class _UnpackerWriter:
@@ -100,7 +104,7 @@ class _UnpackerWriter:
             return
         self._unless(f"type({name}) is not {self._held(kind)}")
         if kind is int and traced:
-            self._unless(f"not {-INTS} <= {name} <= {INTS}")
+            self._unless(f"not {-MOST} <= {name} <= {MOST}")
         elif traced or kind in VALUES:
             yield from () if traced else (name,)
         elif not SURROUNDINGS[-1].watches(x):
@@ -113,8 +117,8 @@ class _UnpackerWriter:
             self._found.append(name)
         elif x is None:
             self._unless(f"{name} is not None")
-        elif kind is dict:
-            self._entries(x, spec, name, f"type({name}) is not dict or (*{name},) != {{keys}}")
+        elif kind in (dict, OrderedDict):
+            self._entries(x, spec, name, f"type({name}) is not {self._held(kind)} or (*{name},) != {{keys}}")
         elif kind in (list, tuple) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
             self._positions(x, spec, name, f"type({name}) is not {self._held(kind)} or len({name}) != {{n}}")
         elif is_known_dataclass(kind):
@@ -136,7 +140,7 @@ class _UnpackerWriter:
             self._part(each, sub, inner)
 
     def _entries(self, x: dict[Any, Any], spec: Any, name: str, otherwise: str) -> None:
-        """A dict, whose leaves come in the order of sorted keys."""
+        """A dict; the leaves come in the order of its structure, which sorts the keys of a plain dict."""
         self._unless(otherwise.format(keys=self._held((*x,))))
         names = {key: self._name() for key in x}
         if names:
