@@ -9,7 +9,6 @@ from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.primitive import TRANSFORMS
-from ..passes.simplify import simplify
 from ..tracer.record import Recorded, record
 from ..tracer.trace import CURRENT, Capture
 from ..tracer.tree import Spec, unflatten
@@ -17,7 +16,7 @@ from .garbage import paused, unhurried
 from .settings import config
 from .signature import Call, name_of
 
-LONG = 512  # nodes from which a recording is searched for loops
+LONG = 100  # nodes from which a recording is searched for loops
 
 
 def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
@@ -39,7 +38,7 @@ def _rolled(recorded: Recorded) -> Recorded:
     if len(recorded.graph.nodes) < LONG:
         return recorded
     with paused:
-        graph, arrays = TRANSFORMS.reroll(simplify(recorded.graph))
+        graph, arrays = TRANSFORMS.reroll(recorded.graph)
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))

@@ -6,7 +6,6 @@ import linecache
 import warnings
 from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
+from tests.support.folding import loops_from
 
 SIZES = (3, 2100)  # on both sides of the threshold from which storage is used again
 EXPRESSIONS = (
@@ -93,9 +93,7 @@ def programs(draw: st.DrawFn) -> tuple[str, Any]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_loops_become_loops() -> Iterator[None]:
-    folding = "retrograd.passes.reroll"
-    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.recording.LONG")
-    with mock.patch(limits[0], 20), mock.patch(limits[1], 20), mock.patch(limits[2], 20):
+    with loops_from(20):
         yield
 
 

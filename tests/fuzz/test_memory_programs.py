@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 
 import retrograd as rg
 from tests.fuzz.planned import PLAIN, Program, plain_region, program
+from tests.support.folding import loops_from
 
 SIZES = (3, 3, 3, 2100, 4095, 4098, 9000)  # on both sides of the sizes from which storage is used again
 LARGE = 30_000
@@ -41,9 +41,7 @@ slow = pytest.mark.parametrize("seed", range(1000, 2000))
 
 @pytest.fixture(autouse=True)
 def _short_loops_become_loops() -> Iterator[None]:
-    folding = "retrograd.passes.reroll"
-    limits = (f"{folding}.find_repeats.NODES", f"{folding}.reroll.NODES", "retrograd.compiler.recording.LONG")
-    with mock.patch(limits[0], 20), mock.patch(limits[1], 20), mock.patch(limits[2], 20):
+    with loops_from(20):
         yield
 
 

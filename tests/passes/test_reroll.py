@@ -454,13 +454,56 @@ def _leaves(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def test_short_loops_stay_unrolled() -> None:
-    def f(x):
-        for _ in range(20):
-            x = np.sin(x) * 0.5
+@pytest.mark.parametrize(
+    ("steps", "size", "folds"),
+    [(24, 3, False), (25, 3, True), (30, 64, True), (30, 65, False), (127, 65, False), (128, 65, True)],
+)
+def test_short_loops_fold_where_they_compute_small_arrays(steps: int, size: int, folds: bool) -> None:
+    def f(x, y):
+        for _ in range(steps):
+            x = np.sin(x) * 0.5 + x * y
         return x
 
-    assert "for " not in rg.jit(f).source(np.ones(3))
+    args = R.normal(size=size), 0.4 * np.cos(R.normal(size=size))
+    assert ("for " in rg.jit(f).source(*args)) == folds
+    with rg.config(exact=True):
+        np.testing.assert_array_equal(rg.jit(f)(*args), f(*args))
+    rg.check_grads(f, args, order=1, modes=("fwd", "rev"))
+
+
+@pytest.mark.parametrize(("steps", "folds"), [(7, False), (8, True)])
+def test_short_loops_fold_from_eight_copies(steps: int, folds: bool) -> None:
+    def f(x):
+        for _ in range(steps):
+            x = np.sin(x) * 0.5 + np.cos(x) * np.exp(-x) - np.tanh(x * 0.3) / (x * x + 1.0) + np.sqrt(x * x + 2.0) * 0.1
+        return x
+
+    assert ("for " in rg.jit(f).source(np.ones(3))) == folds
+
+
+@pytest.mark.parametrize(("steps", "folds"), [(127, False), (128, True)])
+def test_short_loops_of_numbers_stay_unrolled(steps: int, folds: bool) -> None:
+    def f(x, y):
+        for _ in range(steps):
+            x = np.sin(x) * 0.5 + x * y
+        return x
+
+    args = np.float64(0.3), np.float64(0.2)
+    assert ("for " in rg.jit(f).source(*args)) == folds
+    with rg.config(exact=True):
+        assert rg.jit(f)(*args) == f(*args)
+
+
+def test_short_recordings_in_which_nothing_folds_stay_as_they_are() -> None:
+    def f(x, *ws):
+        for k, w in enumerate(ws):
+            for _ in range(6 - k % 2):
+                x = np.tanh(x) + w
+                x = x * w
+        return x
+
+    args = R.normal(size=(9, 3))
+    assert len(rg.trace(f)(*args).nodes) == 3 * (4 * 6 + 4 * 5)
 
 
 @pytest.mark.parametrize(("parts", "steps", "folds"), [(2, 7, False), (2, 8, True), (64, 8, True), (65, 8, False)])

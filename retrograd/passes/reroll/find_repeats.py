@@ -7,6 +7,7 @@ like nodes, and each stretch by one comparison of arrays.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from ...ir.graph import Graph, Node
 from ...ir.printer import to_text
 
 COPIES = 8  # fewer copies are left as they are
-NODES = 512  # stretches with fewer nodes in all are left, too
+NODES = 512  # stretches with fewer nodes in all are left, too, but for those that compute small arrays:
+FEW = 100  # these fold from here
 PERIODS = 3  # how many of the commonest distances are tried, for windows of each width
 LONGEST = 1024  # the widest windows
 
@@ -35,6 +37,12 @@ def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
         ins, outs = tuple([v.aval for v in node.inputs]), tuple([v.aval for v in node.outputs])
         kinds[i] = known.setdefault((node.prim, node.where, node.replica, attrs, ins, outs), len(known))
     return kinds
+
+
+def may_repeat(nodes: Sequence[Node]) -> bool:
+    """Whether as many nodes as a short loop has apply operations of one line, each of them several times."""
+    counts = Counter([(node.prim, node.where) for node in nodes])
+    return sum(n for n in counts.values() if n >= COPIES) >= FEW
 
 
 def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
@@ -70,7 +78,7 @@ def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             copies = (end - start) // period + 1
-            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= NODES:
+            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= FEW:
                 yield start, period, copies
 
 

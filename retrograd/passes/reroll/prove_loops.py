@@ -19,12 +19,13 @@ import numpy as np
 from ...ir.graph import Graph, Node, Value
 from ...ops.index import additem, getitem, setitem
 from .contiguous import contiguous
-from .find_repeats import COPIES, kinds_of, masked, stretches, width
+from .find_repeats import COPIES, NODES, kinds_of, masked, stretches, width
 from .multiples import multiples
 
 REACH = 4  # copies back that a carry may come from
 GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is more,
 TIMES = 4  # so many times its size
+LIGHT = 512  # bytes of the largest result in a short loop
 SMALL = 4096  # bytes of an array that may be copied in each step
 SHIFTS = 4  # how many starts are tried
 
@@ -159,7 +160,7 @@ class Finder:
         end = start + period * copies
         for shift in (*range(min(SHIFTS, period)), *range(period, REACH * period + 1, period)):
             n = (end - start - shift) // period
-            if n < COPIES:
+            if n < COPIES or (n * period < NODES and not self._pays(start + shift, period, n)):
                 break
             loop = Loop(start + shift, period, n)
             try:
@@ -168,6 +169,18 @@ class Finder:
                 continue
             return loop
         return None
+
+    def _pays(self, start: int, period: int, copies: int) -> bool:
+        """Whether a short stretch is as fast as a loop: it computes small arrays, and few numbers.
+
+        A loop may compute again in its derivative what the stretch would keep, which counts for more than the calls if
+        arrays are large; and a call on numbers is so fast that what a loop does beside it counts.
+        """
+        if self.at[start + copies * period - 1] + 1 - self.at[start] >= NODES:
+            return True
+        avals = [v.aval for node in self.nodes[start : start + period] for v in node.outputs]
+        arrays = sum(bool(aval.shape) for aval in avals)
+        return 2 * arrays > len(avals) and all(aval.nbytes <= LIGHT for aval in avals)
 
     def _check(self, loop: Loop, anywhere: bool) -> None:
         for slot in range(loop.period):

@@ -24,8 +24,9 @@ from ...ops.index import getitem
 from ...ops.shape import broadcast_to, iota, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
+from ..simplify import simplify
 from .complete import complete
-from .find_repeats import NODES, width
+from .find_repeats import FEW, NODES, may_repeat, width
 from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
 
@@ -36,14 +37,17 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
 
     The arrays hold numbers that differ from step to step. Values keep their bits.
     """
+    if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
+        return graph, []
+    before, graph = graph, simplify(graph)
     columns: list[np.ndarray[Any, Any]] = []
-    while len(graph.nodes) >= NODES:
+    while len(graph.nodes) >= FEW:
         rolled, more = _rolled(graph, columns)
         smaller = prune(join_rows(rolled))
         if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
             break
-        graph, columns = smaller, more
-    return graph, columns
+        before, graph, columns = smaller, smaller, more
+    return (before if len(before.nodes) < NODES else graph), columns
 
 
 def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
