@@ -41,8 +41,11 @@ LOCK = threading.Lock()  # of the user's
 
 @functools.cache
 def ends_with(code: CodeType, at: int) -> bool:
-    """Whether the instruction is the first of the end of a ``with``: it hands three times None to ``__exit__``."""
-    following = [i for i in dis.get_instructions(code) if i.offset >= at][:3]
+    """Whether the instruction is the first of the end of a ``with``: it hands three times None to ``__exit__``.
+
+    If the block returns, the result is put aside before.
+    """
+    following = [i for i in dis.get_instructions(code) if i.offset >= at and i.opname != "SWAP"][:3]
     return [(i.opname, i.argval) for i in following] == [("LOAD_CONST", None)] * 3
 
 

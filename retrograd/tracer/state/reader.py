@@ -364,15 +364,15 @@ def reading(rewritten: CodeRewriter) -> Iterator[StateReader]:
     parent = READER.get()
     reader = StateReader(rewritten, parent)
     try:
-        READER.set(reader)
-        yield reader
-    finally:
         try:
+            READER.set(reader)
+            yield reader
+        finally:
             READER.set(parent)
             reader.stop()
-        finally:  # once more, in case that an interrupt stops the first time
-            READER.set(parent)
-            reader.stop()
+    finally:  # once more, in case that an interrupt stops the first time
+        READER.set(parent)
+        reader.stop()
 
 
 def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
