@@ -45,6 +45,7 @@ from .compiler import unpackers as _unpackers  # noqa: F401 - they take the argu
 from .compiler import varying_ints as _varying_ints  # noqa: F401 - it traces Python ints that vary
 from .compiler import waiting as _waiting  # noqa: F401 - it says which ways are compiled
 from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
+from .compiler.compiled import Compiled
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config as config
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Compiled",
     "Everything",
     "Log",
     "Periodic",

@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from types import GenericAlias
 from typing import Any
 
 from ..errors import OptionError
@@ -44,6 +45,7 @@ class Compiled:
         self._bound: tuple[Compiled, Any] | None = None  # for a method, the unbound one and the instance
         self.__dict__.update(SHARING[-1].caches_of(function, transform, _caches))
 
+    __class_getitem__: Any = classmethod(GenericAlias)  # Compiled[[Array, int], Array] in annotations
     _cache: Cache[Paths]
     _unpackers: list[Any]
     _inner: dict[Any, Any]
@@ -186,8 +188,7 @@ class Compiled:
     def tradeoff(self, *args: Any, **kwargs: Any) -> Any:
         """The cost of less memory: the peak of a call and the repeated work, from all memory to the least.
 
-        A gradient without loops keeps ever fewer values; loops follow ever thriftier plans, all the same. Nothing is
-        compiled for it. Print it, or draw it.
+        A gradient without loops keeps ever fewer values; loops follow ever thriftier plans. Nothing is compiled for it.
         """
         return INSPECTORS["tradeoff"](self.at(*args, **kwargs))
 

@@ -18,11 +18,9 @@ def verify(graph: Graph) -> Graph:
 
     Returns the graph itself, so that a pass ends in ``return verify(...)``. Raises ``GraphError``.
     """
-    defined: set[Value] = set()
-    for value in graph.inputs:
-        if value in defined:
-            raise _fault(graph, -1, f"input {value!r} occurs twice")
-        defined.add(value)
+    defined = set(graph.inputs)
+    if len(defined) < len(graph.inputs):
+        raise _fault(graph, -1, "an input occurs twice")
     for i, node in enumerate(graph.nodes):
         if problem := _problem(node, defined):
             raise _fault(graph, i, problem)
@@ -41,13 +39,13 @@ def _problem(node: Node, defined: set[Value]) -> str:
     for value in node.inputs:
         if value not in defined:
             return f"operand {value!r} is used before it is defined"
-    if any(value in defined for value in node.outputs) or len(set(node.outputs)) < len(node.outputs):
+    if not defined.isdisjoint(node.outputs) or len(set(node.outputs)) < len(node.outputs):
         return "a result is defined twice"
     try:
         expected = node.prim.avals([v.aval for v in node.inputs], node.attrs)
     except Exception as fault:  # noqa: BLE001 - a shape rule may fail in any way on a malformed node
         return f"{node.prim.name} rejects its operands: {fault}"
-    found = tuple(v.aval for v in node.outputs)
+    found = tuple([v.aval for v in node.outputs])
     if expected != found:
         return f"results are {', '.join(map(str, found))} but should be {', '.join(map(str, expected))}"
     return next(filter(None, (check(node) for check in CHECKS)), "")

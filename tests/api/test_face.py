@@ -24,7 +24,7 @@ checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container
 eager errors functions ir nn optim scipy tree
-RetrogradError
+RetrogradError Compiled
 """
 FACE = set(NAMES.split())
 EAGER = {"Function", "ParameterStore", "Record", "Tensor"}
