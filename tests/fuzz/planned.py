@@ -350,6 +350,9 @@ class _Maker:
         self.writable = outer
         part, result = self.fresh("part"), self.fresh("c")
         self.regions += 1
+        starts = {line.lstrip().partition("[")[0].partition(" ")[0] for line in lines}  # of writes the name
+        written = [kind in "vfz" and name in starts for kind, name in zip(kinds, names, strict=True)]
+        inits = [f"({x}).copy()" if w else x for x, w in zip(inits, written, strict=True)]  # none is given twice
         made = [f"def {part}({', '.join(names)}):", *_in([*lines, f"return {_tree(after, 'tuple')}"])]
         made.append(f"{result} = R[{self.regions - 1}]({part})({', '.join(inits)})")
         return made + self.results(env, own, kinds, "tuple", result)
