@@ -34,7 +34,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     last = fp[-1] if right is None else np.where(high, right, fp[-1])
     ended = high | (x == np.inf)
     if n > 1 and not ((repeated := xp[-1] == xp[-2]).const and not repeated.shadow):
-        ended = ended | (repeated & (x == xp[-1]))  # there is no line
+        ended = ended | (repeated & (x == xp[-1]) & ~low)  # there is no line
     found = np.where(ended, last, np.where(low | (x == -np.inf), first, inside))
     return found if x.ndim else found[()]
 

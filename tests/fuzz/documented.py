@@ -34,9 +34,31 @@ DOCUMENTED = [
         "value",
         "nan and infinities as integers: whatever C gives",
     ),
+    Known(r"np\.uint.*dtype=np\.complex", "value", "negative parts as unsigned integers: whatever C gives"),
+    Known(
+        r"np\.u?int(8|16|32|64)|np\.full_like|= 0\.0",
+        "no exception: (OverflowError|ValueError: cannot convert float NaN.*)",
+        "a Python number that a later call, or an array of numbers, casts to integers that cannot hold it",
+    ),
+    Known(
+        r"broadcast_to.*|copy=False|overwrite_input",
+        "no exception: ValueError: (partition array|assignment destination|Unable to avoid copy).*",
+        "arguments are writable copies in a trace",
+    ),
+    Known(
+        r"(astype|ascontiguousarray|[hvd]split|tri[lu]_indices_from)\(t0",
+        "no exception: TypeError: Input should.*|another exception: AttributeError",
+        "lists count as arrays",
+    ),
+    Known(
+        r"\[.*\] = ",
+        "another exception: (TypeError|OverflowError|ValueError)",
+        "the index is looked at before the value",
+    ),
     Known(r"prod\(.*(initial|where)=.*complex\(.*(nan|inf)", "value", "1+0j times infinity has nan in it"),
     Known(r"unique\(.*sorted=False", "value|structure", "the distinct values are sorted"),
     Known(r"fft\.ifft2\(.*out=", "dtype|value|type|bits", "NumPy's ifft2 does not write into out="),
+    Known(r"fft\.i?hfft\(.*out=", "dtype|value|type|raises", "NumPy's hfft and ihfft do not write into out="),
     Known(r"fft\.i?r?fft(2|n)\(.*out=", "dtype|value|bits", "NumPy writes each step into out=, also smaller ones"),
     Known(r"nan(min|max)\(.*where=.*\[", "value", "NumPy gives nan for a list of which nothing is left"),
     Known(r"linalg\.(eigh|svd)\(.*complex", "slope", "phases of vectors are LAPACK's"),
@@ -47,6 +69,11 @@ DOCUMENTED = [
         r"true_divide|floor_divide|subtract|heaviside|ldexp)\.(reduce|reduceat|accumulate)",
         "bits|value",
         "reduced from the left, where NumPy's loops take several elements at a time",
+    ),
+    Known(
+        r"(arctan2|atan2|hypot|power|float_power|logaddexp2?)\.(reduce|reduceat|accumulate)",
+        "slope",
+        "the slope of what is reduced from the left",
     ),
     Known(r"math\.", "bits|no exception|another exception", "math functions are NumPy's: last bits, nan for an error"),
     Known(r"math\.|float\(|int\(", "(derivative )?raises", "math functions of NumPy's complex numbers"),
@@ -75,6 +102,13 @@ DOCUMENTED = [
     Known(r"scipy\.linalg\.(qr|det)", "value", "factors of singular matrices; single precision is computed in double"),
     Known(r"fftconvolve.*float32", "value|bits", "single precision is computed in double"),
     Known(r"scipy\.fft\.", "(derivative )?raises|another exception", "no points along an axis; missing axes"),
+    Known(r"linalg\.cond", "raises", "singular matrices have no condition by the inverse"),
+    Known(r"cov\(.*weights=", "no exception: ZeroDivisionError.*", "weights that sum to zero give nan"),
+    Known(
+        r"logsumexp|log_softmax",
+        "no exception: (IndexError|ValueError: zero-size).*",
+        "of nothing, where SciPy fails on its way",
+    ),
     Known(r"scipy\.\w+\.", "raises", "empty arrays; nan and infinities in factorizations"),
 ]
 

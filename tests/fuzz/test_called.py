@@ -170,6 +170,25 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a copy in the other direction": (lambda x: np.cbrt(np.tile(x, 9)[::-1].copy()), (np.arange(7.0),)),
     "a frame of complex numbers around real ones": (lambda x: np.pad(x, 1, constant_values=1j), (X,)),
     "a frame of large numbers around narrow ones": (lambda n: np.pad(n.astype(np.uint8), 1, constant_values=300), (N,)),
+    "a number below unsigned ones": (lambda n: (n != -1, n[0] >= -1, n > -1, np.less(n, -1)), (N.astype(np.uint8),)),
+    "a number above narrow ones": (lambda n: [f(n, 300) for f in (operator.lt, np.greater)], (N.astype(np.int8),)),
+    "the least of unsigned numbers and a negative one": (lambda n: min(n[0], -1), (N.astype(np.uint8),)),
+    "unsigned numbers that are close to negative ones": (lambda n: np.allclose(n, -1), (N.astype(np.uint8),)),
+    "a negative choice beside unsigned numbers": (lambda n: np.where(n > 5, n, -1), (N.astype(np.uint8),)),
+    "a negative number added at places": (lambda n: _accumulated(n.copy(), [0, 0], -4), (N.astype(np.uint16),)),
+    "an array full of a fraction": (lambda n, x: np.full_like(n, float(x[1]) * 3), (N.astype(np.uint8), X)),
+    "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
+    "slopes between truths": (lambda x: np.gradient(x[:3], np.array([True, False, True])), (X,)),
+    "infinite weights of bins": (lambda x: np.histogram(x, 5, (-1, 2), weights=x / (x > 0)), (X,)),
+    "weights of bins in single precision": (
+        lambda x: np.histogram(x, 4, density=True, weights=np.abs(x).astype(np.float32)),
+        (X,),
+    ),
+    "runs of one complex number": (lambda z: np.multiply.reduceat(z * (-0.0 + 1j), [0, 1, 2]), (Z,)),
+    "repeated points below the first": (lambda x: np.interp(x, [1.0, 0.0, 0.0], x[:3]), (np.array([-4.0, 0.0, 0.5]),)),
+    "complex numbers as real parts": (lambda x: _complex(x + 0j, x * 1j), (X,)),
+    "values of a list at places of a traced mask": (lambda n: _placed(n.copy(), n > 4, [1.9, 2.5]), (N,)),
+    "nothing is repeated": (lambda x: np.repeat(x[:0], []), (X,)),
     "a bound of one for singular values": (lambda x: np.linalg.lstsq(np.outer(x, x) + np.eye(4), x, 1)[2], (X,)),
 }
 
@@ -181,6 +200,16 @@ def _flat(x: Any, value: Any) -> Any:
 
 def _taken(x: Any, places: Any, value: Any) -> Any:
     np.subtract.at(x, places, value)
+    return x
+
+
+def _accumulated(x: Any, places: Any, value: Any) -> Any:
+    np.add.at(x, places, value)
+    return x
+
+
+def _placed(x: Any, mask: Any, values: Any) -> Any:
+    np.place(x, mask, values)
     return x
 
 
@@ -237,6 +266,17 @@ OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "shares of a number": (lambda x: scipy.special.softmax(x[0], axis=-1), (X,)),
     "a factor beside what was there": (lambda x: scipy.linalg.cho_factor(np.outer(x, x) + 3 * np.eye(4))[0], (X,)),
     "a lower one": (lambda x: scipy.linalg.cho_factor(np.outer(x, x + 1) + 3 * np.eye(4), lower=True), (X,)),
+    "sums of weighted exponentials of complex numbers": (
+        lambda z: scipy.special.logsumexp(z * 3j, b=np.array([1.5, -2, 0.5]), return_sign=True),
+        (Z,),
+    ),
+    "the same without a sign": (lambda z: scipy.special.logsumexp(z * 4 + 2j, b=np.array([1.5, -2, 0.5])), (Z,)),
+    "singles weighted by Python's int": (lambda x: scipy.special.logsumexp(x.astype(np.float32), b=3), (X,)),
+    "integers weighted by singles": (
+        lambda n: scipy.special.logsumexp(n.astype(np.uint8), b=np.float32([1, 2, 3, 4])),
+        (np.abs(N),),
+    ),
+    "a sign of nothing": (lambda x: scipy.special.logsumexp(x[:0], b=x[:0], return_sign=True), (X,)),
     "an integral of singles": (lambda x: scipy.integrate.trapezoid(x.astype(np.float32), x), (X,)),
 }
 
@@ -296,6 +336,30 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a list of axes": (lambda x: np.sum(np.outer(x, x), [0, 1]), (X,)),
     "a complex number for nan": (lambda x: np.nan_to_num(x, nan=1j), (X,)),
     "replacements that do not fit": (lambda x: np.nan_to_num(x, posinf=[1.0, 2.5]), (X,)),
+    "negative weights of observations": (lambda x: np.cov(np.outer(x, x), aweights=x), (X,)),
+    "negative counts of observations": (lambda n: np.cov(n, fweights=n), (N,)),
+    "a range that is not finite": (lambda x: np.histogram(x / (x - x[0]), 3), (X,)),
+    "weights of another shape than the numbers": (lambda x: np.histogram_bin_edges(x, weights=x[:3]), (X,)),
+    "a cast of a product that casting= forbids": (lambda n, x: np.matmul(n, x, casting="no"), (N, X)),
+    "places of values of another shape": (lambda x: np.putmask(x.copy(), [True, False], x), (X,)),
+    "places of values of another length": (lambda x: np.place(x.copy(), [True, False], x), (X,)),
+    "a copy of a fraction into integers": (lambda n: np.copyto(n.copy(), 0.5), (N,)),
+    "a list as the end of lines": (lambda x: np.interp(x, [0.0, 1.0], x[:2], left=[1.0, 2.5]), (X,)),
+    "a complex end of lines": (lambda x: np.interp(x, [0.0, 1.0], x[:2], left=1j), (X,)),
+    "lengths of jumps of another shape": (lambda x: np.unwrap(x, [1.0, 2.5]), (X,)),
+    "pieces that their dtype cannot hold": (lambda n: np.piecewise(n, [n > 9], [-3]), (np.abs(N).astype(np.uint8),)),
+    "labels that are no integers": (lambda x: np.einsum(np.outer(x, x), [0.0, 1.0]), (X,)),
+    "out= of a product that is too narrow": (
+        lambda z: np.einsum("i,i->i", z, z * 1j, out=np.zeros(3, np.float32)),
+        (Z,),
+    ),
+    "the inverse of a hermitian matrix that is not square": (
+        lambda x: np.linalg.pinv(np.outer(x, x[:2]), hermitian=True),
+        (X,),
+    ),
+    "a sum of nothing without an initial value": (lambda x: np.add.reduce(x[:0], initial=None), (X,)),
+    "a complex number at a place of a row": (lambda x, s: x.copy().flat.__setitem__([1], s * 1j), (X, 0.5)),
+    "a number that its type cannot hold": (lambda s: np.uint8(s), (-1.626,)),
     "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
 }
 
@@ -359,6 +423,40 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     with pytest.raises(KeyError, match="mine"):
         rg.jit(lambda x: np.apply_along_axis(fails, 0, x))(X)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: np.cov(ROW, aweights=w),
+        lambda w: np.cov(ROW, fweights=np.ones(3, int), aweights=w),
+        lambda w: np.histogram(w / (w + 0.25), 3),
+        lambda w: np.histogram_bin_edges(np.sqrt(w)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_later_calls_raise_what_numpy_raises_for_their_numbers(call: Callable[..., Any]) -> None:
+    compiled = rg.jit(call)
+    assert difference(compiled(np.abs(ROW[0])), call(np.abs(ROW[0])), close=True) is None
+    with pytest.raises(ValueError, match=r"negative|finite"):
+        call(ROW[0])
+    with pytest.raises(ValueError, match=r"negative|finite"):
+        compiled(ROW[0])
+
+
+def test_weights_of_bins_and_observations_have_slopes() -> None:
+    rg.check_grads(lambda w: np.histogram(X, 3, (-1, 1), weights=w**2)[0], (X,), order=2)
+    rg.check_grads(lambda w: np.cov(ROW * [[1], [2]], aweights=w), (np.abs(ROW[0]),), order=2)
+
+
+def test_tangents_of_arrays_without_axes_may_be_numbers() -> None:
+    def replaced(z: Any, x: Any) -> Any:
+        made = z.copy()
+        made.real = x
+        return made * 2
+
+    point = (np.array(1.5 - 2j), np.float64(0.5))
+    assert rg.jvp(replaced, point, (np.complex128(1 + 1j), np.float64(3.0)))[1] == 6 + 2j
 
 
 def test_reductions_from_an_identity_have_slopes() -> None:
