@@ -295,7 +295,9 @@ def slopes(calls: Sequence[Call], report: Report, *, size: int = 12) -> None:
 
 
 def _moved(x: Any, step: Any) -> Any:
-    return np.asarray(x + step) if isinstance(x, np.ndarray) else type(x)(x + step)
+    if not isinstance(x, np.ndarray):
+        return type(x)(x + step)
+    return np.add(x, step, out=np.empty_like(x))  # in the order of the axes that x has in memory
 
 
 def _directions(group: Group) -> list[Any]:

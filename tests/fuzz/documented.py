@@ -28,7 +28,7 @@ DOCUMENTED = [
         "value",
         "the same, where nan and infinities mix",
     ),
-    Known(r"\.copy\(.*\[::-1\]", "bits", "NumPy's loops run otherwise over memory that runs backwards"),
+    Known(r"(\.copy\(|out=).*\[::-1\]", "bits", "NumPy's loops run otherwise over memory that runs backwards"),
     Known(
         r"dtype=np\.u?int.*complex\(.*(nan|inf)|complex\(.*(nan|inf).*astype\(np\.u?int",
         "value",
@@ -58,9 +58,13 @@ DOCUMENTED = [
     Known(r"prod\(.*(initial|where)=.*complex\(.*(nan|inf)", "value", "1+0j times infinity has nan in it"),
     Known(r"unique\(.*sorted=False", "value|structure", "the distinct values are sorted"),
     Known(r"fft\.ifft2\(.*out=", "dtype|value|type|bits", "NumPy's ifft2 does not write into out="),
-    Known(r"fft\.i?hfft\(.*out=", "dtype|value|type|raises", "NumPy's hfft and ihfft do not write into out="),
+    Known(
+        r"fft\.(i?hfft|i?r?fft)\(.*out=",
+        "dtype|value|type|raises",
+        "hfft and ihfft do not write into out=; the others compute in its precision",
+    ),
     Known(r"fft\.i?r?fft(2|n)\(.*out=", "dtype|value|bits", "NumPy writes each step into out=, also smaller ones"),
-    Known(r"nan(min|max)\(.*where=.*\[", "value", "NumPy gives nan for a list of which nothing is left"),
+    Known(r"nan(min|max)\(.*(where|initial)=.*\[", "value", "NumPy gives nan for a list of which nothing is left"),
     Known(r"linalg\.(eigh|svd)\(.*complex", "slope", "phases of vectors are LAPACK's"),
     Known(r"clip\(.*complex.*nan", "value", "which of two stays, where complex numbers have nan in one part"),
     Known(r"(fmax|fmin|maximum|minimum)\.(reduce|accumulate).*-0\.0", "bits", "which zero stays: 0.0 or -0.0"),
@@ -71,7 +75,7 @@ DOCUMENTED = [
         "reduced from the left, where NumPy's loops take several elements at a time",
     ),
     Known(
-        r"(arctan2|atan2|hypot|power|float_power|logaddexp2?)\.(reduce|reduceat|accumulate)",
+        r"(arctan2|atan2|hypot|pow|power|float_power|logaddexp2?)\.(reduce|reduceat|accumulate)",
         "slope",
         "the slope of what is reduced from the left",
     ),
@@ -89,7 +93,7 @@ DOCUMENTED = [
     Known(r"linspace.*(nan|inf)", "value", "infinite complex ends"),
     Known(r"broadcast_to", "bits", "sums and products over stretched arrays: the order of operations is another"),
     Known(
-        r"complex.*(abs|square|\*|polyval|prod)|(abs|square|\*|polyval|prod).*complex",
+        r"complex.*(abs|square|\*|polyval|polymul|prod)|(abs|square|\*|polyval|polymul|prod).*complex",
         "bits",
         "products of complex numbers",
     ),

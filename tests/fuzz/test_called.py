@@ -75,6 +75,10 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "complex inverse ones": (lambda x: np.fft.ifft2(np.outer(x, x).astype(np.float32)), (X,)),
     "scaled ones of halves": (lambda x: np.fft.fft(x.astype(np.float16), norm="ortho"), (X,)),
     "inverse ones of halves": (lambda x: np.fft.irfft(x.astype(np.float16), 5), (X,)),
+    "scaled inverse ones of real singles along two axes": (
+        lambda x: [f(np.outer(x, x).astype(np.float32), norm="forward") for f in (np.fft.irfft2, np.fft.irfftn)],
+        (X,),
+    ),
     "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
     "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
     "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
@@ -185,6 +189,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X,),
     ),
     "runs of one complex number": (lambda z: np.multiply.reduceat(z * (-0.0 + 1j), [0, 1, 2]), (Z,)),
+    "a complex end of real lines": (lambda x, z: np.interp(x, [0.0, 1.0, 2.0], x[:3], z[0]), (X, Z)),
     "repeated points below the first": (lambda x: np.interp(x, [1.0, 0.0, 0.0], x[:3]), (np.array([-4.0, 0.0, 0.5]),)),
     "complex numbers as real parts": (lambda x: _complex(x + 0j, x * 1j), (X,)),
     "values of a list at places of a traced mask": (lambda n: _placed(n.copy(), n > 4, [1.9, 2.5]), (N,)),
@@ -423,6 +428,13 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     with pytest.raises(KeyError, match="mine"):
         rg.jit(lambda x: np.apply_along_axis(fails, 0, x))(X)
     assert len(calls) == 1
+
+
+def test_powers_of_floats_are_complex_where_pythons_are() -> None:
+    for pairs in ([(-0.5, 0.3), (0.5, 0.3), (-0.5, 2.0)], [(0.5, 0.3), (-0.5, 0.3), (-0.5, 2.0)]):
+        compiled = rg.jit(lambda x, n: x**n * 2)
+        for x, n in pairs:
+            assert difference(compiled(x, n), x**n * 2) is None
 
 
 @pytest.mark.parametrize(
