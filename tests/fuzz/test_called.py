@@ -65,6 +65,14 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an order of another precision": (lambda x: np.linalg.norm(x.astype(np.float32), np.float64(3.5), 0), (X,)),
     "several quantiles of halves": (lambda x: np.percentile(x.astype(np.float16), [25, 75]), (X,)),
     "a level in double of singles": (lambda x: np.quantile(x.astype(np.float32), np.float64(0.3)), (X,)),
+    "a percentile of singles at a double that comes in": (
+        lambda x, q: [f(x.astype(np.float32), q[0]) for f in (np.percentile, np.quantile)],
+        (X, np.array([0.25, 0.5])),
+    ),
+    "those at an array without axes": (
+        lambda x, q: [f(x.astype(np.float16), np.reshape(q[:1], ())) for f in (np.percentile, np.quantile)],
+        (X, np.array([0.25, 0.5])),
+    ),
     "lower quantiles of singles": (lambda x: np.quantile(x.astype(np.float32), [0.1, 0.9], method="lower"), (X,)),
     "the median of one number as an array": (lambda x: np.median(float(x[0]), keepdims=True), (X,)),
     "a product into a number": (lambda x: np.dot(x, x > 0, out=np.zeros(())), (X,)),
@@ -428,6 +436,15 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     with pytest.raises(KeyError, match="mine"):
         rg.jit(lambda x: np.apply_along_axis(fails, 0, x))(X)
     assert len(calls) == 1
+
+
+def test_levels_that_come_in_count_like_numpys_and_pythons_numbers() -> None:
+    x = np.array([0.25, -1.5, 3.0, 0.125], np.float32)
+    for level in (0.3, np.float64(0.3), np.array(0.3)):
+        for f in (np.quantile, np.percentile):
+            assert difference(rg.jit(f)(x, level), f(x, level), close=True) is None
+    lanes = rg.vmap(lambda q: np.quantile(x, q))(np.array([0.1, 0.5]))
+    assert difference(lanes, np.quantile(x, np.array([0.1, 0.5]))) is None
 
 
 def test_powers_of_floats_are_complex_where_pythons_are() -> None:
