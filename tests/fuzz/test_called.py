@@ -420,6 +420,18 @@ def test_functions_of_math_at_infinities_and_extremes(name: str) -> None:
                 assert difference(compiled(x, y), expected, close=True) is None, (x, y)
 
 
+def test_fsum_rounds_once() -> None:
+    values = [1e16, 1.0, -1e16, 1e-300, 0.1, -5e-324, 3.0]
+    compiled = rg.jit(lambda x: math.fsum(x))
+    assert compiled(np.array(values)) == math.fsum(values) != np.sum(values)
+    assert rg.jit(lambda x, y: math.fsum([x, 1, y, 0.1]))(1e16, -1e16) == math.fsum([1e16, 1, -1e16, 0.1])
+    assert compiled(np.zeros(7)) == 0.0
+    assert math.isinf(compiled(np.array([math.inf, *values[1:]])))
+    rg.check_grads(lambda x: math.fsum(x * x), (X,), order=2)
+    lanes = np.array([values, values[::-1]])
+    assert rg.vmap(lambda x: math.fsum(x))(lanes).tolist() == [math.fsum(values)] * 2
+
+
 def test_slopes_of_remainders_and_distances() -> None:
     for point in ((7.3, 2.1), (-6.9, 2.1), (0.4, -3.0)):
         rg.check_grads(lambda x, y: math.remainder(x, y) ** 2, point, order=2)
