@@ -39,9 +39,6 @@ def cov(
     given = [None if v is None else as_operand(v) for v in (m, y, fweights, aweights)]
     shadows = [shadow_of(v) for v in given]
     like = np.cov(shadows[0], shadows[1], rowvar, bias, ddof, shadows[2], shadows[3], dtype=dtype)
-    for name, w in zip(("fweights", "aweights"), given[2:], strict=True):
-        if isinstance(w, Tracer) and w.home.concrete and np.any(np.real(w) < 0):  # asked at each call
-            raise ValueError(f"{name} cannot be negative")
     m, y, fweights, aweights = (
         None if v is None else array_of(v, *(w for w in given if isinstance(w, Tracer))) for v in given
     )
@@ -49,6 +46,9 @@ def cov(
     x = _rows(as_dtype(m, kind), rowvar or m.ndim == 1)
     if not x.shape[0]:
         return np.zeros_like(x, shape=(0, 0))
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if isinstance(w, Tracer) and w.home.concrete and np.any(np.real(w) < 0):  # asked at each call
+            raise ValueError(f"{name} cannot be negative")
     if y is not None:
         other = _rows(as_dtype(y, kind), True)
         x = np.concatenate([x, other if rowvar or other.shape[0] == 1 else np.transpose(other)], axis=0)
@@ -118,7 +118,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         first, last = range
     else:
         first, last = (np.min(x), np.max(x)) if x.size else (0.0, 1.0)
-        if not np.isfinite(last - first):  # asked at each call
+        if x.dtype.kind == "f" and not (np.isfinite(first) & np.isfinite(last)):  # asked at each call
             raise ValueError("autodetected range of the numbers is not finite")
     if first == last:
         first, last = first - 0.5, last + 0.5

@@ -79,8 +79,8 @@ def _reduce(
             raise unsupported(what, "leave out= out, and cast the result by astype")
         return reduced_into(out, _reduce(ufunc, a, axis, dtype, None, keepdims, initial, where))
     masked_or_begun = initial is not ABSENT or where is not True
-    if initial is None:
-        ufunc.reduce(a.shadow, axis, where=shadow_of(where), initial=None)  # NumPy's own error
+    if initial is None and (where is not True or not a.size):
+        ufunc.reduce(a.shadow, axis, dtype, where=shadow_of(where), initial=None)  # NumPy's own error
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
         return _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where)
     if dtype is not None:

@@ -55,7 +55,11 @@ DOCUMENTED = [
         "another exception: (TypeError|OverflowError|ValueError)",
         "the index is looked at before the value",
     ),
-    Known(r"prod\(.*(initial|where)=.*complex\(.*(nan|inf)", "value", "1+0j times infinity has nan in it"),
+    Known(
+        r"(prod\(.*(initial|where)=|multiply\.reduceat).*complex\(.*(nan|inf)",
+        "value",
+        "1+0j times infinity has nan in it",
+    ),
     Known(r"unique\(.*sorted=False", "value|structure", "the distinct values are sorted"),
     Known(r"fft\.ifft2\(.*out=", "dtype|value|type|bits", "NumPy's ifft2 does not write into out="),
     Known(

@@ -191,6 +191,12 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an array full of a fraction": (lambda n, x: np.full_like(n, float(x[1]) * 3), (N.astype(np.uint8), X)),
     "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
     "slopes between truths": (lambda x: np.gradient(x[:3], np.array([True, False, True])), (X,)),
+    "counts of truths": (lambda x: np.histogram(x > 0, 3), (X,)),
+    "truths in narrow integers from the first on": (
+        lambda x: np.bitwise_or.reduce([x > 0], dtype=np.uint8, initial=None),
+        (X,),
+    ),
+    "covariances of nothing": (lambda n: np.cov(np.zeros((0, 4)), fweights=n), (N,)),
     "infinite weights of bins": (lambda x: np.histogram(x, 5, (-1, 2), weights=x / (x > 0)), (X,)),
     "weights of bins in single precision": (
         lambda x: np.histogram(x, 4, density=True, weights=np.abs(x).astype(np.float32)),
@@ -236,7 +242,7 @@ def _complex(real: Any, imag: Any) -> Any:
     "ignore::numpy.exceptions.ComplexWarning",
     "ignore:divide by zero",
     "ignore:invalid",
-    "ignore:(Mean of empty|All-NaN)",
+    "ignore:(Mean of empty|All-NaN|Converting input)",
 )
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:

@@ -262,12 +262,11 @@ BRANCHES = {
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches_that_draw_alike_draw_what_python_draws(name):
     f = BRANCHES[name]
-    by_python = lambda x: f_of_python(f, x)  # noqa: E731
+    by_python, gradient = lambda x: f_of_python(f, x), rg.value_and_grad(f)
     for point in (X, -X, X[::-1].copy()):
         RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
         expected = [by_python(point) for _ in range(3)]
         after = RNG.bit_generator.state
-        gradient = rg.value_and_grad(f)
         for compiled in (rg.jit(f), lambda x: gradient(x)[0]):
             RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
             np.testing.assert_allclose([compiled(point) for _ in range(3)], expected, rtol=1e-13)

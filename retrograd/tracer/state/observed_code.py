@@ -263,8 +263,10 @@ def is_exit(version: tuple[int, int], given: list[tuple[str, Any]], count: int) 
         return False
     if version < (3, 14):
         return count == 2
-    name, arg = given[0] if len(given) > 3 else ("", None)
-    pushed = name == "PUSH_NULL" or (name in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR") and arg[0])
+    pushed = any(
+        name == "PUSH_NULL" or (name in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR") and arg[0])
+        for name, arg in given[:-3]
+    )
     return count == 3 and not pushed
 
 
