@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.drawn import drawn_alike
 from ..compiler.record_body import (
     check_functions,
     check_single,
     closed,
     common,
-    drawn_alike,
     left,
     operand,
     put,

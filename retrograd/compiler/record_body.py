@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import CarryError, OptionError, ShapeError, TreeError, UnsupportedError
-from ..ir.builder import Builder, Symbol, attr_key
+from ..ir.builder import Builder, Symbol
 from ..ir.evaluate import run_node
 from ..ir.graph import Graph, Node
 from ..ir.loop_node import loop_of
 from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
-from ..ops.index import getitem
 from ..ops.structural.loops import MOST_STEPS
-from ..passes.hoist_draws import StepDraws, drawn_in, hoist_draws
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
-from ..tracer.generators import HOISTED, capture_generator, example_of
+from ..tracer.generators import HOISTED
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
@@ -167,63 +164,6 @@ def _recorded(run: Callable[..., Any], name: str, leaves: list[Any], hints: list
             concrete=False,
             gathers=True,
         )
-
-
-def drawn_before(trace: Trace, recorded: Recorded, at: int, steps: int) -> tuple[Recorded, list[tuple[Symbol, Any]]]:
-    """A body without its draws, which become inputs from position ``at`` on; and the numbers of all its steps."""
-    drawn = _drawn_by(recorded)
-    if not drawn:
-        return recorded, []
-    return _without(recorded, list(drawn.values()), at), _drawn_for(trace, drawn, steps)
-
-
-def drawn_alike(
-    label: str, trace: Trace, bodies: Sequence[Recorded], at: int
-) -> tuple[list[Recorded], list[tuple[Symbol, Any]]]:
-    """Branches without their draws, which become inputs from position ``at`` on; and the numbers, drawn before.
-
-    UnsupportedError unless all branches draw alike: else the state of a generator would depend on the choice.
-    """
-    each = [_drawn_by(recorded) for recorded in bodies]
-    if not any(each):
-        return list(bodies), []
-    alike = [{key: attr_key(tuple(one.items)) for key, (one, _) in drawn.items()} for drawn in each]
-    if any(items != alike[0] for items in alike):
-        raise UnsupportedError(
-            f"the branches of a {label} draw different random numbers",
-            where=user_site()[0],
-            remedy="draw before it, and pass the numbers in, or choose between results with np.where",
-        )
-    given = [(getitem(symbol, index=(0,)), example[0]) for symbol, example in _drawn_for(trace, each[0], 1)]
-    return [_without(r, [drawn[key] for key in each[0]], at) for r, drawn in zip(bodies, each, strict=True)], given
-
-
-Drawn = dict[int, tuple[StepDraws, Capture]]
-
-
-def _drawn_by(recorded: Recorded) -> Drawn:
-    """What a recording draws, by the identity of the generator."""
-    n = len(recorded.graph.inputs) - len(recorded.captures)
-    of = dict(zip(recorded.graph.inputs[n:], recorded.captures, strict=True))
-    return {id(of[one.generator].payload): (one, of[one.generator]) for one in drawn_in(recorded.graph)}
-
-
-def _drawn_for(trace: Trace, drawn: Drawn, steps: int) -> list[tuple[Symbol, Any]]:
-    """The numbers of all steps, as arrays with a row for each."""
-    given: list[tuple[Symbol, Any]] = []
-    for one, capture in drawn.values():
-        trace.builder.where = user_site()[0]
-        numbers = one.emit(capture_generator(trace, capture.payload), steps)
-        node = trace.builder.made[numbers[0].value]
-        given += zip(numbers, run_node(node, [example_of(trace, capture.payload)]), strict=True)
-    return given
-
-
-def _without(recorded: Recorded, drawn: Sequence[tuple[StepDraws, Capture]], at: int) -> Recorded:
-    """The recording with what it draws as inputs from position ``at`` on."""
-    gone = {id(capture) for _, capture in drawn}
-    graph = hoist_draws(recorded.graph, [one for one, _ in drawn], at)
-    return replace(recorded, graph=graph, captures=tuple(c for c in recorded.captures if id(c) not in gone))
 
 
 def _hints(name: str, spec: Spec) -> list[str]:
