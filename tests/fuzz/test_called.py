@@ -456,6 +456,14 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     assert len(calls) == 1
 
 
+def test_a_complex_number_of_pythons_and_numpys_double_give_numpys_number() -> None:
+    for f in (np.add, np.multiply, np.subtract, np.true_divide):
+        found = rg.jit(lambda a, b, f=f: f(a, b))(1.5 + 2j, np.float64(0.75))
+        assert difference(found, f(1.5 + 2j, np.float64(0.75))) is None
+    plus = rg.jit(lambda a, b: a + b)
+    assert difference(plus(1.5 + 2j, np.float64(0.75)), (1.5 + 2j) + np.float64(0.75)) is None
+
+
 def test_levels_that_come_in_count_like_numpys_and_pythons_numbers() -> None:
     x = np.array([0.25, -1.5, 3.0, 0.125], np.float32)
     for level in (0.3, np.float64(0.3), np.array(0.3)):
