@@ -189,6 +189,13 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a negative choice beside unsigned numbers": (lambda n: np.where(n > 5, n, -1), (N.astype(np.uint8),)),
     "a negative number added at places": (lambda n: _accumulated(n.copy(), [0, 0], -4), (N.astype(np.uint16),)),
     "an array full of a fraction": (lambda n, x: np.full_like(n, float(x[1]) * 3), (N.astype(np.uint8), X)),
+    "a number joined to singles": (
+        lambda x, s: (
+            np.concatenate([x.astype(np.float32), float(s[0]), 2], None),
+            np.append(x.astype(np.float32), 1.5),
+        ),
+        (X, X),
+    ),
     "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
     "slopes between truths": (lambda x: np.gradient(x[:3], np.array([True, False, True])), (X,)),
     "counts of truths": (lambda x: np.histogram(x > 0, 3), (X,)),
