@@ -196,6 +196,10 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (X, X),
     ),
+    "a sum of nothing from a number that comes in": (
+        lambda x, s: (np.sum(x[:0], initial=float(s[0])), x[:0].sum(initial=complex(s[0], 1))),
+        (X, X),
+    ),
     "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
     "slopes between truths": (lambda x: np.gradient(x[:3], np.array([True, False, True])), (X,)),
     "counts of truths": (lambda x: np.histogram(x > 0, 3), (X,)),
