@@ -197,7 +197,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X, X),
     ),
     "a sum of nothing from a number that comes in": (
-        lambda x, s: (np.sum(x[:0], initial=float(s[0])), x[:0].sum(initial=complex(s[0], 1))),
+        lambda x, s: (np.sum(x[:0], initial=float(s[0])), (x[:0] * 1j).sum(initial=complex(s[0], 1))),
         (X, X),
     ),
     "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
