@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.drawn import drawn_alike
 from ..compiler.record_body import (
     check_functions,
     check_single,
@@ -75,7 +76,7 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:
         return map_leaves(_own, functions[at](*map_leaves(_apart, operands)))
     trees = [flatten(x) for x in operands]
-    bodies = [recorded_body(f, f"branch{k}", trees, k == at, may_leave=True) for k, f in enumerate(functions)]
+    bodies = [recorded_body(f, f"branch{k}", trees, k == at, True, hoists=True) for k, f in enumerate(functions)]
     staying = [r for r in bodies if not left(r)]
     if not staying:
         raise UnsupportedError(
@@ -84,13 +85,15 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
         )
     avals = common(label, staying)
     leaves = [x for group, _ in trees for x in group if is_traced(x) or type(x) is int]
+    bodies, drawn = drawn_alike(label, trace, bodies, len(leaves))
+    entering = len(leaves) + len(drawn)
     ends = [(returning_zeros if left(r) else typed)(r.graph, avals) for r in bodies]
-    graphs, captures = closed([(graph, len(leaves), r.captures) for graph, r in zip(ends, bodies, strict=True)])
+    graphs, captures = closed([(graph, entering, r.captures) for graph, r in zip(ends, bodies, strict=True)])
     chooser = symbol_in(trace, index)
     if len(functions) == 2 and chooser.dtype != BOOL:
         chooser = ge(chooser, 1) if label == "switch" else ne(chooser, 0)
     given = [(chooser, np.bool_(at) if chooser.dtype == BOOL else np.int64(at))]
-    given += [operand(trace, x) for x in (*leaves, *captures)]
+    given += [*(operand(trace, x) for x in leaves), *drawn, *(operand(trace, x) for x in captures)]
     attrs = {f"branch{k}": graph for k, graph in enumerate(graphs)}
     return results(staying[0], put(trace, primitive, attrs, given))
 

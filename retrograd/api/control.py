@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
+from ..compiler.drawn import drawn_before
 from ..compiler.record_body import (
     Start,
     as_arrays,
@@ -17,7 +18,6 @@ from ..compiler.record_body import (
     check_functions,
     closed,
     decision,
-    drawn_before,
     one_bool,
     operand,
     put,

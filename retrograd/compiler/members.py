@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.types import Aval
-from ..tracer.array import Tracer, shadow_of
+from ..ops.elementwise import cast
+from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded
 from ..tracer.trace import traceable
@@ -31,7 +32,8 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
             remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
         )
     if isinstance(x, Tracer):
-        return x if found.dtype == aval.dtype else x.astype(aval.dtype)
+        x = x if found.dtype == aval.dtype else x.astype(aval.dtype)
+        return apply(cast, [x], aval=Aval((), aval.dtype)) if found.kind == "scalar" and aval.kind == "array" else x
     if aval.kind == "array":
         return np.asarray(x, aval.dtype)
     return aval.dtype.type(x) if aval.kind == "scalar" else np.asarray(x, aval.dtype).item()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +17,10 @@ from ..ir.primitive import Primitive
 from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
 from ..ops.structural.loops import MOST_STEPS
-from ..passes.hoist_draws import drawn_in, hoist_draws
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
-from ..tracer.generators import HOISTED, capture_generator, example_of
-from ..tracer.record import Recorded, record
+from ..tracer.generators import HOISTED
+from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
 from ..where import user_site
@@ -126,7 +124,8 @@ def recorded_body(
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
     If the examples are made up, or the function does not run on them, NumPy's warnings are silenced. With
-    ``may_leave``, a function that calls a continuation returns LEFT; with ``hoists``, it may draw random numbers.
+    ``may_leave``, a function that calls a continuation returns LEFT; with ``hoists``, it may draw random numbers,
+    unless the function around it may not.
     """
     own = parameter_names(function)
     names = own if len(own) == len(trees) else [f"arg{k}" for k in range(len(trees))]
@@ -146,7 +145,8 @@ def recorded_body(
             ) from None
 
     leaves = [x for group, _ in trees for x in group]
-    token = HOISTED.set(hoists)
+    trace = enclosing()
+    token = HOISTED.set(hoists and (trace is None or trace.concrete or HOISTED.get()))
     try:
         return _recorded(run, label_of(function, label), leaves, hints, runs)
     finally:
@@ -164,24 +164,6 @@ def _recorded(run: Callable[..., Any], name: str, leaves: list[Any], hints: list
             concrete=False,
             gathers=True,
         )
-
-
-def drawn_before(trace: Trace, recorded: Recorded, at: int, steps: int) -> tuple[Recorded, list[tuple[Symbol, Any]]]:
-    """A body without its draws, which become inputs from position ``at`` on; and the numbers of all its steps."""
-    drawn = drawn_in(recorded.graph)
-    if not drawn:
-        return recorded, []
-    n = len(recorded.graph.inputs) - len(recorded.captures)
-    of = dict(zip(recorded.graph.inputs[n:], recorded.captures, strict=True))
-    given: list[tuple[Symbol, Any]] = []
-    for one in drawn:
-        generator = of.pop(one.generator).payload
-        trace.builder.where = user_site()[0]
-        numbers = one.emit(capture_generator(trace, generator), steps)
-        node = trace.builder.made[numbers[0].value]
-        given += zip(numbers, run_node(node, [example_of(trace, generator)]), strict=True)
-    graph = hoist_draws(recorded.graph, drawn, at)
-    return replace(recorded, graph=graph, captures=tuple(of.values())), given
 
 
 def _hints(name: str, spec: Spec) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-SCIPY = ("integrate", "linalg", "optimize", "signal", "sparse", "special")
+SCIPY = ("integrate", "linalg", "optimize", "signal", "sparse", "special", "stats")
 _USED = re.compile(rf"(?<![\w.])scipy\.({'|'.join(SCIPY)})\.")
 
 

@@ -57,6 +57,7 @@ from . import (
     windows,
     writing,
 )
+from .comparisons import install_bounds
 from .deference import install_deference
 from .number_results import install_number_results
 from .own_errors import install_in_operators, install_own_errors
@@ -65,5 +66,6 @@ install_number_results()
 install_own_errors()
 install()
 install_others()
+install_bounds()
 install_deference()
 install_in_operators()

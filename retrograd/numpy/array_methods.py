@@ -15,7 +15,7 @@ from ..tracer import indexing
 from ..tracer.array import Tracer, apply, is_known, shadow_of
 from ..tracer.as_text import for_this_call
 from ..tracer.foreign import adviser
-from ..tracer.operands import as_array, astype
+from ..tracer.operands import as_array, astype, shadow_dtype
 from ..tracer.table import FUNCTIONS, METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
@@ -115,7 +115,7 @@ def _set_part(name: str, part: Callable[[Any], Any], self: Tracer, value: Any) -
         raise AttributeError(f"attribute {name!r} of a number is not writable")  # noqa: TRY004 - as NumPy does
     if name == "imag" and self.dtype.kind != "c":
         raise TypeError("array does not have imaginary part to set")
-    indexing.put(part(self), ..., value)
+    indexing.put(part(self), ..., np.real(value) if shadow_dtype(value).kind == "c" else value)
 
 
 def _set_shape(t: Tracer, shape: Any) -> None:

@@ -99,7 +99,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     shadow = np.isclose(shadow_of(operands[0]), shadow_of(operands[1]), rtol, atol, equal_nan)
     if settled(operands):
         return wrap(owner(tracers_in(operands)), None, shadow, user_site()[0])
-    common = np.result_type(*(x if isinstance(x, (int, float, complex)) else x.dtype for x in operands))
+    common = np.result_type(1.0, *(x if isinstance(x, (int, float, complex)) else x.dtype for x in operands))
     attrs = {"rtol": float(rtol), "atol": float(atol), "equal_nan": bool(equal_nan)}
     return record(rounding.isclose, operands, (common, common), shadow, **attrs)
 

@@ -15,6 +15,7 @@ from ..tracer.array import Tracer, cast_to, enter, same_memory, shadow_of, symbo
 from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joined
 from ..tracer.interception import substitutes
 from ..tracer.memory_order import relaid
+from ..tracer.operands import as_array
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
@@ -62,7 +63,10 @@ def full_like(
 ) -> Any:
     """``np.full_like`` with a fill value that may be traced."""
     like, fill_value = shadow_of(joined(a)), joined(fill_value)
-    return _filled(fresh(np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))), fill_value)
+    made = np.full_like(like, shadow_of(fill_value), dtype, order, shape=decided(shape))
+    if isinstance(fill_value, Tracer) and made.dtype.kind in "iu":
+        fill_value = as_array(fill_value)  # which wraps around, as NumPy's number does here
+    return _filled(fresh(made), fill_value)
 
 
 def like(value: int) -> Function:
@@ -203,8 +207,8 @@ def number_type(cls: Any) -> Function:
     def convert(*args: Any) -> Any:
         if not args or not holds_tracers(args):
             return cls(*args)
-        if type(value := shadow_of(args[0])) is complex:
-            cls(value)  # NumPy's own error for a class of real numbers
+        if type(value := shadow_of(args[0])) in (int, float, complex):
+            cls(value)  # NumPy's own error for a class of real numbers, and for a number that it cannot hold
         made = joined(args[0]).astype(cls)
         return made[()] if isinstance(made.shadow, np.ndarray) else made
 

@@ -178,5 +178,6 @@ def _steps(f: Any, spacing: Any) -> Any:
         return spacing
     x = array_of(spacing, f)
     steps = diff(as_dtype(x, np.dtype(float)) if x.dtype.kind in "iu" else x)
+    steps = as_dtype(steps, np.dtype(float)) if x.dtype.kind == "b" else steps
     known = shadow_of(steps)
     return known[0] if steps.const and (known == known[0]).all() else steps

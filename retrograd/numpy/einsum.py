@@ -14,12 +14,15 @@ from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .contraction import Labels, common, contract, ordered, stretched, summed
 from .diagonals import diagonal_view
+from .own_errors import check_by_numpy
 
 
 @implements(np.einsum)
 def einsum(
     *operands: Any, out: Any = None, dtype: Any = None, order: str = "K", casting: str = "safe", optimize: Any = False
 ) -> Any:
+    if out is not None or not isinstance(operands[0], str):
+        check_by_numpy(np.einsum, *operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize)
     arrays, labels, result = _parsed(operands)
     arrays = common(*lifted(*arrays), dtype=dtype)
     if arrays[0].dtype == np.bool_:

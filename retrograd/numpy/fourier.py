@@ -120,7 +120,7 @@ def _inverse_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: An
     n = like.shape[k] if s is None else n
     if others and _as_in_double(a, True, norm):
         x, others = _in_double(a, x, others[0], True, norm), others[1:]
-    elif shadow_dtype(a).char in "ef":
+    elif not others and shadow_dtype(a).char in "ef":
         x = as_dtype(_sized(x, k, n // 2 + 1), np.dtype(complex))
         found = apply(fourier.irfft, [x], axis=(k,), n=n, norm="forward")
         return into(out, as_dtype(np.multiply(found, _scale(a, n, True, norm)), like.dtype))

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.operands import astype, lifted
+from ..tracer.operands import astype, lifted, shadow_dtype
 from ..tracer.table import implements
 
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xp, fp = lifted(x, xp, fp)
-    if x.dtype.kind == "c" or xp.dtype.kind == "c":
-        np.interp(x.shadow, xp.shadow, fp.shadow)  # NumPy's own error
     value = np.dtype(complex if fp.dtype.kind == "c" else float)  # whatever comes in, NumPy computes in these
     wanted = ((x, np.dtype(float)), (xp, np.dtype(float)), (fp, value))
     x, xp, fp = (v if v.dtype == dtype else astype(v, dtype) for v, dtype in wanted)
@@ -29,12 +27,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     else:
         at = np.minimum(np.maximum(np.searchsorted(xp, x, "right") - 1, 0), n - 2)
         inside = _on_lines(at, x, xp, fp)
+    if value.kind == "f":  # NumPy drops imaginary parts with a warning
+        left, right = (v if v is None or shadow_dtype(v).kind != "c" else np.real(v) for v in (left, right))
     low, high = x < xp[0], x > xp[-1]
     first = fp[0] if left is None else np.where(low, left, fp[0])
     last = fp[-1] if right is None else np.where(high, right, fp[-1])
     ended = high | (x == np.inf)
     if n > 1 and not ((repeated := xp[-1] == xp[-2]).const and not repeated.shadow):
-        ended = ended | (repeated & (x == xp[-1]))  # there is no line
+        ended = ended | (repeated & (x == xp[-1]) & ~low)  # there is no line
     found = np.where(ended, last, np.where(low | (x == -np.inf), first, inside))
     return found if x.ndim else found[()]
 

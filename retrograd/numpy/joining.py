@@ -12,6 +12,7 @@ from ..ops import concatenate as ops
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, astype, axes_of, into, lifted
 from ..tracer.table import implements
+from ..tracer.ufuncs import as_operand
 from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
 
 
@@ -19,8 +20,9 @@ from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, r
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    parts = lifted(*arrays)
-    joined = np.concatenate([shadow_of(x) for x in parts], axis, dtype=dtype, casting=casting or "same_kind")
+    given = [as_operand(x) for x in arrays]  # Python's numbers count less than arrays
+    joined = np.concatenate([shadow_of(x) for x in given], axis, dtype=dtype, casting=casting or "same_kind")
+    parts = lifted(*given)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
     axis = operator.index(axis)
@@ -67,7 +69,7 @@ def column_stack(tup: Any) -> Any:
 
 @implements(np.append)
 def append(arr: Any, values: Any, axis: Axis = None) -> Any:
-    return concatenate((arr, values), axis)
+    return concatenate(lifted(arr, values), axis)
 
 
 @implements(np.block)

@@ -107,6 +107,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     else:
         cut = 1e-15 if rcond is None and rtol is np._NoValue else known("rcond", rtol if rcond is None else rcond)
     if hermitian:
+        if x.shape[-1] != x.shape[-2]:
+            raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
         low = np.tril(x, -1)
         diagonal = np.real(x) if x.dtype.kind == "c" else x
         x = low + adjoint(low) + np.tril(np.triu(diagonal))

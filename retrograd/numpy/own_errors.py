@@ -19,6 +19,16 @@ from ..tracer.tree import flatten, map_leaves
 
 Function = Callable[..., Any]
 
+# Functions with errors of their own that their stand-ins do not have: NumPy's run on the example values before.
+CHECKED: frozenset[Function] = frozenset(
+    {
+        *(np.place, np.putmask, np.copyto, np.put, np.fill_diagonal, np.insert),
+        *(np.cov, np.histogram_bin_edges, np.interp, np.unwrap, np.compress),
+        *(np.astype, np.ascontiguousarray, np.tril_indices_from, np.triu_indices_from),
+        *(np.linalg.multi_dot, np.linalg.vecdot),
+    }
+)
+
 
 def _examples(tree: Any) -> Any:
     """Example values, in memory of their own, since they may be written into; one copy of each."""
@@ -56,6 +66,8 @@ def with_own_errors(handler: Function, function: Function, skip: int = 0) -> Fun
 
     @functools.wraps(handler)
     def call(*args: Any, **options: Any) -> Any:
+        if function in CHECKED:
+            check_by_numpy(function, *args, **options)
         try:
             return handler(*args, **options)
         except Exception as fault:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.primitive import REGISTRY
-from ..tracer.array import shadow_of
+from ..tracer.array import Tracer, shadow_of
 from ..tracer.table import METHODS
 from ..tracer.ufuncs import Ufunc, assign, elementwise
 
@@ -24,7 +24,19 @@ def _raise_to(x: Any, n: Any) -> Any:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)
         if shortcut is not None:
             return shortcut(x)
+    if (
+        type(base) in (int, float)
+        and isinstance(shadow_of(n), (int, float))
+        and isinstance(base ** shadow_of(n), complex)
+    ):
+        _ask_for_roots_of_negatives(x, n)
     return elementwise(REGISTRY["power" if _by_ufunc(base, shadow_of(n)) else "pow"], np.power, [x, n], operator.pow)
+
+
+def _ask_for_roots_of_negatives(x: Any, n: Any) -> None:
+    """Python's power of two floats is complex where this holds, and is asked at each call."""
+    if all(not isinstance(v, Tracer) or v.home.concrete for v in (x, n)):
+        bool(np.logical_and(x < 0, n != np.floor(n)))
 
 
 def _by_ufunc(base: Any, n: Any) -> bool:

@@ -39,7 +39,7 @@ def _stacks(ufunc: Any, a: Any, core_a: str, b: Any, core_b: str, core: str) -> 
 def _operands(ufunc: Any, a: Any, b: Any, dtype: Any, casting: Any) -> list[Any]:
     """The operands with the dtype of their product, or with the given ``dtype`` of the computation."""
     a, b = lifted(a, b)
-    if dtype is not None:
+    if dtype is not None or casting != "same_kind":
         ufunc.resolve_dtypes((a.dtype, b.dtype, None), signature=(None, None, dtype), casting=casting)  # NumPy's error
     return common(a, b, dtype=dtype)
 

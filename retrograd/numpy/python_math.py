@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.array import Tracer, shadow_of
+from ..ops.exact_sum import exact_sum
+from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import holds_tracers
 from ..tracer.interception import substitutes
 from ..tracer.python_numbers import number
 from ..tracer.trace import unsupported
 from .creation import asarray
+from .reductions import as_dtype
 
 Function = Callable[..., Any]
 SAME = (
@@ -93,7 +95,7 @@ ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same 
     "remainder": _remainder,
     "isclose": _isclose,
     "hypot": lambda *lengths: reduce(np.hypot, lengths, 0.0),
-    "fsum": lambda items: np.sum(_floats(items)),
+    "fsum": lambda items: apply(exact_sum, [as_dtype(asarray(items), np.dtype(float))]),
     "dist": lambda p, q: _length(_floats(p) - _floats(q)),
     "sumprod": lambda p, q: np.sum(asarray(p) * asarray(q)),
 }

@@ -9,6 +9,7 @@ import numpy as np
 from ..ops import quantile as ops
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, axes_of, only_default, truth
+from ..tracer.python_numbers import number
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
 from .creation import asarray
@@ -80,6 +81,8 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
         levels: Any = q if scale == 1 else np.divide(q, scale)
+        if not levels.ndim and example.dtype == a.dtype and a.dtype.char in "ef":
+            levels = number(levels)  # which counts less than the array
         flat = levels if levels.ndim < 2 else ravel(levels)
         found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
     else:

@@ -128,7 +128,7 @@ def _accumulating(prim: Any, ufunc: Any, neutral: int, options: tuple[Any, ...])
         ufunc.reduce(np.ones(1, wanted), initial=shadow_of(initial))  # NumPy's own error for one of another kind
         shape = over(ops.any_, a, axis, keepdims).shape
         alone = as_dtype(initial, wanted)
-        return reduced_into(out, np.copy(np.broadcast_to(alone, shape)) if shape else alone[()])
+        return reduced_into(out, np.copy(np.broadcast_to(alone, shape)) if shape else as_array(alone)[()])
     if a.dtype.kind == "b" and prim is reduce.sum_ and wanted == np.intp:
         prim = ops.count
         return reduced_into(out, begun(ufunc, over(prim, masked(a, where, neutral), axis, keepdims), initial))

@@ -68,6 +68,7 @@ def repeat(a: Any, repeats: Any, axis: Axis = None) -> Any:
     x = ravel(x) if axis is None or not x.ndim else x
     k = axis_of(x, 0 if axis is None else axis)
     n = x.shape[k]
+    counts = counts if counts.size else counts.astype(int)
     if counts.size != 1:
         return at_places(x, np.repeat(np.arange(n), counts), k)
     count = int(counts.reshape(-1)[0])

@@ -30,6 +30,8 @@ def where(condition: Any, /, *choices: Any) -> Any:
         return np.nonzero(*operands)
     if shadow_dtype(operands[0]) != np.bool_:
         operands[0] = np.not_equal(operands[0], 0)
+    if shadow.dtype.kind in "iu":  # NumPy casts also a number beyond the dtype
+        operands[1:] = [np.asarray(x).astype(shadow.dtype)[()] if type(x) is int else x for x in operands[1:]]
     return record(ops.where, operands, (np.dtype(bool), shadow.dtype, shadow.dtype), shadow)
 
 
@@ -66,7 +68,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         if callable(function):
             piece = np.where(condition, x, inside.flat[0]) if inside.size else x
             function = function(piece, *args, **kw)  # noqa: PLW2901 - as NumPy does, a value from here on
-        elif isinstance(shadow_of(function), complex) and y.dtype.kind != "c":
+        elif isinstance(shadow_of(function), (int, float, complex)):
             np.empty(1, y.dtype)[0] = shadow_of(function)  # NumPy's own error
         y = np.where(condition, _cast(function, y.dtype), y)
     return y

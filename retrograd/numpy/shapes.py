@@ -117,6 +117,7 @@ def _each(function: Any, arrays: Any) -> Any:
 
 @implements(np.flip)
 def flip(m: Any, axis: Axis = None) -> Any:
+    m = as_array(m)
     axes = axes_of(m, axis)
     return m[tuple(slice(None, None, -1) if k in axes else slice(None) for k in range(m.ndim))]
 

@@ -38,7 +38,7 @@ def cov(
 ) -> Any:
     given = [None if v is None else as_operand(v) for v in (m, y, fweights, aweights)]
     shadows = [shadow_of(v) for v in given]
-    like = np.cov(shadows[0], shadows[1], rowvar, bias, ddof, shadows[2], shadows[3], dtype=dtype)  # NumPy's own error
+    like = np.cov(shadows[0], shadows[1], rowvar, bias, ddof, shadows[2], shadows[3], dtype=dtype)
     m, y, fweights, aweights = (
         None if v is None else array_of(v, *(w for w in given if isinstance(w, Tracer))) for v in given
     )
@@ -46,6 +46,9 @@ def cov(
     x = _rows(as_dtype(m, kind), rowvar or m.ndim == 1)
     if not x.shape[0]:
         return np.zeros_like(x, shape=(0, 0))
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if isinstance(w, Tracer) and w.home.concrete and np.any(np.real(w) < 0):  # asked at each call
+            raise ValueError(f"{name} cannot be negative")
     if y is not None:
         other = _rows(as_dtype(y, kind), True)
         x = np.concatenate([x, other if rowvar or other.shape[0] == 1 else np.transpose(other)], axis=0)
@@ -101,7 +104,6 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    np.histogram_bin_edges(*(shadow_of(v) for v in (a, bins, range)))  # NumPy's own error
     if shadow_dtype(a).kind == "c":
         raise unsupported("np.histogram of complex numbers", "take np.real or np.abs of them")
     if isinstance(bins, str):
@@ -116,6 +118,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         first, last = range
     else:
         first, last = (np.min(x), np.max(x)) if x.size else (0.0, 1.0)
+        if x.dtype.kind == "f" and not (np.isfinite(first) & np.isfinite(last)):  # asked at each call
+            raise ValueError("autodetected range of the numbers is not finite")
     if first == last:
         first, last = first - 0.5, last + 0.5
     kind = np.result_type(shadow_of(first), shadow_of(last), x.dtype)
@@ -129,6 +133,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     like = np.histogram(shadow_of(given[0]), shadow_of(bins), range, density, shadow_of(given[1]))  # NumPy's own error
     x = np.ravel(array_of(given[0], given[1], bins))
     edges = histogram_bin_edges(x, bins, range)
+    if weights is not None and not np.ndim(shadow_of(bins)):
+        counts = as_dtype(_weighted(x, np.ravel(array_of(given[1], x)), edges), shadow_dtype(given[1]))
+        return as_dtype(counts / np.diff(edges) / np.sum(counts) if density else counts, like[0].dtype), edges
     order = np.argsort(x)
     row = x[order]
     places = np.concatenate([np.searchsorted(row, edges[:-1], "left"), np.searchsorted(row, edges[-1:], "right")])
@@ -140,6 +147,15 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if density:
         counts = counts / np.diff(edges) / np.sum(counts)
     return as_dtype(counts, like[0].dtype), edges
+
+
+def _weighted(x: Any, weights: Any, edges: Any) -> Any:
+    """The sums of the weights between edges, one weight after another, as NumPy adds where bins are of one width."""
+    weights = as_dtype(weights, np.dtype(complex if weights.dtype.kind == "c" else float))
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    sums = fresh(np.zeros(edges.size - 1, weights.dtype))
+    np.add.at(sums, np.searchsorted(edges[1:-1], x, "right"), np.where(inside, weights, 0.0))
+    return sums
 
 
 @implements(np.isin)

@@ -79,8 +79,8 @@ def _reduce(
             raise unsupported(what, "leave out= out, and cast the result by astype")
         return reduced_into(out, _reduce(ufunc, a, axis, dtype, None, keepdims, initial, where))
     masked_or_begun = initial is not ABSENT or where is not True
-    if initial is None and where is not True:
-        ufunc.reduce(a.shadow, axis, where=shadow_of(where), initial=None)  # NumPy's own error
+    if initial is None and (where is not True or not a.size):
+        ufunc.reduce(a.shadow, axis, dtype, where=shadow_of(where), initial=None)  # NumPy's own error
     if ufunc not in REDUCE or (masked_or_begun and ufunc in (np.logical_and, np.logical_or, np.logaddexp)):
         return _reduced_step_by_step(ufunc, a, axis, dtype, bool(keepdims), initial, where)
     if dtype is not None:
@@ -205,6 +205,8 @@ def _reduceat(ufunc: Any, array: Any, indices: Any, axis: int = 0, dtype: Any = 
 
 def _of_run(ufunc: Any, part: Any, axis: int, dtype: Any) -> Any:
     """The reduction of one run; of a run of one entry, the entry."""
+    if part.shape[axis] == 1:
+        return np.squeeze(part, axis)
     options: dict[str, Any] = {"initial": None} if ufunc in SIGNLESS else {}
     part = np.copy(moveaxis(part, axis, part.ndim - 1), order="C")  # NumPy's loop runs along the axis
     return _reduce(ufunc, part, part.ndim - 1, dtype, **options)

@@ -16,12 +16,11 @@ from ..tracer.creation import fresh
 from ..tracer.index_arrays import Index, example_index, is_traced
 from ..tracer.indexing import put
 from ..tracer.mutation import check_writable, make_traced, read, write
-from ..tracer.operands import astype, axes_of, shadow_dtype
+from ..tracer.operands import as_array, astype, axes_of, lifted, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand, assign
 from ..where import user_site
-from .own_errors import check_by_numpy
 from .reductions import as_dtype
 from .shapes import reshape
 from .take import numbered, within
@@ -37,11 +36,6 @@ def _target(x: Any) -> Tracer:
             remedy="make the array inside the traced function",
         )
     return x
-
-
-def _castable(values: Any, target: Tracer) -> None:
-    """Raise NumPy's own error for an array whose dtype does not fit into the target's without a loss."""
-    np.putmask(np.zeros(1, target.dtype), [False], shadow_of(values))
 
 
 def _cyclic(values: Any, count: int) -> Any:
@@ -60,6 +54,8 @@ def _through_flat(a: Tracer, write: Callable[[Any], None]) -> None:
 
 def put_flat(a: Tracer, index: Any, v: Any) -> None:
     """``a.flat[index] = v``: short values are repeated."""
+    if isinstance(shadow_of(v), (int, float, complex, np.generic)):
+        np.empty(1, a.dtype)[0] = shadow_of(v)  # NumPy's own error
     if is_traced(index):
         _through_flat(a, lambda flat: put(flat, index, v))
         return
@@ -70,7 +66,6 @@ def put_flat(a: Tracer, index: Any, v: Any) -> None:
 
 @implements(np.put)
 def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    check_by_numpy(np.put, a, ind, v, mode)
     at, v = np.ravel(numbered(ind, "safe")), as_operand(v)
     if at.size and not np.size(shadow_of(a)):
         raise IndexError("cannot replace elements of an empty array")
@@ -82,13 +77,12 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     arr, mask, vals = _target(arr), as_operand(mask), as_operand(vals)
-    _castable(vals, arr)
     if not is_traced(mask):
         hit = np.flatnonzero(np.ravel(shadow_of(mask)))
         if hit.size:
             put_(arr, hit, vals)
     else:
-        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(vals)
+        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(*lifted(vals))
         if values.size == 1:
             values = values[0]
         else:  # the k-th place gets the k-th value
@@ -99,7 +93,6 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     a, mask, values = _target(a), as_operand(mask), as_operand(values)
-    _castable(values, a)
     if np.size(shadow_of(values)) != a.size:
         values = _cyclic(values, a.size)
     values = values if np.ndim(values) == 0 else np.reshape(values, a.shape)
@@ -109,12 +102,11 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     dst, src = _target(dst), as_operand(src)
-    if not isinstance(src, (bool, int, float, complex)) and not np.can_cast(src.dtype, dst.dtype, casting):
-        raise TypeError(f"Cannot cast array data from {src.dtype} to {dst.dtype} by the rule {casting!r}")
+    if casting == "unsafe":
+        src = as_array(src) if isinstance(src, Tracer) else np.asarray(src)
     if where is True:
         put(dst, ..., src)
     else:
-        np.copyto(np.empty(dst.shape, np.result_type(shadow_of(src))), shadow_of(src))  # NumPy's own error
         extra = max(np.ndim(shadow_of(src)) - dst.ndim, 0)  # leading axes of length 1
         src = src[(0,) * extra] if extra else src
         put(dst, ..., np.where(where, astype(src, dst.dtype), dst))
@@ -142,7 +134,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
-    check_by_numpy(np.fill_diagonal, a, val, wrap)
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     places = slice(None, None if wrap or a.ndim > 2 else a.shape[1] ** 2, step)
     count = len(range(*places.indices(a.size)))
@@ -152,7 +143,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:
     """``ufunc.at(a, indices, b)``: repeated indices accumulate."""
     a = _target(a)
-    values = [as_operand(v) for v in operands]
+    wrapped = ufunc in (np.add, np.subtract) and a.dtype.kind in "iu"
+    values = [np.asarray(v).astype(a.dtype) if wrapped and type(v) is int else as_operand(v) for v in operands]
     if any(not np.can_cast(np.result_type(a.dtype, shadow_of(v)), a.dtype, "same_kind") for v in values):
         raise unsupported(f"np.{ufunc.__name__}.at with values that are cast to {a.dtype}", "cast them with astype")
     if ufunc is np.add:

@@ -14,6 +14,7 @@ from . import (
     elementary,
     elementwise,
     equations,
+    exact_sum,
     extrema,
     fourier,
     further_reductions,

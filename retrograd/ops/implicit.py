@@ -7,6 +7,7 @@ solved by factorization; for more they are solved by Krylov methods on products 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ def raise_unsolved(message: str) -> None:
 PROVIDERS.append(lambda graph: {"unsolved": raise_unsolved})
 
 
+@cache
 def helpers() -> dict[str, Any]:
     """The functions of generated source, for the interpreter and for plain calls."""
     for part in ("scipy.optimize", "scipy.sparse.linalg"):
@@ -339,7 +341,8 @@ implicit: Primitive = primitive(
 def stationary(gradient: Graph, low: Sequence[float], high: Sequence[float]) -> Graph:
     """The equation of a minimum within bounds: the gradient where x is free, and the distance to a bound that holds it.
 
-    A bound holds if x is on it, to 1e-9 of its size, and the value falls beyond it.
+    A bound holds if x is on it, to 1e-9 of its size, and the value falls beyond it. Where the value neither falls nor
+    rises there, x has no derivative, but one for each side: then the equation is 0 = 0, whose Jacobian is singular.
     """
     b = Builder()
     args = b.inputs_like(gradient.inputs)
@@ -351,6 +354,9 @@ def stationary(gradient: Graph, low: Sequence[float], high: Sequence[float]) -> 
         edge = np.where(finite, place + (1 if inwards else -1) * 1e-9 * np.maximum(1.0, np.abs(place)), limit)
         compare = REGISTRY["le"] if inwards else REGISTRY["ge"]
         falls = REGISTRY["gt"] if inwards else REGISTRY["lt"]
-        held = REGISTRY["logical_and"](compare(x, b.constant(edge)), falls(slope, b.zeros(slope.aval)))
+        at = compare(x, b.constant(edge))
+        held = REGISTRY["logical_and"](at, falls(slope, b.zeros(slope.aval)))
+        flat = REGISTRY["logical_and"](at, REGISTRY["eq"](slope, b.zeros(slope.aval)))
         equation = REGISTRY["where"](held, x - b.constant(place), equation)
+        equation = REGISTRY["where"](flat, b.zeros(slope.aval), equation)
     return b.graph(f"{gradient.name}_within_bounds", [equation])

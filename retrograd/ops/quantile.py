@@ -143,8 +143,15 @@ def _traced_push_q(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> S
 
 def _traced_shape(x: Aval, q: Aval, axis: int) -> Aval:
     out = reduced(x, (axis,), False)
-    dtype = x.dtype if q.kind != "array" and q.dtype == FLOAT else np.result_type(x.dtype, q.dtype)
+    dtype = x.dtype if q.kind == "python" else np.result_type(x.dtype, q.dtype)
     return Aval((*q.shape, *out.shape), dtype, "array" if q.shape else out.kind)
+
+
+def _traced_code(node: Node) -> str:
+    """A number of NumPy's counts like one of Python's or like an array, which depends on NumPy's version."""
+    x, q = (v.aval for v in node.inputs)
+    level = "np.asarray({1})" if q.kind == "scalar" and q.dtype != x.dtype else "{1}"
+    return f"np.quantile({{0}}, {level}, axis={{axis}})"
 
 
 def _traced_batch(prim: Primitive, size: int, args: Any, flags: Flags, axis: int) -> Any:
@@ -211,7 +218,8 @@ nanmedian = primitive(
 quantile_at = primitive(
     "quantile_at",
     _traced_shape,
-    "np.quantile({0}, {1}, axis={axis})",
+    _traced_code,
+    names="quantile asarray",
     scratch=lambda x, q, **_: x.nbytes,
     diff=(push(_traced_push_x), push(_traced_push_q)),
     batch=_traced_batch,

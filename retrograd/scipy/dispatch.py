@@ -111,8 +111,10 @@ def stopped(x: Any) -> Any:
 
 
 def inexact(x: Any) -> Any:
-    """An operand as floating-point or complex numbers."""
+    """An operand as floating-point or complex numbers; a Python int as a Python float."""
     x = as_operand(x)
+    if isinstance(shadow_of(x), int):
+        return x * 1.0
     dtype = np.asarray(shadow_of(x)).dtype
     return x if dtype.kind in "fc" else np.multiply(x, 1.0)
 

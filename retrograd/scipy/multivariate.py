@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.array import shadow_of
+from ..ops.special.binormal import binormal
+from ..tracer.array import apply, shadow_of
 from ..tracer.class_methods import Method, methods
+from ..tracer.trace import unsupported
 from .dispatch import Lazy, answered, array, double, guarded, known, stopped, where
 from .linalg import solve_triangular
 
@@ -83,10 +85,8 @@ def _normal_logpdf(self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_sing
     A singular covariance is an error, unless that is allowed and the covariance does not depend on traced values.
     """
     mean, cov = _parameters(mean, cov)
-    x, n = array(double(x)), mean.shape[0]
-    rows = np.reshape(x, (-1, 1)) if n == 1 and x.ndim <= 1 else x if x.ndim > 1 else x[None]
-    if rows.shape[-1] != n:
-        raise ValueError(f"points of shape {x.shape} and a mean of length {n} do not fit")
+    n = mean.shape[0]
+    rows = _points(x, n)
     away = np.reshape(rows - mean, (-1, n)).T
     if allow_singular and known(cov):
         part = _Support(np.asarray(shadow_of(cov)))
@@ -96,6 +96,71 @@ def _normal_logpdf(self: Any, x: Any, mean: Any = None, cov: Any = 1, allow_sing
     squares = np.sum(np.square(solve_triangular(factor, away, lower=True)), axis=0)
     found = -0.5 * (n * math.log(2 * math.pi) + _log_determinant(factor) + squares)
     return np.squeeze(np.reshape(found, rows.shape[:-1]))[()]
+
+
+def _points(x: Any, n: int) -> Any:
+    """Points of ``n`` variables, the last axis holds these."""
+    x = array(double(x))
+    rows = np.reshape(x, (-1, 1)) if n == 1 and x.ndim <= 1 else x if x.ndim > 1 else x[None]
+    if rows.shape[-1] != n:
+        raise ValueError(f"points of shape {x.shape} and a mean of length {n} do not fit")
+    return rows
+
+
+def _normal_cdf(
+    self: Any,
+    x: Any,
+    mean: Any = None,
+    cov: Any = 1,
+    allow_singular: bool = False,
+    maxpts: Any = None,
+    abseps: Any = 1e-5,
+    releps: Any = 1e-5,
+    *,
+    lower_limit: Any = None,
+    rng: Any = None,
+) -> Any:
+    """Of one variable or two, which SciPy computes to rounding; it reads the covariance above the diagonal here.
+
+    A singular covariance is an error, which the Cholesky factor raises.
+    """
+    mean, cov = _parameters(mean, cov)
+    n = mean.shape[0]
+    if n > 2:
+        raise unsupported(
+            "scipy.stats.multivariate_normal.cdf of three or more traced variables, which SciPy integrates by random "
+            "numbers,",
+            "sum the cdf of two variables, given the others, over the nodes of a quadrature",
+        )
+    rows = _points(x, n)
+    first = np.linalg.cholesky(cov)[0, 0]
+    deviations = np.stack([first, np.sqrt(cov[1, 1])]) if n == 2 else first
+    correlation = cov[0, 1] / (first * deviations[1]) if n == 2 else None
+    upper = _in_deviations(rows, mean, deviations)
+    found = _below(upper, correlation)
+    if lower_limit is not None:
+        lower = _in_deviations(array(double(lower_limit)), mean, deviations)
+        upper, lower = np.broadcast_arrays(upper, lower)
+        found = _below(upper, correlation) - _below(lower, correlation)
+        if n == 2:
+            mixed = (np.stack([a[..., 0], b[..., 1]], axis=-1) for a, b in ((lower, upper), (upper, lower)))
+            found = _below(upper, correlation) + _below(lower, correlation) - sum(_below(x, correlation) for x in mixed)
+    return np.squeeze(found)[()]
+
+
+def _in_deviations(x: Any, mean: Any, deviations: Any) -> Any:
+    """The distance from the mean in units of the deviations; infinity stays, and has no slope."""
+    if known(x) and np.all(np.isfinite(shadow_of(x))):
+        return (x - mean) / deviations
+    endless = np.isinf(x)
+    return np.where(endless, x, (np.where(endless, 0.0, x) - mean) / deviations)
+
+
+def _below(corner: Any, correlation: Any) -> Any:
+    """The probability below corners, which are in units of the deviations."""
+    if corner.shape[-1] == 1:
+        return SPECIAL.ndtr(corner[..., 0])
+    return apply(binormal, [corner[..., 0], corner[..., 1], np.broadcast_to(correlation, corner.shape[:-1])])
 
 
 def _normal_pdf(self: Any, *args: Any, **options: Any) -> Any:
@@ -111,6 +176,10 @@ def _frozen_logpdf(self: Any, x: Any) -> Any:
     return _normal_logpdf(self, x, self.mean, self.cov_object.covariance, self.allow_singular)
 
 
+def _frozen_cdf(self: Any, x: Any, *, lower_limit: Any = None, rng: Any = None) -> Any:
+    return _normal_cdf(self, x, self.mean, self.cov_object.covariance, lower_limit=lower_limit)
+
+
 def _frozen_pdf(self: Any, x: Any) -> Any:
     return np.exp(_frozen_logpdf(self, x))
 
@@ -122,6 +191,8 @@ def _of_stats(stats: ModuleType) -> Iterable[Method]:
     yield Method(type(stats.dirichlet), "pdf", answered(_dirichlet_pdf))
     yield Method(normal, "logpdf", answered(_normal_logpdf))
     yield Method(normal, "pdf", answered(_normal_pdf))
+    yield Method(normal, "cdf", answered(_normal_cdf))
     yield Method(normal, "entropy", answered(_normal_entropy))
     yield Method(frozen, "logpdf", answered(_frozen_logpdf))
     yield Method(frozen, "pdf", answered(_frozen_pdf))
+    yield Method(frozen, "cdf", answered(_frozen_cdf))

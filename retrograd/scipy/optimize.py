@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler.executable import Executable
+from ..compiler.prepared import ForAllValues, code_of, prepared
 from ..compiler.record_body import check_functions, label_of, operand, put, recorded_body, strong
-from ..compiler.stages import run as run_stages
 from ..compiler.unknowns import Unknowns, flat, unknowns_of
 from ..errors import OptionError, ShapeError
 from ..ir.builder import Builder
@@ -28,7 +28,7 @@ from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.trace import unsupported
-from ..tracer.tree import flatten
+from ..tracer.tree import Spec, flatten, unflatten
 from .dispatch import Lazy, rest_of
 
 __all__ = ["brentq", "fixed_point", "least_squares", "minimize", "root"]
@@ -58,16 +58,15 @@ class Problem(NamedTuple):
             attrs = {**bodies, "solver": solver, "options": given, "symmetric": False, **more}
             operands = [operand(trace, x) for x in (start, *self.operands)]
             return put(trace, implicit.solution, attrs, operands)[0]
-        functions = [_called(bodies.get(name)) for name in ("value", "slope", "product")]
-        values = tuple(x.shadow if hasattr(x, "shadow") else x for x in self.operands)
-        return implicit.helpers()["search"](solver, start, values, *functions, given)
+        functions = [_called(bodies.get(name), self.operands) for name in ("value", "slope", "product")]
+        return implicit.helpers()["search"](solver, start, tuple(self.operands), *functions, given)
 
 
-def _called(graph: Graph | None) -> Callable[..., Any] | None:
+def _called(graph: Graph | None, operands: Sequence[Any]) -> Callable[..., Any] | None:
     """A graph as a function; None stays None."""
     if graph is None:
         return None
-    run, single = Executable(run_stages(graph)), len(graph.outputs) == 1
+    run, single = code_of(graph, operands), len(graph.outputs) == 1
 
     def call(*args: Any) -> Any:
         found = run(*args)
@@ -94,34 +93,54 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _problem(f: Callable[..., Any], x: Any, args: Sequence[Any], result: Callable[[Any], Any]) -> Problem:
-    """Record ``result(f(x, *args))`` for a function of what the solver varies; ``result`` shapes and checks it."""
+@dataclass(frozen=True)
+class Equations(ForAllValues):
+    """A function of a tree and of arguments as one of a vector; it returns ``numbers`` numbers, or any number."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+    spec: Spec | None = None
+    numbers: int | None = None
+    alone: bool = False  # one number is returned bare
+
+    def body(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of the vector."""
+
+        def equation(x: Any, *args: Any) -> Any:
+            found = flat(function(Unknowns(x, list(self.shapes), self.spec).tree(x), *args), self.label)
+            if self.numbers is not None and found.shape != (self.numbers,):
+                few = "one number" if self.alone else "one number for each unknown; rg.scipy.least_squares takes more"
+                of = "" if self.alone else f" for {self.numbers} unknowns"
+                raise ShapeError(f"{self.label}: the function returns {found.size} numbers{of}", remedy=f"return {few}")
+            return found[0] if self.alone else found
+
+        equation.__name__ = label_of(function, "equation")
+        return equation
+
+
+def _problem(f: Callable[..., Any], x: Any, args: Sequence[Any], equations: Equations) -> Problem:
+    """Record the equations; outside of a trace once for each signature."""
     leaves, spec = flatten(tuple(args))
     leaves = [strong(y) if isinstance(y, (Tracer, bool, float, complex)) else y for y in leaves]
+    if enclosing() is None:
+        graph, operands = prepared(f, equations, x, *unflatten(spec, leaves))
+        return Problem(graph, operands[1:])
+    body = equations.body(f)
 
-    def body(x: Any, args: Any) -> Any:
-        return result(f(x, *args))
+    def together(x: Any, args: Any) -> Any:
+        return body(x, *args)
 
-    body.__name__ = label_of(f, "equation")
-    recorded = recorded_body(body, "equation", [flatten(x), (leaves, spec)])
+    together.__name__ = body.__name__
+    recorded = recorded_body(together, "equation", [flatten(x), (leaves, spec)])
     given = [y for y in leaves if isinstance(y, (Tracer, np.ndarray, np.generic)) or type(y) is int]
     return Problem(recorded.graph, [*given, *recorded.captures])
 
 
-def _vector_problem(what: str, f: Callable[..., Any], unknowns: Unknowns, args: Sequence[Any], square: bool) -> Problem:
-    """The problem of a function that returns a vector of numbers, or a tree; ``square``: as many as unknowns."""
-    n = len(shadow_of(unknowns.start))
-
-    def result(found: Any) -> Any:
-        found = flat(found, what)
-        if square and found.shape != (n,):
-            raise ShapeError(
-                f"{what}: the function returns {found.size} numbers for {n} unknowns",
-                remedy="return one number for each unknown; rg.scipy.least_squares takes more",
-            )
-        return found
-
-    return _problem(lambda x, *rest: f(unknowns.tree(x), *rest), np.array(shadow_of(unknowns.start)), args, result)
+def _vector_problem(
+    what: str, f: Callable[..., Any], unknowns: Unknowns, args: Sequence[Any], numbers: int | None, alone: bool = False
+) -> Problem:
+    """The problem of a function that returns so many numbers, as a vector or a tree."""
+    equations = Equations(what, shapes=tuple(unknowns.shapes), spec=unknowns.spec, numbers=numbers, alone=alone)
+    return _problem(f, np.array(shadow_of(unknowns.start)), args, equations)
 
 
 def _refuse(what: str, options: dict[str, Any], refused: dict[str, str]) -> None:
@@ -154,7 +173,7 @@ def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> An
     check_functions("root", "rg.scipy.root(f, x0, *args)", f)
     _refuse("root", scipy_options, {"jac": DERIVED, "args": ARGS, "callback": CALLBACK})
     unknowns = unknowns_of(x0, "root")
-    problem = _vector_problem("root", f, unknowns, args, square=True)
+    problem = _vector_problem("root", f, unknowns, args, len(shadow_of(unknowns.start)))
     method = str(scipy_options.get("method") or "hybr").lower()
     bodies = {"value": problem.graph, "equation": slopes.result_of(problem.graph, 0)}
     if method in ("hybr", "lm"):
@@ -187,14 +206,7 @@ def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: A
         "brentq", scipy_options, {"full_output": "leave it out", "disp": "leave it out", "args": "pass them after b"}
     )
     start = flat((a, b), "brentq")
-
-    def one(found: Any) -> Any:
-        found = flat(found, "brentq")
-        if found.shape != (1,):
-            raise ShapeError(f"brentq: the function returns {found.size} numbers", remedy="return one number")
-        return found[0]
-
-    problem = _problem(f, float(shadow_of(start)[0]), args, one)
+    problem = _problem(f, float(shadow_of(start)[0]), args, Equations("brentq", numbers=1, alone=True))
     graph = problem.graph
     inner = Builder()
     x = inner.input(Aval((1,), np.dtype(float)), "x")
@@ -215,7 +227,7 @@ def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any
     check_functions("fixed_point", "rg.scipy.fixed_point(f, x0, *args)", f)
     _refuse("fixed_point", scipy_options, {"args": ARGS})
     unknowns = unknowns_of(x0, "fixed_point", vectors=False)
-    problem = _vector_problem("fixed_point", f, unknowns, args, square=True)
+    problem = _vector_problem("fixed_point", f, unknowns, args, len(shadow_of(unknowns.start)))
     b = Builder()
     given = b.inputs_like(problem.graph.inputs)
     (after,) = inline_into(b, problem.graph, given)
@@ -257,15 +269,7 @@ def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -
     if bounded and method not in TO_THE_BOUND and enclosing() is not None:
         raise unsupported(f"bounds with method={method!r}", f"choose one of {', '.join(TO_THE_BOUND)}")
     options["method"] = method
-
-    def number(found: Any) -> Any:
-        found = flat(found, "minimize")
-        if found.shape != (1,):
-            raise ShapeError(f"minimize: the function returns {found.size} numbers", remedy="return one number")
-        return found[0]
-
-    start = np.array(shadow_of(unknowns.start))
-    problem = _problem(lambda x, *rest: f(unknowns.tree(x), *rest), start, args, number)
+    problem = _vector_problem("minimize", f, unknowns, args, 1, alone=True)
     both = slopes.gradient_of(problem.graph)
     gradient = slopes.result_of(both, 1)
     bodies = {"value": problem.graph} if method in BY_VALUES else {"slope": both}
@@ -294,11 +298,23 @@ def _bounds(bounds: Any, n: int) -> tuple[list[float], list[float]]:
     return low, [np.inf if b is None else float(shadow_of(b)) for _, b in pairs]
 
 
+def _paired(bounds: Any, n: int) -> Any:
+    """The bounds of ``scipy.optimize.least_squares``, low and high, as a pair for each unknown."""
+    if bounds is None or hasattr(bounds, "lb"):
+        return bounds
+    low, high = bounds
+    if any(isinstance(x, Tracer) and not x.const for x in (low, high)):
+        raise unsupported("traced bounds", "give plain numbers, or scale the unknowns: x = low + (high - low) * u")
+    return list(zip(*(np.broadcast_to(np.asarray(shadow_of(x), float), (n,)) for x in (low, high)), strict=True))
+
+
 def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
     """The x that minimizes the sum of squares of f(x, *args), by ``scipy.optimize.least_squares``; see ``minimize``.
 
     In a trace the result has ``.x``, the residuals ``.fun`` and ``.cost``. Derivatives are those of the minimum, with
-    the curvature of the residuals. Raises UnsupportedError for robust losses and bounds.
+    the curvature of the residuals. ``bounds=`` is a pair of numbers or vectors, low and high; with it the method is
+    ``dogbox``, unless another one is given. Raises UnsupportedError for robust losses, and in a trace for bounds with
+    a method that only comes near them.
 
     >>> import numpy as np, retrograd as rg
     >>> t = np.linspace(0.0, 1.0, 8)
@@ -307,10 +323,8 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
     >>> rg.check_grads(rate, (np.exp(-1.7 * t) + 0.01 * t,), order=2)
     """
     check_functions("least_squares", "rg.scipy.least_squares(f, x0, *args)", f)
-    far = "use rg.scipy.minimize with bounds=, or call SciPy's function outside of traced ones"
     robust = None if scipy_options.get("loss") in (None, "linear") else "minimize a sum of losses by rg.scipy.minimize"
     refused = {
-        "bounds": far,
         "args": ARGS,
         "jac": DERIVED,
         "callback": CALLBACK,
@@ -319,14 +333,23 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
     }
     _refuse("least_squares", scipy_options, refused | ({} if robust is None else {"loss": robust}))
     unknowns = unknowns_of(x0, "least_squares")
-    problem = _vector_problem("least_squares", f, unknowns, args, square=False)
+    low, high = _bounds(
+        _paired(scipy_options.get("bounds"), len(shadow_of(unknowns.start))), len(shadow_of(unknowns.start))
+    )
+    options, bounded = dict(scipy_options), any(math.isfinite(x) for x in (*low, *high))
+    if bounded:
+        options |= {"bounds": (low, high), "method": options.get("method") or "dogbox"}
+    if bounded and options["method"] != "dogbox" and enclosing() is not None:
+        raise unsupported(f"bounds with method={options['method']!r}", "choose dogbox")
+    problem = _vector_problem("least_squares", f, unknowns, args, None)
     graph = problem.graph
     b = Builder()
     given = b.inputs_like(graph.inputs)
     (left,) = inline_into(b, graph, given)
     equation = b.graph(f"{graph.name}_normal", inline_into(b, slopes.pulled(graph), [left, *given]))
+    equation = implicit.stationary(equation, low, high) if bounded else equation
     bodies = {"value": graph, "slope": slopes.jacobian_of(graph), "equation": equation}
-    found = problem.solved("least_squares", unknowns.start, bodies, scipy_options, symmetric=True)
+    found = problem.solved("least_squares", unknowns.start, bodies, options, symmetric=not bounded)
 
     def more(x: Any) -> dict[str, Any]:
         left = flat(f(x, *args), "least_squares")

@@ -29,7 +29,8 @@ SPECIAL = Lazy("scipy.special")
 
 
 def _peak(a: Any, axis: Any) -> Any:
-    """The largest finite element, kept along the axes and constant in derivatives; 0 if there is none."""
+    """The largest finite real part, kept along the axes and constant in derivatives; 0 if there is none."""
+    a = np.real(a)
     nothing: Any = {"initial": -np.inf} if 0 in np.shape(shadow_of(a)) else {}
     peak = stopped(np.max(a, axis=axis, keepdims=True, **nothing))
     return np.where(np.isfinite(peak), peak, 0)
@@ -38,12 +39,13 @@ def _peak(a: Any, axis: Any) -> Any:
 @stands_for("scipy.special.logsumexp")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """log Σ b eᵃ, shifted by the largest a so that nothing overflows."""
-    a = inexact(a)
     if b is None and return_sign:
         b = 1.0
-    if b is not None:
-        b = inexact(b)
-        dtype = np.result_type(shadow_of(a), shadow_of(b))
+    if b is None:
+        a = inexact(a)
+    else:
+        dtype = np.result_type(*(shadow_of(as_operand(x)) for x in (a, b)))
+        dtype = dtype if dtype.kind in "fc" else np.dtype(float)
         a, b = np.broadcast_arrays(*(as_dtype(x, dtype) for x in (a, b)))
         a = np.where(b != 0, a, -np.inf)
     a = a if np.ndim(shadow_of(a)) else np.reshape(a, (1,))
@@ -54,7 +56,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     size = np.abs(total) if return_sign else total
     some = size != 0
     out = np.where(some, np.log(np.where(some, size, 1)) + peak, -np.inf)
-    out, sign = (x if keepdims else np.squeeze(x, axis=axis)[()] for x in (out, np.sign(total)))
+    sign = np.sign(total) if a.size else np.sign(out)  # SciPy's of nothing is that of minus infinity
+    out, sign = (x if keepdims else np.squeeze(x, axis=axis)[()] for x in (out, sign))
     return (out, sign) if return_sign else out
 
 

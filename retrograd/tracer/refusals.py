@@ -152,16 +152,14 @@ def _refusal(frame: FrameType, what: str, remedy: str) -> TracerConversionError:
         instead = alternative(called.name)
         if instead is not None:
             what, remedy = f"{called.text} was handed a traced value, but needs a plain one", instead
+    elif isinstance(tree := _expression(frame, frame.f_lasti), ast.BinOp) and isinstance(tree.op, ast.Mod):
+        remedy = 'if this writes digits as in "%.3f" % x, write f"{x:.3f}" or "{:.3f}".format(x); else np.mod'
     return TracerConversionError(what, where=Where(frame.f_code.co_filename, frame.f_lineno), remedy=remedy)
 
 
 def _called(frame: FrameType, instruction: int) -> Called | None:
     """The function called at an instruction; None if the instruction is no call or the function has no name."""
-    source = _source(frame.f_code, instruction, frame.f_globals)
-    try:
-        tree = ast.parse(f"({source})", mode="eval").body
-    except SyntaxError:
-        return None
+    tree = _expression(frame, instruction)
     if not isinstance(tree, ast.Call):
         return None
     names = _dotted(tree.func)
@@ -171,6 +169,15 @@ def _called(frame: FrameType, instruction: int) -> Called | None:
     used = {node.id for part in (*tree.args, *tree.keywords) for node in ast.walk(part) if isinstance(node, ast.Name)}
     scope = {**frame.f_globals, **frame.f_locals}
     return Called(".".join(names), full, any(_holds_traced(scope.get(name)) for name in used))
+
+
+def _expression(frame: FrameType, instruction: int) -> ast.expr | None:
+    """The expression that an instruction computes; None where that cannot be told."""
+    source = _source(frame.f_code, instruction, frame.f_globals)
+    try:
+        return ast.parse(f"({source})", mode="eval").body
+    except SyntaxError:
+        return None
 
 
 def _holds_traced(value: Any) -> bool:

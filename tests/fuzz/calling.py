@@ -137,7 +137,7 @@ class Report:
     refused: dict[str, Call] = field(default_factory=dict)
 
     def add(self, call: Call, kind: str, found: Any, expected: Any) -> None:
-        self.tally[f"different: {kind}"] += 1
+        self.tally[f"different: {':'.join(kind.split(':')[:2])}"] += 1
         self.differences.append(Difference(call, kind, _short(found), _short(expected)))
 
     def refuse(self, call: Call, fault: Exception) -> None:
@@ -201,10 +201,12 @@ def _raises(call: Call, expected: list[Any], report: Report) -> None:
             return
         if isinstance(want, Exception):
             if not isinstance(found, Exception):
-                report.add(call, f"no exception: {type(want).__name__}", found[0], want)
+                report.add(
+                    call, f"no exception: {type(want).__name__}: {' '.join(str(want).split())[:80]}", found[0], want
+                )
                 return
             if not isinstance(found, type(want)):
-                report.add(call, "another exception", found, want)
+                report.add(call, f"another exception: {type(want).__name__}", found, want)
                 return
             continue
         if isinstance(found, Exception):
@@ -293,7 +295,9 @@ def slopes(calls: Sequence[Call], report: Report, *, size: int = 12) -> None:
 
 
 def _moved(x: Any, step: Any) -> Any:
-    return np.asarray(x + step) if isinstance(x, np.ndarray) else type(x)(x + step)
+    if not isinstance(x, np.ndarray):
+        return type(x)(x + step)
+    return np.add(x, step, out=np.empty_like(x))  # in the order of the axes that x has in memory
 
 
 def _directions(group: Group) -> list[Any]:

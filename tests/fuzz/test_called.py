@@ -65,6 +65,14 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "an order of another precision": (lambda x: np.linalg.norm(x.astype(np.float32), np.float64(3.5), 0), (X,)),
     "several quantiles of halves": (lambda x: np.percentile(x.astype(np.float16), [25, 75]), (X,)),
     "a level in double of singles": (lambda x: np.quantile(x.astype(np.float32), np.float64(0.3)), (X,)),
+    "a percentile of singles at a double that comes in": (
+        lambda x, q: [f(x.astype(np.float32), q[0]) for f in (np.percentile, np.quantile)],
+        (X, np.array([0.25, 0.5])),
+    ),
+    "those at an array without axes": (
+        lambda x, q: [f(x.astype(np.float16), np.reshape(q[:1], ())) for f in (np.percentile, np.quantile)],
+        (X, np.array([0.25, 0.5])),
+    ),
     "lower quantiles of singles": (lambda x: np.quantile(x.astype(np.float32), [0.1, 0.9], method="lower"), (X,)),
     "the median of one number as an array": (lambda x: np.median(float(x[0]), keepdims=True), (X,)),
     "a product into a number": (lambda x: np.dot(x, x > 0, out=np.zeros(())), (X,)),
@@ -75,6 +83,10 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "complex inverse ones": (lambda x: np.fft.ifft2(np.outer(x, x).astype(np.float32)), (X,)),
     "scaled ones of halves": (lambda x: np.fft.fft(x.astype(np.float16), norm="ortho"), (X,)),
     "inverse ones of halves": (lambda x: np.fft.irfft(x.astype(np.float16), 5), (X,)),
+    "scaled inverse ones of real singles along two axes": (
+        lambda x: [f(np.outer(x, x).astype(np.float32), norm="forward") for f in (np.fft.irfft2, np.fft.irfftn)],
+        (X,),
+    ),
     "hermitian transforms of halves": (lambda x: np.fft.ihfft(x.astype(np.float16), norm="ortho"), (X,)),
     "norms of negative orders of infinities": (lambda x: np.linalg.norm(x * np.inf, -2.5), (X,)),
     "sets of singles and a number": (lambda x: np.union1d(x.astype(np.float32), 5.0), (X,)),
@@ -170,6 +182,43 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a copy in the other direction": (lambda x: np.cbrt(np.tile(x, 9)[::-1].copy()), (np.arange(7.0),)),
     "a frame of complex numbers around real ones": (lambda x: np.pad(x, 1, constant_values=1j), (X,)),
     "a frame of large numbers around narrow ones": (lambda n: np.pad(n.astype(np.uint8), 1, constant_values=300), (N,)),
+    "a number below unsigned ones": (lambda n: (n != -1, n[0] >= -1, n > -1, np.less(n, -1)), (N.astype(np.uint8),)),
+    "a number above narrow ones": (lambda n: [f(n, 300) for f in (operator.lt, np.greater)], (N.astype(np.int8),)),
+    "the least of unsigned numbers and a negative one": (lambda n: min(n[0], -1), (N.astype(np.uint8),)),
+    "unsigned numbers that are close to negative ones": (lambda n: np.allclose(n, -1), (N.astype(np.uint8),)),
+    "a negative choice beside unsigned numbers": (lambda n: np.where(n > 5, n, -1), (N.astype(np.uint8),)),
+    "a negative number added at places": (lambda n: _accumulated(n.copy(), [0, 0], -4), (N.astype(np.uint16),)),
+    "an array full of a fraction": (lambda n, x: np.full_like(n, float(x[1]) * 3), (N.astype(np.uint8), X)),
+    "a number joined to singles": (
+        lambda x, s: (
+            np.concatenate([x.astype(np.float32), float(s[0]), 2], None),
+            np.append(x.astype(np.float32), 1.5),
+        ),
+        (X, X),
+    ),
+    "a sum of nothing from a number that comes in": (
+        lambda x, s: (np.sum(x[:0], initial=float(s[0])), (x[:0] * 1j).sum(initial=complex(s[0], 1))),
+        (X, X),
+    ),
+    "a number that is flipped": (lambda x: np.flip(float(x[0])), (X,)),
+    "slopes between truths": (lambda x: np.gradient(x[:3], np.array([True, False, True])), (X,)),
+    "counts of truths": (lambda x: np.histogram(x > 0, 3), (X,)),
+    "truths in narrow integers from the first on": (
+        lambda x: np.bitwise_or.reduce([x > 0], dtype=np.uint8, initial=None),
+        (X,),
+    ),
+    "covariances of nothing": (lambda n: np.cov(np.zeros((0, 4)), fweights=n), (N,)),
+    "infinite weights of bins": (lambda x: np.histogram(x, 5, (-1, 2), weights=x / (x > 0)), (X,)),
+    "weights of bins in single precision": (
+        lambda x: np.histogram(x, 4, density=True, weights=np.abs(x).astype(np.float32)),
+        (X,),
+    ),
+    "runs of one complex number": (lambda z: np.multiply.reduceat(z * (-0.0 + 1j), [0, 1, 2]), (Z,)),
+    "a complex end of real lines": (lambda x, z: np.interp(x, [0.0, 1.0, 2.0], x[:3], z[0]), (X, Z)),
+    "repeated points below the first": (lambda x: np.interp(x, [1.0, 0.0, 0.0], x[:3]), (np.array([-4.0, 0.0, 0.5]),)),
+    "complex numbers as real parts": (lambda x: _complex(x + 0j, x * 1j), (X,)),
+    "values of a list at places of a traced mask": (lambda n: _placed(n.copy(), n > 4, [1.9, 2.5]), (N,)),
+    "nothing is repeated": (lambda x: np.repeat(x[:0], []), (X,)),
     "a bound of one for singular values": (lambda x: np.linalg.lstsq(np.outer(x, x) + np.eye(4), x, 1)[2], (X,)),
 }
 
@@ -184,6 +233,16 @@ def _taken(x: Any, places: Any, value: Any) -> Any:
     return x
 
 
+def _accumulated(x: Any, places: Any, value: Any) -> Any:
+    np.add.at(x, places, value)
+    return x
+
+
+def _placed(x: Any, mask: Any, values: Any) -> Any:
+    np.place(x, mask, values)
+    return x
+
+
 def _complex(real: Any, imag: Any) -> Any:
     made = np.zeros(real.shape, complex)
     made.real, made.imag = real, imag
@@ -194,7 +253,7 @@ def _complex(real: Any, imag: Any) -> Any:
     "ignore::numpy.exceptions.ComplexWarning",
     "ignore:divide by zero",
     "ignore:invalid",
-    "ignore:(Mean of empty|All-NaN)",
+    "ignore:(Mean of empty|All-NaN|Converting input)",
 )
 @pytest.mark.parametrize("name", SAME)
 def test_calls_that_differed(name: str) -> None:
@@ -237,6 +296,17 @@ OF_SCIPY: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "shares of a number": (lambda x: scipy.special.softmax(x[0], axis=-1), (X,)),
     "a factor beside what was there": (lambda x: scipy.linalg.cho_factor(np.outer(x, x) + 3 * np.eye(4))[0], (X,)),
     "a lower one": (lambda x: scipy.linalg.cho_factor(np.outer(x, x + 1) + 3 * np.eye(4), lower=True), (X,)),
+    "sums of weighted exponentials of complex numbers": (
+        lambda z: scipy.special.logsumexp(z * 3j, b=np.array([1.5, -2, 0.5]), return_sign=True),
+        (Z,),
+    ),
+    "the same without a sign": (lambda z: scipy.special.logsumexp(z * 4 + 2j, b=np.array([1.5, -2, 0.5])), (Z,)),
+    "singles weighted by Python's int": (lambda x: scipy.special.logsumexp(x.astype(np.float32), b=3), (X,)),
+    "integers weighted by singles": (
+        lambda n: scipy.special.logsumexp(n.astype(np.uint8), b=np.float32([1, 2, 3, 4])),
+        (np.abs(N),),
+    ),
+    "a sign of nothing": (lambda x: scipy.special.logsumexp(x[:0], b=x[:0], return_sign=True), (X,)),
     "an integral of singles": (lambda x: scipy.integrate.trapezoid(x.astype(np.float32), x), (X,)),
 }
 
@@ -296,6 +366,30 @@ RAISES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a list of axes": (lambda x: np.sum(np.outer(x, x), [0, 1]), (X,)),
     "a complex number for nan": (lambda x: np.nan_to_num(x, nan=1j), (X,)),
     "replacements that do not fit": (lambda x: np.nan_to_num(x, posinf=[1.0, 2.5]), (X,)),
+    "negative weights of observations": (lambda x: np.cov(np.outer(x, x), aweights=x), (X,)),
+    "negative counts of observations": (lambda n: np.cov(n, fweights=n), (N,)),
+    "a range that is not finite": (lambda x: np.histogram(x / (x - x[0]), 3), (X,)),
+    "weights of another shape than the numbers": (lambda x: np.histogram_bin_edges(x, weights=x[:3]), (X,)),
+    "a cast of a product that casting= forbids": (lambda n, x: np.matmul(n, x, casting="no"), (N, X)),
+    "places of values of another shape": (lambda x: np.putmask(x.copy(), [True, False], x), (X,)),
+    "places of values of another length": (lambda x: np.place(x.copy(), [True, False], x), (X,)),
+    "a copy of a fraction into integers": (lambda n: np.copyto(n.copy(), 0.5), (N,)),
+    "a list as the end of lines": (lambda x: np.interp(x, [0.0, 1.0], x[:2], left=[1.0, 2.5]), (X,)),
+    "a complex end of lines": (lambda x: np.interp(x, [0.0, 1.0], x[:2], left=1j), (X,)),
+    "lengths of jumps of another shape": (lambda x: np.unwrap(x, [1.0, 2.5]), (X,)),
+    "pieces that their dtype cannot hold": (lambda n: np.piecewise(n, [n > 9], [-3]), (np.abs(N).astype(np.uint8),)),
+    "labels that are no integers": (lambda x: np.einsum(np.outer(x, x), [0.0, 1.0]), (X,)),
+    "out= of a product that is too narrow": (
+        lambda z: np.einsum("i,i->i", z, z * 1j, out=np.zeros(3, np.float32)),
+        (Z,),
+    ),
+    "the inverse of a hermitian matrix that is not square": (
+        lambda x: np.linalg.pinv(np.outer(x, x[:2]), hermitian=True),
+        (X,),
+    ),
+    "a sum of nothing without an initial value": (lambda x: np.add.reduce(x[:0], initial=None), (X,)),
+    "a complex number at a place of a row": (lambda x, s: x.copy().flat.__setitem__([1], s * 1j), (X, 0.5)),
+    "a number that its type cannot hold": (lambda s: np.uint8(s), (-1.626,)),
     "places beside an unknown mode": (lambda x: np.take(x, 0, axis=(0,), mode="r"), (X,)),
 }
 
@@ -343,6 +437,18 @@ def test_functions_of_math_at_infinities_and_extremes(name: str) -> None:
                 assert difference(compiled(x, y), expected, close=True) is None, (x, y)
 
 
+def test_fsum_rounds_once() -> None:
+    values = [1e16, 1.0, -1e16, 1e-300, 0.1, -5e-324, 3.0]
+    compiled = rg.jit(lambda x: math.fsum(x))
+    assert compiled(np.array(values)) == math.fsum(values) != np.sum(values)
+    assert rg.jit(lambda x, y: math.fsum([x, 1, y, 0.1]))(1e16, -1e16) == math.fsum([1e16, 1, -1e16, 0.1])
+    assert compiled(np.zeros(7)) == 0.0
+    assert math.isinf(compiled(np.array([math.inf, *values[1:]])))
+    rg.check_grads(lambda x: math.fsum(x * x), (X,), order=2)
+    lanes = np.array([values, values[::-1]])
+    assert rg.vmap(lambda x: math.fsum(x))(lanes).tolist() == [math.fsum(values)] * 2
+
+
 def test_slopes_of_remainders_and_distances() -> None:
     for point in ((7.3, 2.1), (-6.9, 2.1), (0.4, -3.0)):
         rg.check_grads(lambda x, y: math.remainder(x, y) ** 2, point, order=2)
@@ -359,6 +465,64 @@ def test_a_function_of_the_users_is_not_called_again_for_its_error() -> None:
     with pytest.raises(KeyError, match="mine"):
         rg.jit(lambda x: np.apply_along_axis(fails, 0, x))(X)
     assert len(calls) == 1
+
+
+def test_a_complex_number_of_pythons_and_numpys_double_give_numpys_number() -> None:
+    for f in (np.add, np.multiply, np.subtract, np.true_divide):
+        found = rg.jit(lambda a, b, f=f: f(a, b))(1.5 + 2j, np.float64(0.75))
+        assert difference(found, f(1.5 + 2j, np.float64(0.75))) is None
+    plus = rg.jit(lambda a, b: a + b)
+    assert difference(plus(1.5 + 2j, np.float64(0.75)), (1.5 + 2j) + np.float64(0.75)) is None
+
+
+def test_levels_that_come_in_count_like_numpys_and_pythons_numbers() -> None:
+    x = np.array([0.25, -1.5, 3.0, 0.125], np.float32)
+    for level in (0.3, np.float64(0.3), np.array(0.3)):
+        for f in (np.quantile, np.percentile):
+            assert difference(rg.jit(f)(x, level), f(x, level), close=True) is None
+    lanes = rg.vmap(lambda q: np.quantile(x, q))(np.array([0.1, 0.5]))
+    assert difference(lanes, np.quantile(x, np.array([0.1, 0.5]))) is None
+
+
+def test_powers_of_floats_are_complex_where_pythons_are() -> None:
+    for pairs in ([(-0.5, 0.3), (0.5, 0.3), (-0.5, 2.0)], [(0.5, 0.3), (-0.5, 0.3), (-0.5, 2.0)]):
+        compiled = rg.jit(lambda x, n: x**n * 2)
+        for x, n in pairs:
+            assert difference(compiled(x, n), x**n * 2) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: np.cov(ROW, aweights=w),
+        lambda w: np.cov(ROW, fweights=np.ones(3, int), aweights=w),
+        lambda w: np.histogram(w / (w + 0.25), 3),
+        lambda w: np.histogram_bin_edges(np.sqrt(w)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_later_calls_raise_what_numpy_raises_for_their_numbers(call: Callable[..., Any]) -> None:
+    compiled = rg.jit(call)
+    assert difference(compiled(np.abs(ROW[0])), call(np.abs(ROW[0])), close=True) is None
+    with pytest.raises(ValueError, match=r"negative|finite"):
+        call(ROW[0])
+    with pytest.raises(ValueError, match=r"negative|finite"):
+        compiled(ROW[0])
+
+
+def test_weights_of_bins_and_observations_have_slopes() -> None:
+    rg.check_grads(lambda w: np.histogram(X, 3, (-1, 1), weights=w**2)[0], (X,), order=2)
+    rg.check_grads(lambda w: np.cov(ROW * [[1], [2]], aweights=w), (np.abs(ROW[0]),), order=2)
+
+
+def test_tangents_of_arrays_without_axes_may_be_numbers() -> None:
+    def replaced(z: Any, x: Any) -> Any:
+        made = z.copy()
+        made.real = x
+        return made * 2
+
+    point = (np.array(1.5 - 2j), np.float64(0.5))
+    assert rg.jvp(replaced, point, (np.complex128(1 + 1j), np.float64(3.0)))[1] == 6 + 2j
 
 
 def test_reductions_from_an_identity_have_slopes() -> None:

@@ -114,3 +114,9 @@ def test_digits_of_nan_and_infinity():
     f = rg.jit(lambda x: (x, f"{x:.2f}", f"{np.sqrt(x):.1e}"))
     for x in (np.nan, np.inf, -0.0, np.nan):
         assert f(x)[1:] == (f"{x:.2f}", f"{np.sqrt(x):.1e}")
+
+
+def test_the_percent_operator_is_refused_with_an_f_string_as_the_remedy():
+    for line in (lambda x: "%.3f" % x[0], lambda x: "%s: %.2e" % ("loss", float(x[1]))):  # noqa: UP031 - as users write
+        with pytest.raises(rg.errors.TracerConversionError, match=r'f"{x:.3f}"'):
+            rg.jit(line)(np.ones(3))

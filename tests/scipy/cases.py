@@ -337,6 +337,14 @@ for _method in ("logpdf", "pdf"):
     case(f"multivariate_normal.{_method} frozen", lambda x, f=_method: getattr(FROZEN, f)(x), M)
 case("multivariate_normal.logpdf in one dimension", lambda x, c: NORMAL.logpdf(x, 0.1, c), V, 0.8)
 case("multivariate_normal.logpdf of variances", lambda x, c: NORMAL.logpdf(x, UNIT, c), M, V)
+PAIR, OF_PAIR = np.array([[0.5, 0.3], [1.0, -2.0], [np.inf, 0.4]]), np.array([[2.0, 0.6], [0.6, 1.0]])
+case("multivariate_normal.cdf of pairs", lambda x, m, c: NORMAL.cdf(x, m, c), PAIR[:2], PAIR[1] / 3, OF_PAIR)
+case("multivariate_normal.cdf of infinite pairs", lambda m, c: NORMAL.cdf(PAIR, m, c), PAIR[1] / 3, OF_PAIR)
+case(
+    "multivariate_normal.cdf of a box", lambda x, y: NORMAL.cdf(x, None, OF_PAIR, lower_limit=y), PAIR[:2], PAIR[0] - 3
+)
+case("multivariate_normal.cdf frozen", lambda x: NORMAL(PAIR[1], OF_PAIR).cdf(x), PAIR[:2])
+case("multivariate_normal.cdf in one dimension", lambda x, c: NORMAL.cdf(x, 0.1, c, lower_limit=-2.0), V, 0.8)
 case("multivariate_normal.entropy", lambda c: NORMAL.entropy(None, c), COVARIANCE)
 
 case("svd", lambda a: abs(scipy.linalg.svd(a)[0]), SQUARE)

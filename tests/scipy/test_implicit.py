@@ -238,6 +238,94 @@ def test_unknowns_on_active_bounds_do_not_move(method):
 
 
 @pytest.mark.slow
+def test_least_squares_within_bounds_move_with_the_others_fixed():
+    matrix = np.random.default_rng(0).normal(size=(5, 3))
+    b = np.array([1.0, 2.0, -1.0, 0.5, 3.0])
+    low, high = np.array([-1.0, 0.0, 0.0]), 1.0
+
+    def squares(b):
+        return rg.scipy.least_squares(lambda x: matrix @ x - b, np.full(3, 0.2), bounds=(low, high), **TIGHT).x
+
+    found = squares(b)
+    np.testing.assert_allclose(found[:2], [-1.0, 0.0], atol=1e-15)
+    assert 0.0 < found[2] < 1.0
+    expected = np.zeros((3, 5))
+    expected[2] = matrix[:, 2] / (matrix[:, 2] @ matrix[:, 2])
+    np.testing.assert_allclose(rg.jacfwd(squares)(b), expected, atol=1e-12)
+    np.testing.assert_allclose(rg.jacrev(squares)(b), expected, atol=1e-12)
+
+    def bent(p):
+        f = lambda x: np.stack([np.exp(x[0]) - p[0], (x[1] - p[1]) * (1 + x[0] ** 2)])  # noqa: E731
+        return rg.scipy.least_squares(f, np.full(2, 0.5), bounds=(0.0, 1.0), **TIGHT).x
+
+    slope = lambda x, p: (np.exp(x) - p[0]) * np.exp(x) + (1 - p[1]) ** 2 * (1 + x * x) * 2 * x  # noqa: E731
+    held = lambda p: rg.scipy.root(lambda x: slope(x, p), 0.1, tol=1e-14).x  # noqa: E731
+    p = np.array([2.0, 3.0])
+    np.testing.assert_allclose(rg.jacfwd(bent)(p)[0], rg.jacfwd(held)(p)[0], rtol=1e-6)
+    second = rg.jacfwd(rg.jacrev(bent))(p)[0]
+    np.testing.assert_allclose(second, rg.jacfwd(rg.jacfwd(held))(p)[0], rtol=1e-5)
+    outside = rg.scipy.least_squares(lambda x: x - 3.0, np.ones(2) * 0.5, bounds=(0, 1), method="trf").x
+    np.testing.assert_allclose(outside, 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_a_bound_that_just_begins_to_hold_has_no_derivative(p):
+    nearest = lambda p: rg.scipy.minimize(lambda x: (x[0] - p) ** 2, 0.5, bounds=[(0, 1)], tol=1e-14).x[0]  # noqa: E731
+    assert abs(nearest(p) - p) < 1e-12
+    with pytest.raises(errors.SolutionError, match="singular"):
+        rg.grad(nearest)(p)
+
+
+class Square:
+    def __init__(self, c):
+        self.c = c
+
+    def residual(self, x):
+        return x * x - self.c
+
+
+SCALE = np.array([4.0, 9.0])
+
+
+@pytest.mark.parametrize("solver", ["root", "brentq", "fixed_point", "minimize", "least_squares"])
+def test_a_later_call_outside_of_a_trace_records_and_compiles_nothing(solver, monkeypatch):
+    calls = []
+
+    def f(x, a):
+        calls.append(x)
+        if solver == "minimize":
+            return np.sum((x - a) ** 2)
+        return np.cos(x) * a if solver == "fixed_point" else x * x - a
+
+    def solved(a):
+        if solver == "brentq":
+            return rg.scipy.brentq(f, 0.0, 10.0, a)
+        found = getattr(rg.scipy, solver)(f, np.array([0.5]), a)
+        return found if solver == "fixed_point" else found.x
+
+    solved(0.5)
+    recorded = len(calls)
+    made = []
+    monkeypatch.setattr("retrograd.compiler.executable.Executable.__init__", lambda *args, **options: made.append(args))
+    first, second = solved(0.25), solved(0.75)
+    assert (len(calls), made) == (recorded, [])
+    assert not np.allclose(first, second)
+
+
+def test_what_the_equations_read_may_change_between_calls():
+    solved = lambda: rg.scipy.root(lambda x: x * x - SCALE, np.ones(2)).x  # noqa: E731
+    np.testing.assert_allclose(solved(), [2.0, 3.0])
+    SCALE[:] = [16.0, 25.0]
+    np.testing.assert_allclose(solved(), [4.0, 5.0])
+    square = Square(4.0)
+    assert rg.scipy.root(square.residual, 1.0).x[0] == pytest.approx(2.0)
+    square.c = 9.0
+    assert rg.scipy.root(square.residual, 1.0).x[0] == pytest.approx(3.0)
+    assert rg.scipy.root(Square(25.0).residual, 1.0).x[0] == pytest.approx(5.0)
+    roots = [rg.scipy.root(lambda x, k: x * x - k, 1.0, k).x[0] for k in (4, 9, 16)]
+    np.testing.assert_allclose(roots, [2.0, 3.0, 4.0])
+
+
 def test_large_minima_with_bounds_and_large_least_squares_agree_with_differences():
     n = implicit.DENSE + 44
     points, weights = np.linspace(-1.0, 2.0, n), np.random.default_rng(2).normal(size=n)
@@ -352,7 +440,8 @@ def test_a_solver_that_does_not_converge_is_an_error(solve):
         (lambda a: rg.scipy.minimize(lambda x: a, 1.0, bounds=[(0, a)]).x, errors.UnsupportedError),
         (lambda a: rg.scipy.minimize(lambda x: a, 1.0, bounds=[(0, 1), (0, 1)]).x, errors.OptionError),
         (lambda a: rg.scipy.least_squares(lambda x: x - a, 1.0, loss="huber").x, errors.UnsupportedError),
-        (lambda a: rg.scipy.least_squares(lambda x: x - a, 1.0, bounds=(0, 1)).x, errors.UnsupportedError),
+        (lambda a: rg.scipy.least_squares(lambda x: x - a, 1.0, bounds=(0, 1), method="trf"), errors.UnsupportedError),
+        (lambda a: rg.scipy.least_squares(lambda x: x - a, 1.0, bounds=(0, a)).x, errors.UnsupportedError),
         (lambda a: rg.scipy.root(lambda x: x - a, 1.0 + 1.0j).x, errors.UnsupportedError),
         (lambda a: rg.scipy.root(lambda x: x - a, "start").x, errors.OptionError),
         (lambda a: rg.scipy.root(lambda x: x - a, 1.0, tol=a).x, errors.OptionError),

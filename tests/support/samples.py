@@ -188,6 +188,7 @@ for _shape, _width, _axis in (((5,), 3, 0), ((4,), 4, 0), ((3,), 1, 0), ((2, 4),
     declare("windows", *(case(a(_shape, t), width=_width, axis=_axis) for t in "dfDl"))
 for _shape, _axis in (((3, 3), 0), ((1, 4), 0), ((2, 3, 2), 1), ((2, 3, 2), 0), ((3, 0), 0)):
     declare("overlap_add", *(case(a(_shape, t), axis=_axis) for t in "dfDl"))
+declare("exact_sum", *(case(a((_size,), "d")) for _size in (0, 1, 5)))
 declare(
     "broadcast",
     retyped([

@@ -53,6 +53,9 @@ for _first in (True, False):
 for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
     declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
 
+for _domain in (between(-0.8, -0.1), between(0.1, 0.8)):
+    declare("binormal", same(normal, normal, _domain, dtypes="d"))
+
 for _name in ("erf", "erfc", "erfi", "erfcx", "dawsn"):
     declare(_name, unary(dtypes=COMPLEX))
 for _name in ("erfcx", "dawsn"):

@@ -186,6 +186,32 @@ REFUSED = {
         lambda x: rg.scan(lambda c, r: (rg.cond(r > 0, lambda: c * RNG.normal(), lambda: c), None), x, x)[0],
         "before",
     ),
+    "branches that draw in another order": (
+        lambda x: rg.cond(x[0] > 0, lambda: RNG.normal() + RNG.random(), lambda: RNG.random() + RNG.normal()),
+        "before",
+    ),
+    "branches that draw other shapes": (
+        lambda x: rg.cond(x[0] > 0, lambda: np.sum(RNG.normal(size=2)), lambda: np.sum(RNG.normal(size=3))),
+        "before",
+    ),
+    "lanes in a branch": (
+        lambda x: rg.cond(x[0] > 0, lambda: rg.vmap(lambda r: r + RNG.normal())(x), lambda: x),
+        "before",
+    ),
+    "a branch in a loop of unknown length": (
+        lambda x: rg.while_loop(
+            lambda c: np.sum(c) < 9.0,
+            lambda c: rg.cond(c[0] > 0, lambda: c + RNG.random(), lambda: c + RNG.random()),
+            x,
+        ),
+        "before",
+    ),
+    "steps in a loop of unknown length": (
+        lambda x: rg.while_loop(
+            lambda c: c < 9.0, lambda c: rg.scan(lambda c, r: (c + RNG.random(), None), c, x)[0], x[0]
+        ),
+        "before",
+    ),
     "a generator made around a loop": (
         lambda x: (rng := np.random.default_rng(3), rg.scan(lambda c, r: (c + rng.normal(), None), x[0], x)[0])[1],
         "outside",
@@ -206,6 +232,63 @@ def test_what_is_not_followed_is_refused_and_changes_nothing(name):
     with pytest.raises(rg.errors.UnsupportedError, match=remedy):
         rg.jit(f)(X)
     assert RNG.bit_generator.state == before
+
+
+BRANCHES = {
+    "cond": lambda x: rg.cond(x[0] > 0, lambda y: y + RNG.normal(), lambda y: y * RNG.normal(), x[1]),
+    "several draws, and others around": lambda x: (
+        RNG.random()
+        + rg.cond(
+            x[1] > 0,
+            lambda: np.sum(x * RNG.normal(size=3)) * RNG.integers(1, 9),
+            lambda: RNG.normal(size=3)[1] - RNG.integers(1, 9) * x[2],
+        )
+        * RNG.normal()
+    ),
+    "switch": lambda x: rg.switch(
+        x.astype(int)[2], [lambda: x[0] + RNG.random(), lambda: x[1] * RNG.random(), lambda: -RNG.random()]
+    ),
+    "in a scan": lambda x: rg.scan(
+        lambda c, r: (rg.cond(c > r, lambda: c * RNG.normal(), lambda: r - RNG.normal()), None), x[0], x
+    )[0],
+    "around a scan": lambda x: rg.cond(
+        x[0] > 0,
+        lambda: rg.scan(lambda c, r: (c + r * RNG.normal(), None), 0.0, x)[0],
+        lambda: rg.scan(lambda c, r: (c * r - RNG.normal(), None), 1.0, x)[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_that_draw_alike_draw_what_python_draws(name):
+    f = BRANCHES[name]
+    by_python, gradient = lambda x: f_of_python(f, x), rg.value_and_grad(f)
+    for point in (X, -X, X[::-1].copy()):
+        RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+        expected = [by_python(point) for _ in range(3)]
+        after = RNG.bit_generator.state
+        for compiled in (rg.jit(f), lambda x: gradient(x)[0]):
+            RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+            np.testing.assert_allclose([compiled(point) for _ in range(3)], expected, rtol=1e-13)
+            assert RNG.bit_generator.state == after
+
+
+def f_of_python(f, x):
+    """A function with loops and choices of plain Python in place of ours."""
+    plain = {"cond": lambda p, a, b, *args: (a if p else b)(*args), "scan": by_scan}
+    plain["switch"] = lambda i, fs, *args: fs[min(max(int(i), 0), len(fs) - 1)](*args)
+    names = {**f.__globals__, "rg": type("rg", (), {k: staticmethod(v) for k, v in plain.items()})}
+    return type(f)(f.__code__, names)(x)
+
+
+def test_lanes_of_branches_draw_one_after_the_other_and_slopes_hold_the_numbers():
+    f = lambda x: rg.cond(x > 0, lambda: x * RNG.normal(), lambda: x**2 * RNG.normal())  # noqa: E731
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    lanes = rg.vmap(f)(np.array([1.0, -2.0, 3.0]))
+    z = np.random.default_rng(7).normal(size=3)
+    np.testing.assert_allclose(lanes, [z[0], 4 * z[1], 3 * z[2]])
+    RNG.bit_generator.state = np.random.default_rng(7).bit_generator.state
+    np.testing.assert_allclose(rg.grad(rg.grad(f))(-2.0), 2 * z[0])
 
 
 def test_the_class_of_a_generator_is_its_own():

@@ -79,11 +79,11 @@ def _without_cast(node: Node, inputs: list[Value], i: int, made: dict[Value, Nod
     if source is None or source.prim.name != "cast" or not node.prim.numpy.ufunc:
         return inputs[i]
     before = source.inputs[0]
-    weak = before.aval.kind == "python"
-    if weak and node.out.aval.kind != "array":
+    if before.aval.kind == "python" and node.out.aval.kind != "array":
         return inputs[i]  # between numbers, Python's operators are not NumPy's: they raise
-    if not node.out.aval.shape and source.out.aval.dtype.kind == "c" and any(filled(v, made) for v in inputs):
-        return inputs[i]  # a complex literal takes np.float64 for the float that it is, and gives a plain complex
+    numbers = any(v.aval.kind == "python" or filled(v, made) for v in inputs)
+    if numbers and not node.out.aval.shape and source.out.aval.dtype.kind == "c":
+        return inputs[i]  # a complex number of Python's takes np.float64 for a float, and gives a plain complex
     wanted = (*(v.aval.dtype for v in node.inputs), node.out.aval.dtype)
     tried = [before if k == i else v for k, v in enumerate(inputs)]
     strong = tuple(WEAK.get(v.aval.dtype.kind) if v.aval.kind == "python" else v.aval.dtype for v in tried)

@@ -172,7 +172,7 @@ class CodeRewriter:
             return [i, *tell(see.result)]
         if name == "LOAD_DEREF":
             return [tell.closure(arg), i, op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
-        if name in ("LOAD_CLOSURE", "LOAD_FAST") and isinstance(arg, CellVar):
+        if name in ("LOAD_CLOSURE", "LOAD_FAST", "LOAD_FAST_BORROW") and isinstance(arg, CellVar):
             return [i, *tell(see.own_cell)]
         if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and getattr(arg, "name", "") == "SUBSCR"):
             return [op("COPY", 2), op("COPY", 2), i, op("BUILD_TUPLE", 3), *tell(see.item)]
@@ -205,7 +205,7 @@ class CodeRewriter:
             shown = [] if VERSION < (3, 12) else self._passed(tell, arg, names)
             return [*shown, i, *result]
         if i.name == "CALL_FUNCTION_EX":
-            return [*self._spread(tell, bool(arg & 1)), i, *result]
+            return [*self._spread(tell, *spread_form(VERSION, arg, before.name)), i, *result]
         return [i]
 
     def _passed(self, tell: _Teller, count: int, names: tuple[str, ...]) -> list[Instr]:
@@ -222,26 +222,52 @@ class CodeRewriter:
         shown = tell(self._observers.passed(names))
         return [*copies, tell.op("BUILD_TUPLE", count + 1), *shown, tell.op("POP_TOP")]
 
-    def _spread(self, tell: _Teller, keywords: bool) -> list[Instr]:
+    def _spread(self, tell: _Teller, keywords: bool, null: bool) -> list[Instr]:
         """Show, and replace, the arguments and the keywords; then show the callable with them."""
         op, count = tell.op, 2 if keywords else 1
-        if keywords:
-            replaced = [op("SWAP", 2), *tell(self._observers.spread), op("SWAP", 2), *tell(self._observers.spread)]
-        else:
-            replaced = tell(self._observers.spread)
+        replaced = tell(self._observers.spread)
+        if keywords or null:  # the arguments lie below
+            replaced = [op("SWAP", 2), *replaced, op("SWAP", 2), *(replaced if keywords else [])]
         deep = count + 2 if VERSION >= (3, 13) else count + 1  # 3.13 has a place for self above the callable
-        copies = [op("COPY", deep), *[op("COPY", count + 1)] * count]
+        copies = [op("COPY", deep + null), *[op("COPY", count + 1 + null)] * count]
         shown = tell(self._observers.called)
         return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown, op("POP_TOP")]
 
 
+def spread_form(version: tuple[int, int], arg: Any, before: str) -> tuple[bool, bool]:
+    """Whether CALL_FUNCTION_EX finds keywords on top of the arguments, and whether NULL stands there in their place.
+
+    Its argument says so up to 3.13. From 3.14 on it has none: NULL, which the instruction before it pushes, means none.
+    """
+    if version < (3, 14):
+        return bool(arg & 1), False
+    return before != "PUSH_NULL", before == "PUSH_NULL"
+
+
 def _ends_with(instructions: list[Any], k: int) -> bool:
     """Whether a call ends a ``with``: an interrupt between the block and ``__exit__`` would leave the context open."""
+    if instructions[k].name not in ("PRECALL", "CALL"):
+        return False
     first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
-    given = [(getattr(i, "name", ""), getattr(i, "arg", 0)) for i in instructions[max(first - 3, 0) : first]]
-    return (
-        instructions[k].name in ("PRECALL", "CALL") and given == [("LOAD_CONST", None)] * 3 and instructions[k].arg == 2
+    given = [(getattr(i, "name", ""), getattr(i, "arg", 0)) for i in instructions[max(first - 4, 0) : first]]
+    return is_exit(VERSION, given, instructions[k].arg)
+
+
+def is_exit(version: tuple[int, int], given: list[tuple[str, Any]], count: int) -> bool:
+    """Whether a call of ``count`` arguments, after these four instructions, is that of ``__exit__`` with no error.
+
+    Up to 3.13 it passes the first None in the place of self. From 3.14 on it looks like ``f(None, None, None)``, but
+    for what comes before: a call of the user's has pushed its callable there.
+    """
+    if given[-3:] != [("LOAD_CONST", None)] * 3:
+        return False
+    if version < (3, 14):
+        return count == 2
+    pushed = any(
+        name == "PUSH_NULL" or (name in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR") and arg[0])
+        for name, arg in given[:-3]
     )
+    return count == 3 and not pushed
 
 
 class _Teller:
