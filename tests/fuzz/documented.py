@@ -28,7 +28,7 @@ DOCUMENTED = [
         "value",
         "the same, where nan and infinities mix",
     ),
-    Known(r"(\.copy\(|out=).*\[::-1\]", "bits", "NumPy's loops run otherwise over memory that runs backwards"),
+    Known(r"(\.copy\(|out=|atan2\(|arctan2\().*\[::-1\]", "bits", "NumPy's loops run otherwise over memory that runs backwards"),
     Known(
         r"dtype=np\.u?int.*complex\(.*(nan|inf)|complex\(.*(nan|inf).*astype\(np\.u?int",
         "value",
@@ -97,6 +97,7 @@ DOCUMENTED = [
     Known(r"interp\(.*(nan|inf|complex)", "value", "nan and infinities among the values; complex periods and ends"),
     Known(r"linspace.*(nan|inf)", "value", "infinite complex ends"),
     Known(r"broadcast_to", "bits", "sums and products over stretched arrays: the order of operations is another"),
+    Known(r"scipy\.linalg\.norm.*broadcast_to", "value", "the same, of single precision"),
     Known(
         r"complex.*(abs|square|\*|polyval|polymul|prod)|(abs|square|\*|polyval|polymul|prod).*complex",
         "bits",

@@ -33,6 +33,7 @@ SERIES = {  # name: f, and the first two derivatives at some points, from series
     "exprel far left": (sp.exprel, -1e8, 1e-16, 2e-24),
     "exprel overflows": (sp.exprel, 800.0, math.inf, math.inf),
     "boxcox at power 0": (lambda p: sp.boxcox(2.0, p), 0.0, math.log(2) ** 2 / 2, math.log(2) ** 3 / 3),
+    "boxcox of 0 by power": (lambda p: sp.boxcox(0.0, p), 2.0, 0.25, -0.25),
     "digamma at 1": (sp.digamma, 1.0, math.pi**2 / 6, -2 * 1.2020569031595942),
     "gamma at 1": (sp.gamma, 1.0, -EULER, EULER**2 + math.pi**2 / 6),
     "rgamma at 0": (sp.rgamma, 0.0, 1.0, 2 * EULER),

@@ -10,8 +10,9 @@ from ...ir.primitive import Primitive, Unknown, push
 from ..bessel import polynomial
 from ..complex import abs_
 from ..elementary import LN2, LN10, exp, log, sin
-from ..elementwise import gt, lt, square, to_dtype, where
+from ..elementwise import eq, gt, lt, square, to_dtype, where
 from ..extrema import maximum, minimum
+from ..logic import logical_and
 from .declare import of_parameters, special
 
 
@@ -68,10 +69,12 @@ exprel: Primitive = special("exprel", push(lambda t, out, x: t * _exprel_slope(x
 
 
 def _boxcox_power_push(t: Symbol, out: Symbol, x: Symbol, power: Symbol) -> Any:
-    """(xᵖ - 1)/p is log x exprel(p log x), which holds at p = 0."""
-    logarithm = log(x)
+    """(xᵖ - 1)/p is log x exprel(p log x), which holds at p = 0; at x = 0 it is -1/p."""
+    edge = logical_and(eq(x, 0), gt(power, 0))
+    logarithm = log(where(edge, 1, x))
     grown = logarithm * power
-    return t * (square(logarithm) * _exprel_slope(grown, exprel(grown)))
+    inside = square(logarithm) * _exprel_slope(grown, exprel(grown))
+    return t * where(edge, 1 / square(where(edge, power, 1)), inside)
 
 
 boxcox = special("boxcox", push(lambda t, out, x, p: t * x ** (p - 1)), push(_boxcox_power_push))
