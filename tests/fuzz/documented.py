@@ -28,7 +28,11 @@ DOCUMENTED = [
         "value",
         "the same, where nan and infinities mix",
     ),
-    Known(r"(\.copy\(|out=|atan2\(|arctan2\().*\[::-1\]", "bits", "NumPy's loops run otherwise over memory that runs backwards"),
+    Known(
+        r"(\.copy\(|out=|atan2\(|arctan2\().*\[::-1\]",
+        "bits",
+        "NumPy's loops run otherwise over memory that runs backwards",
+    ),
     Known(
         r"dtype=np\.u?int.*complex\(.*(nan|inf)|complex\(.*(nan|inf).*astype\(np\.u?int",
         "value",
