@@ -19,7 +19,7 @@ from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default
 from ..compiler.recording import results_of
 from ..compiler.settings import config
-from ..compiler.signature import Call, Wanted, take_apart, wanted
+from ..compiler.signature import Argnums, Call, Wanted, take_apart, wanted
 from ..compiler.stages import settled
 from ..compiler.transform import Transform
 from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
@@ -102,20 +102,22 @@ class FunctionResult(Exception):  # noqa: N818 - a signal, not an error
 
 @dataclass(frozen=True)
 class Vjp(Transform):
-    """``vjp``."""
+    """``vjp``; with ``argnums`` by these arguments alone."""
 
     has_aux: bool = False
     fns: str = "captures"
     memory: tuple[Any, ...] | None = None
+    argnums: Argnums | None = None
 
     def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_functions(function, args, kwargs, tuple(range(len(args))), self.fns)
+        chosen = tuple(range(len(args))) if self.argnums is None else self.argnums
+        return take_functions(function, args, kwargs, chosen, self.fns)
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _all_wanted(function, call)
+        _wanted(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _all_wanted(function, call)
+        chosen = _wanted(function, call, self.argnums)
         head, n = split_aux(recorded, self.has_aux)
         if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
             raise FunctionResult
@@ -144,10 +146,10 @@ class Vjp(Transform):
         return Derived(forward, assemble, lin=lin, later=later)
 
 
-def _all_wanted(function: Callable[..., Any], call: Call) -> Wanted:
-    """Every argument is differentiated."""
-    count = len(children(children(call.spec)[0]))
-    return wanted(call, function, tuple(range(count)), Observed, empty=isinstance(call, FunctionCall))
+def _wanted(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:
+    """What is differentiated: every argument, unless some are chosen."""
+    chosen = tuple(range(len(children(children(call.spec)[0])))) if argnums is None else argnums
+    return wanted(call, function, chosen, Observed, empty=isinstance(call, FunctionCall))
 
 
 def _vjp_to_functions(
@@ -219,7 +221,7 @@ def _pushed(
     run: Callable[[Graph, Graph, list[Any], list[Any]], Sequence[Any]],
 ) -> tuple[Any, Any]:
     call = take_apart(function, primals, {})
-    chosen = _all_wanted(function, call)
+    chosen = _wanted(function, call)
     recorded, _ = Transform("jvp").record(function, call)
     graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
@@ -299,13 +301,15 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
 
 @dataclass(frozen=True)
 class Linearization(Transform):
-    """``linearize``."""
+    """``linearize``; with ``argnums`` in these arguments alone."""
+
+    argnums: Argnums | None = None
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _all_wanted(function, call)
+        _wanted(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _all_wanted(function, call)
+        chosen = _wanted(function, call, self.argnums)
         lin = linearize_graph(
             recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe
         )
@@ -338,7 +342,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     transform = Transform("linear_transpose")
     transform.accept(function)
     call = take_apart(function, examples, {})
-    chosen = _all_wanted(function, call)
+    chosen = _wanted(function, call)
     recorded, _ = transform.record(function, call)
     n = len(call.traced)
     inputs = recorded.graph.inputs

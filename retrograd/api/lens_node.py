@@ -52,10 +52,10 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
         return found
 
     def value(*args: Any) -> Any:
-        return _traced_or_called(host, lambda: pair(*args)[0], lambda: by_host(lambda *given: pair(*given)[0], args))
+        return traced_or_called(host, lambda: pair(*args)[0], lambda: by_host(lambda *given: pair(*given)[0], args))
 
     def forward(*args: Any) -> tuple[Any, Closed]:
-        return _traced_or_called(  # type: ignore[no-any-return]  # both give the pair
+        return traced_or_called(  # type: ignore[no-any-return]  # both give the pair
             host, lambda: _closed(pair, args), lambda: (value(*args), _pull_by_host(pair, args))
         )
 
@@ -68,7 +68,8 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
     return node
 
 
-def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
+def traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
+    """What can be traced, traced; else, unless ``host`` is False, called by the host."""
     if host:
         return called()
     try:
@@ -146,7 +147,7 @@ def _inexact(x: Any) -> bool:
 
 def by_host(function: Callable[..., Any], args: Args) -> Any:
     """Let the generated code call an untraced function, which must give equal results for equal arguments."""
-    leaves, rebuilt = _taken_apart(args)
+    leaves, rebuilt = taken_apart(args)
     with Plainly():
         example, spec = flatten(function(*rebuilt(list(map(shadow_of, leaves)))))
     avals = [aval_of(x) for x in example]
@@ -160,7 +161,7 @@ def by_host(function: Callable[..., Any], args: Args) -> Any:
 
 def _pull_by_host(pair: Callable[..., Any], args: Args) -> Closed:
     """A pullback that runs the function again, so that it keeps nothing but the arguments."""
-    leaves, rebuilt = _taken_apart(args)
+    leaves, rebuilt = taken_apart(args)
 
     def run(*given: Any) -> list[Any]:
         plain = rebuilt(given[:n])
@@ -179,7 +180,7 @@ def _cotangent_aval(x: Any) -> Aval:
     return Aval((), aval.dtype, "scalar") if aval.kind == "python" else aval
 
 
-def _taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
+def taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
     """The leaves that become operands, and a function that rebuilds the arguments from them."""
     leaves, spec = flatten(args)
     operands = [x for x in leaves if is_traced(x)]

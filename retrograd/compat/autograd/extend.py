@@ -1,0 +1,323 @@
+"""primitive and its rules: functions with derivatives that the user writes, as autograd's ``extend`` has them.
+
+A body or a rule that can be traced is compiled with the rest; any other one runs as plain Python when the compiled
+code comes to it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...api.custom import Custom, CustomJvp, CustomVjp
+from ...api.lens_node import Closed, by_host, taken_apart, traced_or_called
+from ...api.primitive import primitive as declare
+from ...api.stop_gradient import stop_gradient
+from ...compiler.signature import name_of
+from ...errors import OptionError
+from ...ir.types import aval_of
+from ...tracer.array import Tracer, shadow_of
+from ...tracer.tree import flatten, map_leaves, unflatten
+from .vspaces import VSpace, vspace
+
+__all__ = [
+    "Box",
+    "RuledFunction",
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "vspace",
+]
+
+MOST_ORDERS = 3  # of derivatives of a rule that uses the result of a body which cannot be traced
+Function = Callable[..., Any]
+
+
+class Box:
+    """The class of autograd's traced values, of which there are none here."""
+
+
+class ArgumentRules(NamedTuple):
+    """Derivatives by several arguments: ``make(argnums, ...)``; ``known`` are the argnums, or None for all."""
+
+    make: Function
+    known: frozenset[int] | None
+
+    def covers(self, argnum: int) -> bool:
+        return self.known is None or argnum in self.known
+
+
+class RuledFunction:
+    """A function with derivatives of its own; see ``primitive``."""
+
+    def __init__(self, fun: Function) -> None:
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.pullback: ArgumentRules | None = None
+        self.tangent: ArgumentRules | None = None
+        self._nodes: dict[int, Custom] = {}
+
+    def __repr__(self) -> str:
+        return f"<primitive {name_of(self.fun)}>"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not is_traced((args, kwargs)):
+            return self.fun(*args, **kwargs)
+        return self.node(0)(*self._guarded(args, kwargs))
+
+    def define(self, **rules: ArgumentRules) -> None:
+        """Set the rule for pullbacks or the one for tangents."""
+        vars(self).update(rules)
+        self._nodes.clear()
+
+    def node(self, level: int) -> Custom:
+        """The operation; those of higher levels stand for the result in its rules, so that it has derivatives there."""
+        if level not in self._nodes:
+            by_tangents = self.pullback is None and self.tangent is not None
+            self._nodes[level] = self._by_tangents() if by_tangents else self._by_pullbacks(level)
+        return self._nodes[level]
+
+    def _guarded(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments, of which those that no rule covers may not be differentiated."""
+        rule = self.pullback or self.tangent
+        barred = [map_leaves(_barred, x) if rule is None or not rule.covers(k) else x for k, x in enumerate(args)]
+        return tuple(barred), map_leaves(_barred, kwargs)
+
+    def _body(self, args: Any, kwargs: Any) -> Any:
+        return traced_or_called(
+            None, lambda: self.fun(*args, **kwargs), lambda: by_host(self._untraced, (args, kwargs))
+        )
+
+    def _untraced(self, args: Any, kwargs: Any) -> Any:
+        return self.fun(*args, **kwargs)
+
+    def _by_pullbacks(self, level: int) -> CustomVjp:
+        def body(args: Any, kwargs: Any) -> Any:
+            return self._body(args, kwargs)
+
+        def forward(args: Any, kwargs: Any) -> tuple[Any, Closed]:
+            hosted: list[bool] = []
+
+            def called() -> Any:
+                hosted.append(True)
+                return by_host(self._untraced, (args, kwargs))
+
+            value = traced_or_called(None, lambda: self.fun(*args, **kwargs), called)
+            if hosted and level < MOST_ORDERS:
+                value = self.node(level + 1)(args, kwargs)
+            known, rebuilt = taken_apart((value, args, kwargs))
+            spec = flatten(value)[1]
+
+            def pull(cts: Sequence[Any], operands: Sequence[Any]) -> Any:
+                given = (*rebuilt(operands), unflatten(spec, cts))
+                found = traced_or_called(None, lambda: self._pulled(*given), lambda: by_host(self._pulled, given))
+                return found, None
+
+            return value, Closed(pull, known)
+
+        def backward(closed: Closed, ct: Any) -> Any:
+            return closed.pull(flatten(ct)[0], closed.residuals)
+
+        body.__name__ = name_of(self.fun)
+        node = CustomVjp(body)
+        node.defvjp(forward, backward)
+        return node
+
+    def _pulled(self, value: Any, args: tuple[Any, ...], kwargs: Any, ct: Any) -> Any:
+        """The cotangents of the arguments."""
+        cts: list[Any] = [map_leaves(_zero, x) for x in args]
+        rule = self.pullback
+        wanted = tuple(k for k, x in enumerate(args) if _is_inexact(x) and rule is not None and rule.covers(k))
+        if wanted and rule is not None:
+            pull = rule.make(wanted, value, args, kwargs)
+            for k, found in zip(wanted, pull(ct), strict=True):
+                cts[k] = found if found is not None else cts[k]
+        return tuple(cts)
+
+    def _by_tangents(self) -> CustomJvp:
+        def body(args: Any, kwargs: Any) -> Any:
+            return self._body(args, kwargs)
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            (args, kwargs), along, chosen = primals, tangents[0], self.tangent
+            assert chosen is not None
+            value = body(args, kwargs)
+            wanted = tuple(k for k, x in enumerate(args) if _is_inexact(x) and chosen.covers(k))
+            if not wanted:
+                return value, map_leaves(_zero, value)
+            return value, chosen.make(wanted, [along[k] for k in wanted], value, args, kwargs)
+
+        body.__name__ = name_of(self.fun)
+        node = CustomJvp(body)
+        node.defjvp(rule)
+        return node
+
+
+def is_traced(tree: Any) -> bool:
+    return any(isinstance(x, Tracer) for x in flatten(tree)[0])
+
+
+def _inexact(x: Any) -> bool:
+    plain = shadow_of(x)
+    return isinstance(plain, (np.ndarray, np.generic, float, complex)) and bool(aval_of(plain).inexact)
+
+
+def _is_inexact(tree: Any) -> bool:
+    return any(map(_inexact, flatten(tree)[0]))
+
+
+def _zero(x: Any) -> Any:
+    return np.zeros_like(shadow_of(x))[()] if _inexact(x) else 0.0
+
+
+def _barred(x: Any) -> Any:
+    return _barrier()(x) if isinstance(x, Tracer) and _inexact(x) else x
+
+
+@functools.cache
+def _barrier() -> Function:
+    """A copy whose derivative is an error: it stands before arguments that no rule covers."""
+    return declare("argument_without_a_rule", emit="np.positive({0})")
+
+
+def primitive(fun: Function) -> RuledFunction:
+    """A function whose derivatives ``defvjp`` or ``defjvp`` define; its body is never differentiated.
+
+    Wanting a derivative by an argument that no rule covers is a NonDifferentiableError.
+
+    >>> import numpy as np
+    >>> from retrograd.compat.autograd import grad
+    >>> from retrograd.compat.autograd.extend import defvjp, primitive
+    >>> @primitive
+    ... def logsumexp(x):
+    ...     top = np.max(x)
+    ...     return top + np.log(np.sum(np.exp(x - top)))
+    >>> defvjp(logsumexp, lambda ans, x: lambda g: g * np.exp(x - ans))
+    >>> grad(logsumexp)(np.zeros(2))
+    array([0.5, 0.5])
+    """
+    return fun if isinstance(fun, RuledFunction) else RuledFunction(fun)
+
+
+def notrace_primitive(fun: Function) -> Function:
+    """A function whose results are constants for every derivative."""
+
+    @functools.wraps(fun)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not is_traced((args, kwargs)):
+            return fun(*args, **kwargs)
+        given = stop_gradient((args, kwargs))
+        return traced_or_called(
+            None, lambda: fun(*given[0], **given[1]), lambda: by_host(lambda xs, named: fun(*xs, **named), given)
+        )
+
+    return called
+
+
+def defvjp(fun: RuledFunction, *makers: Function | None, argnums: Sequence[int] | None = None) -> None:
+    """Set ``maker(ans, *args, **kwargs) -> (g -> cotangent)`` for each argument; None stands for zero.
+
+    ``argnums`` are the arguments that the makers are for, the first ones by default.
+    """
+    table = dict(zip(range(len(makers)) if argnums is None else argnums, makers, strict=False))
+
+    def make(wanted: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
+        pulls = [maker and maker(ans, *args, **kwargs) for maker in map(table.get, wanted)]
+        return lambda g: tuple(pull and pull(g) for pull in pulls)
+
+    _checked(fun, *makers).define(pullback=ArgumentRules(make, frozenset(table)))
+
+
+def defvjp_argnum(fun: RuledFunction, maker: Function) -> None:
+    """Set ``maker(argnum, ans, args, kwargs) -> (g -> cotangent)`` for all arguments."""
+
+    def make(wanted: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
+        pulls = [maker(k, ans, args, kwargs) for k in wanted]
+        return lambda g: tuple(pull(g) for pull in pulls)
+
+    _checked(fun, maker).define(pullback=ArgumentRules(make, None))
+
+
+def defvjp_argnums(fun: RuledFunction, maker: Function) -> None:
+    """Set ``maker(argnums, ans, args, kwargs) -> (g -> cotangents)`` for all arguments together."""
+
+    def make(wanted: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
+        pull = maker(wanted, ans, args, kwargs)
+        return lambda g: tuple(pull(g))
+
+    _checked(fun, maker).define(pullback=ArgumentRules(make, None))
+
+
+def defjvp(fun: RuledFunction, *rules: Function | str | None, argnums: Sequence[int] | None = None) -> None:
+    """Set ``rule(g, ans, *args, **kwargs) -> tangent`` for each argument: None stands for zero.
+
+    ``"same"`` says that the function is linear in the argument. Reverse mode follows by transposition.
+    """
+    table = dict(zip(range(len(rules)) if argnums is None else argnums, rules, strict=False))
+    for rule in rules:
+        if isinstance(rule, str) and rule != "same":
+            raise OptionError(f"{rule!r} is no rule", remedy='give a function, "same" or None')
+
+    def one(k: int, g: Any, ans: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        rule = table[k]
+        if rule is None:
+            return map_leaves(_zero, ans)
+        if isinstance(rule, str):
+            return fun.fun(*args[:k], g, *args[k + 1 :], **kwargs)
+        return rule(g, ans, *args, **kwargs)
+
+    made = ArgumentRules(_added(one), frozenset(table))
+    _checked(fun, *(r for r in rules if not isinstance(r, str))).define(tangent=made)
+
+
+def defjvp_argnum(fun: RuledFunction, maker: Function) -> None:
+    """Set ``maker(argnum, g, ans, args, kwargs) -> tangent`` for all arguments."""
+    _checked(fun, maker).define(tangent=ArgumentRules(_added(maker), None))
+
+
+def defjvp_argnums(fun: RuledFunction, maker: Function) -> None:
+    """Set ``maker(argnums, gs, ans, args, kwargs) -> tangent`` for all arguments together."""
+    _checked(fun, maker).define(tangent=ArgumentRules(maker, None))
+
+
+def def_linear(fun: RuledFunction) -> None:
+    """Say that a function is linear in each of its arguments."""
+    defjvp_argnum(fun, lambda k, g, ans, args, kwargs: fun.fun(*args[:k], g, *args[k + 1 :], **kwargs))
+
+
+def _added(one: Function) -> Function:
+    """The tangent by several arguments, as the sum of those by each."""
+
+    def make(wanted: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
+        space, total = vspace(ans), None
+        for k, g in zip(wanted, gs, strict=True):
+            part = one(k, g, ans, args, kwargs)
+            total = part if total is None else space.add(total, part)
+        return total
+
+    return make
+
+
+def _checked(fun: Any, *rules: Any) -> RuledFunction:
+    if not isinstance(fun, RuledFunction):
+        raise OptionError(
+            f"a derivative is defined for {name_of(fun)}, which is no primitive",
+            remedy="decorate a function of your own with @primitive; those of NumPy have theirs",
+        )
+    if any(rule is not None and not callable(rule) for rule in rules):
+        raise OptionError("a rule is neither a function nor None", remedy="see defvjp and defjvp")
+    return fun
