@@ -52,10 +52,10 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
         return found
 
     def value(*args: Any) -> Any:
-        return traced_or_called(host, lambda: pair(*args)[0], lambda: by_host(lambda *given: pair(*given)[0], args))
+        return _traced_or_called(host, lambda: pair(*args)[0], lambda: by_host(lambda *given: pair(*given)[0], args))
 
     def forward(*args: Any) -> tuple[Any, Closed]:
-        return traced_or_called(  # type: ignore[no-any-return]  # both give the pair
+        return _traced_or_called(  # type: ignore[no-any-return]  # both give the pair
             host, lambda: _closed(pair, args), lambda: (value(*args), _pull_by_host(pair, args))
         )
 
@@ -68,8 +68,7 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
     return node
 
 
-def traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
-    """What can be traced, traced; else, unless ``host`` is False, called by the host."""
+def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
     if host:
         return called()
     try:

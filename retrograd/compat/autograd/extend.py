@@ -9,18 +9,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...api.custom import Custom, CustomJvp, CustomVjp
-from ...api.lens_node import Closed, by_host, taken_apart, traced_or_called
+from ...api.lens_node import Closed, by_host, taken_apart
 from ...api.primitive import primitive as declare
 from ...api.stop_gradient import stop_gradient
 from ...compiler.signature import name_of
 from ...errors import OptionError
 from ...ir.types import aval_of
 from ...tracer.array import Tracer, shadow_of
+from ...tracer.trace import READER
 from ...tracer.tree import flatten, map_leaves, unflatten
 from .vspaces import VSpace, vspace
 
@@ -48,41 +49,48 @@ class Box:
     """The class of autograd's traced values, of which there are none here."""
 
 
-class ArgumentRules(NamedTuple):
-    """Derivatives by several arguments: ``make(argnums, ...)``; ``known`` are the argnums, or None for all."""
-
-    make: Function
-    known: frozenset[int] | None
-
-    def covers(self, argnum: int) -> bool:
-        return self.known is None or argnum in self.known
-
-
 class RuledFunction:
     """A function with derivatives of its own; see ``primitive``."""
 
     def __init__(self, fun: Function) -> None:
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
-        self.pullback: ArgumentRules | None = None
-        self.tangent: ArgumentRules | None = None
+        self.pullback: Function | None = None  # attributes of their own, so that what the rules read is followed
+        self.tangent: Function | None = None
+        self.covered: frozenset[int] | None = frozenset()  # the arguments that the rules are for; None for all
         self._nodes: dict[int, Custom] = {}
 
     def __repr__(self) -> str:
         return f"<primitive {name_of(self.fun)}>"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
+        if instance is None:
+            return self
+
+        @functools.wraps(self.fun)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        return MethodType(method, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not is_traced((args, kwargs)):
             return self.fun(*args, **kwargs)
+        reader = READER.get()
+        if reader is not None:  # a rule that is defined anew is another program
+            for name in ("pullback", "tangent"):
+                reader.note(self, "attr", name, getattr(self, name))
         return self.node(0)(*self._guarded(args, kwargs))
 
-    def define(self, **rules: ArgumentRules) -> None:
-        """Set the rule for pullbacks or the one for tangents."""
+    def define(self, known: Sequence[int] | None, **rules: Function) -> None:
+        """Set the rule for pullbacks or the one for tangents: ``make(argnums, ...)``, for the ``known`` arguments."""
+        if "pullback" in rules or self.pullback is None:
+            self.covered = None if known is None else frozenset(known)
         vars(self).update(rules)
         self._nodes.clear()
+
+    def _covers(self, argnum: int) -> bool:
+        return self.covered is None or argnum in self.covered
 
     def node(self, level: int) -> Custom:
         """The operation; those of higher levels stand for the result in its rules, so that it has derivatives there."""
@@ -93,14 +101,11 @@ class RuledFunction:
 
     def _guarded(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments, of which those that no rule covers may not be differentiated."""
-        rule = self.pullback or self.tangent
-        barred = [map_leaves(_barred, x) if rule is None or not rule.covers(k) else x for k, x in enumerate(args)]
+        barred = [x if self._covers(k) else map_leaves(_barred, x) for k, x in enumerate(args)]
         return tuple(barred), map_leaves(_barred, kwargs)
 
     def _body(self, args: Any, kwargs: Any) -> Any:
-        return traced_or_called(
-            None, lambda: self.fun(*args, **kwargs), lambda: by_host(self._untraced, (args, kwargs))
-        )
+        return _traced_or_called(lambda: self.fun(*args, **kwargs), lambda: by_host(self._untraced, (args, kwargs)))
 
     def _untraced(self, args: Any, kwargs: Any) -> Any:
         return self.fun(*args, **kwargs)
@@ -116,7 +121,7 @@ class RuledFunction:
                 hosted.append(True)
                 return by_host(self._untraced, (args, kwargs))
 
-            value = traced_or_called(None, lambda: self.fun(*args, **kwargs), called)
+            value = _traced_or_called(lambda: self.fun(*args, **kwargs), called)
             if hosted and level < MOST_ORDERS:
                 value = self.node(level + 1)(args, kwargs)
             known, rebuilt = taken_apart((value, args, kwargs))
@@ -124,7 +129,7 @@ class RuledFunction:
 
             def pull(cts: Sequence[Any], operands: Sequence[Any]) -> Any:
                 given = (*rebuilt(operands), unflatten(spec, cts))
-                found = traced_or_called(None, lambda: self._pulled(*given), lambda: by_host(self._pulled, given))
+                found = _traced_or_called(lambda: self._pulled(*given), lambda: by_host(self._pulled, given))
                 return found, None
 
             return value, Closed(pull, known)
@@ -140,31 +145,40 @@ class RuledFunction:
     def _pulled(self, value: Any, args: tuple[Any, ...], kwargs: Any, ct: Any) -> Any:
         """The cotangents of the arguments."""
         cts: list[Any] = [map_leaves(_zero, x) for x in args]
-        rule = self.pullback
-        wanted = tuple(k for k, x in enumerate(args) if _is_inexact(x) and rule is not None and rule.covers(k))
-        if wanted and rule is not None:
-            pull = rule.make(wanted, value, args, kwargs)
+        wanted = self._wanted(args)
+        if wanted and self.pullback is not None:
+            pull = self.pullback(wanted, value, args, kwargs)
             for k, found in zip(wanted, pull(ct), strict=True):
                 cts[k] = found if found is not None else cts[k]
         return tuple(cts)
+
+    def _wanted(self, args: tuple[Any, ...]) -> tuple[int, ...]:
+        """The arguments that have derivatives."""
+        return tuple(k for k, x in enumerate(args) if self._covers(k) and _is_inexact(x))
 
     def _by_tangents(self) -> CustomJvp:
         def body(args: Any, kwargs: Any) -> Any:
             return self._body(args, kwargs)
 
         def rule(primals: Any, tangents: Any) -> Any:
-            (args, kwargs), along, chosen = primals, tangents[0], self.tangent
-            assert chosen is not None
-            value = body(args, kwargs)
-            wanted = tuple(k for k, x in enumerate(args) if _is_inexact(x) and chosen.covers(k))
-            if not wanted:
+            (args, kwargs), along = primals, tangents[0]
+            value, wanted = body(args, kwargs), self._wanted(args)
+            if not wanted or self.tangent is None:
                 return value, map_leaves(_zero, value)
-            return value, chosen.make(wanted, [along[k] for k in wanted], value, args, kwargs)
+            return value, self.tangent(wanted, [along[k] for k in wanted], value, args, kwargs)
 
         body.__name__ = name_of(self.fun)
         node = CustomJvp(body)
         node.defjvp(rule)
         return node
+
+
+def _traced_or_called(traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
+    """What can be traced, traced; else called by the compiled code, where a fault of the user's comes again."""
+    try:
+        return traced()
+    except Exception:  # noqa: BLE001 - a library fails on traced values in its own ways
+        return called()
 
 
 def is_traced(tree: Any) -> bool:
@@ -221,9 +235,8 @@ def notrace_primitive(fun: Function) -> Function:
         if not is_traced((args, kwargs)):
             return fun(*args, **kwargs)
         given = stop_gradient((args, kwargs))
-        return traced_or_called(
-            None, lambda: fun(*given[0], **given[1]), lambda: by_host(lambda xs, named: fun(*xs, **named), given)
-        )
+        untraced = functools.partial(by_host, lambda xs, named: fun(*xs, **named), given)
+        return _traced_or_called(lambda: fun(*given[0], **given[1]), untraced)
 
     return called
 
@@ -239,7 +252,7 @@ def defvjp(fun: RuledFunction, *makers: Function | None, argnums: Sequence[int] 
         pulls = [maker and maker(ans, *args, **kwargs) for maker in map(table.get, wanted)]
         return lambda g: tuple(pull and pull(g) for pull in pulls)
 
-    _checked(fun, *makers).define(pullback=ArgumentRules(make, frozenset(table)))
+    _checked(fun, *makers).define(tuple(table), pullback=make)
 
 
 def defvjp_argnum(fun: RuledFunction, maker: Function) -> None:
@@ -249,7 +262,7 @@ def defvjp_argnum(fun: RuledFunction, maker: Function) -> None:
         pulls = [maker(k, ans, args, kwargs) for k in wanted]
         return lambda g: tuple(pull(g) for pull in pulls)
 
-    _checked(fun, maker).define(pullback=ArgumentRules(make, None))
+    _checked(fun, maker).define(None, pullback=make)
 
 
 def defvjp_argnums(fun: RuledFunction, maker: Function) -> None:
@@ -259,7 +272,7 @@ def defvjp_argnums(fun: RuledFunction, maker: Function) -> None:
         pull = maker(wanted, ans, args, kwargs)
         return lambda g: tuple(pull(g))
 
-    _checked(fun, maker).define(pullback=ArgumentRules(make, None))
+    _checked(fun, maker).define(None, pullback=make)
 
 
 def defjvp(fun: RuledFunction, *rules: Function | str | None, argnums: Sequence[int] | None = None) -> None:
@@ -280,18 +293,17 @@ def defjvp(fun: RuledFunction, *rules: Function | str | None, argnums: Sequence[
             return fun.fun(*args[:k], g, *args[k + 1 :], **kwargs)
         return rule(g, ans, *args, **kwargs)
 
-    made = ArgumentRules(_added(one), frozenset(table))
-    _checked(fun, *(r for r in rules if not isinstance(r, str))).define(tangent=made)
+    _checked(fun, *(r for r in rules if not isinstance(r, str))).define(tuple(table), tangent=_added(one))
 
 
 def defjvp_argnum(fun: RuledFunction, maker: Function) -> None:
     """Set ``maker(argnum, g, ans, args, kwargs) -> tangent`` for all arguments."""
-    _checked(fun, maker).define(tangent=ArgumentRules(_added(maker), None))
+    _checked(fun, maker).define(None, tangent=_added(maker))
 
 
 def defjvp_argnums(fun: RuledFunction, maker: Function) -> None:
     """Set ``maker(argnums, gs, ans, args, kwargs) -> tangent`` for all arguments together."""
-    _checked(fun, maker).define(tangent=ArgumentRules(maker, None))
+    _checked(fun, maker).define(None, tangent=maker)
 
 
 def def_linear(fun: RuledFunction) -> None:
