@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -283,7 +284,8 @@ def _tangents(chosen: Wanted, recorded: Recorded, tangents: Sequence[Any]) -> li
     wanted_leaves = [avals[i] if i >= 0 else None for i in chosen.leaves]
     filled = flatten(tuple(tangents))
     if filled[1] != chosen.spec:
-        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), avals, "the tangents")
+        own = [aval for aval in wanted_leaves if aval is not None]
+        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), own, "the tangents")
     return members(chosen.spec, tuple(tangents), wanted_leaves, "the tangents")
 
 
@@ -317,7 +319,8 @@ class Linearization(Transform):
 
         def assemble(found: Sequence[Any], run: Run) -> Any:
             def linear(*tangents: Any) -> Any:
-                dots = iter(run(_tangents(chosen, recorded, tangents)))
+                given = zip((i for i in chosen.leaves if i >= 0), _tangents(chosen, recorded, tangents), strict=True)
+                dots = iter(run([dot for _, dot in sorted(given, key=itemgetter(0))]))  # in the order of arguments
                 return results([next(dots) if on else _zero(a) for on, a in zip(lin.out_active, avals, strict=True)])
 
             return results(found), linear

@@ -28,6 +28,8 @@ def chosen(argnum: Any) -> Chosen:
             f"argnum is {argnum!r}",
             remedy="give a position from 0, or a list of them; of a name, grad_named(f, name) takes the gradient",
         )
+    if len(set(many)) < len(many):
+        raise ArgnumsError(f"argnum is {argnum!r}, which names an argument twice", remedy="name each position once")
     return tuple(map(int, many)) if isinstance(argnum, (tuple, list)) else int(argnum)
 
 
