@@ -57,6 +57,51 @@ def test_a_body_that_cannot_be_traced_runs_as_python():
     np.testing.assert_allclose(elementwise_grad(elementwise_grad(elementwise_grad(f)))(X), np.exp(X), rtol=1e-14)
 
 
+def test_a_rule_that_calls_the_function_is_used_for_second_derivatives():
+    """With 2 f for its derivative, a function has 4 f for the second one, whatever its body is."""
+    for body in (np.cos, by_ctypes):
+        f = primitive(body)
+        defvjp(f, lambda ans, x, f=f: lambda g: g * 2.0 * f(x))
+        np.testing.assert_allclose(elementwise_grad(f)(X), 2 * body(X), rtol=1e-14)
+        np.testing.assert_allclose(elementwise_grad(elementwise_grad(f))(X), 4 * body(X), rtol=1e-14)
+        np.testing.assert_allclose(elementwise_grad(elementwise_grad(elementwise_grad(f)))(X), 8 * body(X), rtol=1e-14)
+
+
+def test_a_rule_that_is_defined_anew_is_used():
+    f = twice_sine()
+
+    def loss(x):
+        return np.sum(f(x))
+
+    np.testing.assert_allclose(grad(loss)(X), 2 * np.cos(X))
+    defvjp(f, lambda ans, x: lambda g: 5.0 * g)
+    np.testing.assert_allclose(grad(loss)(X), 5.0)
+
+
+FACTORS = {"k": 2.0}
+
+
+def test_what_rules_read_is_watched(monkeypatch):
+    rules = (
+        lambda f: defvjp(f, lambda ans, x: lambda g: g * FACTORS["k"]),
+        lambda f: defvjp_argnum(f, lambda k, ans, args, kwargs: lambda g: g * FACTORS["k"]),
+        lambda f: defvjp_argnums(f, lambda ks, ans, args, kwargs: lambda g: [g * FACTORS["k"] for _ in ks]),
+        lambda f: defjvp(f, lambda g, ans, x: g * FACTORS["k"]),
+        lambda f: defjvp_argnum(f, lambda k, g, ans, args, kwargs: g * FACTORS["k"]),
+        lambda f: defjvp_argnums(f, lambda ks, gs, ans, args, kwargs: gs[0] * FACTORS["k"]),
+    )
+    made = []
+    for define in rules:
+        f = primitive(np.sin)
+        define(f)
+        made.append(grad(lambda x, f=f: np.sum(f(x))))
+    for slope in made:
+        np.testing.assert_array_equal(slope(X), 2.0)
+    monkeypatch.setitem(FACTORS, "k", 3.0)
+    for slope in made:
+        np.testing.assert_array_equal(slope(X), 3.0)
+
+
 def test_a_rule_that_cannot_be_traced_runs_as_python():
     f = primitive(np.exp)
     defvjp(f, lambda ans, x: lambda g: g * 3.0 * by_ctypes(x))

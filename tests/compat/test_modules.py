@@ -102,7 +102,7 @@ def test_install_in_a_process_of_its_own():
         import numpy, scipy.stats
         assert autograd is ours and np is numpy and norm is scipy.stats.norm and npr is numpy.random
         assert sys.modules["autograd.misc.flatten"] is sys.modules["retrograd.compat.autograd.misc.flatten"]
-        assert set(dir(numpy)) - before <= {"random", "fft", "linalg", "ma", "polynomial", "ctypeslib", "strings", "rec"}
+        assert not {"numpy_boxes", "numpy_vjps"} & (set(dir(numpy)) - before)
         print(grad(lambda x: np.sum(np.tanh(x)))(np.zeros(2)))
         ours.uninstall()
         assert not [name for name in sys.modules if name == "autograd" or name.startswith("autograd.")]

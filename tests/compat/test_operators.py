@@ -37,7 +37,7 @@ HAA, HAB, HBB = curves(2.0)
 VALUE = 2.0 * np.sum(A**3 * B**3)
 EACH = 2.0 * A**3 * B**3
 
-# operator and function; what to do with what it makes; the expected for argnum 0, 1, [0, 1] and [1, 0] (None: not meant)
+# Operator and function; the use of what it makes; results for argnum 0, 1, [0, 1] and [1, 0], None where it has none.
 TABLE = [
     ("grad", f, lambda made: made, [GA, GB, (GA, GB), (GB, GA)]),
     ("value_and_grad", f, lambda made: made, [(VALUE, GA), (VALUE, GB), (VALUE, (GA, GB)), (VALUE, (GB, GA))]),

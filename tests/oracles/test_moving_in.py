@@ -30,7 +30,7 @@ def number(a, b, scale=1.0):
 
 
 def several(a, b, scale=1.0):
-    return scale * anp.outer(anp.sin(a), b) @ a
+    return scale * anp.outer(anp.sin(a), b**2) @ a
 
 
 def plain(function):

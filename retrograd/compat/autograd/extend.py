@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...api.custom import Custom, CustomJvp, CustomVjp
+from ...api.custom import RULING, Custom, CustomJvp, CustomVjp
 from ...api.lens_node import Closed, by_host, taken_apart
 from ...api.primitive import primitive as declare
 from ...api.stop_gradient import stop_gradient
@@ -41,7 +41,7 @@ __all__ = [
     "vspace",
 ]
 
-MOST_ORDERS = 3  # of derivatives of a rule that uses the result of a body which cannot be traced
+MOST_ORDERS = 2  # of derivatives of a rule that uses the function itself, or the result of a body that is not traced
 Function = Callable[..., Any]
 
 
@@ -80,7 +80,7 @@ class RuledFunction:
         if reader is not None:  # a rule that is defined anew is another program
             for name in ("pullback", "tangent"):
                 reader.note(self, "attr", name, getattr(self, name))
-        return self.node(0)(*self._guarded(args, kwargs))
+        return self.node(self._level())(*self._guarded(args, kwargs))
 
     def define(self, known: Sequence[int] | None, **rules: Function) -> None:
         """Set the rule for pullbacks or the one for tangents: ``make(argnums, ...)``, for the ``known`` arguments."""
@@ -98,6 +98,11 @@ class RuledFunction:
             by_tangents = self.pullback is None and self.tangent is not None
             self._nodes[level] = self._by_tangents() if by_tangents else self._by_pullbacks(level)
         return self._nodes[level]
+
+    def _level(self) -> int:
+        """The level of a call: in the rule of one operation the function is the next one."""
+        ruling = RULING.get()
+        return next((k for k in range(MOST_ORDERS) if self._nodes.get(k) not in ruling), MOST_ORDERS)
 
     def _guarded(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments, of which those that no rule covers may not be differentiated."""

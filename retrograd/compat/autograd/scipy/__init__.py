@@ -9,6 +9,9 @@ if not TYPE_CHECKING:  # the modules are SciPy's own, and loaded on first use
 
     def __getattr__(name: str) -> Any:
         """A module of SciPy."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return import_module(f"scipy.{name}")
+        try:
+            return import_module(f"scipy.{name}")
+        except ModuleNotFoundError as missing:
+            if missing.name != f"scipy.{name}":  # SciPy itself is not there
+                raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
