@@ -69,7 +69,7 @@ def _row(program: str, ours: list[Timed], theirs: list[Timed], agree: bool) -> l
     cells = [program if agree else f"{program} (numbers differ)"]
     for part in ("first", "later"):
         a, b = (min(getattr(run, part) for run in runs) for runs in (ours, theirs))
-        cells += [f"{a * 1e3:.3g} ms", f"{b * 1e3:.3g} ms", f"{b / a:.2f}"]
+        cells += [table.time(a), table.time(b), f"{b / a:.2f}"]
     return cells
 
 

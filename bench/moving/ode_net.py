@@ -7,7 +7,7 @@ from autograd.builtins import tuple
 from autograd.misc.optimizers import adam
 from autograd.scipy.integrate import odeint
 
-TIMES = np.linspace(0.0, 6.0, 40)
+TIMES = np.linspace(0.0, 4.0, 12)
 
 
 def network(y, t, params):
@@ -25,12 +25,12 @@ def run(steps, tick):
     """Fit the network to the true path."""
     rng = npr.RandomState(0)
     y0 = np.array([2.0, 0.0])
-    true = odeint(spiral, y0, TIMES, rtol=1e-8, atol=1e-8)
+    true = odeint(spiral, y0, TIMES, rtol=1e-7, atol=1e-7)
     sizes = (2, 15), (15, 2)
     start = [(rng.randn(m, n) * 0.1, rng.randn(n) * 0.1) for m, n in sizes]
 
     def loss(params, i):
-        path = odeint(network, y0, TIMES, tuple((params,)), rtol=1e-8, atol=1e-8)
+        path = odeint(network, y0, TIMES, tuple((params,)), rtol=1e-7, atol=1e-7)
         return np.mean(np.sum(np.abs(path - true), axis=1))
 
     def told(params, i, g):

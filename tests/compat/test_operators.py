@@ -166,6 +166,7 @@ def test_integers_become_floats():
     close(ag.make_vjp(lambda x: x**2)(whole)[0](whole), 2.0 * whole * whole)
     close(ag.make_jvp(lambda x: x**2)(whole)(whole)[1], 2.0 * whole * whole)
     assert ag.grad(lambda x, n: x * n)(2.0, 3) == 3.0
+    assert "2.0" in ag.grad(lambda x: x**2).source(3)
 
 
 def test_trees():

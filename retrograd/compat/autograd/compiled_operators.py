@@ -11,7 +11,7 @@ import numpy as np
 from ...api.gradients import Gradient
 from ...compiler.compiled import Compiled
 from ...compiler.composed import Composed
-from ...compiler.signature import name_of
+from ...compiler.signature import Call, name_of
 from ...errors import ArgnumsError
 from ...tracer.array import Tracer, shadow_of
 
@@ -48,6 +48,9 @@ class Operator(Compiled):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(*with_floats(args, self._chosen), **kwargs)
+
+    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return super()._take(with_floats(args, self._chosen), kwargs)
 
 
 def label(made: Any, operator: str, function: Function, argnum: Chosen) -> Any:
