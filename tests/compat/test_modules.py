@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import types
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ import retrograd.compat.autograd.scipy.signal as ag_signal
 from retrograd.compat.autograd.builtins import DictBox
 from retrograd.compat.autograd.builtins import isinstance as ag_isinstance
 from retrograd.compat.autograd.tracer import getval, isbox
+from retrograd.errors import OptionError
 
 
 def test_the_modules_are_the_real_ones():
@@ -81,10 +83,12 @@ def run(program: str) -> str:
     return done.stdout
 
 
-def test_install_in_a_process_of_its_own():
+def test_install_and_nothing_before_it():
     out = run("""
-        import sys
+        import sys, retrograd
+        assert not [name for name in sys.modules if name.startswith("retrograd.compat")]
         from retrograd.compat import autograd as ours
+        assert "autograd" not in sys.modules
         before = set(dir(__import__("numpy")))
         ours.install()
         ours.install()
@@ -111,25 +115,10 @@ def test_install_in_a_process_of_its_own():
     assert out == "[1. 1.]\n"
 
 
-def test_nothing_is_installed_by_itself_and_retrograd_does_not_load_it():
-    run("""
-        import sys, retrograd
-        assert not [name for name in sys.modules if name.startswith("retrograd.compat")]
-        import retrograd.compat.autograd
-        assert "autograd" not in sys.modules
-    """)
-
-
-def test_install_after_the_package_itself_is_refused():
-    out = run("""
-        import retrograd, sys, types
-        sys.modules["autograd"] = types.ModuleType("autograd")
-        from retrograd.compat import autograd as ours
-        try:
-            ours.install()
-        except retrograd.errors.OptionError as error:
-            print("before the first import" in str(error))
-        ours.uninstall()
-        print("autograd" in sys.modules)
-    """)
-    assert out == "True\nTrue\n"
+def test_install_after_the_package_itself_is_refused(monkeypatch):
+    other = types.ModuleType("autograd")
+    monkeypatch.setitem(sys.modules, "autograd", other)
+    with pytest.raises(OptionError, match="before the first import"):
+        ag.install()
+    ag.uninstall()
+    assert sys.modules["autograd"] is other
