@@ -67,6 +67,26 @@ def test_a_rule_that_calls_the_function_is_used_for_second_derivatives():
         np.testing.assert_allclose(elementwise_grad(elementwise_grad(elementwise_grad(f)))(X), 8 * body(X), rtol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "define",
+    [
+        lambda f: defvjp(f, lambda ans, x: lambda g: g * 2.0 * ans),
+        lambda f: defjvp(f, lambda g, ans, x: g * 2.0 * ans),
+    ],
+)
+@pytest.mark.parametrize("body", [np.cos, by_ctypes])
+def test_the_result_in_a_rule_has_the_derivatives_of_the_rule(define, body):
+    f = primitive(body)
+    define(f)
+    slope = elementwise_grad(f)
+    np.testing.assert_allclose(slope(X), 2 * body(X), rtol=1e-14)
+    np.testing.assert_allclose(elementwise_grad(slope)(X), 4 * body(X), rtol=1e-14)
+    third = elementwise_grad(elementwise_grad(slope))
+    np.testing.assert_allclose(third(X), 8 * body(X), rtol=1e-14)
+    with pytest.raises(NonDifferentiableError, match="result_within_rules_of_rules|host function"):
+        elementwise_grad(third)(X)
+
+
 def test_a_rule_that_is_defined_anew_is_used():
     f = twice_sine()
 

@@ -41,7 +41,7 @@ __all__ = [
     "vspace",
 ]
 
-MOST_ORDERS = 2  # of derivatives of a rule that uses the function itself, or the result of a body that is not traced
+MOST_ORDERS = 2  # of derivatives of a rule that uses the function or its result
 Function = Callable[..., Any]
 
 
@@ -96,7 +96,7 @@ class RuledFunction:
         """The operation; those of higher levels stand for the result in its rules, so that it has derivatives there."""
         if level not in self._nodes:
             by_tangents = self.pullback is None and self.tangent is not None
-            self._nodes[level] = self._by_tangents() if by_tangents else self._by_pullbacks(level)
+            self._nodes[level] = self._by_tangents(level) if by_tangents else self._by_pullbacks(level)
         return self._nodes[level]
 
     def _level(self) -> int:
@@ -109,26 +109,28 @@ class RuledFunction:
         barred = [x if self._covers(k) else map_leaves(_barred, x) for k, x in enumerate(args)]
         return tuple(barred), map_leaves(_barred, kwargs)
 
-    def _body(self, args: Any, kwargs: Any) -> Any:
-        return _traced_or_called(lambda: self.fun(*args, **kwargs), lambda: by_host(self._untraced, (args, kwargs)))
+    def _body(self, level: int) -> Function:
+        """The body of an operation; that of the last level, which rules would differentiate, may not be."""
+
+        def body(args: Any, kwargs: Any) -> Any:
+            value = _traced_or_called(
+                lambda: self.fun(*args, **kwargs), lambda: by_host(self._untraced, (args, kwargs))
+            )
+            return value if level < MOST_ORDERS else map_leaves(_ended, value)
+
+        body.__name__ = name_of(self.fun)
+        return body
+
+    def _value(self, level: int, args: Any, kwargs: Any) -> Any:
+        """The result, as a rule gets it: its derivatives are those of the rules again."""
+        return self.node(level + 1)(args, kwargs) if level < MOST_ORDERS else self._body(level)(args, kwargs)
 
     def _untraced(self, args: Any, kwargs: Any) -> Any:
         return self.fun(*args, **kwargs)
 
     def _by_pullbacks(self, level: int) -> CustomVjp:
-        def body(args: Any, kwargs: Any) -> Any:
-            return self._body(args, kwargs)
-
         def forward(args: Any, kwargs: Any) -> tuple[Any, Closed]:
-            hosted: list[bool] = []
-
-            def called() -> Any:
-                hosted.append(True)
-                return by_host(self._untraced, (args, kwargs))
-
-            value = _traced_or_called(lambda: self.fun(*args, **kwargs), called)
-            if hosted and level < MOST_ORDERS:
-                value = self.node(level + 1)(args, kwargs)
+            value = self._value(level, args, kwargs)
             known, rebuilt = taken_apart((value, args, kwargs))
             spec = flatten(value)[1]
 
@@ -142,8 +144,7 @@ class RuledFunction:
         def backward(closed: Closed, ct: Any) -> Any:
             return closed.pull(flatten(ct)[0], closed.residuals)
 
-        body.__name__ = name_of(self.fun)
-        node = CustomVjp(body)
+        node = CustomVjp(self._body(level))
         node.defvjp(forward, backward)
         return node
 
@@ -161,19 +162,15 @@ class RuledFunction:
         """The arguments that have derivatives."""
         return tuple(k for k, x in enumerate(args) if self._covers(k) and _is_inexact(x))
 
-    def _by_tangents(self) -> CustomJvp:
-        def body(args: Any, kwargs: Any) -> Any:
-            return self._body(args, kwargs)
-
+    def _by_tangents(self, level: int) -> CustomJvp:
         def rule(primals: Any, tangents: Any) -> Any:
             (args, kwargs), along = primals, tangents[0]
-            value, wanted = body(args, kwargs), self._wanted(args)
+            value, wanted = self._value(level, args, kwargs), self._wanted(args)
             if not wanted or self.tangent is None:
                 return value, map_leaves(_zero, value)
             return value, self.tangent(wanted, [along[k] for k in wanted], value, args, kwargs)
 
-        body.__name__ = name_of(self.fun)
-        node = CustomJvp(body)
+        node = CustomJvp(self._body(level))
         node.defjvp(rule)
         return node
 
@@ -204,13 +201,17 @@ def _zero(x: Any) -> Any:
 
 
 def _barred(x: Any) -> Any:
-    return _barrier()(x) if isinstance(x, Tracer) and _inexact(x) else x
+    return _barrier("argument_without_a_rule")(x) if isinstance(x, Tracer) and _inexact(x) else x
+
+
+def _ended(x: Any) -> Any:
+    return _barrier("result_within_rules_of_rules")(x) if isinstance(x, Tracer) and _inexact(x) else x
 
 
 @functools.cache
-def _barrier() -> Function:
-    """A copy whose derivative is an error: it stands before arguments that no rule covers."""
-    return declare("argument_without_a_rule", emit="np.positive({0})")
+def _barrier(name: str) -> Function:
+    """A copy whose derivative is an error that shows the name."""
+    return declare(name, emit="np.positive({0})")
 
 
 def primitive(fun: Function) -> RuledFunction:
