@@ -15,7 +15,7 @@ from tests.gate import test_core, test_structural
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "retrograd"
-ROOMS = ("ir", "ops", "tracer", "passes", "codegen", "compiler", "numpy", "scipy", "api", "reports", "eager")
+ROOMS = ("ir", "ops", "tracer", "passes", "codegen", "compiler", "numpy", "scipy", "api", "reports", "eager", "compat")
 GROUPS = ("maths", "results and their storage", "texts")  # comments among the fields of a primitive
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default
 from ..compiler.recording import results_of
 from ..compiler.settings import config
-from ..compiler.signature import Call, Wanted, take_apart, wanted
+from ..compiler.signature import Argnums, Call, Wanted, take_apart, wanted
 from ..compiler.stages import settled
 from ..compiler.transform import Transform
 from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
@@ -102,20 +103,22 @@ class FunctionResult(Exception):  # noqa: N818 - a signal, not an error
 
 @dataclass(frozen=True)
 class Vjp(Transform):
-    """``vjp``."""
+    """``vjp``; with ``argnums`` by these arguments alone."""
 
     has_aux: bool = False
     fns: str = "captures"
     memory: tuple[Any, ...] | None = None
+    argnums: Argnums | None = None
 
     def take(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_functions(function, args, kwargs, tuple(range(len(args))), self.fns)
+        chosen = tuple(range(len(args))) if self.argnums is None else self.argnums
+        return take_functions(function, args, kwargs, chosen, self.fns)
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _all_wanted(function, call)
+        _wanted(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _all_wanted(function, call)
+        chosen = _wanted(function, call, self.argnums)
         head, n = split_aux(recorded, self.has_aux)
         if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
             raise FunctionResult
@@ -144,10 +147,10 @@ class Vjp(Transform):
         return Derived(forward, assemble, lin=lin, later=later)
 
 
-def _all_wanted(function: Callable[..., Any], call: Call) -> Wanted:
-    """Every argument is differentiated."""
-    count = len(children(children(call.spec)[0]))
-    return wanted(call, function, tuple(range(count)), Observed, empty=isinstance(call, FunctionCall))
+def _wanted(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:
+    """What is differentiated: every argument, unless some are chosen."""
+    chosen = tuple(range(len(children(children(call.spec)[0])))) if argnums is None else argnums
+    return wanted(call, function, chosen, Observed, empty=isinstance(call, FunctionCall))
 
 
 def _vjp_to_functions(
@@ -219,7 +222,7 @@ def _pushed(
     run: Callable[[Graph, Graph, list[Any], list[Any]], Sequence[Any]],
 ) -> tuple[Any, Any]:
     call = take_apart(function, primals, {})
-    chosen = _all_wanted(function, call)
+    chosen = _wanted(function, call)
     recorded, _ = Transform("jvp").record(function, call)
     graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
@@ -281,7 +284,8 @@ def _tangents(chosen: Wanted, recorded: Recorded, tangents: Sequence[Any]) -> li
     wanted_leaves = [avals[i] if i >= 0 else None for i in chosen.leaves]
     filled = flatten(tuple(tangents))
     if filled[1] != chosen.spec:
-        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), avals, "the tangents")
+        own = [aval for aval in wanted_leaves if aval is not None]
+        return members(flatten(chosen.tree([0.0] * len(avals)))[1], tuple(tangents), own, "the tangents")
     return members(chosen.spec, tuple(tangents), wanted_leaves, "the tangents")
 
 
@@ -299,13 +303,15 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
 
 @dataclass(frozen=True)
 class Linearization(Transform):
-    """``linearize``."""
+    """``linearize``; with ``argnums`` in these arguments alone."""
+
+    argnums: Argnums | None = None
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _all_wanted(function, call)
+        _wanted(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _all_wanted(function, call)
+        chosen = _wanted(function, call, self.argnums)
         lin = linearize_graph(
             recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe
         )
@@ -313,7 +319,8 @@ class Linearization(Transform):
 
         def assemble(found: Sequence[Any], run: Run) -> Any:
             def linear(*tangents: Any) -> Any:
-                dots = iter(run(_tangents(chosen, recorded, tangents)))
+                given = zip((i for i in chosen.leaves if i >= 0), _tangents(chosen, recorded, tangents), strict=True)
+                dots = iter(run([dot for _, dot in sorted(given, key=itemgetter(0))]))  # in the order of arguments
                 return results([next(dots) if on else _zero(a) for on, a in zip(lin.out_active, avals, strict=True)])
 
             return results(found), linear
@@ -338,7 +345,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     transform = Transform("linear_transpose")
     transform.accept(function)
     call = take_apart(function, examples, {})
-    chosen = _all_wanted(function, call)
+    chosen = _wanted(function, call)
     recorded, _ = transform.record(function, call)
     n = len(call.traced)
     inputs = recorded.graph.inputs

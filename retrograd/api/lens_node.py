@@ -146,7 +146,7 @@ def _inexact(x: Any) -> bool:
 
 def by_host(function: Callable[..., Any], args: Args) -> Any:
     """Let the generated code call an untraced function, which must give equal results for equal arguments."""
-    leaves, rebuilt = _taken_apart(args)
+    leaves, rebuilt = taken_apart(args)
     with Plainly():
         example, spec = flatten(function(*rebuilt(list(map(shadow_of, leaves)))))
     avals = [aval_of(x) for x in example]
@@ -160,7 +160,7 @@ def by_host(function: Callable[..., Any], args: Args) -> Any:
 
 def _pull_by_host(pair: Callable[..., Any], args: Args) -> Closed:
     """A pullback that runs the function again, so that it keeps nothing but the arguments."""
-    leaves, rebuilt = _taken_apart(args)
+    leaves, rebuilt = taken_apart(args)
 
     def run(*given: Any) -> list[Any]:
         plain = rebuilt(given[:n])
@@ -179,7 +179,7 @@ def _cotangent_aval(x: Any) -> Aval:
     return Aval((), aval.dtype, "scalar") if aval.kind == "python" else aval
 
 
-def _taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
+def taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]:
     """The leaves that become operands, and a function that rebuilds the arguments from them."""
     leaves, spec = flatten(args)
     operands = [x for x in leaves if is_traced(x)]
