@@ -27,12 +27,13 @@ from ..tracer.around import kept
 from ..tracer.array import shadow_of, symbol_in, wrap_all
 from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing, record
-from ..tracer.trace import Capture, Trace
+from ..tracer.trace import READER, Capture, Trace
 from ..tracer.tree import Spec, children, flatten, unflatten
 from ..where import user_site
 
 RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here
 kept(RULING)
+RULES = ("_rule", "_fwd", "_bwd")  # the attributes that hold them
 
 
 class Custom(Travelling):
@@ -45,7 +46,7 @@ class Custom(Travelling):
 
     def parts(self) -> tuple[Any, ...]:
         """See ``Travelling``."""
-        rules = {name: vars(self)[name] for name in ("_rule", "_fwd", "_bwd", "_nondiff") if name in vars(self)}
+        rules = {name: vars(self)[name] for name in (*RULES, "_nondiff") if name in vars(self)}
         return type(self), (self.function,), rules
 
     def _inside(self, trace: Trace, call: Call) -> Any:
@@ -58,6 +59,10 @@ class Custom(Travelling):
         ruling = RULING.get()
         if self in ruling:  # a rule that calls the function gets its plain body
             return self.function(*args)
+        reader = READER.get()
+        if reader is not None:  # with other rules it is another program
+            for name in filter(functools.partial(hasattr, self), RULES):
+                reader.note(self, "attr", name, getattr(self, name))
         token = RULING.set((*ruling, self))
         try:
             return self._inside(trace, take_apart(self.function, args, {}))

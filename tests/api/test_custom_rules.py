@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,35 @@ def test_a_user_primitive_is_one_node():
     np.testing.assert_allclose(rg.vmap(rg.grad(cube_root))(X), X ** (-2 / 3) / 3)
     with pytest.raises(rg.errors.OptionError):
         rg.primitive("cube_root_of_a_test", emit="np.cbrt({0})")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda f: rg.grad(f)(1.0),
+        lambda f: rg.jvp(f, (1.0,), (1.0,))[1],
+        lambda f: rg.vjp(f, 1.0)[1](1.0)[0],
+        lambda f: rg.vmap(rg.grad(f))(np.ones(2))[1],
+        lambda f: rg.grad(lambda x: rg.scan(lambda c, _: (f(c), None), x, None, 1)[0])(1.0),
+        lambda f: rg.grad(rg.checkpoint(lambda x: f(x) * 1.0))(1.0),
+    ],
+)
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_a_rule_that_is_set_anew_counts_from_then_on(kind: str, use: Any) -> None:
+    def set_rule(f: Any, slope: float) -> None:
+        if kind == "jvp":
+            f.defjvp(lambda primals, tangents: (f(*primals), slope * tangents[0]))
+        else:
+            f.defvjp(lambda x: (f(x), None), lambda _, ct: (slope * ct,))
+
+    made = (rg.custom_jvp if kind == "jvp" else rg.custom_vjp)(lambda x: 2.0 * x)
+
+    def program(x: Any) -> Any:
+        return made(x) + 0.0
+
+    if kind == "vjp" and "jvp" in use.__code__.co_names:
+        pytest.skip("a rule for pullbacks gives no tangents")
+    for slope in (5.0, 5.0, 7.0, 5.0, -1.0):
+        set_rule(made, slope)
+        assert use(made) == slope
+        assert use(program) == slope
