@@ -61,6 +61,14 @@ class Op:
     node: Node
     key: Any = None
     moves: bool = False  # whether its index has operands
+    avals: tuple[Aval, ...] = ()  # of operands and results
+
+
+class Program(NamedTuple):
+    """A graph, prepared: what is known of it without arguments, and the operations."""
+
+    known: dict[Value, Any]
+    ops: list[Op]
 
 
 class _Follower:
@@ -97,8 +105,10 @@ class _Follower:
 
     def walk(self, graph: Graph, operands: Sequence[Any]) -> list[Any]:
         """The results of a graph, as values of the recording."""
-        env = dict(zip(graph.inputs, operands, strict=True))
-        for op in graph.once("followed", lambda: [_prepared(self.folded, node) for node in graph.nodes]):
+        program: Program = graph.once("followed", lambda: _program(self.folded, graph))
+        env = program.known.copy()
+        env.update(zip(graph.inputs, operands, strict=True))
+        for op in program.ops:
             node = op.node
             results = op.run(self, op, [env[v] for v in node.inputs])
             if len(results) == 1:
@@ -115,21 +125,21 @@ class _Follower:
         return self.rest[self.at - 1]
 
 
+def _program(folded: Folded, graph: Graph) -> Program:
+    known = {node.outputs[0]: _known(node) for node in graph.nodes if not is_step(node) and node not in folded.own}
+    return Program(known, [_prepared(folded, node) for node in graph.nodes if is_step(node) or node in folded.own])
+
+
 def _prepared(folded: Folded, node: Node) -> Op:
     if node in folded.own:
         return Op(_made, node)
-    if not is_step(node):
-        return Op(_given, node, _known(node))
     if node in folded.sides:
         return Op(_side, node, folded.sides[node])
     if node is folded.loop.node:
         return Op(_loop, node, folded.loop)
     moves = any(type(part) is Arg for part in node.attrs.get("index", ()))
-    return Op(_same, node, attrs_key(node.attrs) if node.attrs else (), moves)
-
-
-def _given(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
-    return (op.key,)
+    avals = tuple([v.aval for v in (*node.inputs, *node.outputs)])
+    return Op(_same, node, attrs_key(node.attrs) if node.attrs else (), moves, avals)
 
 
 def _made(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
@@ -177,24 +187,23 @@ def _rows(x: Known) -> list[Known]:
 
 def _same(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
     """The results of the next operation of the recording, which must be this one on these operands."""
-    node, other = op.node, follower.next()
+    node, other, key, avals = op.node, follower.next(), op.key, op.avals
     if other.prim is not node.prim or other.replica != node.replica:
         raise Differs
-    key = op.key
+    inputs = other.inputs
     if op.moves:
-        operands, key = _at_rest(node, operands, len(other.inputs))
+        operands, key = _at_rest(node, operands, len(inputs))
+        avals = (*avals[: len(inputs)], *avals[len(node.inputs) :])
     if other.attrs is not node.attrs and (attrs_key(other.attrs) if other.attrs else ()) != key:
         raise Differs
-    if len(operands) != len(other.inputs):
+    if len(operands) != len(inputs):
         raise Differs
     of = follower.of
-    for x, v, mine in zip(operands, other.inputs, node.inputs, strict=False):
+    for x, v in zip(operands, inputs, strict=True):
         if x is not v and x != of.get(v, v):
             raise Differs
-        if mine.aval is not v.aval and mine.aval != v.aval and not _alike(node, mine.aval, v.aval):
-            raise Differs
-    for mine, v in zip(node.outputs, other.outputs, strict=True):
-        if mine.aval is not v.aval and mine.aval != v.aval and not _alike(node, mine.aval, v.aval):
+    for mine, v in zip(avals, (*inputs, *other.outputs), strict=True):
+        if mine is not v.aval and mine != v.aval and not _alike(node, mine, v.aval):
             raise Differs
     return other.outputs
 
