@@ -34,7 +34,7 @@ from .inside import Callee
 from .paths import Paths
 from .signature import Call
 
-LONG = 256  # operations of a way from which on folding is tried
+LONG, LONGEST = 256, 50_000  # operations of a way between which folding is tried
 DECISIONS = 8  # and guards
 FIRST_TRIES = 6  # of folding, for one signature, until something has folded
 MOST_TRIES = 12
@@ -308,7 +308,7 @@ def consider(paths: Paths, way: Compilation) -> None:
     nodes, recorded = way.recorded.graph.nodes, way.recorded
     decisions = sum(node.prim is guard for node in nodes)
     arrays = all(isinstance(c.payload, np.ndarray) for c in recorded.captures)
-    if len(nodes) >= LONG and decisions >= DECISIONS and arrays and not paths.settings.debug_nans:
+    if LONG <= len(nodes) <= LONGEST and decisions >= DECISIONS and arrays and not paths.settings.debug_nans:
         folding = Folding(paths)
         vars(paths).update(folding=folding, elsewhere=folding.elsewhere)
 

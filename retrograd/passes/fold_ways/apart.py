@@ -20,7 +20,8 @@ class Apart(Builder):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ints: dict[Any, Symbol] = {}
+        self._plain: dict[Any, Symbol] = {}  # numbers of Python
+        self._avals: dict[Any, tuple[Sequence[Aval], Sequence[Aval]]] = {}
 
     def emit(
         self,
@@ -34,20 +35,35 @@ class Apart(Builder):
             return super().emit(prim, inputs, attrs, hints, avals)
         given = tuple(inputs)
         if avals is None:
-            avals = prim.avals([v.aval for v in given], attrs)
-        outputs = tuple([Value(a, h) for a, h in zip(avals, hints or [None] * len(avals), strict=True)])
+            avals = prim.avals([v.aval for v in given], attrs) if attrs else self._plainly(prim, given)
+        if len(avals) == 1:
+            outputs: tuple[Value, ...] = (Value(avals[0], hints[0] if hints else None),)
+        else:
+            outputs = tuple([Value(a, h) for a, h in zip(avals, hints or [None] * len(avals), strict=True)])
         node = Node(prim, given, attrs, outputs, self.where, self.replica)
         self.nodes.append(node)
-        self.made.update(dict.fromkeys(outputs, node))
+        for out in outputs:
+            self.made[out] = node
         return [Symbol(self, v) for v in outputs]
 
+    def _plainly(self, prim: Primitive, operands: Sequence[Value]) -> Sequence[Aval]:
+        """The avals of the results of an operation without attributes, remembered by identities: hashing takes long."""
+        taken = [v.aval for v in operands]
+        key = (prim, *map(id, taken))
+        found = self._avals.get(key)
+        if found is None:
+            found = self._avals[key] = taken, prim.avals(taken, {})  # the entry keeps what has these identities
+        return found[1]
+
     def constant(self, value: Any, like: Aval | None = None) -> Symbol:
-        if type(value) is not int:
+        kind = type(value)
+        if not (kind is int or (kind is float and value)):  # zeros have a sign
             return super().constant(value, like)
-        key = value, like, self.replica
-        if key not in self._ints:
-            self._ints[key] = super().constant(value, like)
-        return self._ints[key]
+        key = kind, value, like, self.replica
+        known = self._plain.get(key)
+        if known is None:
+            known = self._plain[key] = super().constant(value, like)
+        return known
 
     def keep(self, node: Node) -> tuple[Value, ...]:
         if not node.inputs:
@@ -60,7 +76,7 @@ class Apart(Builder):
 def keep_apart(builder: Builder) -> None:
     """Let a builder make a node for each operation from now on."""
     builder.__class__ = Apart
-    vars(builder)["_ints"] = {}
+    vars(builder).update(_plain={}, _avals={})
 
 
 def merged(graph: Graph) -> Graph:

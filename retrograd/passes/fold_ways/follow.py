@@ -62,6 +62,7 @@ class Op:
     key: Any = None
     moves: bool = False  # whether its index has operands
     avals: tuple[Aval, ...] = ()  # of operands and results
+    plain: bool = False  # whether it is one without attributes and with one result
 
 
 class Program(NamedTuple):
@@ -108,8 +109,23 @@ class _Follower:
         program: Program = graph.once("followed", lambda: _program(self.folded, graph))
         env = program.known.copy()
         env.update(zip(graph.inputs, operands, strict=True))
+        rest, of = self.rest, self.of
         for op in program.ops:
             node = op.node
+            if op.plain and self.at < len(rest):  # the same as ``_same``, for the most part of all operations
+                other = rest[self.at]
+                if other.prim is node.prim and not other.attrs and other.replica == node.replica:
+                    inputs, outputs = other.inputs, other.outputs
+                    if len(inputs) == len(node.inputs):
+                        for mine, v in zip(node.inputs, inputs, strict=True):
+                            x = env[mine]
+                            if (x is not v and x != of.get(v, v)) or mine.aval is not v.aval:
+                                break
+                        else:
+                            if outputs[0].aval is node.outputs[0].aval:
+                                env[node.outputs[0]] = outputs[0]
+                                self.at += 1
+                                continue
             results = op.run(self, op, [env[v] for v in node.inputs])
             if len(results) == 1:
                 env[node.outputs[0]] = results[0]
@@ -139,7 +155,8 @@ def _prepared(folded: Folded, node: Node) -> Op:
         return Op(_loop, node, folded.loop)
     moves = any(type(part) is Arg for part in node.attrs.get("index", ()))
     avals = tuple([v.aval for v in (*node.inputs, *node.outputs)])
-    return Op(_same, node, attrs_key(node.attrs) if node.attrs else (), moves, avals)
+    plain = not node.attrs and len(node.outputs) == 1
+    return Op(_same, node, attrs_key(node.attrs) if node.attrs else (), moves, avals, plain)
 
 
 def _made(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
