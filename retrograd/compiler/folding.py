@@ -22,7 +22,7 @@ from ..ops.structural.host import Host, host
 from ..passes.fold_ways.apart import Apart, keep_apart, merged
 from ..passes.fold_ways.emit import Folded
 from ..passes.fold_ways.fold_ways import Answers, fold_ways
-from ..passes.fold_ways.follow import follow
+from ..passes.fold_ways.prove_ways import follow
 from ..tracer.around import kept
 from ..tracer.record import RECORDERS, Recorded
 from ..tracer.surroundings import Captures
@@ -44,7 +44,7 @@ MOST_PROVED = 4096  # sequences of answers that are remembered
 BOOL = Aval((), np.dtype(bool), "scalar")
 
 
-class Made(Exception):  # noqa: N818 - a signal, not an error
+class RecordedApart(Exception):  # noqa: N818 - a signal, not an error
     """A recording whose operations were kept apart, and what it has read."""
 
     def __init__(self, recorded: Recorded) -> None:
@@ -79,7 +79,7 @@ def _recording(run: Callable[..., Recorded]) -> Callable[..., Recorded]:
                 _WANTED.reset(token)
 
         made = run(apart, *options)
-        raise Made(replace(made, reads=() if reader is None else reader.found))
+        raise RecordedApart(replace(made, reads=() if reader is None else reader.found))
 
     return record
 
@@ -92,7 +92,7 @@ def recorded_apart(compiled: Callee, call: Call) -> Recorded:
     token = _WANTED.set("apart")
     try:
         compiled._record(call)
-    except Made as made:
+    except RecordedApart as made:
         return made.recorded
     finally:
         _WANTED.reset(token)
@@ -108,14 +108,14 @@ def instead(recorded: Recorded, run: Callable[[], Any]) -> Any:
         _WANTED.reset(token)
 
 
-class Way(NamedTuple):
+class KeptWay(NamedTuple):
     """A recording, and the places of its captures among those of its signature, which may rely on what it has read."""
 
     recorded: Recorded
     places: list[int]
     relied: bool
 
-    def like(self, other: Way) -> bool:
+    def like(self, other: KeptWay) -> bool:
         """Whether two recordings have inputs and results that correspond."""
         a, b = self.recorded, other.recorded
         return self.places == other.places and bool(a.out_spec == b.out_spec) and a.graph.in_avals == b.graph.in_avals
@@ -126,7 +126,7 @@ class Fold:
     """Ways as one loop that chooses, its code, and the sequences of answers for which it is proved."""
 
     folded: Folded
-    ways: list[Way]
+    ways: list[KeptWay]
     proved: dict[bytes, None] = field(default_factory=dict)
     call: Callable[..., Any] | None = None
 
@@ -162,7 +162,7 @@ class Folding:
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
         self.fold: Fold | None = None
-        self.last: list[Way] = []  # that did not fold yet
+        self.last: list[KeptWay] = []  # that did not fold yet
         self.tries = self.failed = 0
 
     @property
@@ -216,7 +216,7 @@ class Folding:
         if present is None or any(c.made or id(c.payload) not in at for c in recorded.captures):
             return None
         kept = replace(recorded, reads=(), shadows=())  # what is the user's is not kept
-        way = Way(kept, [at[id(c.payload)] for c in recorded.captures], True)
+        way = KeptWay(kept, [at[id(c.payload)] for c in recorded.captures], True)
         answers = self._followed(way)
         if answers is not None and self.fold is not None:
             if not self.fold.prove(answers):  # then its code decides otherwise, by the last bits
@@ -228,13 +228,13 @@ class Folding:
         captures: Captures | None = paths.check(compiled._user, statics)
         return captures
 
-    def _followed(self, way: Way) -> Answers | None:
+    def _followed(self, way: KeptWay) -> Answers | None:
         """The answers of a recording, if it is what was folded."""
         if self.fold is None or not way.like(self.fold.ways[0]):
             return None
         return follow(self.fold.folded, way.recorded.graph)
 
-    def _folds(self, compiled: Callee, way: Way, call: Call) -> bool:
+    def _folds(self, compiled: Callee, way: KeptWay, call: Call) -> bool:
         """Whether the recording folds, with former ones or alone; that is compiled."""
         fold = self.fold
         if fold is not None:
@@ -279,7 +279,7 @@ class Folding:
         self.paths.executable, self.paths.call = None, self.paths.first
 
 
-def _made(ways: list[Way]) -> Fold | None:
+def _made(ways: list[KeptWay]) -> Fold | None:
     """Ways folded. That is proved for those on whose reads the signature relies."""
     try:
         with paused:

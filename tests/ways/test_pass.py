@@ -14,7 +14,7 @@ from retrograd.ir.graph import Graph
 from retrograd.ir.verify import verify
 from retrograd.passes.fold_ways.apart import merged
 from retrograd.passes.fold_ways.fold_ways import fold_ways
-from retrograd.passes.fold_ways.follow import follow
+from retrograd.passes.fold_ways.prove_ways import follow
 from retrograd.tracer import record as recorder
 from tests.ways.generated import generated
 from tests.ways.programs import PROGRAMS, counted_hits, short_ball, slope_by_count

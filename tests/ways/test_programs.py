@@ -104,4 +104,4 @@ def test_many_generated_programs_are_right(first: int, unfolded: Plainly) -> Non
 def check_generated(seed: int, unfolded: Plainly) -> None:
     source, program = generated(seed)
     rng = np.random.default_rng(seed)
-    check(program, [(rng.normal(), rng.normal(), rng.normal(size=5)) for _ in range(5)], unfolded, source)
+    check(program, [(rng.normal(), rng.normal(), rng.normal(size=5)) for _ in range(6)], unfolded, source)

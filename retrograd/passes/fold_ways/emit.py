@@ -20,15 +20,15 @@ from ...ops.structural.cond import make_cond
 from ...ops.structural.guard import guard
 from ...ops.structural.loops import make_scan
 from .apart import Apart
-from .regions import Item, Region
-from .variables import Carry, Column, Made, Nothing, Outside, Phi, Variables
-from .words import MANY, Refused, is_step
+from .overlay import Entry, Row
+from .variables import Carry, Column, Nothing, Outside, Phi, ResultOf, Variables
+from .words import MANY, Unfoldable, is_step
 
 MOST_NUMBERS = 4096  # of a column, which stands in the code
 ANSWER = Aval((), BOOL, "scalar")
 
 
-class Loop(NamedTuple):
+class FoldedLoop(NamedTuple):
     """The loop of a folded graph."""
 
     node: Node
@@ -50,15 +50,15 @@ class Folded:
     choices: int
     own: frozenset[Node]
     sides: Mapping[Node, tuple[Graph, Graph]]
-    loop: Loop
+    loop: FoldedLoop
 
 
 def emitted(found: Variables) -> Folded:
     """The first recording with its loop folded."""
-    return _Target(found).folded()
+    return _FoldedBuilder(found).folded()
 
 
-class _Target(Apart):
+class _FoldedBuilder(Apart):
     """The new graph."""
 
     def __init__(self, found: Variables) -> None:
@@ -91,14 +91,14 @@ class _Target(Apart):
         if value not in self.env:
             node = self.words.producer[value]
             if is_step(node):
-                raise Refused("a value of the loop that is no variable")
+                raise Unfoldable("a value of the loop that is no variable")
             (self.env[value],) = self.copy_node(node, ())
         return self.env[value]
 
-    def _loop(self) -> tuple[Loop, list[Symbol]]:
+    def _loop(self) -> tuple[FoldedLoop, list[Symbol]]:
         """Place the loop; the answers of its choices."""
         found = self.found
-        body = _Scope(self, None)
+        body = _BodyScope(self, None)
         carried = [(carry, body.input(carry.aval)) for carry in found.carries]
         body.known.update(carried)
         columns = found_columns(found)
@@ -117,7 +117,7 @@ class _Target(Apart):
         ]
         parts = Layout(len(body.consts), len(results) - len(items), len(items))
         final, arrays, _ = make_scan(self, graph, parts, operands, found.steps.length, False)
-        loop = Loop(self.nodes[-1], parts, graph, found.steps.length)
+        loop = FoldedLoop(self.nodes[-1], parts, graph, found.steps.length)
         if not whole:  # longer loops are others
             self.emit(guard, (final[0].value,), {"kind": "bool", "expected": False, "lanes": False})
             self.own.add(self.nodes[-1])
@@ -130,13 +130,13 @@ class _Target(Apart):
         """The value of a carry when the loop begins; zero where no recording reads it."""
         first = {value for step, value in carry.heads.items() if step % MANY == 0}
         if len(first) > 1:
-            raise Refused("a variable that begins otherwise in each recording")
+            raise Unfoldable("a variable that begins otherwise in each recording")
         return self.fitted(self.at(first.pop()), carry.aval) if first else self.zeros(carry.aval)
 
     def _column(self, column: Column) -> Symbol:
         """The numbers of all steps as an array: an iota where they count."""
         if len(column.numbers) > MOST_NUMBERS:
-            raise Refused("more numbers than code should hold")
+            raise Unfoldable("more numbers than code should hold")
         numbers = np.array(column.numbers, column.aval.dtype)
         before = len(self.nodes)
         first, by = numbers[0].item(), (numbers[1] - numbers[0]).item()
@@ -156,16 +156,16 @@ class _Target(Apart):
 
 def _fitted(b: Builder, own: set[Node], x: Symbol, aval: Aval) -> Symbol:
     if x.shape != aval.shape:
-        raise Refused("a variable of several shapes")
+        raise Unfoldable("a variable of several shapes")
     before = len(b.nodes)
     made = b.coerce(x, aval)
     own.update(b.nodes[before:])
     return made
 
 
-def choices(region: Region) -> list[Item]:
-    """The choices of a region and of its sides."""
-    return [item for item in region.walk() if item.sides is not None]
+def choices(row: Row) -> list[Entry]:
+    """The choices of a row and of its sides."""
+    return [item for item in row.walk() if item.sides is not None]
 
 
 def found_columns(found: Variables) -> dict[Hashable, Column]:
@@ -186,10 +186,10 @@ def _key(source: Any) -> Hashable:
     return source if isinstance(source, (Carry, tuple)) else id(source)
 
 
-class _Scope(Apart):
+class _BodyScope(Apart):
     """The body of the loop, or a side of a choice; what belongs to an enclosing scope is an input where it is read."""
 
-    def __init__(self, target: _Target, outer: _Scope | None) -> None:
+    def __init__(self, target: _FoldedBuilder, outer: _BodyScope | None) -> None:
         super().__init__()
         self.target, self.outer = target, outer
         self.known: dict[Any, Symbol] = {}
@@ -222,34 +222,34 @@ class _Scope(Apart):
             self.taken[key] = (outside, mine)
             return mine
         if not isinstance(source, Outside):
-            raise Refused("a value that is not known where it is read")
+            raise Unfoldable("a value that is not known where it is read")
         self.consts[source.value] = self.input(source.value.aval, source.value.hint)
         return self.consts[source.value]
 
-    def run(self, region: Region) -> None:
-        """Emit the items of a region."""
-        for item in region.items:
+    def run(self, row: Row) -> None:
+        """Emit the items of a row."""
+        for item in row.items:
             if item.sides is None:
                 self._operation(item)
             else:
                 self._choice(item, item.sides)
 
-    def step(self, found: Variables, items: Sequence[Item]) -> list[Symbol]:
+    def step(self, found: Variables, items: Sequence[Entry]) -> list[Symbol]:
         """Emit a step of the loop; the carries after it, and the answers of its choices."""
         self.run(found.steps.body)
         ended = [self.fitted(self.get(carry.update), carry.aval) for carry in found.carries]
         return [*ended, *(self.fitted(self.get(("answer", item)), ANSWER) for item in items)]
 
-    def living(self, lives: Symbol, found: Variables, items: Sequence[Item]) -> list[Symbol]:
+    def living(self, lives: Symbol, found: Variables, items: Sequence[Entry]) -> list[Symbol]:
         """A step of a loop that a decision ends; behind that, the carries stay as they are."""
-        live, over = _Scope(self.target, self), _Scope(self.target, self)
+        live, over = _BodyScope(self.target, self), _BodyScope(self.target, self)
         results = live.step(found, items)
         kept = [over.fitted(over.get(carry), carry.aval) for carry in found.carries]
         no = [over.constant(False, ANSWER) for _ in items]
         results = [live.get(("stays", found.steps.leave)), *results]
         return self._chosen(lives, (over, live), ([over.constant(False, ANSWER), *kept, *no], results))
 
-    def _operation(self, item: Item) -> None:
+    def _operation(self, item: Entry) -> None:
         node, operands = item.node, [self.get(source) for source in item.sources]
         attrs = dict(node.attrs)
         if item.places:
@@ -261,14 +261,14 @@ class _Scope(Apart):
         self.where, self.replica = node.where, node.replica
         outs = self.emit(node.prim, [s.value for s in operands], attrs, [v.hint for v in node.outputs])
         self.replica = 0
-        self.known.update((Made(item, k), s) for k, s in enumerate(outs))
+        self.known.update((ResultOf(item, k), s) for k, s in enumerate(outs))
 
-    def _choice(self, item: Item, sides: tuple[Region, Region]) -> None:
+    def _choice(self, item: Entry, sides: tuple[Row, Row]) -> None:
         decided = self.get(item.sources[0])
         if decided.dtype != BOOL or decided.shape:
-            raise Refused("a decision by a number")
+            raise Unfoldable("a decision by a number")
         self.known["answer", item] = decided
-        inner = [_Scope(self.target, self) for _ in sides]
+        inner = [_BodyScope(self.target, self) for _ in sides]
         for scope, side in zip(inner, sides, strict=True):
             scope.run(side)
         results = [[scope.result(phi, k) for phi in item.phis.values()] for k, scope in enumerate(inner)]
@@ -292,10 +292,12 @@ class _Scope(Apart):
             keys.append(("stays", item))
         self.known.update(zip(keys, made, strict=bool(keys)))
 
-    def _chosen(self, decided: Symbol, inner: Sequence[_Scope], results: Sequence[Sequence[Symbol]]) -> list[Symbol]:
+    def _chosen(
+        self, decided: Symbol, inner: Sequence[_BodyScope], results: Sequence[Sequence[Symbol]]
+    ) -> list[Symbol]:
         """Emit a choice between two scopes with these results."""
         if any(one.shape != other.shape for one, other in zip(*results, strict=True)):
-            raise Refused("a variable of several shapes")
+            raise Unfoldable("a variable of several shapes")
         avals = [_common(one.aval, other.aval) for one, other in zip(*results, strict=True)]
         taken = {key: outside for scope in inner for key, (outside, _) in scope.taken.items()}
         graphs = []
@@ -319,7 +321,7 @@ class _Scope(Apart):
 
 def _aval(source: Any) -> Aval:
     """The aval of a source that is no value from before the loop, and no carry."""
-    if isinstance(source, Made):
+    if isinstance(source, ResultOf):
         return source.item.node.outputs[source.out].aval
     if isinstance(source, Phi):
         sides = [each for each in source.item.phis[source.key] if not isinstance(each, Nothing)]
@@ -331,5 +333,5 @@ def _aval(source: Any) -> Aval:
 def _common(a: Aval, b: Aval) -> Aval:
     """The aval of what is the one or the other."""
     if a != b and (a.dtype != b.dtype or "array" in (a.kind, b.kind)):
-        raise Refused("a variable of several types")
+        raise Unfoldable("a variable of several types")
     return a if a.kind != "python" else b

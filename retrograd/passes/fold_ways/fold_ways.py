@@ -14,10 +14,10 @@ import numpy as np
 from ...errors import InternalError
 from ...ir.graph import Graph
 from .emit import Folded, choices, emitted
-from .follow import follow
-from .regions import steps_from
+from .overlay import steps_from
+from .prove_ways import follow
 from .variables import Variables
-from .words import Refused, words_of
+from .words import Unfoldable, words_of
 
 NODES = 128  # loops with fewer operations in all are left
 
@@ -28,7 +28,7 @@ def fold_ways(recordings: Sequence[Graph]) -> tuple[Folded, list[Answers]] | Non
     """The recordings as one graph, and the answers of its choices in each; None if they do not fold."""
     try:
         words = words_of(recordings)
-    except Refused:
+    except Unfoldable:
         return None
     for head in words.heads():
         try:
@@ -36,7 +36,7 @@ def fold_ways(recordings: Sequence[Graph]) -> tuple[Folded, list[Answers]] | Non
             if not choices(steps.body) or sum(b - a for a, b in steps.spans.values()) < NODES:
                 continue
             folded = emitted(Variables(steps))
-        except (Refused, InternalError, ValueError):
+        except (Unfoldable, InternalError, ValueError):
             continue
         answers = [follow(folded, recording) for recording in recordings]
         if None not in answers:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ...ir.graph import Node, Value
 from ...ir.types import Aval
 from ...ops.gather import INT
-from .regions import Item, Region, Steps
-from .words import MANY, Refused
+from .overlay import Entry, Row, Stretch
+from .words import MANY, Unfoldable
 
 MOST = 64  # carries of a loop
 Vals = Mapping[int, Value]  # the value in each step
@@ -27,17 +27,17 @@ class Outside(NamedTuple):
     value: Value
 
 
-class Made(NamedTuple):
+class ResultOf(NamedTuple):
     """A result of an item."""
 
-    item: Item
+    item: Entry
     out: int
 
 
 class Phi(NamedTuple):
     """What differs by the side of a choice; ``key`` finds it among the phis of the item."""
 
-    item: Item
+    item: Entry
     key: Any
 
 
@@ -68,7 +68,7 @@ class Carry:
 class Variables:
     """Finds the sources of all operands in a loop, and the values after it."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Stretch) -> None:
         self.steps, self.made = steps, steps.made
         self.producer = steps.words.producer
         self.carries: list[Carry] = []
@@ -98,13 +98,13 @@ class Variables:
                 self._carry(later[0])
                 continue
             if len(self.carries) > MOST:
-                raise Refused("too many variables")
+                raise Unfoldable("too many variables")
             carry.known, carry.aval = len(carry.heads), wide(carry.heads.values())
             ends = {step - 1: value for step, value in carry.heads.items() if step % MANY}
             body = self.steps.body
             carry.update = self.source(body, len(body.items), ends, carry) if ends else carry
 
-    def _look(self, item: Item) -> None:
+    def _look(self, item: Entry) -> None:
         """Find the sources of the operands of an item, and the ints of its index that count."""
         first = item.node
         for k, part in enumerate(first.attrs.get("index", ())):
@@ -112,10 +112,10 @@ class Variables:
             if type(part) is int and len(set(parts.values())) > 1:
                 item.places[k] = self._counting(parts)
             elif any(each != part for each in parts.values()):
-                raise Refused("slices that move")
+                raise Unfoldable("slices that move")
         for i in range(len(first.inputs)):
             vals = {step: node.inputs[i] for step, node in item.nodes.items()}
-            item.sources.append(self.source(item.region, item.at, vals))
+            item.sources.append(self.source(item.row, item.at, vals))
 
     def _counting(self, ints: Mapping[int, int]) -> Column:
         """The ints of all steps, where those that are known count up or down."""
@@ -124,10 +124,10 @@ class Variables:
         step = (last - first) // max(b - a, 1)
         numbers = tuple(first + step * (k - a) for k in range(self.steps.length))
         if any(numbers[step % MANY] != value for step, value in ints.items()):
-            raise Refused("indices that do not count")
+            raise Unfoldable("indices that do not count")
         return Column(Aval((), INT, "scalar"), numbers)
 
-    def source(self, region: Region, upto: int, vals: Vals, hold: Carry | None = None) -> Any:
+    def source(self, row: Row, upto: int, vals: Vals, hold: Carry | None = None) -> Any:
         """The variable that has these values in front of the item at ``upto``; ``hold`` is the one whose end is sought.
 
         Where no step tells, that one keeps its value.
@@ -145,24 +145,24 @@ class Variables:
                 return column
         if len(here) == len(vals):
             _, item, out = self.made[some]
-            if all(self.made[v][1:] == (item, out) for v in vals.values()) and item.region.holds(region):
-                return Made(item, out)
+            if all(self.made[v][1:] == (item, out) for v in vals.values()) and item.row.holds(row):
+                return ResultOf(item, out)
         apart = not inside and len({id(v) for v in vals.values()}) > 1
         while True:
-            choice = self._parting(region.items[:upto], vals, here, apart) if here or apart else None
+            choice = self._parting(row.items[:upto], vals, here, apart) if here or apart else None
             if choice is not None:
                 return self._phi(choice, vals, hold)
-            parent = region.parent
+            parent = row.parent
             if parent is None:
                 break
-            region, upto = parent.region, parent.at
+            row, upto = parent.row, parent.at
         if here:
-            raise Refused("an operand that is no variable")
+            raise Unfoldable("an operand that is no variable")
         if hold is not None and all(hold.heads.get(step) is value for step, value in vals.items()):
             return hold
         return self._carry(vals)
 
-    def _phi(self, choice: Item, vals: Vals, hold: Carry | None) -> Phi:
+    def _phi(self, choice: Entry, vals: Vals, hold: Carry | None) -> Phi:
         key = (id(hold), *((step, id(value)) for step, value in vals.items()))
         if key not in choice.phis:
             assert choice.sides is not None
@@ -176,7 +176,7 @@ class Variables:
             choice.phis[key] = (both[0], both[1])
         return Phi(choice, key)
 
-    def _parting(self, items: Sequence[Item], vals: Vals, here: set[int], apart: bool) -> Item | None:
+    def _parting(self, items: Sequence[Entry], vals: Vals, here: set[int], apart: bool) -> Entry | None:
         """The choice by which a variable differs: values are made in it, or it alone tells them apart."""
         choices = [item for item in items if item.sides is not None]
         for item in reversed(choices):
@@ -207,12 +207,12 @@ class Variables:
             assert node is not None
             number = node.attrs["value"]
             if isinstance(number, tuple) or repr(numbers.setdefault(step % MANY, number)) != repr(number):
-                raise Refused("numbers that differ between recordings")
+                raise Unfoldable("numbers that differ between recordings")
         aval = wide(vals.values())
         if len(set(map(repr, numbers.values()))) == 1:
             return Outside(next(value for value in vals.values() if value.aval == aval))
         if len(numbers) < self.steps.length:
-            raise Refused("numbers that are known in some steps only")
+            raise Unfoldable("numbers that are known in some steps only")
         return Column(aval, tuple(numbers[k] for k in range(self.steps.length)))
 
     def _carry(self, vals: Vals) -> Carry:
@@ -221,10 +221,10 @@ class Variables:
         for step, value in vals.items():
             made = self.made[value][0] if value in self.made else step // MANY * MANY - 1
             if made // MANY != step // MANY and value in self.made:
-                raise Refused("a value of another recording")
+                raise Unfoldable("a value of another recording")
             for head in range(made + 1, step + 1):
                 if heads.setdefault(head, value) is not value:
-                    raise Refused("two values of one variable")
+                    raise Unfoldable("two values of one variable")
         for known in self.carries:
             both = known.heads.keys() & heads.keys()
             if both and all(known.heads[head] is heads[head] for head in both):
@@ -262,7 +262,7 @@ class Variables:
             if isinstance(source, Phi):
                 assert source.item.sides is not None
                 source = source.item.phis[source.key][end - 1 in source.item.sides[1].steps]
-            elif isinstance(source, Made):
+            elif isinstance(source, ResultOf):
                 node = source.item.nodes.get(end - 1)
                 return None if node is None else node.outputs[source.out]
             elif isinstance(source, Carry):
@@ -276,7 +276,7 @@ class Variables:
         for vals in self._read_after():
             carry = self._end(vals)
             if carry is None:
-                raise Refused("a value is read after the loop and is no variable")
+                raise Unfoldable("a value is read after the loop and is no variable")
             found[vals[self.steps.counts[0]]] = carry
         return found
 
@@ -286,7 +286,7 @@ def wide(values: Iterable[Value]) -> Aval:
     avals = list(dict.fromkeys(value.aval for value in values))
     kinds = [aval for aval in avals if aval.kind != "python"]
     if len(kinds) > 1 or (kinds and (kinds[0].kind == "array" or kinds[0].dtype.kind != "f") and len(avals) > 1):
-        raise Refused("a variable of several types")
+        raise Unfoldable("a variable of several types")
     if not kinds and len(avals) > 1:
-        raise Refused("a variable of several types of Python")
+        raise Unfoldable("a variable of several types of Python")
     return kinds[0] if kinds else avals[0]

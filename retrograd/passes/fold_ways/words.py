@@ -21,7 +21,7 @@ MANY = 1 << 32  # steps of the k-th recording have numbers from k times this
 ALIKE = frozenset({"add", "sub", "mul", "neg", "lt", "le", "gt", "ge", "eq", "ne", "guard"})
 
 
-class Refused(Exception):  # noqa: N818 - a signal, not an error
+class Unfoldable(Exception):  # noqa: N818 - a signal, not an error
     """The recordings stay as they are."""
 
 
@@ -83,7 +83,7 @@ class Words:
         """Where the steps of each recording begin."""
         found = [np.flatnonzero(kinds == head).tolist() for kinds in self.kinds]
         if not all(found):
-            raise Refused("recordings without the loop")
+            raise Unfoldable("recordings without the loop")
         return found
 
     def aligned(self, starts: Sequence[int]) -> Words:
@@ -91,7 +91,7 @@ class Words:
         found = Words(self.graph, [self.nodes[0]], self.kinds, [self.outputs[0]], dict(self.producer))
         for k, start in enumerate(starts[1:], 1):
             if not np.array_equal(self.kinds[0][: starts[0]], self.kinds[k][:start]):
-                raise Refused("recordings that begin otherwise")
+                raise Unfoldable("recordings that begin otherwise")
             env: dict[Value, Value] = {}
             for one, other in zip(self.nodes[0][:start], self.nodes[k][:start], strict=True):
                 env.update(zip(other.outputs, one.outputs, strict=True))
@@ -103,7 +103,7 @@ class Words:
 
 
 def words_of(graphs: Sequence[Graph]) -> Words:
-    """The words of recordings with inputs that correspond; Refused where one has more than plain operations."""
+    """The words of recordings with inputs that correspond; Unfoldable where one has more than plain operations."""
     made = Words(graphs[0])
     numbers: dict[Hashable, Value] = {}
     known: dict[Hashable, int] = {}
@@ -121,7 +121,7 @@ def _renamed(
 ) -> Iterator[Node]:
     for node in graph.nodes:
         if not is_plain(node):
-            raise Refused(f"{node.prim.name} is no plain operation")
+            raise Unfoldable(f"{node.prim.name} is no plain operation")
         if not is_step(node):
             (out,) = node.outputs
             env[out] = numbers.setdefault((node.prim, attrs_key(node.attrs)), out)

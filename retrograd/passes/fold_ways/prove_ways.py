@@ -18,7 +18,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.structural.guard import guard
-from .emit import Folded, Loop
+from .emit import Folded, FoldedLoop
 from .words import ALIKE, is_plain, is_step
 
 
@@ -26,14 +26,14 @@ class Differs(Exception):  # noqa: N818 - a signal, not an error
     """The recording does something else."""
 
 
-class Known(NamedTuple):
+class KnownValue(NamedTuple):
     """What is known without the arguments, by a key that is equal for equal ones; ``value`` is None for the rest."""
 
     key: Any
     value: Any = None
 
 
-class Steps(NamedTuple):
+class EachStep(NamedTuple):
     """A result of each step of a loop."""
 
     each: tuple[Any, ...]
@@ -102,7 +102,7 @@ class _Follower:
         return [np.array([self._answer(x) for x in steps.each]) for steps in found[n:]]
 
     def _answer(self, x: Any) -> bool:
-        return bool(x.value) if isinstance(x, Known) else self.said[x]
+        return bool(x.value) if isinstance(x, KnownValue) else self.said[x]
 
     def walk(self, graph: Graph, operands: Sequence[Any]) -> list[Any]:
         """The results of a graph, as values of the recording."""
@@ -164,17 +164,17 @@ def _made(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
     if op.node.prim.name == "cast":
         return operands
     if op.node.prim is guard:  # the loop has ended
-        if not (isinstance(operands[0], Known) and operands[0].value is False):
+        if not (isinstance(operands[0], KnownValue) and operands[0].value is False):
             raise Differs
         return ()
-    if not all(isinstance(x, Known) for x in operands):
+    if not all(isinstance(x, KnownValue) for x in operands):
         raise Differs
-    return (Known(("array", id(op)), run_node(op.node, [x.value for x in operands])[0]),)
+    return (KnownValue(("array", id(op)), run_node(op.node, [x.value for x in operands])[0]),)
 
 
 def _side(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
     """The side of a choice that the recording took."""
-    if isinstance(operands[0], Known):
+    if isinstance(operands[0], KnownValue):
         return follower.walk(op.key[bool(operands[0].value)], operands[1:])
     node = follower.next()
     if node.prim is not guard or node.attrs["kind"] != "bool" or node.attrs["lanes"]:
@@ -187,19 +187,19 @@ def _side(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
 
 
 def _loop(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
-    loop: Loop = op.key
+    loop: FoldedLoop = op.key
     consts, carry, xs = loop.parts.operands(operands)
     rows = []
     for row in zip(*map(_rows, xs), strict=True) if xs else [()] * loop.length:
         carry, answers, _ = loop.parts.results(follower.walk(loop.body, [*consts, *carry, *row]))
         rows.append(answers)
-    return [*carry, *(Steps(each) for each in zip(*rows, strict=True))]
+    return [*carry, *(EachStep(each) for each in zip(*rows, strict=True))]
 
 
-def _rows(x: Known) -> list[Known]:
+def _rows(x: KnownValue) -> list[KnownValue]:
     """The numbers of an array, each as what a step gets."""
     array = np.asarray(x.value)
-    return [Known(("number", (), array.dtype, repr(number)), number.item()) for number in array]
+    return [KnownValue(("number", (), array.dtype, repr(number)), number.item()) for number in array]
 
 
 def _same(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
@@ -228,18 +228,18 @@ def _same(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
 def _at_rest(node: Node, operands: list[Any], count: int) -> tuple[list[Any], Any]:
     """The operands of an operation without those of its index, and its key with ints in their place."""
     index = [operands[part.position] if type(part) is Arg else part for part in node.attrs["index"]]
-    if not all(isinstance(x, Known) for x in operands[count:]):
+    if not all(isinstance(x, KnownValue) for x in operands[count:]):
         raise Differs
-    ints = tuple([int(part.value) if isinstance(part, Known) else part for part in index])
+    ints = tuple([int(part.value) if isinstance(part, KnownValue) else part for part in index])
     return operands[:count], attrs_key({**node.attrs, "index": ints})
 
 
-def _known(node: Node) -> Known:
+def _known(node: Node) -> KnownValue:
     value = node.attrs.get("value")
     if node.prim.name == "const" and not isinstance(value, tuple):
         aval = node.outputs[0].aval
-        return Known(("number", aval.shape, aval.dtype, repr(aval.dtype.type(value))), value)
-    return Known((node.prim, attrs_key(node.attrs)), value)
+        return KnownValue(("number", aval.shape, aval.dtype, repr(aval.dtype.type(value))), value)
+    return KnownValue((node.prim, attrs_key(node.attrs)), value)
 
 
 def _alike(node: Node, mine: Aval, other: Aval) -> bool:
