@@ -21,11 +21,9 @@ VALUES = (
     "{a}",
     "abs({a}) - {b}",
     "w[{i}] * {a}",
-    "w[k % 5] + {a}",
-    "0.9 * {a} + 0.01 * k",
-    "u[k] * {a}",
     "{a} / (2.0 + {b} * {b})",
 )
+OF_STEPS = ("w[k % 5] + {a}", "0.9 * {a} + 0.01 * k", "u[k] * {a}")
 CONDITIONS = (
     "{a} > {t}",
     "{a} < {b}",
@@ -33,9 +31,8 @@ CONDITIONS = (
     "{a} > {t} and {b} < {t}",
     "{a} > {t} or {b} > {t}",
     "not np.sin({a}) > {t}",
-    "u[k] > {a}",
 )
-OF_STATE = ("k % 3 == 0", "hits % 3 == 1", "len(seen) > 4 and {a} > 0", "hits == 6")
+OF_STATE = ("u[k] > {a}", "k % 3 == 0", "hits % 3 == 1", "len(seen) > 4 and {a} > 0", "hits == 6")
 CHANGES = (
     "hits += 1",
     "seen.append({a})",
@@ -77,7 +74,8 @@ def _block(draw: random.Random, depth: int, budget: int, state: float) -> list[s
         elif depth < 2 and chance < 0.46 + state:
             lines.append(draw.choice(["continue", "break", "pass", "pass"]))
         else:
-            lines.append(f"{c} = " + draw.choice(VALUES).format(a=a, b=b, c=c, i=draw.randint(0, 4)))
+            values = VALUES + OF_STEPS * bool(state)
+            lines.append(f"{c} = " + draw.choice(values).format(a=a, b=b, c=c, i=draw.randint(0, 4)))
     return lines
 
 
@@ -88,7 +86,7 @@ def _inner(draw: random.Random, depth: int, state: float) -> list[str]:
 def generated(seed: int) -> tuple[str, Callable[..., Any]]:
     """The text of a program of two numbers and an array of five, and the program."""
     draw = random.Random(seed)
-    state, steps = draw.choice([0.0, 0.0, 0.0, 0.1, 0.25]), draw.choice([20, 30, 60])
+    state, steps = draw.choice([0.0, 0.0, 0.0, 0.02, 0.25]), draw.choice([20, 30, 60])
     loop = draw.choice(["for k in range({n}):", "for k in range({n}):", "k = -1\nwhile a * a + k / {n} < 1.5:\nk += 1"])
     head, *first = loop.format(n=steps).split("\n")[-2:] if "while" in loop else [loop.format(n=steps)]
     body = [*first, *_block(draw, 2, 6, state), NEXT.format(k=draw.choice(["k", "1.0"]))]

@@ -150,7 +150,7 @@ def _end(words: Words, k: int, row: Row, at: int) -> tuple[int | None, bool]:
 def _like_others(words: Words, k: int, body: Row, cuts: list[int]) -> int | None:
     """The end of a last step that goes another way, where the last operation of all others has the same number."""
     last, kinds = body.items[-1], words.kinds[k]
-    if last.sides is not None or last.node.prim is guard:
+    if last.sides is not None or last.node.prim is guard or len(cuts) < 2:
         return None
     times = np.count_nonzero(kinds[cuts[0] : cuts[1]] == last.kind)
     found = np.flatnonzero(kinds[cuts[-1] :] == last.kind)
