@@ -31,7 +31,7 @@ def recordings(name: str, count: int) -> list[Graph]:
     return [recording(PROGRAMS[name][0], *PROGRAMS[name][1](rng)) for _ in range(count)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_merged_recordings_are_the_usual_ones(name: str) -> None:
     program, starts = PROGRAMS[name]
@@ -50,7 +50,7 @@ def test_merged_recordings_are_the_usual_ones(name: str) -> None:
     assert str(merged(apart)) == str(usual[0].graph)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_folded_gives_the_results_of_its_recordings(name: str) -> None:
     program, starts = PROGRAMS[name]
@@ -69,7 +69,7 @@ def test_what_is_folded_gives_the_results_of_its_recordings(name: str) -> None:
                     np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_folded_of_a_generated_program_gives_its_results(seed: int) -> None:
     source, program = generated(seed)

