@@ -14,6 +14,7 @@ from ..errors import ManyPathsWarning
 from ..ops.structural.guard import guard
 from ..where import warn
 from .compilation import INSPECTORS, Compilation
+from .folding import consider, folds
 from .paths import Paths
 from .settings import config
 
@@ -50,6 +51,10 @@ def joining(name: str, paths: Paths, answers: Any, way: Compilation, reads: tupl
     """The ways to compile now, after one was recorded that is not among the compiled ones."""
     known, most = len(paths.known), config.max_traces
     new = Way(answers, way, reads)
+    if folds(paths):
+        return []
+    if not known:
+        consider(paths, way)
     nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
     if known < min(2, most) or (nodes <= SHORT and known < most):
         return [new]

@@ -151,6 +151,8 @@ def complex_number(real: Any = 0, imag: Any = None) -> Any:
 
 
 MAKERS[complex] = complex_number
+COMPLEX = (complex, np.complexfloating)
+NUMBERS = (np.generic, int, float, complex)
 
 
 def _between_numbers(name: str) -> Any:
@@ -160,8 +162,8 @@ def _between_numbers(name: str) -> Any:
 
     def call(self: Any, other: Any) -> Any:
         pair = [shadow_of(self), shadow_of(other)]
-        numbers = all(isinstance(x, (np.generic, int, float, complex)) for x in pair)
-        if not numbers or not any(isinstance(x, complex | np.complexfloating) for x in pair):
+        numbers = all(isinstance(x, NUMBERS) for x in pair)
+        if not numbers or not any(isinstance(x, COMPLEX) for x in pair):
             return between_arrays(self, other)
         compare(*pair)  # Python's own error
         alike = np.equal(self.real, other.real)

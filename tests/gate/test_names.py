@@ -21,6 +21,7 @@ SAME_FILE = {
     "cumulative": "running totals: the primitives, and the NumPy functions of them",
     "custom": "derivatives of the user's own: the primitives, their doors, and those of tensors",
     "diagonals": "diagonals: the primitives, and the NumPy functions of them",
+    "fold_ways": "loops that choose in place of ways: the room, and its pass",
     "footprint": "the memory that generated code takes: the room, and its main file",
     "fourier": "Fourier transforms: the primitives, and the NumPy functions of them",
     "implicit": "solutions of equations: the primitives, and the door for solvers of the user's own",

@@ -24,6 +24,7 @@ BUILDERS = {
     "numpy/ufunc_methods.py",  # a method of a ufunc that goes step by step
     "passes/control/catch_throws.py",  # what follows a throw is a choice
     "passes/control/expose_calls.py",
+    "passes/fold_ways/emit.py",  # its outcome is a loop of choices
     "passes/reroll/reroll.py",  # its outcome is a loop
 }
 
