@@ -93,12 +93,8 @@ class Compiled(Generic[_P, _R_co]):
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...
 
-# A derivative in the first argument, whose type is in the result; it may also be given by name.
+# A derivative in the first argument, which is given by position; of a method that is not the instance.
 class _InFirst(Compiled[Concatenate[_A, _P], _R_co], Generic[_A, _P, _R_co]):
-    @overload
-    def __call__(self, first: _A, /, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
-    @overload
-    def __call__(self, **named: Any) -> _R_co: ...
     @overload
     def __get__(self, instance: None, owner: type) -> _InFirst[_A, _P, _R_co]: ...
     @overload

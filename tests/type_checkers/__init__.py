@@ -1,1 +1,1 @@
-"""Programs of users for mypy and pyright, which check them with the package; they are not run."""
+"""Programs of users for mypy and pyright, which check them with the package."""

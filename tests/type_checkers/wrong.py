@@ -15,9 +15,10 @@ def loss(x: Vector, k: int = 2) -> float:
     return float(np.sum(x**k))
 
 
-rg.grad(loss)("text")  # type: ignore[call-overload]
-rg.grad(loss)(X, "text")  # type: ignore[call-overload]
-rg.grad(loss)(X, power=3)  # type: ignore[call-overload]
+rg.grad(loss)("text")  # type: ignore[arg-type]
+rg.grad(loss)(X, "text")  # type: ignore[arg-type]
+rg.grad(loss)(x=X)  # type: ignore[call-arg]
+rg.grad(loss)(X, power=3)  # type: ignore[call-arg]
 rg.grad(loss)(X).nonsense  # type: ignore[attr-defined]
 rg.grad(loss).nonsense  # type: ignore[attr-defined]
 rg.grad(loss, argnum=0)  # type: ignore[call-overload]
