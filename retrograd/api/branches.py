@@ -76,7 +76,9 @@ def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], oper
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:
         return map_leaves(_own, functions[at](*map_leaves(_apart, operands)))
     trees = [flatten(x) for x in operands]
-    bodies = [recorded_body(f, f"branch{k}", trees, k == at, True, hoists=True) for k, f in enumerate(functions)]
+    bodies = [
+        recorded_body(f, f"branch{k}", trees, k == at, may_leave=True, hoists=True) for k, f in enumerate(functions)
+    ]
     staying = [r for r in bodies if not left(r)]
     if not staying:
         raise UnsupportedError(

@@ -59,10 +59,7 @@ class Custom(Travelling):
         ruling = RULING.get()
         if self in ruling:  # a rule that calls the function gets its plain body
             return self.function(*args)
-        reader = READER.get()
-        if reader is not None:  # with other rules it is another program
-            for name in filter(functools.partial(hasattr, self), RULES):
-                reader.note(self, "attr", name, getattr(self, name))
+        rely_on_rules(self, [name for name in RULES if hasattr(self, name)])
         token = RULING.set((*ruling, self))
         try:
             return self._inside(trace, take_apart(self.function, args, {}))
@@ -76,6 +73,14 @@ class Custom(Travelling):
         recorded = record(run, what, call.values(), call.hints, concrete=False)
         _only_arrays(recorded.captures)
         return recorded
+
+
+def rely_on_rules(ruled: Any, names: Sequence[str]) -> None:
+    """Take note of the attributes that hold rules: with other rules, what is recorded here is another program."""
+    reader = READER.get()
+    if reader is not None:
+        for name in names:
+            reader.note(ruled, "attr", name, getattr(ruled, name))
 
 
 def _only_arrays(captures: Sequence[Capture]) -> None:

@@ -189,6 +189,7 @@ class Compiled:
         """The cost of less memory: the peak of a call and the repeated work, from all memory to the least.
 
         A gradient without loops keeps ever fewer values; loops follow ever thriftier plans. Nothing is compiled for it.
+        Print it, or draw it.
         """
         return INSPECTORS["tradeoff"](self.at(*args, **kwargs))
 

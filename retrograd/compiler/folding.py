@@ -121,6 +121,11 @@ class KeptWay(NamedTuple):
         return self.places == other.places and bool(a.out_spec == b.out_spec) and a.graph.in_avals == b.graph.in_avals
 
 
+def _key(answers: Sequence[Any]) -> bytes:
+    """A sequence of answers, to remember."""
+    return b"".join([np.ascontiguousarray(x).tobytes() for x in answers])
+
+
 @dataclass(eq=False)
 class Fold:
     """Ways as one loop that chooses, its code, and the sequences of answers for which it is proved."""
@@ -132,11 +137,11 @@ class Fold:
 
     def holds(self, *answers: Any) -> list[bool]:
         """Whether a sequence of answers is proved."""
-        return [b"".join([np.ascontiguousarray(x).tobytes() for x in answers]) in self.proved]
+        return [_key(answers) in self.proved]
 
     def prove(self, answers: Answers) -> bool:
         """Remember that a sequence of answers is proved; False if it was known."""
-        key = b"".join([x.tobytes() for x in answers])
+        key = _key(answers)
         known = key in self.proved
         self.proved[key] = None
         if len(self.proved) > MOST_PROVED:

@@ -22,28 +22,33 @@ def _side(number: Any, x: Any) -> int:
     return 1 if number > bounds.max else -1 if number < bounds.min else 0
 
 
+def _everywhere(answer: bool, x: Any) -> Any:
+    """This answer for each element."""
+    return (np.equal if answer else np.not_equal)(x, x)
+
+
 def _compared(name: str, ufunc: Ufunc) -> Callable[..., Any]:
     """The ufunc of that name; a number beyond the dtype of the other operand compares alike with all elements."""
     prim, compare = REGISTRY[name], getattr(operator, name)
 
     def call(a: Any, b: Any, **options: Any) -> Any:
         a, b = as_operand(a), as_operand(b)
-        if above := _side(b, a):
-            return (np.equal if compare(0, above) else np.not_equal)(a, a)
-        if above := _side(a, b):
-            return (np.equal if compare(above, 0) else np.not_equal)(b, b)
+        if side := _side(b, a):
+            return _everywhere(compare(0, side), a)
+        if side := _side(a, b):
+            return _everywhere(compare(side, 0), b)
         run = (lambda *operands: ufunc(*operands, **options)) if options else ufunc
         return elementwise(prim, ufunc, [a, b], run, **options)
 
     return call
 
 
-def _of_operator(name: str, compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _of_operator(name: str, usual: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    compare = getattr(operator, name)
+
     def call(self: Any, other: Any) -> Any:
         side = _side(other, self)
-        if not side:
-            return compare(self, other)
-        return (np.equal if getattr(operator, name)(0, side) else np.not_equal)(self, self)
+        return _everywhere(compare(0, side), self) if side else usual(self, other)
 
     return call
 

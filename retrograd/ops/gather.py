@@ -27,6 +27,18 @@ def once(unique: bool) -> dict[str, bool]:
     return {"unique": True} if unique else {}
 
 
+def counted(b: Builder, numbers: np.ndarray[Any, Any]) -> Symbol | None:
+    """A vector of integers that count up or down, as an iota; None for other numbers."""
+    flat = Aval(numbers.shape, numbers.dtype)
+    first, by = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
+    if flat != Aval(numbers.shape[:1], INT) or not (first + by * np.arange(len(numbers)) == numbers).all():
+        return None
+    steps: Any = b.emit(iota, (), {"aval": flat})[0]
+    steps = steps if by == 1 else steps * by
+    found: Symbol = steps if first == 0 else steps + first
+    return found
+
+
 def _gather_shape(x: Aval, *arrays: Aval, index: Index, unique: bool = False) -> Aval:
     return indexed(x, arrays, index)
 

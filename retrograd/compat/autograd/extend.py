@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...api.custom import RULING, Custom, CustomJvp, CustomVjp
+from ...api.custom import RULING, Custom, CustomJvp, CustomVjp, rely_on_rules
+from ...api.functions.closures import is_inexact
 from ...api.lens_node import Closed, by_host, taken_apart
 from ...api.primitive import primitive as declare
 from ...api.stop_gradient import stop_gradient
 from ...compiler.signature import name_of
 from ...errors import OptionError
-from ...ir.types import aval_of
 from ...tracer.array import Tracer, shadow_of
-from ...tracer.trace import READER
 from ...tracer.tree import flatten, map_leaves, unflatten
 from .vspaces import VSpace, vspace
 
@@ -76,10 +75,7 @@ class RuledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not is_traced((args, kwargs)):
             return self.fun(*args, **kwargs)
-        reader = READER.get()
-        if reader is not None:  # a rule that is defined anew is another program
-            for name in ("pullback", "tangent"):
-                reader.note(self, "attr", name, getattr(self, name))
+        rely_on_rules(self, ("pullback", "tangent"))
         return self.node(self._level())(*self._guarded(args, kwargs))
 
     def define(self, known: Sequence[int] | None, **rules: Function) -> None:
@@ -160,7 +156,7 @@ class RuledFunction:
 
     def _wanted(self, args: tuple[Any, ...]) -> tuple[int, ...]:
         """The arguments that have derivatives."""
-        return tuple(k for k, x in enumerate(args) if self._covers(k) and _is_inexact(x))
+        return tuple(k for k, x in enumerate(args) if self._covers(k) and any(map(is_inexact, flatten(x)[0])))
 
     def _by_tangents(self, level: int) -> CustomJvp:
         def rule(primals: Any, tangents: Any) -> Any:
@@ -187,25 +183,16 @@ def is_traced(tree: Any) -> bool:
     return any(isinstance(x, Tracer) for x in flatten(tree)[0])
 
 
-def _inexact(x: Any) -> bool:
-    plain = shadow_of(x)
-    return isinstance(plain, (np.ndarray, np.generic, float, complex)) and bool(aval_of(plain).inexact)
-
-
-def _is_inexact(tree: Any) -> bool:
-    return any(map(_inexact, flatten(tree)[0]))
-
-
 def _zero(x: Any) -> Any:
-    return np.zeros_like(shadow_of(x))[()] if _inexact(x) else 0.0
+    return np.zeros_like(shadow_of(x))[()] if is_inexact(x) else 0.0
 
 
 def _barred(x: Any) -> Any:
-    return _barrier("argument_without_a_rule")(x) if isinstance(x, Tracer) and _inexact(x) else x
+    return _barrier("argument_without_a_rule")(x) if isinstance(x, Tracer) and is_inexact(x) else x
 
 
 def _ended(x: Any) -> Any:
-    return _barrier("result_within_rules_of_rules")(x) if isinstance(x, Tracer) and _inexact(x) else x
+    return _barrier("result_within_rules_of_rules")(x) if isinstance(x, Tracer) and is_inexact(x) else x
 
 
 @functools.cache

@@ -14,8 +14,7 @@ from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.elementwise import BOOL
-from ...ops.gather import INT
-from ...ops.shape import iota
+from ...ops.gather import counted
 from ...ops.structural.cond import make_cond
 from ...ops.structural.guard import guard
 from ...ops.structural.loops import make_scan
@@ -139,15 +138,10 @@ class _FoldedBuilder(Apart):
             raise Unfoldable("more numbers than code should hold")
         numbers = np.array(column.numbers, column.aval.dtype)
         before = len(self.nodes)
-        first, by = numbers[0].item(), (numbers[1] - numbers[0]).item()
-        if numbers.dtype == INT and (first + by * np.arange(len(numbers)) == numbers).all():
-            steps: Any = self.emit(iota, (), {"aval": Aval(numbers.shape, INT)})[0]
-            steps = steps if by == 1 else steps * by
-            counted: Symbol = steps if first == 0 else steps + first
-        else:
-            counted = self.constant(numbers)
+        counting = counted(self, numbers)
+        made = self.constant(numbers) if counting is None else counting
         self.own.update(self.nodes[before:])
-        return counted
+        return made
 
     def fitted(self, x: Symbol, aval: Aval) -> Symbol:
         """A value with the aval of a variable."""

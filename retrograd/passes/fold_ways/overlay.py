@@ -45,12 +45,7 @@ class Entry:
 
     def inside(self, choice: Entry) -> bool:
         """Whether the item stands in one of the sides of a choice."""
-        row: Row = self.row
-        while row.parent is not None:
-            if row.parent is choice:
-                return True
-            row = row.parent.row
-        return False
+        return any(side.holds(self.row) for side in choice.sides or ())
 
 
 @dataclass(eq=False)

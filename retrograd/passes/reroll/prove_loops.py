@@ -160,7 +160,7 @@ class Finder:
         end = start + period * copies
         for shift in (*range(min(SHIFTS, period)), *range(period, REACH * period + 1, period)):
             n = (end - start - shift) // period
-            if n < COPIES or (n * period < NODES and not self._pays(start + shift, period, n)):
+            if n < COPIES or not self._pays(start + shift, period, n):
                 break
             loop = Loop(start + shift, period, n)
             try:

@@ -19,9 +19,9 @@ from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.axes import move_axis
-from ...ops.gather import INT, gather, once
+from ...ops.gather import INT, counted, gather, once
 from ...ops.index import getitem
-from ...ops.shape import broadcast_to, iota, reshape_to
+from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
 from ..simplify import simplify
@@ -85,19 +85,14 @@ class _Rolled:
 
     def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
         """The numbers of all steps: an iota if they are integers that count, else an input."""
-        flat = Aval(numbers.shape, numbers.dtype)
-        first, step = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
-        if flat == Aval(numbers.shape[:1], INT) and (first + step * np.arange(len(numbers)) == numbers).all():
-            steps: Any = self.b.emit(iota, (), {"aval": flat})[0]
-            steps = steps if step == 1 else steps * step
-            counted: Symbol = steps if first == 0 else steps + first
-            return counted
+        if (counting := counted(self.b, numbers)) is not None:
+            return counting
         known = self.b.inputs[len(self.b.inputs) - len(self.columns) :]
         for column, value in zip(self.columns, known, strict=True):
             if column.dtype == numbers.dtype and column.tobytes() == numbers.tobytes():
                 return self.b.symbol(value)
         self.columns.append(numbers)
-        return self.b.input(flat)
+        return self.b.input(Aval(numbers.shape, numbers.dtype))
 
     def at(self, value: Value) -> Symbol:
         """A value of the old graph in the new one; a node that belongs to no copy is emitted at its first use."""
