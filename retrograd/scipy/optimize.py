@@ -29,7 +29,7 @@ from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.trace import unsupported
 from ..tracer.tree import Spec, flatten, unflatten
-from .dispatch import Lazy, rest_of
+from .dispatch import Lazy, rest_of, stands_for
 
 __all__ = ["brentq", "fixed_point", "least_squares", "minimize", "root"]
 __getattr__ = rest_of("scipy.optimize")
@@ -41,6 +41,8 @@ BY_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 BY_HESSIANS = ("dogleg", "trust-exact")
 BY_GRADIENTS = ("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp")
 TO_THE_BOUND = ("l-bfgs-b", "tnc", "slsqp")  # these end on a bound, and not only near it
+# Their code in C goes on after a result that is no number, with the error pending: what it calls then may fail anyhow.
+IN_C = ("bisect", "brenth", "brentq", "ridder")
 Bodies = dict[str, Graph]
 
 
@@ -190,6 +192,23 @@ def _result(found: Any, unknowns: Unknowns, more: Callable[[Any], dict[str, Any]
         return found
     x = unknowns.tree(found)
     return OPTIMIZE.OptimizeResult(x=x, success=True, **more(x))
+
+
+def _stopped_by_tracers(name: str) -> Callable[..., Any]:
+    """SciPy's own solver, which in a trace ends where its function first gives a traced value."""
+
+    def solver(f: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def number(*x: Any) -> Any:
+            found = f(*x)
+            return float(found) if isinstance(found, Tracer) else found
+
+        return getattr(OPTIMIZE, name)(number, *args, **options)
+
+    return stands_for(f"scipy.optimize.{name}", closures=True)(solver)
+
+
+for _name in IN_C:
+    _stopped_by_tracers(_name)
 
 
 def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: Any) -> Any:

@@ -62,6 +62,7 @@ ALTERNATIVES: dict[str, str] = {
     "scipy.integrate.quad": "use trapezoid or simpson of scipy.integrate on fixed points, or a rule of quadrature",
     "scipy.optimize": "write rg.scipy.minimize or rg.scipy.root, or call it outside, on the gradient: "
     "scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
+    "scipy.optimize.brentq": "write rg.scipy.brentq, whose solution has derivatives",
     "shelve": STORE,
     "sklearn": "fit and predict outside; write the model's formula with NumPy inside",
     "statistics": "use np.mean, np.median, np.var and their like",

@@ -92,7 +92,8 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda x: scipy.optimize.minimize(lambda y: np.sum((y - x) ** 2), np.zeros(3)).x,
         "value_and_grad",
     ),
-    "scipy.optimize.brentq": (lambda x: scipy.optimize.brentq(lambda y: y - x[0], 0.0, 9.0), "value_and_grad"),
+    "scipy.optimize.brentq": (lambda x: scipy.optimize.brentq(lambda y: y - x[0], 0.0, 9.0), "rg.scipy.brentq"),
+    "scipy.optimize.ridder": (lambda x: scipy.optimize.ridder(lambda y: y - x[0], 0.0, 9.0), "rg.scipy.root"),
     "scipy.optimize.linear_sum_assignment": (
         lambda x: scipy.optimize.linear_sum_assignment(np.outer(x, x)),
         "value_and_grad",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -454,3 +456,21 @@ def test_a_solver_that_does_not_converge_is_an_error(solve):
 def test_what_is_not_solved_is_refused(call, error):
     with pytest.raises(error):
         rg.jit(call)(1.3)
+
+
+@pytest.mark.parametrize("solver", ["bisect", "brenth", "brentq", "ridder"])
+def test_solvers_of_scipy_in_c_end_at_the_first_traced_value(solver: str):
+    """They would go on with the error pending, and lookups of methods that Python does not remember fail then."""
+    calls = []
+
+    def f(a):
+        def equation(x):
+            calls.append(float(x))
+            sys._clear_type_cache()
+            return x - a
+
+        return getattr(scipy.optimize, solver)(equation, 0.0, 9.0)
+
+    with pytest.raises(errors.TracerConversionError, match="traced value"):
+        rg.grad(f)(2.0)
+    assert calls == [0.0]
