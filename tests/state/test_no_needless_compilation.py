@@ -567,3 +567,12 @@ def test_fresh_lambdas_die_with_their_callers() -> None:
         del h
     gc.collect()
     assert sum(ref() is not None for ref in refs) <= 1
+
+
+def test_the_classes_of_a_program_are_the_users_whoever_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``__main__`` may be a file of an installed package, as under ``python -m pytest`` and in notebooks."""
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/lib/site-packages/notebook/__main__.py", raising=False)
+    spring = type("Spring", (), {"__module__": "__main__", "__init__": lambda self, k: setattr(self, "k", k)})
+    energy = rg.jit(lambda spring, x: spring.k * x)
+    assert [energy(spring(k), 3.0) for k in (1.0, 1.0, 2.0, 1.0)] == [3.0, 3.0, 6.0, 3.0]
+    assert energy.cache_info().misses == 2
