@@ -100,8 +100,8 @@ def is_library(x: Any) -> bool:
         name = getattr(x, "__module__", None)
         if name == "builtins":
             return True
-        known = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
-        module = sys.modules.get(name) if known else None
+        named = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
+        module = sys.modules.get(str(name)) if named else None
         file = getattr(module, "__file__", None) or ""
     return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
 

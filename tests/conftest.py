@@ -15,7 +15,7 @@ settings.register_profile(
     "quick",
     max_examples=15,
     deadline=None,
-    derandomize="CI" not in os.environ,  # by hand the same each time; in CI others, and how to repeat them is printed
+    derandomize=not SEED,  # the same each time, and for another seed others; how to repeat them is printed
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # the first example of a test pays for tracing and compiling
 )

@@ -12,6 +12,7 @@ from ..tracer import (
     ufunc_options,
 )
 from ..tracer.protocol import install
+from ..tracer.repeats.recordable import install_repeats
 from ..tracer.untraced import install_others
 from . import (
     applying,
@@ -69,3 +70,4 @@ install_others()
 install_bounds()
 install_deference()
 install_in_operators()
+install_repeats()

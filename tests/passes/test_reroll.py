@@ -417,6 +417,7 @@ def test_the_graph_is_small_and_keeps_every_bit(
     program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("retrograd.compiler.recording.LONG", 10**9)
+    monkeypatch.setattr("retrograd.tracer.repeats.comparing.UNWATCHED", 10**9)
     traced = simplify(rg.trace(program)(*args))
     rolled, arrays = reroll(traced)
     verify(rolled)

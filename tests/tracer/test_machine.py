@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +17,7 @@ from hypothesis.stateful import (
 
 import retrograd as rg
 from tests.programs.mutation import run
+from tests.support.seeds import SEED
 from tests.tracer.test_mutation import INPUTS, total
 
 CREATE, READ, VIEW, COMPUTE, WRITE = 0, 1, 3, 4, 6
@@ -108,7 +107,7 @@ def sequences(count: int) -> None:
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=quiet,
-            derandomize="CI" not in os.environ,
+            derandomize=not SEED,
             print_blob=True,
         ),
     )

@@ -21,6 +21,7 @@ from .observed_code import CodeRewriter
 from .reads import SWAPPED
 
 WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)
+RUNNING = (FunctionType, MethodType, type, *WRAPPERS)  # classes of Python's whose objects run code of the user's
 
 # Special methods that no expression runs but a call of the class, or a question that gives no number.
 PASSIVE = frozenset(
@@ -70,7 +71,7 @@ class Followed(ABC):
     def meet(self, x: Any) -> None:
         """Follow the functions that a use of an object may run."""
         t = type(x)
-        if id(x) in self._met:
+        if id(x) in self._met or (t.__module__ == "builtins" and not issubclass(t, RUNNING)):
             return
         if t is FunctionType and self._rewritten.is_observed(x.__code__):
             return

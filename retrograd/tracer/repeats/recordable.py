@@ -1,0 +1,133 @@
+"""What is watched: the outermost recordings, and in these the operators, functions and methods of traced values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ...ir.primitive import TRANSFORMS
+from ..array import Tracer
+from ..record import RECORDERS, Recorded
+from ..table import FUNCTIONS, METHODS
+from ..trace import CURRENT
+from ..ufuncs import COMPOSED, primitive_of
+from .comparing import COMPARING, Args, Comparing, Recordable, Run
+
+# functions that answer questions about shapes and types, and make nothing
+QUIET = frozenset({np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj})
+
+
+def _recording(run: Callable[..., Recorded]) -> Callable[..., Recorded]:
+    """Wrap recordings: outermost ones are watched; one inside another is not, and ends what that compares."""
+
+    def record(function: Callable[[Sequence[Any]], Any], *options: Any) -> Recorded:
+        outer = COMPARING.get()
+        if outer is not None:
+            outer.end()
+        if CURRENT.get() is not None:
+            token = COMPARING.set(None)
+            try:
+                return run(function, *options)
+            finally:
+                COMPARING.reset(token)
+        watches = []
+
+        def watched(tracers: Sequence[Any]) -> Any:
+            trace = CURRENT.get()
+            assert trace is not None
+            watch = Comparing(trace)
+            watches.append(watch)
+            token = COMPARING.set(watch)
+            try:
+                found = function(tracers)
+            finally:
+                COMPARING.reset(token)
+            watch.end()
+            return found
+
+        recorded = run(watched, *options)
+        if any(watch.used for watch in watches):
+            recorded = replace(recorded, graph=TRANSFORMS.prune(recorded.graph))
+        return recorded
+
+    return record
+
+
+RECORDERS.append(_recording)
+
+_known: dict[Any, Recordable] = {}
+
+
+def _what(function: Any) -> Recordable | None:
+    """What stands for a function of NumPy's in comparisons; None for functions that make no values of their own."""
+    found = _known.get(function)
+    if found is None and function not in QUIET:
+        ufunc = isinstance(function, np.ufunc) and (function in COMPOSED or primitive_of(function) is not None)
+        if ufunc or function in FUNCTIONS:
+            found = _known.setdefault(function, Recordable(function))
+    return found
+
+
+def _compared(run: Run, plain: Run) -> Run:
+    """A method of Tracer as a step."""
+    what = Recordable(plain)
+
+    @wraps(run)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        watch = COMPARING.get()
+        return run(*args, **kwargs) if watch is None else watch.step(run, what, args, kwargs)
+
+    return call
+
+
+OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
+OTHERS = ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "getitem")
+
+
+def _reflected(run: Run) -> Run:
+    return lambda a, b: run(b, a)
+
+
+def _method(name: str) -> Run:
+    return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
+
+
+def install_repeats() -> None:
+    """Let the operators, functions and methods of Tracer be steps, once it has them."""
+    for name in (*OPERATORS, *OTHERS):
+        plain = getattr(operator, f"__{name}__")
+        setattr(Tracer, f"__{name}__", _compared(getattr(Tracer, f"__{name}__"), plain))
+        if name in OPERATORS:
+            setattr(Tracer, f"__r{name}__", _compared(getattr(Tracer, f"__r{name}__"), _reflected(plain)))
+    for name in METHODS:
+        member = vars(Tracer)[name]
+        if name.startswith("__"):
+            continue
+        if name in PARTS:
+            setattr(Tracer, name, property(_compared(member.fget, operator.attrgetter(name)), member.fset))
+        elif callable(member):
+            setattr(Tracer, name, _compared(member, _method(name)))
+    ufunc, function = vars(Tracer)["__array_ufunc__"], vars(Tracer)["__array_function__"]
+
+    @wraps(ufunc)
+    def array_ufunc(self: Any, of: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        watch = COMPARING.get()
+        if watch is None or method != "__call__" or (what := _what(of)) is None:
+            return ufunc(self, of, method, *inputs, **options)
+        return watch.step(lambda *args, **kwargs: ufunc(self, of, method, *args, **kwargs), what, inputs, options)
+
+    @wraps(function)
+    def array_function(self: Any, of: Any, types: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+        watch = COMPARING.get()
+        if watch is None or (what := _what(of)) is None:
+            return function(self, of, types, args, kwargs)
+        return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
+
+    for name, method in {"__array_ufunc__": array_ufunc, "__array_function__": array_function}.items():
+        setattr(Tracer, name, method)
