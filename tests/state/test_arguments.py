@@ -212,6 +212,8 @@ TRANSFORMS = {
     "grad": (lambda f: rg.grad(f, 1), oracle.gradient),
     "value_and_grad": (lambda f: rg.value_and_grad(f, 1), oracle.value_and_gradient),
     "jit(grad)": (lambda f: rg.jit(rg.grad(f, 1)), oracle.gradient),
+    "jacfwd": (lambda f: rg.jacfwd(f, 1), oracle.gradient),
+    "jacrev": (lambda f: rg.jacrev(f, 1), oracle.gradient),
     "hessian": (lambda f: rg.hessian(f, 1), oracle.hessian),
     "vmap(grad)": (
         lambda f: lambda o, x: rg.vmap(lambda x: rg.grad(f, 1)(o, x))(x + LANES),
