@@ -12,7 +12,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
-FOREIGN = frozenset(OURS) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
+FOREIGN = frozenset((*OURS, "jax", "torch")) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
 SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
 T = TypeVar("T")
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
@@ -101,7 +101,7 @@ def is_library(x: Any) -> bool:
         if name == "builtins":
             return True
         known = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
-        module = sys.modules.get(name) if known else None
+        module = sys.modules.get(str(name)) if known else None
         file = getattr(module, "__file__", None) or ""
     return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
 
