@@ -10,6 +10,7 @@ from typing import Any
 from ..api.at_a_point import Vjp
 from ..compiler.compiled import Compiled
 from ..errors import UnsupportedError
+from ..tracer.trace import stateful
 from ..tracer.tree import Spec, flatten, unflatten
 
 
@@ -72,6 +73,14 @@ class Restricted:
         """The cotangents of the moving arrays, for cotangents of those results that have one."""
         out, pullback = self.vjp(moving, still, others)
         return pullback(seeded(out, cts))[0]
+
+
+def refuse_draws(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> None:
+    """UnsupportedError if a compiled function draws random numbers for these arguments."""
+    if any(stateful(c.payload) is not None for c in compiled.at(*args, **kwargs).recorded.captures):
+        raise UnsupportedError(
+            f"the function draws random numbers, and {why}", remedy="draw before, and pass the numbers in"
+        )
 
 
 def seeded(out: Any, cts: Sequence[Any]) -> Any:

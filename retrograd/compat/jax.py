@@ -16,7 +16,7 @@ from ..tracer.containers import flatten_like
 from ..tracer.record import enclosing
 from ..tracer.tree import Spec, flatten, unflatten
 from ..where import user_site
-from .flat_calls import Frame, Restricted, is_inexact, package
+from .flat_calls import Frame, Restricted, is_inexact, package, refuse_draws
 
 VmapMethod = Literal["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"]
 VALUES = (int, str, bytes)  # static arguments that are known by their value
@@ -35,7 +35,8 @@ def to_jax(function: Function, *, vmap_method: VmapMethod = "sequential", result
     ``vmap_method`` says how lanes run: one after the other, or by "broadcast_all" and "expand_dims" all at once under
     ``rg.vmap``. Shapes of results are found by ``rg.eval_shape``; where Python decides by values, give them:
     ``result_shape_dtypes`` is a tree of anything with ``shape`` and ``dtype``. Raises UnsupportedError if JAX is not
-    installed and for results that are no numbers, ControlFlowError, ShapeError, OptionError.
+    installed, for results that are no numbers, and for draws of random numbers; ControlFlowError, ShapeError,
+    OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> import jax  # doctest: +SKIP
@@ -91,6 +92,7 @@ class JaxKind:
     def __init__(self, owner: JaxFunction, frame: Frame, avals: Sequence[Any], others: tuple[Any, ...]) -> None:
         self._owner, self._frame, self._avals, self._others = owner, frame, avals, others
         self._where = user_site()[0]
+        self._pure = False  # as far as is known
         self._pulled: dict[tuple[int, ...], JaxFunction] = {}
         self._lanes = vmap(self._one_lane, in_axes=(0, None))
         self.shapes, self.out_spec = self._results()
@@ -155,12 +157,18 @@ class JaxKind:
         lanes = np.broadcast_shapes(*(x.shape[: x.ndim - len(a.shape)] for x, a in pairs))
         if lanes:
             stacked = [np.broadcast_to(x, lanes + a.shape).reshape(-1, *a.shape) for x, a in pairs]
-            results = self._lanes(stacked, self._others)
+            results = self._run(self._lanes, stacked, self._others)
         else:
             given = [x.item() if a.weak_type else x[()] for x, a in pairs]
-            results = self._frame.call(self._owner.compiled, given, self._others)
+            results = self._frame.call(partial(self._run, self._owner.compiled), given, self._others)
         leaves = flatten_like(self.out_spec, results, "the results")
         return [self._fitted(x, s, lanes) for x, s in zip(leaves, self.shapes, strict=True)]
+
+    def _run(self, compiled: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self._pure:
+            refuse_draws(compiled, args, kwargs, "JAX runs it again for its derivative")
+            self._pure = True
+        return compiled(*args, **kwargs)
 
     def _one_lane(self, arrays: Sequence[Any], others: Sequence[Any]) -> Any:
         return self._frame.call(self._owner.function, arrays, others)

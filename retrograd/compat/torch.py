@@ -12,7 +12,7 @@ from ..api.jit import jit
 from ..errors import UnsupportedError
 from ..tracer.record import enclosing
 from ..tracer.tree import flatten, unflatten
-from .flat_calls import Frame, Restricted, is_inexact, package, seeded
+from .flat_calls import Frame, Restricted, is_inexact, package, refuse_draws, seeded
 
 MOST_KINDS = 64  # of calls of one function, that are kept
 
@@ -123,6 +123,8 @@ class TorchStep:
         """
         given = [ct.conj() for ct, inexact in zip(cts, self._inexact, strict=True) if inexact]
         if self._torch.is_grad_enabled():
+            arrays = self._kind.function.parted([array_of(x) for x in self._all(tensors)])
+            refuse_draws(self._kind.function.vjp, (*arrays, self._others), {}, "double backward runs it again")
             moving, still = self._kind.function.parted(self._all(tensors))
             found = iter(self._kind.pulled(moving, still, self._others, given))
         else:

@@ -266,6 +266,21 @@ def test_a_shape_that_changes_is_an_error_that_names_the_line():
         np.asarray(f(X))
 
 
+def test_draws_are_refused():
+    rng = np.random.default_rng(0)
+
+    def noisy(x):
+        return np.sum(x * rng.normal(size=3))
+
+    with pytest.raises(errors.UnsupportedError, match="a draw"):
+        rg.to_jax(noisy)(X)
+    with pytest.raises(Exception, match="draws random numbers, and JAX runs it again"):
+        np.asarray(rg.to_jax(noisy, result_shape_dtypes=jax.ShapeDtypeStruct((), np.float64))(X))
+    together = rg.to_jax(noisy, vmap_method="broadcast_all", result_shape_dtypes=jax.ShapeDtypeStruct((), np.float64))
+    with pytest.raises(Exception, match="draws random numbers, and JAX runs it again"):
+        np.asarray(jax.vmap(together)(np.stack([X, X])))
+
+
 def test_errors_are_named():
     with pytest.raises(errors.UnsupportedError, match="a result is a str, which JAX does not hold"):
         rg.to_jax(lambda x: (x, "text"))(X)

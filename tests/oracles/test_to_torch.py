@@ -228,6 +228,16 @@ def test_it_is_the_function_itself_in_a_trace():
     np.testing.assert_allclose(rg.grad(rg.to_torch(lambda x: np.sum(x**3)))(X), 3 * X**2)
 
 
+def test_what_is_drawn_is_the_same_on_the_way_back():
+    rng = np.random.default_rng(0)
+    f, x = rg.to_torch(lambda x: np.sum(x * rng.normal(size=3))), torch.ones(3, dtype=torch.float64, requires_grad=True)
+    y = f(x)
+    (slope,) = torch.autograd.grad(y, x, retain_graph=True)
+    torch.testing.assert_close(slope.sum(), y.detach())
+    with pytest.raises(errors.UnsupportedError, match="draws random numbers, and double backward runs it again"):
+        torch.autograd.grad(y, x, create_graph=True)
+
+
 UNKNOWN = {
     "bfloat16": (lambda: torch.ones(3, dtype=torch.bfloat16), r"x\.float\(\)"),
     "elsewhere": (lambda: torch.ones(3, device="meta"), r"x\.cpu\(\)"),
