@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from functools import lru_cache
 from types import ModuleType
@@ -40,4 +39,4 @@ def resolve(path: str) -> Any:
     found: Any = scope_for(f"{path}.")[path.partition(".")[0]]
     for name in path.split(".")[1:]:
         found = getattr(found, name)
-    return inspect.unwrap(found)
+    return getattr(found, "__wrapped__", found)
