@@ -11,7 +11,7 @@ import numpy as np
 from ..api.batching import vmap
 from ..api.eval_shape import eval_shape
 from ..api.jit import jit
-from ..errors import ControlFlowError, OptionError, ShapeError, UnsupportedError
+from ..errors import ControlFlowError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..tracer.containers import flatten_like
 from ..tracer.record import enclosing
 from ..tracer.tree import Spec, flatten, unflatten
@@ -36,7 +36,7 @@ def to_jax(function: Function, *, vmap_method: VmapMethod = "sequential", result
     ``rg.vmap``. Shapes of results are found by ``rg.eval_shape``; where Python decides by values, give them:
     ``result_shape_dtypes`` is a tree of anything with ``shape`` and ``dtype``. Raises UnsupportedError if JAX is not
     installed, for results that are no numbers, and for draws of random numbers; ControlFlowError, ShapeError,
-    OptionError.
+    TreeError, OptionError.
 
     >>> import numpy as np, retrograd as rg
     >>> import jax  # doctest: +SKIP
@@ -66,6 +66,12 @@ class JaxFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         frame, operands, others = Frame.of(args, kwargs, self._is_operand)
+        for x in others:
+            if x is not None and not self.jax.tree_util.all_leaves([x]):
+                raise TreeError(
+                    f"a {type(x).__name__} is a container to JAX, but not to retrograd",
+                    remedy="register its class by rg.register_container, too",
+                )
         avals = tuple(map(self._aval, operands))
         fixed = tuple((type(x), x if isinstance(x, VALUES) else id(x)) for x in others)
         key = (frame, tuple((a.shape, a.dtype, a.weak_type) for a in avals), fixed)

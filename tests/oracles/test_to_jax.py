@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import retrograd as rg
 from retrograd import errors
@@ -215,6 +216,42 @@ def test_dataclasses_are_containers():
         name: str = "w"
 
     assert jax.grad(lambda w: rg.to_jax(lambda p: np.sum(p.w**2))(Weights(w))[()])(jnp.array(3.0)) == 6.0
+
+
+class Weights:
+    """A container of JAX's."""
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+
+def test_containers_of_jax_must_be_known():
+    jax.tree_util.register_pytree_node(Weights, lambda x: ((x.w,), None), lambda _, parts: Weights(*parts))
+    slope = jax.grad(rg.to_jax(lambda p: np.sum(p.w**2)))
+    with pytest.raises(errors.TreeError, match=r"a Weights is a container to JAX.*\n.*\n.*rg\.register_container"):
+        slope(Weights(jnp.array(X)))
+    rg.register_container(Weights, lambda x: ((x.w,), None), lambda _, parts: Weights(*parts))
+    np.testing.assert_allclose(slope(Weights(jnp.array(X))).w, 2 * X)
+
+
+SOLVED = {
+    "inverse": lambda x: np.linalg.inv(np.outer(x, x) + np.eye(3)),
+    "cholesky": lambda x: np.linalg.cholesky(np.outer(x, x) + np.eye(3)),
+    "eigenvalues": lambda x: np.linalg.eigh(np.outer(x, x) + np.diag(np.arange(3.0)))[0],
+    "a root": lambda x: rg.scipy.root(lambda y: y**3 + y - np.sum(x), 1.0).x,
+    "a minimum": lambda x: rg.scipy.minimize(lambda y: np.sum((y - x) ** 4 + (y - x) ** 2), np.zeros(3), tol=1e-10).x,
+    "an equation": lambda x: solve_ivp(
+        lambda t, y: -x * y, (0.0, 1.0), np.ones(3), t_eval=[1.0], rtol=1e-11, atol=1e-11
+    ).y[:, 0],
+    "a quantile": lambda x: np.quantile(x, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_what_jax_has_in_no_such_form_goes_in(name):
+    f, x = SOLVED[name], jnp.array(X)
+    found = jax.jit(jax.jacrev(rg.to_jax(f)))(x)
+    np.testing.assert_allclose(found, rg.jacobian(f)(X), rtol=1e-8, atol=1e-9)
 
 
 def test_derivatives_of_rg_and_compiled_functions_go_in():
