@@ -11,6 +11,7 @@ import numpy as np
 from ..api.batching import vmap
 from ..api.eval_shape import eval_shape
 from ..api.jit import jit
+from ..compiler.settings import OVERRIDES, config
 from ..errors import ControlFlowError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..tracer.containers import flatten_like
 from ..tracer.record import enclosing
@@ -74,7 +75,7 @@ class JaxFunction:
                 )
         avals = tuple(map(self._aval, operands))
         fixed = tuple((type(x), x if isinstance(x, VALUES) else id(x)) for x in others)
-        key = (frame, tuple((a.shape, a.dtype, a.weak_type) for a in avals), fixed)
+        key = (frame, tuple((a.shape, a.dtype, a.weak_type) for a in avals), fixed, config.now())
         kind = self._kinds.get(key)
         if kind is None:
             if len(self._kinds) >= MOST_KINDS:
@@ -98,6 +99,7 @@ class JaxKind:
     def __init__(self, owner: JaxFunction, frame: Frame, avals: Sequence[Any], others: tuple[Any, ...]) -> None:
         self._owner, self._frame, self._avals, self._others = owner, frame, avals, others
         self._where = user_site()[0]
+        self._settings = config.now()  # JAX calls from threads of its own
         self._pure = False  # as far as is known
         self._pulled: dict[tuple[int, ...], JaxFunction] = {}
         self._lanes = vmap(self._one_lane, in_axes=(0, None))
@@ -171,10 +173,14 @@ class JaxKind:
         return [self._fitted(x, s, lanes) for x, s in zip(leaves, self.shapes, strict=True)]
 
     def _run(self, compiled: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self._pure:
-            refuse_draws(compiled, args, kwargs, "JAX runs it again for its derivative")
-            self._pure = True
-        return compiled(*args, **kwargs)
+        token = OVERRIDES.set(self._settings)
+        try:
+            if not self._pure:
+                refuse_draws(compiled, args, kwargs, "JAX runs it again for its derivative")
+                self._pure = True
+            return compiled(*args, **kwargs)
+        finally:
+            OVERRIDES.reset(token)
 
     def _one_lane(self, arrays: Sequence[Any], others: Sequence[Any]) -> Any:
         return self._frame.call(self._owner.function, arrays, others)

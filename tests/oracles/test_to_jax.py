@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -207,6 +208,18 @@ def test_what_the_function_reads_is_read_anew_by_compiled_programs(method):
     finally:
         SCALE[0] = 2.0
     assert passed(Model(7.0), x) == pytest.approx(7.0 * np.sum(X * X))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_hold_in_the_threads_of_jax(method):
+    root = rg.to_jax(lambda x: np.where(x > 0, np.sqrt(x), 0.0), vmap_method=method)
+    slope = jax.jit(jax.vmap(jax.grad(root)))
+    with np.errstate(all="ignore"), rg.config(nan_safe=True):
+        assert slope(jnp.array([0.0, 4.0])).tolist() == [0.0, 0.25]
+    again = jax.jit(jax.vmap(jax.grad(root)))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert np.isnan(again(jnp.array([0.0, 4.0]))).tolist() == [True, False]
 
 
 def test_dataclasses_are_containers():
