@@ -60,6 +60,8 @@ from .tracer.containers import register_container
 if TYPE_CHECKING:
     from . import eager as eager
     from .api import functions as functions
+    from .compat.jax import to_jax as to_jax
+    from .compat.torch import to_torch as to_torch
     from .eager import nn as nn
     from .eager import optim as optim
 
@@ -108,6 +110,8 @@ __all__ = [
     "subgraph",
     "switch",
     "throw_if",
+    "to_jax",
+    "to_torch",
     "try_catch",
     "value_and_grad",
     "vjp",
@@ -118,17 +122,22 @@ __all__ = [
 _COMMON_WORDS = ("config", "map", "name", "pull", "push", "require", "trace")
 _ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
+_DOORS_TO_OTHERS = {"to_jax": ".compat.jax", "to_torch": ".compat.torch"}
 
 del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and so finds names that are wrong
 
     def __getattr__(name: str) -> Any:
-        """The rooms that not every program needs."""
-        if name not in _LOADED_ON_FIRST_USE:
+        """What not every program needs: rooms, and functions of rooms."""
+        if name in _DOORS_TO_OTHERS:
+            found = getattr(import_module(_DOORS_TO_OTHERS[name], __name__), name)
+        elif name in _LOADED_ON_FIRST_USE:
+            found = import_module(_LOADED_ON_FIRST_USE[name], __name__)
+        else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = room = import_module(_LOADED_ON_FIRST_USE[name], __name__)
-        return room
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

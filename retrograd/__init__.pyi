@@ -38,6 +38,7 @@ from .api.primitive import primitive as primitive
 from .api.regions import name as name
 from .api.regions import policies as policies
 from .api.stop_gradient import no_grad as no_grad
+from .compat.jax import VmapMethod
 from .compiler.cache import CacheInfo
 from .compiler.compilation import Compilation
 from .compiler.counters import debug_counters as debug_counters
@@ -400,3 +401,9 @@ def fori_loop(
     lower: Any, upper: Any, body: Callable[[Any, _A], _A], init: _A, /, *, memory: MemoryPlan = None
 ) -> _A: ...
 def while_loop(cond: Callable[[_A], Any], body: Callable[[_A], _A], init: _A, *, memory: MemoryPlan = None) -> _A: ...
+
+# in programs of other packages
+def to_jax(
+    function: Callable[..., Any], *, vmap_method: VmapMethod = "sequential", result_shape_dtypes: Any = None
+) -> Callable[..., Any]: ...
+def to_torch(function: Callable[..., Any]) -> Callable[..., Any]: ...

@@ -23,7 +23,6 @@ def restricted(
         full = list(values)
         for k, leaf in zip(at, leaves, strict=True):
             full[k] = leaf
-        new_args, new_kwargs = call.rebuild(full)
-        return meant(*new_args, **new_kwargs)
+        return call.applied(meant, full)
 
     return of_leaves, [values[k] for k in at], chosen.tree

@@ -1,1 +1,4 @@
-"""Doors for programs that were written for other packages. Nothing here loads with ``import retrograd``."""
+"""Doors between packages: programs that were written for others move in, and functions of ours go into theirs.
+
+Nothing here loads with ``import retrograd``.
+"""

@@ -106,6 +106,13 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", "operation")
 
 
+def copied(x: Any, dtype: Any = None) -> Any:
+    """A copy of an array, a list or a number; UnsupportedError for arrays of other classes, such as masked ones."""
+    if isinstance(x, np.ndarray):
+        traceable(x)
+    return np.array(x, dtype)
+
+
 def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
     if isinstance(x, (ArrayLike, Tracer)) and not isinstance(x, cls):
         raise RecordMismatchError(

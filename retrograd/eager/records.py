@@ -14,7 +14,7 @@ from ..tracer.trace import STOPPED, traceable
 from ..where import user_site
 from .arraylike import Eager
 from .history import HISTORY, Step
-from .operations import ArrayLike, operation, request
+from .operations import ArrayLike, copied, operation, request
 
 
 class RecordTensor(Eager):
@@ -138,7 +138,7 @@ class Record:
                 f"{value!r:.60} is put into a record as a new value, which would cut its gradient off",
                 remedy="pass value.data if that is intended",
             )
-        return RecordTensor(self, *self._leaf(np.array(value)[()], variable=True))
+        return RecordTensor(self, *self._leaf(copied(value)[()], variable=True))
 
     def unique(self, name: str | None, default: str) -> str:
         """``name``, if no other layer of this record has it, or ``default`` with the next free number.

@@ -13,7 +13,7 @@ from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
 from .arraylike import Eager
 from .nodes import OperationNode, PastNode, inexact, pullback, turned, walk_back
-from .operations import ArrayLike, Operation, operation, request
+from .operations import ArrayLike, Operation, copied, operation, request
 
 
 class AccumulateGrad(PastNode):
@@ -66,7 +66,7 @@ class Tensor(Eager):
                 "a tensor is made of a tensor, which would cut its gradient off",
                 remedy="pass t.data or t.detach() if that is intended",
             )
-        self._data = _frozen(np.array(data)[()])
+        self._data = _frozen(copied(data)[()])
         traceable(self._data)
         self.grad: Tensor | None = None
         self._node: PastNode | None = None
@@ -80,7 +80,7 @@ class Tensor(Eager):
 
     @data.setter
     def data(self, value: Any) -> None:
-        new = np.array(value.data if isinstance(value, Tensor) else value, self.dtype)
+        new = copied(value.data if isinstance(value, Tensor) else value, self.dtype)
         if new.shape != self.shape:
             raise ShapeError(
                 f"data of shape {new.shape} are assigned to a tensor of shape {self.shape}",

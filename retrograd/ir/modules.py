@@ -35,8 +35,8 @@ def scope_for(source: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def resolve(path: str) -> Any:
-    """The object behind ``np.sin`` or ``scipy.special.erf``."""
+    """The ufunc behind ``np.sin`` or ``scipy.special.erf``, also where SciPy wraps it, under ``SCIPY_ARRAY_API=1``."""
     found: Any = scope_for(f"{path}.")[path.partition(".")[0]]
     for name in path.split(".")[1:]:
         found = getattr(found, name)
-    return found
+    return getattr(found, "__wrapped__", found)

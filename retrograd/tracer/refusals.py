@@ -77,6 +77,8 @@ ALTERNATIVES: dict[str, str] = {
 
 TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # types that a traced value passes for
 
+NOT_AN_ARRAY = re.compile(r"\bTracer\b|__array__ method not producing an array")  # complaints about a traced value
+
 
 class Called(NamedTuple):
     """The function that a line calls: as it is written there, its full name, and whether an argument is traced."""
@@ -124,7 +126,9 @@ def translated(fault: Exception) -> TracerConversionError | None:
         return None  # the user's own error
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
-    ours = "Tracer" in str(fault) and not isinstance(fault, AttributeError)
+    ours = NOT_AN_ARRAY.search(str(fault)) and not isinstance(fault, AttributeError)
+    if ours and not instead and step.tb_next is not None:
+        instead = alternative(step.tb_next.tb_frame.f_globals.get("__name__", ""))
     if not ours and not (instead and called and called.traced and TYPES.search(str(fault))):
         return None
     name = called.text if called else "this operation"
@@ -143,8 +147,13 @@ def _users_step(traceback: TracebackType | None) -> TracebackType | None:
         if not is_foreign(traceback.tb_frame):
             steps.append(traceback)
         traceback = traceback.tb_next
-    own = [s for s in steps if "site-packages" not in s.tb_frame.f_code.co_filename]
+    own = [s for s in steps if not _is_installed(s.tb_frame)]
     return next(reversed(own or steps), None)
+
+
+def _is_installed(frame: FrameType) -> bool:
+    """Whether a frame runs code of an installed package; compiled code is known by the file of its module."""
+    return any("site-packages" in str(file) for file in (frame.f_code.co_filename, frame.f_globals.get("__file__")))
 
 
 def _refusal(frame: FrameType, what: str, remedy: str) -> TracerConversionError:

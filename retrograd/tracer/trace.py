@@ -326,7 +326,7 @@ def traceable(value: Any) -> Aval:
     try:
         return aval_of(value)
     except TypeError as fault:
-        raise UnsupportedError(str(fault), remedy="convert it first: x.astype(float)") from None
+        raise UnsupportedError(str(fault), remedy="convert it first: np.asarray(x, float)") from None
 
 
 def owner(tracers: Sequence[Held]) -> Trace:

@@ -23,7 +23,7 @@ cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container
-eager errors functions ir nn optim scipy tree
+eager errors functions ir nn optim scipy to_jax to_torch tree
 RetrogradError Compiled
 """
 FACE = set(NAMES.split())
@@ -81,7 +81,7 @@ def test_rooms_that_not_every_program_needs_are_loaded_on_first_use():
     program = """
 import json, sys
 import numpy as np, retrograd as rg
-rooms = "scipy", "matplotlib", "networkx", "retrograd.eager", "retrograd.api.functions.learners"
+rooms = "scipy", "matplotlib", "networkx", "retrograd.eager", "retrograd.api.functions.learners", "retrograd.compat"
 rg.jit(np.sin)(1.0)
 before = [room for room in rooms if room in sys.modules]
 rg.nn, rg.functions.fit_pairs

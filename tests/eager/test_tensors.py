@@ -397,3 +397,10 @@ def test_a_constant_tensor_converts_and_a_number_is_taken_out():
     assert tensor(2.5).item() == 2.5
     assert int(rg.eager.Tensor(3)) == 3
     assert [10, 20, 30][rg.eager.Tensor(1)] == 20
+
+
+def test_classes_of_arrays_whose_rules_would_be_lost_are_refused():
+    masked, t = np.ma.masked_array([1.0, 2.0], [False, True]), rg.eager.Tensor([1.0, 2.0])
+    for put in (rg.eager.Tensor, rg.eager.Record().tensor, lambda x: setattr(t, "data", x), lambda x: t + x):
+        with pytest.raises(rg.errors.UnsupportedError, match="an array of the class MaskedArray"):
+            put(masked)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -212,6 +213,8 @@ TRANSFORMS = {
     "grad": (lambda f: rg.grad(f, 1), oracle.gradient),
     "value_and_grad": (lambda f: rg.value_and_grad(f, 1), oracle.value_and_gradient),
     "jit(grad)": (lambda f: rg.jit(rg.grad(f, 1)), oracle.gradient),
+    "jacfwd": (lambda f: rg.jacfwd(f, 1), oracle.gradient),
+    "jacrev": (lambda f: rg.jacrev(f, 1), oracle.gradient),
     "hessian": (lambda f: rg.hessian(f, 1), oracle.hessian),
     "vmap(grad)": (
         lambda f: lambda o, x: rg.vmap(lambda x: rg.grad(f, 1)(o, x))(x + LANES),
@@ -277,3 +280,38 @@ def test_functions_as_two_arguments_are_told_apart() -> None:
     once, twice = (lambda v: v), (lambda v: 2 * v)
     for f, h in ((once, once), (twice, once), (once, twice), (twice, twice)):
         assert g(f, h, X) == np.sum(f(X)) + 3.0 * np.sum(h(X))
+
+
+def installed(name: str, source: str) -> ModuleType:
+    """A module as an installed package has it."""
+    module = ModuleType(name)
+    module.__file__ = f"/site-packages/{name}.py"
+    exec(compile(source, module.__file__, "exec"), vars(module))
+    return module
+
+
+TABLES = """
+import numpy as np
+
+class Table:
+    def __init__(self, x):
+        self.renew(x)
+    def renew(self, x):
+        self._x = np.array(x)
+    def __array__(self, dtype=None, copy=None):
+        return self._x
+"""
+
+
+def test_an_array_of_a_library_is_refused_as_an_argument_and_read_anew_as_a_capture(monkeypatch):
+    library = installed("tables", TABLES)
+    monkeypatch.setitem(sys.modules, "tables", library)
+    table = library.Table([1.0, 2.0, 3.0])
+    with pytest.raises(
+        rg.errors.OptionError, match=r"the class tables\.Table, which is not traced\n.*\n  remedy: pass np"
+    ):
+        rg.grad(lambda x, t: np.sum(x * np.asarray(t)))(X, table)
+    slope = rg.grad(lambda x: np.sum(x * np.asarray(table)))
+    for found in ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]):
+        table.renew(found)
+        np.testing.assert_array_equal(slope(X), found)

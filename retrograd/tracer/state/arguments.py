@@ -1,4 +1,4 @@
-"""Static arguments: which of them are known by what is read of them, and which are never read."""
+"""Static arguments: which of them are known by what is read of them, which are never read, and which are refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from ...errors import OptionError
 from ...where import ByCode, is_library
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
@@ -35,8 +38,42 @@ def _variables(i: dis.Instruction) -> tuple[Any, ...]:
     return i.argval if isinstance(i.argval, tuple) else (i.argval,) if "FAST" in i.opname else ()
 
 
+# How others write an array as NumPy's.
+AS_ARRAYS = {
+    "jax": "np.asarray(x), or put the function into JAX's program: rg.to_jax(f)",
+    "jaxlib": "np.asarray(x), or put the function into JAX's program: rg.to_jax(f)",
+    "pandas": "its numbers, by x.to_numpy(): labels are not followed, so align the tables before",
+    "polars": "its numbers, by x.to_numpy()",
+    "torch": "x.numpy(), or put the function into PyTorch's graph: rg.to_torch(f)",
+    "xarray": "its numbers, by x.to_numpy(): names of axes are not followed, so align the arrays before",
+}
+
+
+def is_foreign_array(cls: type) -> bool:
+    """Whether objects of a class of some library hold numbers, as tables and tensors do, and are no arrays of NumPy."""
+    ours = (np.ndarray, np.generic)
+    return hasattr(cls, "__array__") and is_library(cls) and not issubclass(cls, ours) and _package(cls) != "retrograd"
+
+
+def is_mutable_array(cls: type) -> bool:
+    """The same of those that may change in place, or become another array inside."""
+    return is_foreign_array(cls) and _package(cls) not in ("jax", "jaxlib")
+
+
+def _package(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
+
+
 def is_watched(x: Any) -> bool:
-    """Whether a static argument is known by what is read of it: a function or an object of a class of the user's."""
+    """Whether a static argument is known by what is read of it: a function or an object of a class of the user's.
+
+    Raises OptionError for arrays of other libraries: traced as NumPy's, they would mean something else.
+    """
+    if is_foreign_array(type(x)):
+        raise OptionError(
+            f"an argument is of the class {_package(type(x))}.{type(x).__name__}, which is not traced",
+            remedy=f"pass {AS_ARRAYS.get(_package(type(x)), 'np.asarray(x)')}",
+        )
     if isinstance(x, (MethodType, partial)):
         return is_watched(x.__func__ if isinstance(x, MethodType) else x.func)
     if isinstance(x, FunctionType):

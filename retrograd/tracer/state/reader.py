@@ -37,6 +37,7 @@ from ..containers import is_container
 from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
+from .arguments import is_mutable_array
 from .finished import Finished
 from .followed import Followed
 from .observed_code import CodeRewriter
@@ -186,6 +187,8 @@ class StateReader(Followed):
             self._arrays.setdefault(id(x), (x, name))
         elif id(x) not in self._outside and type(x) not in PLAIN and not isinstance(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
+            if is_mutable_array(type(x)):
+                self.note(x, "never", None, None)
             if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
             self.meet(x)
