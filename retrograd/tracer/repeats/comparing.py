@@ -225,7 +225,7 @@ class Comparing:
             if type(source) is ndarray:
                 fits = x is source
             elif type(source) is Contents:
-                fits = x.const and contents_of(x.shadow) == source
+                fits = contents_of(x if type(x) is ndarray else x.shadow) == source and (type(x) is ndarray or x.const)
             elif type(source) is int:
                 fits = self._place(value_of(x)) == self.base + source and x.home is self.trace
             else:

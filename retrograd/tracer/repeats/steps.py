@@ -79,9 +79,13 @@ def value_of(t: Tracer) -> Value | None:
 
 
 def source_of(x: Any, trace: Trace) -> Any:
-    """What a leaf is in the graph: a value, an array from outside, or the contents of a small one made inside."""
+    """What a leaf is in the graph: a value, a captured array, or the contents of a small one that is none.
+
+    A captured array must not change until the recording is over, so it is the same if it is the same object.
+    """
     if type(x) is ndarray:
-        return x
+        captured = trace.captures.get(id(x))
+        return x if captured is not None and captured.payload is x else contents_of(x)
     if x.const:
         return contents_of(x.shadow)
     value = value_of(x)
