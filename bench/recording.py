@@ -99,10 +99,15 @@ def bytes_of(program: Program) -> int:
     return peak
 
 
-class Taken(NamedTuple):
-    """Operations before and after folding; seconds to record, to fold, and to the first result in all."""
+def operations(name: str, n: int) -> int:
+    """The operations of a program, which grow by as many with each iteration; long recordings may not hold them."""
+    few, more = (len(recording(PROGRAMS[name](k)).graph.nodes) for k in (10, 20))
+    return few + (more - few) * (n - 10) // 10
 
-    before: int
+
+class Taken(NamedTuple):
+    """Operations after folding; seconds to record, to fold, and to the first result in all."""
+
     after: int
     record: float
     fold: float
@@ -118,20 +123,19 @@ def taken(program: Program) -> Taken:
     with paused:  # so does it here
         folded, _ = reroll(simplify(graph))
     ended = perf_counter()
-    before, after = len(graph.nodes), len(folded.nodes)
+    after = len(folded.nodes)
     del graph, folded
     gc.collect()
     again = perf_counter()
     rg.jit(program.function)(*program.arguments)
     first = perf_counter() - again
-    return Taken(before, after, recorded - start, ended - recorded, first)
+    return Taken(after, recorded - start, ended - recorded, first)
 
 
-def row(name: str, found: Sequence[Taken]) -> list[str]:
+def row(name: str, n: int, found: Sequence[Taken]) -> list[str]:
     """A row of the table."""
-    before, after = found[0].before, found[0].after
-    small = PROGRAMS[name](MEASURED)
-    held = bytes_of(small) / len(recording(small).graph.nodes)
+    before, after = operations(name, n), found[0].after
+    held = bytes_of(PROGRAMS[name](MEASURED)) / operations(name, MEASURED)
     record, fold, first = zip(*((t.record / before, t.fold / before, t.first) for t in found), strict=True)
     times = [table.time(median(seconds), min(seconds)) for seconds in (record, fold, first)]
     return [name, f"{before:,}", f"{after:,}", *times[:2], f"{held:,.0f}", times[2]]
@@ -178,7 +182,7 @@ def main() -> None:
     for name in options.programs:
         taken(PROGRAMS[name](20))  # what is made only once
         found = [taken(PROGRAMS[name](options.iterations)) for _ in range(options.repetitions)]
-        rows.append(row(name, found))
+        rows.append(row(name, options.iterations, found))
     print(f"{describe()}\n")
     header = ["program", "operations", "folded", "to record one", "to fold one", "bytes of one", "first result"]
     print(table.render(header, rows, markdown=options.markdown))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from math import inf
 from typing import Any
 from weakref import ref
 
@@ -27,9 +28,9 @@ from .looped import Looped
 from .period import WIDTH, Iteration, NextCall, repeated
 from .steps import Contents, Given, NumPyCall, Unlike, contents_of, depends, described, like, plain, value_of
 
-UNWATCHED = 1_000  # steps at the beginning of a recording
-LOOK = 1_000  # steps after which repetition is looked for, and again after twice as many
-MOST_STEPS = 100_000  # that are remembered
+UNWATCHED = 1_000  # operations at the beginning of a recording
+LOOK = 1_000  # steps after which repetition is looked for, and again after two and four times as many
+REST = 8  # times as many operations as there were go by unnoted if none repeats: noting takes longer than recording
 TIDY = 16_384  # traced values after which their list is rid of those that are gone
 LIGHT = 40  # steps that are compared count as one towards ``rg.config.max_nodes``
 
@@ -89,8 +90,8 @@ class Comparing:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.step = self._unwatched
-        self.count = 0
+        self.step = self._begun
+        self.rested: float = UNWATCHED  # operations until steps are noted
         self.used = False
         self._busy = False  # within a step, which may be made of others
         self._forget()
@@ -98,15 +99,17 @@ class Comparing:
     def _forget(self) -> None:
         self.steps: list[NumPyCall | None] = []
         self.ended = -1  # nodes after the last step
-        self.next = LOOK
+        self.first = self.next = max(LOOK, self.trace.asked // (2 * REST))  # steps after which to look
 
-    # Before anything is remembered ----------------------------------------------------------------------------------
-
-    def _unwatched(self, run: Run, what: Recordable, args: Args, kwargs: dict[str, Any]) -> Any:
-        self.count += 1
-        if self.count > UNWATCHED and type(self.trace.builder) is Builder:
-            self.step = self._noted
-        return run(*args, **kwargs)
+    def _begun(self, run: Run, what: Recordable, args: Args, kwargs: dict[str, Any]) -> Any:
+        """The first step after a rest."""
+        if type(self.trace.builder) is not Builder:  # one that keeps equal operations apart
+            self.rested = inf
+            return run(*args, **kwargs)
+        self.rested = -1
+        self._forget()
+        self.step = self._noted
+        return self._noted(run, what, args, kwargs)
 
     # Steps are noted ------------------------------------------------------------------------------------------------
 
@@ -139,7 +142,9 @@ class Comparing:
         body = repeated(self.steps, self.trace.builder.nodes)
         if body is not None:
             self._begin(body)
-        elif len(self.steps) >= MOST_STEPS:
+        elif None in self.steps[len(self.steps) // 2 :] or len(self.steps) >= 4 * self.first:
+            self.rested = REST * self.trace.asked
+            self.step = self._begun
             self._forget()
         else:
             self.next = 2 * len(self.steps)

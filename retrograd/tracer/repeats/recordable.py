@@ -80,14 +80,34 @@ def _compared(run: Run, plain: Run) -> Run:
     @wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
         watch = COMPARING.get()
-        return run(*args, **kwargs) if watch is None else watch.step(run, what, args, kwargs)
+        if watch is None or watch.trace.asked < watch.rested:
+            return run(*args, **kwargs)
+        return watch.step(run, what, args, kwargs)
 
     return call
 
 
-OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+def _of_two(run: Run, plain: Run) -> Run:
+    """An operator of two operands as a step."""
+    what = Recordable(plain)
+
+    @wraps(run)
+    def call(x: Any, y: Any) -> Any:
+        watch = COMPARING.get()
+        if watch is None or watch.trace.asked < watch.rested:
+            return run(x, y)
+        return watch.step(run, what, (x, y), {})
+
+    return call
+
+
+ONE_WAY = ("lt", "le", "gt", "ge", "eq", "ne", "getitem")  # which have no reflected form
+OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"),
+    *ONE_WAY,
+)
+UNARY = ("neg", "abs", "invert")
 PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
-OTHERS = ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert", "getitem")
 
 
 def _reflected(run: Run) -> Run:
@@ -100,11 +120,13 @@ def _method(name: str) -> Run:
 
 def install_repeats() -> None:
     """Let the operators, functions and methods of Tracer be steps, once it has them."""
-    for name in (*OPERATORS, *OTHERS):
+    for name in OPERATORS:
         plain = getattr(operator, f"__{name}__")
-        setattr(Tracer, f"__{name}__", _compared(getattr(Tracer, f"__{name}__"), plain))
-        if name in OPERATORS:
-            setattr(Tracer, f"__r{name}__", _compared(getattr(Tracer, f"__r{name}__"), _reflected(plain)))
+        setattr(Tracer, f"__{name}__", _of_two(getattr(Tracer, f"__{name}__"), plain))
+        if name not in ONE_WAY:
+            setattr(Tracer, f"__r{name}__", _of_two(getattr(Tracer, f"__r{name}__"), _reflected(plain)))
+    for name in UNARY:
+        setattr(Tracer, f"__{name}__", _compared(getattr(Tracer, f"__{name}__"), getattr(operator, f"__{name}__")))
     for name in METHODS:
         member = vars(Tracer)[name]
         if name.startswith("__"):
@@ -118,14 +140,14 @@ def install_repeats() -> None:
     @wraps(ufunc)
     def array_ufunc(self: Any, of: Any, method: str, *inputs: Any, **options: Any) -> Any:
         watch = COMPARING.get()
-        if watch is None or method != "__call__" or (what := _what(of)) is None:
+        if watch is None or watch.trace.asked < watch.rested or method != "__call__" or (what := _what(of)) is None:
             return ufunc(self, of, method, *inputs, **options)
         return watch.step(lambda *args, **kwargs: ufunc(self, of, method, *args, **kwargs), what, inputs, options)
 
     @wraps(function)
     def array_function(self: Any, of: Any, types: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         watch = COMPARING.get()
-        if watch is None or (what := _what(of)) is None:
+        if watch is None or watch.trace.asked < watch.rested or (what := _what(of)) is None:
             return function(self, of, types, args, kwargs)
         return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
 
