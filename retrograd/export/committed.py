@@ -18,6 +18,7 @@ import numpy as np
 
 from ..codegen.names import harmless
 from ..compiler.compiled import Compiled
+from ..compiler.settings import config
 from ..compiler.transform import Transform
 from ..errors import ChangedError, OptionError
 from ..ir.target import VERSION
@@ -78,14 +79,27 @@ def origin_of(compiled: Any) -> dict[str, Any]:
 
 
 def _place(function: Any) -> str:
-    """``module:name`` of a function; nothing for lambdas and functions within functions."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    if not name or "<" in name or not isinstance(module, str):
+    """``module:name`` of a function; nothing where that name does not lead to it, as for lambdas and methods."""
+    module, name = getattr(function, "__module__", None), str(getattr(function, "__qualname__", ""))
+    if not isinstance(module, str) or not _is(_named(sys.modules.get(module), name), function):
         return ""
     if module == "__main__":
         file = getattr(sys.modules["__main__"], "__file__", None)
         return f"{Path(file).name}:{name}" if file else ""
     return f"{module}:{name}"
+
+
+def _named(module: Any, name: str) -> Any:
+    for part in name.split("."):
+        module = getattr(module, part, None)
+    return module
+
+
+def _is(found: Any, function: Any) -> bool:
+    """Whether an object is a function, or a compiled one that wraps it."""
+    while isinstance(found, Compiled) and found is not function:
+        found = found._user
+    return found is function
 
 
 def _options(transform: Transform) -> dict[str, Any] | None:
@@ -152,7 +166,8 @@ def check(path: str | os.PathLike[str], find: Found, target: str | None = None) 
     """
     old, record, compiled, (args, kwargs) = _committed(path, find, target)
     try:
-        new = exported(path, compiled, args, kwargs, {k: record.get(k) for k in ("of", "transforms")})
+        with config(**record.get("settings", {})):
+            new = exported(path, compiled, args, kwargs, {k: record.get(k) for k in ("of", "transforms")})
     except Exception as fault:
         raise ChangedError(
             f"{os.fspath(path)} cannot be made again: {fault}", remedy="export the function anew, with new arguments"
@@ -163,7 +178,8 @@ def check(path: str | os.PathLike[str], find: Found, target: str | None = None) 
 def renew(path: str | os.PathLike[str], find: Found, target: str | None = None) -> str:
     """Export the function of a committed module again, with the arguments of its example."""
     _, record, compiled, (args, kwargs) = _committed(path, find, target)
-    export_to(path, compiled, args, kwargs, {k: record.get(k) for k in ("of", "transforms")})
+    with config(**record.get("settings", {})):
+        export_to(path, compiled, args, kwargs, {k: record.get(k) for k in ("of", "transforms")})
     return f"{os.fspath(path)} is written\n"
 
 

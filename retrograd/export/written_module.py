@@ -66,6 +66,7 @@ def write_module(frozen: Frozen, stem: str, record: dict[str, Any]) -> Exported:
         "function": function,
         "takes": [f"{harmless_text(n)}: {v.aval}" for n, v in zip(frozen.names, frozen.final.inputs, strict=False)],
         "gives": [str(frozen.final.outputs[k].aval) for k in frozen.results.leaves()],
+        "settings": {name: getattr(frozen.compilation.settings, name) for name in ("exact", "fast", "nan_safe")},
         "classes": {name: form.value for name, form in parts.classes.items()},
         "graph": _digest(frozen),
         "traced": digest_of(frozen.compilation.recorded.graph),

@@ -6,6 +6,7 @@ It reads ``calls.pickle``, by name the arguments of a call, and writes ``found.p
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -59,6 +60,6 @@ def bits(tree: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.path.append(sys.argv[2])  # where NumPy is
+    sys.path += sys.argv[2].split(os.pathsep)  # where NumPy and SciPy are
     sys.modules["retrograd"] = None  # type: ignore[assignment]  # so importing it fails
     main(Path(sys.argv[1]))

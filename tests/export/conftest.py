@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy
 
 from tests.export.alone import bits
 from tests.export.programs import PROGRAMS, Case
@@ -63,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         case.function.save(folder / f"{name}.rg", *case.args, **case.kwargs)
     calls = {name: (described(case.args), described({**case.kwargs})) for name, case in cases.items()}
     (folder / "calls.pickle").write_bytes(pickle.dumps(calls))
-    packages = str(Path(np.__file__).parents[1])
+    packages = os.pathsep.join({str(Path(module.__file__).parents[1]) for module in (np, scipy)})
     alone = [sys.executable, "-I", "-S", str(Path(__file__).with_name("alone.py")), str(folder), packages]
     runs = [
         subprocess.Popen(alone, cwd=folder, stderr=subprocess.PIPE, text=True),
@@ -71,8 +73,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
             [sys.executable, "-c", SAVED_ELSEWHERE, str(folder)], cwd=ROOT, stderr=subprocess.PIPE, text=True
         ),
     ]
-    for run in runs:
-        said = run.communicate()[1]
-        assert run.returncode == 0, said
+    said = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], "\n".join(said)
     found = [pickle.loads((folder / name).read_bytes()) for name in ("found.pickle", "loaded.pickle")]
     return Written(folder, cases, here, *found)

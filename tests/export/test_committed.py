@@ -221,6 +221,18 @@ COMPILED = {
 }
 
 
+def test_methods_and_loaded_functions_have_no_name_to_be_found_by(tmp_path: Path) -> None:
+    class Spring:
+        @rg.grad
+        def force(self, x: Any) -> Any:
+            return np.sum(x**2)
+
+    assert origin_of(Spring().force)["of"] == ""
+    rg.grad(f).save(tmp_path / "f.rg", 2.0)
+    assert origin_of(rg.load(tmp_path / "f.rg"))["of"] == ""
+    assert origin_of(rg.jit(lambda x: x))["of"] == ""
+
+
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_functions_are_exported_as_they_are(name: str, command: Command) -> None:
     status, _, err = command(f"program.py:{name}", *COMPILED[name], "-o", "made.py")
@@ -273,6 +285,17 @@ def test_wrong_commands_are_named(what: str, command: Command) -> None:
     status, out, err = command(*arguments)
     assert (status, out) == (2, "")
     assert said in err
+
+
+def test_settings_of_rounding_are_those_of_the_export(folder: Path, command: Command) -> None:
+    change(folder / "program.py", "return np.sum(x * TABLE)", "return np.sum(np.sin(x * 3.0 * 7.0))")
+    given = ("program.py:tabled", "--arg", "f64[5]", "-o", "made.py")
+    with rg.config(exact=True):
+        command(*given)
+    exact = (folder / "made.py").read_text(encoding="utf-8")
+    assert command("--check", "made.py") == (0, "made.py is what the function gives\n", "")
+    command(*given)
+    assert (folder / "made.py").read_text(encoding="utf-8") != exact
 
 
 def test_a_function_without_a_name_must_be_named(folder: Path, command: Command) -> None:

@@ -268,12 +268,12 @@ def test_some_mutants_are_refused_or_what_they_say(small: list[Path]) -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_ten_thousand_mutants_are_refused_or_what_they_say(part: int, small: list[Path]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, hard))
     try:
         found = [check_mutant(seed, small) for seed in range(1000 * part, 1000 * (part + 1))]
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    assert {"refused", "read"} <= set(found)
+    assert {"refused", "equal", "other"} <= set(found)
 
 
 def rehashed(data: bytes) -> bytes:
