@@ -28,7 +28,7 @@ from ..tracer.record import Recorded
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
 from ..tracer.tree import children, key_orders, unflatten
-from .trees_as_data import Place, TreeForm, form_of_tree, harmless_text
+from .trees_as_data import CALLED, Place, TreeForm, form_of_tree, harmless_text
 
 BUILT_IN = frozenset(REGISTRY)  # the package's own primitives: this file is loaded before a program can declare more
 TOLD = ("global", "closure", "attr", "static")  # kinds of reads that a module tells of
@@ -131,7 +131,7 @@ def _frozen(
     if derived.later is not None:
         raise UnsupportedError(
             f"{title} returns a function, which cannot be {what}",
-            remedy="call it inside: rg.jit(lambda x, ct: rg.vjp(f, x)[1](ct))",
+            remedy=CALLED,
         )
     if recorded.tainted:
         raise UnsupportedError(

@@ -14,6 +14,8 @@ from ..errors import SavedFileError, UnsupportedError
 DEEPEST = 60  # levels of containers
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;!?-+*/()[]=<>@%|'")
 NUMBERS = (bool, int, float, complex, str, bytes)  # types of static values
+CALLED = "call it inside, and return what it gives: rg.jit(lambda x, ct: rg.vjp(f, x)[1](ct))"
+CONTAINERS = "use tuples, lists, dicts, namedtuples and dataclasses of arrays and numbers, and close over all else"
 MEMBERS = {"tuple": 0, "list": 0, "dict": 1, "namedtuple": 1, "dataclass": 1}  # kinds of containers; 1 if with keys
 
 
@@ -97,8 +99,7 @@ def form_of_tree(
         if fields is None:
             raise UnsupportedError(
                 f"{what} holds {named(cls)}, which a file cannot express",
-                remedy="use tuples, lists, dicts, namedtuples and dataclasses of arrays and numbers, and close over "
-                "everything else",
+                remedy=CALLED if cls is FunctionType and "result" in what else CONTAINERS,
             )
         kind = "namedtuple" if issubclass(cls, tuple) else "dataclass"
         parts = tuple(form(getattr(x, k)) for k in fields)
