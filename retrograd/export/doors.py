@@ -24,11 +24,11 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
 
     Raises UnsupportedError for what only this process can do: random numbers, host functions, states in files.
 
-    >>> import numpy as np, retrograd as rg, tempfile, os
+    >>> import numpy as np, retrograd as rg, tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "slope.py")
+    ...     path = pathlib.Path(folder, "slope.py")
     ...     rg.grad(lambda x: np.sum(x**2)).export(path, np.ones(3))
-    ...     print(open(path).read().splitlines()[0].strip('"'))
+    ...     print(path.read_text().splitlines()[0].strip('"'))
     <grad of <lambda>>, frozen as lambda_3_grad.
     """
     export_to(path, self, args, kwargs)

@@ -171,7 +171,8 @@ def annotation(form: TreeForm, avals: Sequence[Aval], parts: ModuleParts) -> str
 def class_name_in(form: TreeForm, parts: ModuleParts) -> str:
     """The name of a class that the module defines."""
     name: str = _class_name(form)
-    if parts.classes.setdefault(name, form).keys != form.keys:
+    known = parts.classes.setdefault(name, form)
+    if (known.kind, known.value, known.keys) != (form.kind, form.value, form.keys):
         raise OptionError(f"two classes are called {name}", remedy="give one of them another name")
     return name
 

@@ -21,7 +21,7 @@ from retrograd.errors import OptionError, UnsupportedError
 from retrograd.export import standalone
 from retrograd.export.module_parts import LITERAL
 from tests.export.conftest import Written
-from tests.export.programs import PROGRAMS, X
+from tests.export.programs import PROGRAMS, TABLE, X
 
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 
@@ -257,6 +257,31 @@ def test_texts_of_the_user_stand_in_no_source(word: str, tmp_path: Path) -> None
     assert text.isascii()
     assert "import os" not in re.sub(r'"[^"\n]*"', "", text)
     assert module.__doc__
+
+
+def test_two_classes_of_one_name_are_refused(tmp_path: Path) -> None:
+    class Other:
+        class Pair(NamedTuple):
+            a: Any
+            b: Any
+
+    with pytest.raises(OptionError, match="two classes are called Pair"):
+        rg.jit(lambda p, q: p.a * q.b).export(tmp_path / "f.py", Pair(1.0, 2.0), Other.Pair(1.0, 2.0))
+
+
+def test_arguments_stay_and_results_are_apart_from_them(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        x[0] = 5.0
+        return x, x[1:], TABLE, TABLE.T
+
+    _, g = module_of(rg.jit(f), tmp_path, X.copy())
+    x = X.copy()
+    results = g(x)
+    np.testing.assert_array_equal(x, X)
+    for y in results:
+        y[...] = 9.0
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(g(x)[2], TABLE)
 
 
 @pytest.mark.parametrize("name", ["a b.py", "class.py", "grad-loss.py", "loss.txt", "loss", "1.py"])
