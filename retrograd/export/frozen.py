@@ -28,6 +28,7 @@ from ..tracer.record import Recorded
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
 from ..tracer.tree import children, key_orders, unflatten
+from .layouts_kept import check_gaps
 from .trees_as_data import CALLED, Place, TreeForm, form_of_tree, harmless_text
 
 BUILT_IN = frozenset(REGISTRY)  # the package's own primitives: this file is loaded before a program can declare more
@@ -139,6 +140,8 @@ def _frozen(
             remedy="decide with an if before the operation that fails",
         )
     _check_constants(title, constants, what)
+    for x in (*constants, *call.values()):
+        check_gaps(x, what)
     _refuse(title, derived.graph, what)
     arguments = _arguments(call)
     made = derived.assemble([Place(k) for k in range(len(derived.graph.outputs))])

@@ -7,17 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import in_order
-from .standalone import laid, span_of
+from ..errors import UnsupportedError
+from .standalone import span_of
 
 MOST_SPAN = 1 << 26  # bytes of memory between the first and the last element, beyond 16 times the data
 
 
 def kept_strides(x: Any) -> tuple[int, ...] | None:
-    """The strides to write beside an array; None for an array in C order, or one with very large gaps."""
-    if not isinstance(x, np.ndarray) or x.size == 0 or (in_order(x) and x.flags.c_contiguous):
-        return None
-    return x.strides if fits(x.shape, x.dtype, x.strides) else None
+    """The strides to write beside an array; None for an array in C order without gaps."""
+    return None if not isinstance(x, np.ndarray) or x.flags.c_contiguous else x.strides
+
+
+def check_gaps(x: Any, what: str) -> None:
+    """UnsupportedError for an array with gaps so large that no file should keep them."""
+    if isinstance(x, np.ndarray) and not x.flags.c_contiguous and not fits(x.shape, x.dtype, x.strides):
+        raise UnsupportedError(
+            f"the memory of an array of the shape {x.shape} has very large gaps, so that its function cannot be {what}",
+            remedy="pass or capture a copy without gaps: x.copy()",
+        )
 
 
 def fits(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]) -> bool:
@@ -26,8 +33,3 @@ def fits(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]) -> 
         return False
     before, after = span_of(shape, strides)
     return before + after + dtype.itemsize <= max(MOST_SPAN, 16 * dtype.itemsize * int(np.prod(shape)))
-
-
-def laid_again(x: np.ndarray[Any, Any], strides: Sequence[int] | None) -> np.ndarray[Any, Any]:
-    """The array with these strides."""
-    return x if strides is None else laid(x, tuple(strides))

@@ -340,6 +340,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str]] = {
     "a container of ones own": (lambda: rg.jit(lambda o: o.x * 2.0), (Other(1.0),), "Other"),
     "a result of ones own": (lambda: rg.jit(lambda x: Other(x * 2.0)), (1.0,), "Other"),
     "state that changes": (lambda: rg.jit(counting), (1.0,), "changes what it reads"),
+    "very large gaps": (lambda: rg.jit(lambda x: x * 2.0), (np.zeros((9, 1 << 20))[:, :1],), "very large gaps"),
     "a generator as argument": (lambda: rg.jit(lambda g: g.normal()), (np.random.default_rng(0),), "random|Generator"),
 }
 
