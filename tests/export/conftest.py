@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +26,17 @@ import retrograd as rg
 from tests.export.alone import bits
 from tests.export.programs import PROGRAMS
 folder, found = Path(sys.argv[1]), {}
-for name, make in PROGRAMS.items():
-    case = make()
-    found[name] = bits(rg.load(folder / f"{name}.rg")(*case.args, **case.kwargs))
+for path in folder.glob("*.rg"):
+    name, case = path.stem, PROGRAMS[path.stem]()
+    found[name] = bits(rg.load(path)(*case.args, **case.kwargs))
 (folder / "loaded.pickle").write_bytes(pickle.dumps(found))
 """
+
+
+# A third of the programs is in the normal run, for all tests the same one.
+each_program = pytest.mark.parametrize(
+    "name", [name if k % 3 == 0 else pytest.param(name, marks=pytest.mark.slow) for k, name in enumerate(PROGRAMS)]
+)
 
 
 class Written(NamedTuple):
@@ -54,10 +61,16 @@ def described(tree: Any) -> Any:
     return type(tree)(map(described, tree)) if type(tree) in (list, tuple) else tree
 
 
+def asked_for(items: Iterable[Any]) -> dict[str, Any]:
+    """The programs that the chosen tests are about, and the one that all need."""
+    names = {"gradient"} | {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
+    return {name: make for name, make in PROGRAMS.items() if name in names}
+
+
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+def written(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Written:
     folder = tmp_path_factory.mktemp("exported")
-    cases = {name: make() for name, make in PROGRAMS.items()}
+    cases = {name: make() for name, make in asked_for(request.session.items).items()}
     here = {}
     for name, case in cases.items():
         here[name] = bits(case.function(*case.args, **case.kwargs))

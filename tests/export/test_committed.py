@@ -248,6 +248,7 @@ def test_a_plain_function_is_exported_under_a_transform(transform: str, command:
     assert command("--check", "made.py")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_script_that_exports_is_checked_by_its_file(folder: Path) -> None:
     script = SOURCE + (
         "\nif __name__ == '__main__':\n"

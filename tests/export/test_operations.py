@@ -40,6 +40,7 @@ def total(row: Row) -> Any:
     return lambda *args: sum(np.sum(np.real(x)) for x in rg.tree.leaves(row.call(*args)))
 
 
+@pytest.mark.sampled(80)
 @pytest.mark.parametrize("row", ROWS, ids=[row.code for row in ROWS])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_calls_and_gradients_go_into_files(row: Row, layout: str) -> None:

@@ -26,10 +26,8 @@ from retrograd.export.loading import LoadedFunction
 from retrograd.export.saving import from_bytes, to_bytes
 from tests.export import mutants
 from tests.export.alone import bits
-from tests.export.conftest import ROOT, Written
+from tests.export.conftest import ROOT, Written, each_program
 from tests.export.programs import PROGRAMS, X, energy
-
-each_program = pytest.mark.parametrize("name", PROGRAMS)
 
 
 @each_program
@@ -60,6 +58,7 @@ DIFFERENTIABLE = [
 DIFFERENTIABLE += ["mutation", "linear_algebra", "with_scipy", "derivative_of_ones_own_kept", "product_with_hessian"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_a_loaded_function_is_differentiated_like_the_function(name: str, written: Written) -> None:
     case, loaded = written.cases[name], rg.load(written.folder / f"{name}.rg")

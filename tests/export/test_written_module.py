@@ -20,10 +20,8 @@ import retrograd as rg
 from retrograd.errors import OptionError, UnsupportedError
 from retrograd.export import standalone
 from retrograd.export.module_parts import LITERAL
-from tests.export.conftest import Written
+from tests.export.conftest import Written, each_program
 from tests.export.programs import PROGRAMS, TABLE, X
-
-each_program = pytest.mark.parametrize("name", PROGRAMS)
 
 
 def module_of(function: Any, folder: Path, *args: Any, name: str = "made", **kwargs: Any) -> tuple[ModuleType, Any]:
