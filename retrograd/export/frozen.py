@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compilation import Compilation, Derived
+from ..compiler.compilation import Compilation
 from ..compiler.compiled import Compiled
 from ..compiler.paths import Paths
 from ..compiler.settings import config
@@ -82,7 +82,11 @@ def freeze(compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any], what
     with _quietly(what):
         call = compiled._take(tuple(args), kwargs)
         recorded, derived = compiled._record(call)
-        return _frozen(compiled, call, recorded, derived, _watched(compiled, call, recorded, what), what)
+        constants = _watched(compiled, call, recorded, what)
+        strides = [_strides(x) for x in call.values()]
+        settings = config.now()
+        way = Compilation(repr(compiled), call, recorded, derived, settings, Paths(call, settings))
+        return _frozen(compiled, way, constants, strides, what)
 
 
 def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
@@ -91,18 +95,19 @@ def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
     Raises OptionError if there are several, or if the call has arguments that are no arrays or floats.
     """
     with _quietly(what):
-        known = [paths for versions in compiled._cache.entries.values() for paths in versions[:1]]
-        ways = [way for paths in known for way in paths.known.values()]
+        entries: dict[Any, list[Paths]] = {**compiled._cache.entries}
+        known = [(key, paths) for key, versions in entries.items() for paths in versions[:1]]
+        ways = [(key, paths, way) for key, paths in known for way in paths.known.values()]
         if not ways:
             return None
-        if len(ways) > 1 or len(ways[0].call.traced) < len(ways[0].call.leaves):
+        (_, leaf_keys), paths, way = ways[0]
+        if len(ways) > 1 or len(way.call.traced) < len(way.call.leaves):
             several = "was called with several signatures, or went several ways"
             static = "has arguments that are neither arrays nor floats"
             raise OptionError(
                 f"{compiled!r} {several if len(ways) > 1 else static}: which one is to be {what}?",
                 remedy="give the arguments of a call after the path",
             )
-        (way,), paths = ways, next(paths for paths in known if paths.known)
         captures = paths.check(compiled._user, ())
         if captures is None:
             raise OptionError(
@@ -110,7 +115,8 @@ def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
             )
         present = paths.present(captures)
         constants = tuple(present[id(c.payload)] for c in way.recorded.captures)
-        return _frozen(compiled, way.call, way.recorded, way.derived, constants, what)
+        strides = [key[2] if len(key) == 3 else None for key in leaf_keys[2:]]  # of arrays that are not in C order
+        return _frozen(compiled, way, constants, strides, what)
 
 
 @contextmanager
@@ -126,42 +132,35 @@ def _quietly(what: str) -> Iterator[None]:
 
 
 def _frozen(
-    compiled: Compiled, call: Call, recorded: Recorded, derived: Derived, constants: tuple[Any, ...], what: str
+    compiled: Compiled, way: Compilation, constants: tuple[Any, ...], strides: Sequence[Strides], what: str
 ) -> Frozen:
-    title = repr(compiled)
+    call, recorded, derived = way.call, way.recorded, way.derived
     if derived.later is not None:
-        raise UnsupportedError(
-            f"{title} returns a function, which cannot be {what}",
-            remedy=CALLED,
-        )
+        raise UnsupportedError(f"{way.name} returns a function, which cannot be {what}", remedy=CALLED)
     if recorded.tainted:
         raise UnsupportedError(
-            f"{title} catches an error that depends on the values of its arguments: its graph holds for these alone",
+            f"{way.name} catches an error that depends on the values of its arguments: its graph holds for these alone",
             remedy="decide with an if before the operation that fails",
         )
-    _check_constants(title, constants, what)
+    _check_constants(way.name, constants, what)
     for x in (*constants, *call.values()):
         check_gaps(x, what)
-    _refuse(title, derived.graph, what)
+    _refuse(way.name, derived.graph, what)
     arguments = _arguments(call)
     made = derived.assemble([Place(k) for k in range(len(derived.graph.outputs))])
-    results = form_of_tree(made, key_orders(made), f"the result of {title}")
-    settings = config.now()
-    compilation = Compilation(
-        title, call.emptied(), replace(recorded, reads=()), derived, settings, Paths(call, settings)
-    )
+    results = form_of_tree(made, key_orders(made), f"the result of {way.name}")
     positional = children(call.spec)[0]
     names = parameter_names(compiled._function)
     return Frozen(
         name=derived.graph.name,
-        title=title,
+        title=way.name,
         graph=derived.graph,
-        compilation=compilation,
+        compilation=way,
         arguments=arguments,
         results=results,
         parameters=tuple(names[k] if k < len(names) else f"arg{k}" for k in range(len(children(positional)))),
         names=tuple(call.hints),
-        strides=tuple(_strides(x) for x in call.values()),
+        strides=tuple(strides),
         constants=constants,
         written=recorded.written,
         values=tuple(call.values()),

@@ -27,7 +27,7 @@ from retrograd.export.saving import from_bytes, to_bytes
 from tests.export import mutants
 from tests.export.alone import bits
 from tests.export.conftest import ROOT, Written, each_program
-from tests.export.programs import PROGRAMS, X, energy
+from tests.export.programs import PROGRAMS, TURNED, X, energy
 
 
 @each_program
@@ -131,6 +131,19 @@ def test_without_arguments_the_call_that_is_known_is_saved(tmp_path: Path) -> No
     f({"b": X[:2].copy(), "a": 2.0})
     with pytest.raises(OptionError, match="several signatures"):
         f.save(path)
+
+
+def test_the_call_that_is_known_keeps_its_layout_and_its_rounding(tmp_path: Path) -> None:
+    f = rg.jit(lambda a, x: (a.ravel("K"), np.sum(np.sin(x * 3.0 * 7.0))))
+    x = np.linspace(0.0, 1.0, 1000)
+    with rg.config(exact=True):
+        wanted = f(TURNED, x)
+    f.save(tmp_path / "f.rg")
+    loaded = rg.load(tmp_path / "f.rg")
+    assert bits(loaded(TURNED, x)) == bits(wanted)
+    assert bits(wanted[1]) != bits(rg.jit(lambda x: np.sum(np.sin(x * 3.0 * 7.0)))(x))
+    with pytest.raises(rg.errors.ShapeError, match="has the strides"):
+        loaded(np.ascontiguousarray(TURNED), x)
 
 
 def energy_of_two(p: Any) -> Any:

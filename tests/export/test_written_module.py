@@ -324,6 +324,13 @@ def counting(x: Any) -> Any:
     return x * COUNT["calls"]
 
 
+def caught(x: Any) -> Any:
+    try:
+        return np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        return x
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str]] = {
     "draws": (lambda: rg.jit(lambda x: x + RNG.normal()), (1.0,), "random numbers"),
     "hidden draws": (lambda: rg.jit(lambda x: x + np.random.normal()), (1.0,), "random numbers"),  # noqa: NPY002
@@ -338,6 +345,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str]] = {
     "a container of ones own": (lambda: rg.jit(lambda o: o.x * 2.0), (Other(1.0),), "Other"),
     "a result of ones own": (lambda: rg.jit(lambda x: Other(x * 2.0)), (1.0,), "Other"),
     "state that changes": (lambda: rg.jit(counting), (1.0,), "changes what it reads"),
+    "a caught error": (lambda: rg.jit(caught), (np.zeros((2, 2)),), "catches an error"),
+    "a result that is a function": (lambda: rg.jit(lambda x: rg.vjp(np.sin, x)), (1.0,), "holds a function"),
     "very large gaps": (lambda: rg.jit(lambda x: x * 2.0), (np.zeros((9, 1 << 20))[:, :1],), "very large gaps"),
     "a generator as argument": (lambda: rg.jit(lambda g: g.normal()), (np.random.default_rng(0),), "random|Generator"),
 }
