@@ -191,7 +191,10 @@ def _given(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
 def _value(text: str) -> Any:
     """An argument of a type, or the value that a text is."""
     try:
-        return example(parse_type(text))
+        aval = parse_type(text)
+        if aval.kind == "python" and not aval.inexact:
+            raise OptionError(f"{text} is fixed in an exported function", remedy="give its value: --arg 3, --arg n=3")
+        return example(aval)
     except ParseError as fault:
         try:
             return ast.literal_eval(text)

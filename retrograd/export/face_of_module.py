@@ -29,7 +29,7 @@ class Face:
 def face_of(frozen: Frozen, parts: ModuleParts, code: Code, function: str, constants: Sequence[str]) -> Face:
     """The function of a module that calls the code with its constants."""
     positional, keywords = frozen.arguments.parts
-    used = Names({function})
+    used = Names({function, *keywords.keys})
     lines: list[str] = []
     leaves: dict[int, str] = {}
     reader = ArgumentReader(frozen, parts, lines, leaves)

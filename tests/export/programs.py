@@ -349,6 +349,14 @@ def names_that_python_has() -> Case:
 
 
 @program
+def names_that_meet() -> Case:
+    def f(a: Any, /, *rest: Any, **named: Any) -> Any:
+        return a * rest[0] + named["a"] * named["arg1"]
+
+    return Case(rg.jit(f), (1.0, 2.0), {"a": 3.0, "arg1": 4.0})
+
+
+@program
 def scalars_of_numpy() -> Case:
     return Case(rg.grad(lambda a, b: a * b + np.float32(2.0) * a), (np.float32(3.0), np.float64(2.0)))
 

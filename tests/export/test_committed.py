@@ -275,6 +275,7 @@ WRONG = {
     "a file that is not there": (["--check", "nowhere.py"], "cannot read"),
     "a file of another kind": (["--check", "program.py"], "no module that this version of retrograd has exported"),
     "an argument of no type": (["program.py:loss", "--arg", "float[", "-o", "made.py"], "neither a type nor a value"),
+    "an int without its value": (["program.py:loss", "--arg", "int", "-o", "made.py"], "give its value"),
     "a file with another suffix": (["program.py:tabled", "--arg", "f64[100]", "-o", "made.txt"], "file of a module"),
     "a function that is not there": (["program.py:nothing", "-o", "made.py"], "cannot load"),
 }
