@@ -50,6 +50,7 @@ from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config as config
 from .errors import RetrogradError
+from .export import load as load
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
@@ -119,7 +120,7 @@ __all__ = [
     "while_loop",
 ]
 # `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
-_COMMON_WORDS = ("config", "map", "name", "pull", "push", "require", "trace")
+_COMMON_WORDS = ("config", "load", "map", "name", "pull", "push", "require", "trace")
 _ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
 _DOORS_TO_OTHERS = {"to_jax": ".compat.jax", "to_torch": ".compat.torch"}

@@ -2,6 +2,7 @@
 # function and give ``Any``; type checkers read this file instead of them.
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
 
 import numpy as np
@@ -48,6 +49,7 @@ from .compiler.settings import config as config
 from .eager import nn as nn
 from .eager import optim as optim
 from .errors import RetrogradError as RetrogradError
+from .export import load as load
 from .ir.graph import Graph
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
@@ -88,6 +90,8 @@ class Compiled(Generic[_P, _R_co]):
     def tradeoff(self, *args: _P.args, **kwargs: _P.kwargs) -> Tradeoff: ...
     def executable(self, *args: _P.args, **kwargs: _P.kwargs) -> Executable: ...
     def explain_retrace(self, *args: _P.args, **kwargs: _P.kwargs) -> str: ...
+    def export(self, path: str | PathLike[str], /, *args: _P.args, **kwargs: _P.kwargs) -> None: ...
+    def save(self, path: str | PathLike[str], /, *args: Any, **kwargs: Any) -> None: ...
     def cache_info(self) -> CacheInfo: ...
     @property
     def __name__(self) -> str: ...

@@ -18,7 +18,9 @@
     │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
     │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
     │   ├── MemoryBudgetError             RG0140  a number of bytes that is too small for any plan
-    │   └── SolutionError                 RG0150  a solver that found no solution, or one without a derivative
+    │   ├── SolutionError                 RG0150  a solver that found no solution, or one without a derivative
+    │   ├── SavedFileError                RG0160  a file that rg.load cannot read, or that is not what was saved
+    │   └── ChangedError                  RG0161  a committed derivative that is no longer that of its function
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
@@ -185,6 +187,18 @@ class SolutionError(UserError, FloatingPointError):
     """A solver found no solution, or the Jacobian is singular at the solution, which then has no derivative."""
 
     code = "RG0150"
+
+
+class SavedFileError(UserError, ValueError):
+    """A file that ``rg.load`` cannot read: damaged, of another version, or no saved function."""
+
+    code = "RG0160"
+
+
+class ChangedError(UserError, AssertionError):
+    """A committed derivative is no longer that of its function; the message shows the difference."""
+
+    code = "RG0161"
 
 
 class TracerError(RetrogradError):

@@ -8,8 +8,9 @@ from typing import Any
 from ..errors import RetraceWarning, UnwatchedWarning
 from ..tracer.tree import written
 from ..where import warn
-from .cache import SHARING
+from .cache import SHARING, CacheInfo
 from .compilation import INSPECTORS
+from .compiled import member
 from .paths import Paths
 from .settings import Settings, config
 from .signature import Call
@@ -39,8 +40,20 @@ unwatched = _once(  # its recordings hold for one call each
 )
 
 
-def explain_retrace(compiled: Any, call: Call) -> str:
-    """What a call would compile, and why."""
+@member
+def explain_retrace(self: Any, /, *args: Any, **kwargs: Any) -> str:
+    """What a call with these arguments would compile, and why; or that it would compile nothing."""
+    return _explained(self, self._take(args, kwargs))
+
+
+@member
+def cache_info(self: Any, /) -> CacheInfo:
+    """Calls that found their signature compiled, that compiled it, and signatures kept."""
+    found: CacheInfo = self._cache.info()
+    return found
+
+
+def _explained(compiled: Any, call: Call) -> str:
     call = as_known(compiled, call)
     key, entries = (config.now(), call.key), compiled._cache.entries
     statics = call.statics()
@@ -81,4 +94,4 @@ def _described(key: Any) -> str:
     return "not read"
 
 
-INSPECTORS |= {"retraced": retraced, "unwatched": unwatched, "explain_retrace": explain_retrace}
+INSPECTORS |= {"retraced": retraced, "unwatched": unwatched}

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import GenericAlias
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import OptionError
-from ..ir.graph import FORMS, Graph
+from ..ir.graph import Graph
 from ..tracer.record import Recorded
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
-from .cache import SHARING, Cache, CacheInfo
+from .cache import SHARING, Cache
 from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .inside import called_inside
@@ -23,17 +23,18 @@ from .settings import OVERRIDES, Settings, config
 from .signature import Call
 from .transform import Transform
 
+F = TypeVar("F", bound=Callable[..., Any])
 MOST_VERSIONS = 8  # of one signature, each for another state of what the function reads
 MOST_ONCE = 3  # recordings in a row that hold for one call, until a warning
-FACE = ("at", "cache_info", "dot", "executable", "explain_retrace", "graph", "plan", "source", "tradeoff")
+MEMBERS = ["at", "executable", "graph", "source"]  # and those that wings add
 
 
 class Compiled:
     """A function under a transform, compiled once for each structure, shapes, dtypes and static values.
 
     Call it like the plain function. ``at(*args)`` is the compilation for these arguments: its recording, graphs and
-    code. ``graph``, ``source``, ``dot``, ``plan``, ``tradeoff`` and ``executable`` show parts of it, and ``cache_info``
-    counts. Code is made when the function is called, or when the code is asked for.
+    code. ``graph``, ``source`` and ``executable`` show parts of it; wings add further members. Code is made when the
+    function is called, or when the code is asked for.
     """
 
     def __init__(self, function: Callable[..., Any], transform: Transform) -> None:
@@ -56,7 +57,7 @@ class Compiled:
         return self._transform.describe(self._user)
 
     def __dir__(self) -> list[str]:
-        return [*FACE, "__call__", "__doc__", "__name__", "__wrapped__"]
+        return [*MEMBERS, "__call__", "__doc__", "__name__", "__wrapped__"]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if CURRENT.get() is not None:
@@ -177,29 +178,12 @@ class Compiled:
         """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used."""
         return self.at(*args, **kwargs).source
 
-    def dot(self, *args: Any, **kwargs: Any) -> str:
-        """The graph for these arguments as DOT text."""
-        return str(FORMS["dot"](self.graph(*args, **kwargs)))
 
-    def plan(self, *args: Any, **kwargs: Any) -> Any:
-        """A report of the memory that a call with these arguments keeps, and the work that it repeats."""
-        return INSPECTORS["plan"](self.at(*args, **kwargs))
-
-    def tradeoff(self, *args: Any, **kwargs: Any) -> Any:
-        """The cost of less memory: the peak of a call and the repeated work, from all memory to the least.
-
-        A gradient without loops keeps ever fewer values; loops follow ever thriftier plans. Nothing is compiled for it.
-        Print it, or draw it.
-        """
-        return INSPECTORS["tradeoff"](self.at(*args, **kwargs))
-
-    def explain_retrace(self, *args: Any, **kwargs: Any) -> str:
-        """What a call with these arguments would compile, and why; or that it would compile nothing."""
-        return str(INSPECTORS["explain_retrace"](self, self._take(args, kwargs)))
-
-    def cache_info(self) -> CacheInfo:
-        """Calls that found their signature compiled, that compiled it, and signatures kept."""
-        return self._cache.info()
+def member(function: F) -> F:
+    """Make a function of a compiled object a member of all: the wings so add theirs."""
+    setattr(Compiled, function.__name__, function)
+    MEMBERS.append(function.__name__)
+    return function
 
 
 def _keep(versions: list[Paths], paths: Paths | Once) -> None:

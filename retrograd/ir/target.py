@@ -16,6 +16,8 @@ from .plan import Plan
 if TYPE_CHECKING:
     from .footprint import Footprint
 
+VERSION = "0.1.0"  # of the package, which generated modules name
+
 
 @dataclass(frozen=True)
 class Module:

@@ -22,7 +22,7 @@ vmap scan fori_loop while_loop map associative_scan
 cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
-config debug_nans debug_counters register_container
+config debug_nans debug_counters register_container load
 eager errors functions ir nn optim scipy to_jax to_torch tree
 RetrogradError Compiled
 """
@@ -138,6 +138,7 @@ def test_config_shows_its_settings_and_their_values():
 
 def test_a_compiled_function_shows_how_to_look_at_it():
     names = {"at", "source", "graph", "dot", "plan", "tradeoff", "executable", "explain_retrace", "cache_info"}
+    names |= {"export", "save"}
     for transform in (rg.grad, rg.value_and_grad, rg.jit, rg.vmap, rg.jacrev, rg.hessian):
         compiled = transform(np.sin)
         assert callable(compiled)

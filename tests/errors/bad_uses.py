@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import chdir
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import retrograd as rg
 from retrograd import errors
+from retrograd.export.committed import check
 from tests.errors.foreign_uses import HANDED_OVER, UNTRACED_SCIPY
 
 X = np.array([1.0, 2.0, 3.0])
@@ -1069,6 +1072,42 @@ def a_traced_value_that_closure_conversion_does_not_find():
         return rg.functions.closure_convert(lambda y: box.value * y, 1.0)  # <-
 
     rg.jit(f)(2.0)
+
+
+# --------------------------------------------------------------------------------------------- functions in files
+
+
+@bad(errors.SavedFileError)
+def a_file_that_is_no_saved_function():
+    rg.load(__file__)  # <-
+
+
+@bad(errors.SavedFileError)
+def a_file_that_is_not_there():
+    rg.load("nowhere.rg")  # <-
+
+
+@bad(errors.OptionError)
+def a_function_saved_before_its_shapes_are_known():
+    rg.grad(lambda x: np.sum(x)).save("nowhere.rg")  # <-
+
+
+@bad(errors.OptionError)
+def an_export_into_a_file_that_is_no_module():
+    rg.grad(square_sum).export("grad-loss.py", X)  # <-
+
+
+@bad(errors.UnsupportedError)
+def an_export_of_random_numbers():
+    rng = np.random.default_rng(0)
+    rg.jit(lambda x: x * rng.normal()).export("nowhere.py", 1.0)  # <-
+
+
+@bad(errors.ChangedError)
+def a_committed_derivative_of_another_function():
+    with TemporaryDirectory() as folder, chdir(folder):
+        rg.grad(square_sum).export("slope.py", X)
+        check("slope.py", lambda name: lambda x: np.sum(x**3))  # <-
 
 
 # ------------------------------------------------------------------------------------------- the package's own

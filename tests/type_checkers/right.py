@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -78,6 +79,14 @@ assert_type(last, Parameters)
 assert_type(rg.grad(loss).source(P, X), str)
 assert_type(rg.jit(doubled).cache_info().hits, int)
 rg.grad(loss).graph(P, X, stage="adjoint")
+
+
+# and goes into files, with the same arguments
+def keep(path: Path) -> None:
+    rg.grad(loss).export(path / "slope.py", P, X)
+    rg.grad(loss).save(path / "slope.rg", P, X)
+    rg.load(path / "slope.rg")(P, X)
+
 
 # lambdas take anything
 rg.grad(lambda x: np.sum(x**2))(X)

@@ -11,11 +11,10 @@ import numpy as np
 from ...ir.graph import Graph
 from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
-from ...ir.target import Module
+from ...ir.target import VERSION, Module
 from ...ir.texts import literal
 from .emitter import Definition, Line, Scope
 
-VERSION = "0.1.0"
 COMMENT_COLUMN = 64
 SHORT_FORMS: list[Callable[[np.ndarray[Any, Any]], str | None]] = []
 

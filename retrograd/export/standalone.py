@@ -1,0 +1,206 @@
+"""Functions and classes that stand in exported modules word for word; they need nothing but NumPy."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class ArgumentError(TypeError):
+    """An argument is not what the function was exported for."""
+
+
+class OtherWayError(ValueError):
+    """The function would decide otherwise for these arguments than for those that it was exported with."""
+
+
+class ThrownPayload(Exception):  # noqa: N818 - the user's own signal, not a fault
+    """What the function throws; ``payload`` is what it throws it with."""
+
+    def __init__(self, payload: Any) -> None:
+        super().__init__(payload)
+        self.payload = payload
+
+
+def miss(value: Any) -> Any:
+    """End a call in which Python would decide otherwise than in the recorded one."""
+    raise OtherWayError(
+        "the function decides otherwise for these arguments than for those that it was exported with: "
+        "export it with these, too, or decide with np.where or rg.cond",
+        value,
+    )
+
+
+def throw(form: str, *leaves: Any) -> Any:
+    """End a call as ``throw_if`` does; ``form`` is source of the payload, with a number in braces for each leaf."""
+
+    def built(at: Any) -> Any:
+        if isinstance(at, ast.Name):
+            return leaves[int(at.id[1:])]
+        if isinstance(at, (ast.Tuple, ast.List)):
+            parts = [built(x) for x in at.elts]
+            return tuple(parts) if isinstance(at, ast.Tuple) else parts
+        if isinstance(at, ast.Dict):
+            return {built(k): built(v) for k, v in zip(at.keys, at.values, strict=True)}
+        return ast.literal_eval(at)
+
+    names = [f"_{k}" for k in range(len(leaves))]
+    raise ThrownPayload(built(ast.parse(form.format(*names), mode="eval").body))
+
+
+def unsolved(message: str) -> Any:
+    """End a call whose equation has no solution."""
+    raise FloatingPointError(message)
+
+
+def checked_array(x: Any, name: str, shape: Any, dtype: Any, strides: Any = None) -> None:
+    """Accept an array of this shape, dtype and layout alone: the code was made for these."""
+    if type(x) is not np.ndarray:
+        raise ArgumentError(f"{name} is of type {type(x).__name__}, and should be an array: pass np.asarray({name})")
+    if x.shape != shape or x.dtype != dtype:
+        raise ArgumentError(
+            f"{name} has the shape {x.shape} and the dtype {x.dtype}, but the function was exported for "
+            f"{shape} and {np.dtype(dtype)}"
+        )
+    if strides is None and x.ndim > 1 and not x.flags.c_contiguous:
+        raise ArgumentError(f"the memory of {name} is not in C order: pass np.ascontiguousarray({name})")
+    if strides is not None and x.strides != strides:
+        raise ArgumentError(f"{name} has the strides {x.strides}, but the function was exported for {strides}")
+
+
+def checked_number(x: Any, name: str, kind: type) -> None:
+    """Accept a number of this very type: NumPy computes otherwise with the numbers of another one."""
+    if type(x) is not kind:
+        wanted = kind.__name__ if kind.__module__ == "builtins" else f"np.{kind.__name__}"
+        raise ArgumentError(f"{name} is of type {type(x).__name__}, and should be of type {wanted}")
+
+
+def checked_value(x: Any, name: str, value: Any) -> None:
+    """Accept this value alone: the code was made for it."""
+    if type(x) is not type(value) or repr(x) != repr(value):
+        raise ArgumentError(f"{name} is {x!r}, but the function was exported for {value!r}")
+
+
+def checked_items(x: Any, name: str, kind: Any, length: int) -> Any:
+    """The items of a list or tuple."""
+    if type(x) is not kind or len(x) != length:
+        raise ArgumentError(f"{name} should be a {kind.__name__} of {length} items")
+    return x
+
+
+def checked_entries(x: Any, name: str, keys: Any) -> Any:
+    """The entries of a dict: its keys must come in the same order, as a function may walk over them."""
+    if type(x) is not dict or [(type(k), k) for k in x] != [(type(k), k) for k in keys]:
+        raise ArgumentError(f"{name} should be a dict with the keys {', '.join(map(repr, keys))}, in this order")
+    return tuple(x.values())
+
+
+def checked_fields(x: Any, name: str, kind: str, fields: Any) -> Any:
+    """The fields of an object: its class has this name, wherever it is defined."""
+    if type(x).__name__ != kind or not all(hasattr(x, field) for field in fields):
+        raise ArgumentError(f"{name} should be a {kind} with the fields {', '.join(fields)}")
+    return tuple(getattr(x, field) for field in fields)
+
+
+def checked_apart(values: Any, written: Any) -> None:
+    """Refuse arrays that share memory with one that the function writes into: each is computed on apart."""
+    for k in written:
+        for j, other in enumerate(values):
+            if j != k and isinstance(other, np.ndarray) and np.may_share_memory(values[k], other):
+                raise ArgumentError("the function writes into an argument that shares memory with another: pass a copy")
+
+
+def span_of(shape: Any, strides: Any) -> tuple[int, int]:
+    """The bytes before the first element of an array and behind its beginning, over which its elements are spread."""
+    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return -sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+
+
+def laid(x: Any, strides: Any) -> Any:
+    """A copy of an array whose memory has these strides."""
+    before, after = span_of(x.shape, strides)
+    memory = np.zeros(before + after + x.dtype.itemsize, np.uint8)
+    made: Any = np.ndarray(x.shape, x.dtype, memory.data, before, strides)
+    made[...] = x
+    return made
+
+
+def seeded(seed: int, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
+    """The same random numbers between two bounds at each call."""
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "c":
+        parts = [rng.uniform(a, b, shape) for a, b in ((low.real, high.real), (low.imag, high.imag))]
+        return np.asarray(parts[0] + 1j * parts[1]).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
+    return np.asarray(rng.integers(int(low), int(high), shape, endpoint=True)).astype(dtype)
+
+
+def stored(file: str, digest: str) -> Any:
+    """The arrays of the file beside this module, by name; ValueError if it is not the one written with the module."""
+    with np.load(Path(__file__).with_name(file), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    if digest_of_arrays(arrays) != digest:
+        raise ValueError(f"{file} is not the file that was written with {Path(__file__).name}: export both again")
+    return arrays
+
+
+def digest_of_arrays(arrays: Any) -> str:
+    """A hash of arrays and their names."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        x = arrays[name]
+        found.update(f"{name} {x.dtype.str} {x.shape} ".encode() + x.tobytes())
+    return found.hexdigest()
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The leaves of a tree of containers, from left to right."""
+    if tree is None:
+        return []
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    elif hasattr(tree, "__dataclass_fields__"):
+        tree = [getattr(tree, field) for field in tree.__dataclass_fields__]
+    if isinstance(tree, (list, tuple)):
+        return [leaf for part in tree for leaf in leaves_of(part)]
+    return [tree]
+
+
+def sampled(x: Any) -> list[Any]:
+    """Some elements of an array, evenly spaced."""
+    flat: Any = np.asarray(x).reshape(-1)
+    return flat[:: max(1, -(-flat.size // 16))].tolist()  # type: ignore[no-any-return]  # a list
+
+
+def difference(got: Any, expected: Any) -> str:
+    """What is wrong with results, or nothing; ``expected`` has type, dtype, shape, largest number and samples each."""
+    leaves = leaves_of(got)
+    if len(leaves) != len(expected):
+        return f"{len(leaves)} results in place of {len(expected)}"
+    for k, (x, (kind, dtype, shape, largest, samples)) in enumerate(zip(leaves, expected, strict=True)):
+        if kind == "value":
+            if repr(x) != samples:
+                return f"result {k} is {x!r}, not {samples}"
+            continue
+        array = np.asarray(x)
+        if (type(x).__name__, array.dtype.name, array.shape) != (kind, dtype, shape):
+            return f"result {k} is a {type(x).__name__} of {array.dtype} and the shape {array.shape}"
+        precision = float(np.finfo(dtype).eps) if array.dtype.kind in "fc" else 0.0
+        given, wanted = np.array(sampled(x), complex), np.array(samples, complex)
+        if not np.allclose(given, wanted, rtol=precision**0.5, atol=largest * precision**0.5, equal_nan=True):
+            return f"result {k} is {sampled(x)}, not {samples}"
+    return ""
+
+
+def self_test(function: Any, example: Any, expected: Any) -> int:
+    """Run a function on its example, and compare; 0 if all is well, else 1."""
+    args, kwargs = example()
+    wrong = difference(function(*args, **kwargs), expected)
+    sys.stdout.write(f"{Path(sys.argv[0]).name}: {wrong or f'{len(expected)} results as expected'}\n")
+    return 1 if wrong else 0
