@@ -96,7 +96,8 @@ def find(compiled: Any, call: Call) -> Found:
         way = next(iter(paths.known.values()))
         if asked := _asked(found.call, way.recorded.graph, varying, many):
             seen.static |= asked
-            return plainly(call) if len(paths.known) > 1 else found._replace(paths=Known(way, call))
+            serves = len(paths.known) == 1 and seen.new(call)  # this recording, for this value, which may not come back
+            return found._replace(paths=Known(way, call)) if serves else plainly(call)
     return found
 
 
