@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -174,6 +175,67 @@ def test_gradients_are_those_for_known_ints(f: Callable[..., Array], x: Array, o
             np.testing.assert_allclose(forward(x, i), np.sum(np.cos(x) * known(x)), rtol=1e-12, atol=1e-13)
             expected = rg.grad(lambda x, known=known: np.sum(np.cos(x) * known(x)))(x)
             np.testing.assert_allclose(second(x, i), expected, rtol=1e-12, atol=1e-13)
+
+
+NUMBERS = ["i", "j", "2*i", "i+1", "i*2-1", "3-i", "i//2", "i%3", "(i%3)*2", "j+i", "j-1", "-i", "i*j", "min(i, 4)"]
+STATEMENTS = [
+    "t = {a}[{b}]",
+    "u = {w}[{b}]",
+    "{w}[{b}] += x[3]",
+    "{w}[{b}] *= y[0]",
+    "{w}[{b}] = t.sum()",
+    "{w}[{b}] = {a}[{c}]",
+    "y = y + {a}[{b}].sum()",
+    "z += y[2]",
+    "t = np.sin({a}[{b}])",
+    "q[{b}] *= x[2]",
+    "q[:, {b}] += y[1]",
+    "t = q[{b}, 4]",
+    "t = q[{b}, {c}].sum(axis=0)",
+    "q[{b}, {c}] = z[0]",
+    "t = q[[0, 3, 3], {b}].T[0]",
+    "{w}.reshape(2, 5)[:, {b}] -= y[2]",
+    "{w}[::-1][{b}] = {w}[2] * 1.0",
+]
+
+
+def drawn(seed: int) -> Callable[[Array, int, int], Array]:
+    """A function of reads and writes by slices whose bounds are made of two ints."""
+    rng = random.Random(seed)
+
+    def bounds() -> str:
+        s, n, step = rng.choice(NUMBERS), rng.randint(1, 5), rng.choice([1, 2, 3])
+        forms = [f"{s}:{s}+{n}", f"({s})*{n}:({s}+1)*{n}", f"{s}:({s})+{n}:{step}", f"({s})+{n}:{s}:{-step}"]
+        others = [f"({s})-{n}:{s}", f"{s}:", f":{s}", f"{s}:{rng.choice(NUMBERS)}", f"{step}:{step + n}"]
+        return rng.choice(forms if rng.random() < 0.7 else others)
+
+    lines = ["y, z, t, u = x * 1.0, np.zeros(10), x[:3], x[4:6]", "q = np.outer(x, x[:6])"]
+    for _ in range(rng.randint(2, 6)):
+        names = {"a": rng.choice("xyztu"), "w": rng.choice("yz"), "b": bounds(), "c": bounds()}
+        lines.append(rng.choice(STATEMENTS).format(**names))
+    lines.append("return np.concatenate([np.ravel(a) for a in (y, z, t, u, q)])")
+    space: dict[str, Any] = {"np": np}
+    exec("def f(x, i, j):\n" + "".join(f"    {line}\n" for line in lines), space)
+    return space["f"]  # type: ignore[no-any-return]  # it is a function
+
+
+@pytest.mark.sampled(16)
+@pytest.mark.parametrize("seed", range(160))
+def test_drawn_functions_are_numpys(seed: int) -> None:
+    f, rng = drawn(seed), np.random.default_rng(seed)
+    x, along = rng.standard_normal((2, 10))
+
+    def number(x: Array, i: int, j: int) -> Any:
+        found = f(x, i, j)
+        return np.sum(np.cos(found) * np.arange(1.0, found.size + 1))
+
+    compiled, slope = rg.jit(f), rg.grad(number)
+    for i, j in rng.choice([0, 1, 2, 2, 3, 4, 5, 7, 9, 12, -1], (8, 2)).tolist():
+        expected = outcome(f, x, i, j)
+        assert outcome(compiled, x, i, j) == expected, (i, j)
+        if len(expected) > 1:
+            ends = [number(x + h * along, i, j) for h in (1e-5, -1e-5)]
+            np.testing.assert_allclose(np.sum(slope(x, i, j) * along), (ends[0] - ends[1]) / 2e-5, rtol=1e-4, atol=1e-3)
 
 
 def of_batches(n: int, count: int) -> Any:
