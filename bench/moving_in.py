@@ -21,7 +21,7 @@ from bench import table
 ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted(path.stem for path in (ROOT / "bench" / "moving").glob("*.py") if path.stem != "__init__")
 FIRST, LATER = 20, 10  # steps
-CLOSE, LESS_CLOSE = 1e-9, {"bayes_opt": 1e-5, "gmm": 1e-3}  # where line searches turn rounding into other steps
+CLOSE, LESS_CLOSE = 1e-9, {"bayes_opt": 1e-5, "gmm": 1e-4}  # where line searches turn rounding into other steps
 
 
 class Timed(NamedTuple):
