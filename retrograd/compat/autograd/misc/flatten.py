@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +83,11 @@ def _typed(part: Branch) -> Any:
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Unflatten, Any]:
     """A function of trees as one of vectors, the function that makes them trees, and ``example`` as a vector."""
     flat, unflatten = flatten(example)
-    return (lambda x, *args: flatten(func(unflatten(x), *args))[0]), unflatten, flat
+    return partial(_flattened, func, unflatten), unflatten, flat
+
+
+def _flattened(func: Callable[..., Any], unflatten: Unflatten, x: Any, *args: Any) -> Any:
+    return flatten(func(unflatten(x), *args))[0]
 
 
 def _part(value: Any, leaves: list[Any]) -> Branch:
