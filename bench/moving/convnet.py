@@ -6,7 +6,7 @@ import autograd.scipy.signal
 from autograd import grad
 
 convolve = autograd.scipy.signal.convolve
-BATCH, BATCHES, SIDE = 16, 5, 10
+BATCH, BATCHES, SIDE = 32, 5, 16
 
 
 def predictions(params, pictures):
@@ -24,12 +24,12 @@ def run(steps, tick):
     rng = npr.RandomState(0)
     labels = rng.randint(2, size=BATCH * BATCHES)
     pictures = rng.randn(BATCH * BATCHES, 1, SIDE, SIDE)
-    pictures[labels == 1, :, 3:6, 3:6] += 1.0
+    pictures[labels == 1, :, 5:10, 5:10] += 1.0
     targets = np.eye(2)[labels]
     params = [
         rng.randn(1, 6, 3, 3) * 0.1,
         rng.randn(1, 6, 1, 1) * 0.1,
-        rng.randn(6 * 16, 2) * 0.1,
+        rng.randn(6 * 7 * 7, 2) * 0.1,
         rng.randn(2) * 0.1,
     ]
 

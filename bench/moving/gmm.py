@@ -8,12 +8,14 @@ from autograd.misc.flatten import flatten_func
 from autograd.scipy.special import logsumexp
 from scipy.optimize import minimize
 
+PARTS = 4
+
 
 def run(steps, tick):
-    """Fit three clusters."""
+    """Fit three clusters that overlap."""
     rng = npr.RandomState(0)
-    data = np.concatenate([rng.randn(60, 2) * 0.4 + centre for centre in ([2.0, 0.0], [-1.0, 1.5], [-1.0, -1.5])])
-    start = {"weights": np.zeros(3), "means": rng.randn(3, 2), "roots": np.stack([np.eye(2)] * 3)}
+    data = np.concatenate([rng.randn(60, 2) * 0.9 + centre for centre in ([2.0, 0.0], [-1.0, 1.5], [-1.0, -1.5])])
+    start = {"weights": np.zeros(PARTS), "means": rng.randn(PARTS, 2), "roots": np.stack([np.eye(2)] * PARTS)}
 
     def objective(params):
         weights = params["weights"] - logsumexp(params["weights"])

@@ -1,15 +1,16 @@
 """What functions share: what was compiled for one of them serves others that are made of the same.
 
-``rg.grad(f)`` made anew has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop and
-methods of equal instances are other functions each time, of the same code: what was compiled for them is kept as long
-as the code lives, ``rg.config.cache_size`` signatures of all functions together, and serves where its check holds.
-Large arrays are not kept so long.
+``rg.grad(f)`` made anew has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop,
+partials and methods of equal instances are other functions each time, of the same code: what was compiled for them is
+kept as long as the code lives, ``rg.config.cache_size`` signatures of all functions together, and serves where its
+check holds. Large arrays are not kept so long.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
+from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -55,6 +56,8 @@ def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:
     origin, made_of = _origin(function)
     if isinstance(origin, MethodType):
         made_of, origin = (*made_of, type(origin.__self__)), origin.__func__
+    if type(origin) is partial:
+        made_of, origin = (*made_of, partial, len(origin.args), *origin.keywords), origin.func
     if not isinstance(origin, FunctionType) or is_library(origin) or not config.cache_size:
         return None
     full = (id(origin.__code__), id(origin.__globals__), *made_of, key)

@@ -2,7 +2,7 @@
 
 A step number or a count that only enters arithmetic so compiles twice, and not at each value. Where Python or NumPy
 must know an int while the function is recorded, as a length, an index, an axis or an exponent, it stays static: that
-shows in the recording, or as an error.
+shows in the recording, or as an error. A compiled function that ``counts`` traces them from its first call on.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def find(compiled: Any, call: Call) -> Found:
         return plainly(call)
     general = _with_traced(call, {*kept})
     seen = _seen_so_far(compiled._cache, general, kept)
+    if getattr(compiled, "counts", False):
+        seen.varying |= {*kept}
     varying = seen.traced(call)
     if not varying:
         return plainly(call)
@@ -94,7 +96,8 @@ def find(compiled: Any, call: Call) -> Found:
         way = next(iter(paths.known.values()))
         if asked := _asked(found.call, way.recorded.graph, varying, many):
             seen.static |= asked
-            return plainly(call) if len(paths.known) > 1 else found._replace(paths=Known(way, call))
+            serves = len(paths.known) == 1 and seen.new(call)  # this recording, for this value, which may not come back
+            return found._replace(paths=Known(way, call)) if serves else plainly(call)
     return found
 
 

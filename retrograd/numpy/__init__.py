@@ -8,6 +8,7 @@ from ..tracer import (
     index_arrays,
     masks,
     memory_order,
+    moving_slices,
     refusals,
     ufunc_options,
 )

@@ -35,6 +35,7 @@ from . import (
     roll,
     rounding,
     shape,
+    slice_at,
     sort,
     sparse,
     special,

@@ -53,7 +53,7 @@ def _triangle(x: Symbol, lower: bool, unit: bool) -> Any:
 
 
 def _triangular_push_a(t: Symbol, out: Symbol, a: Symbol, b: Symbol, lower: bool, unit: bool) -> Any:
-    return -solve_triangular(a, _triangle(t, lower, unit) @ out, lower=lower, unit=unit)
+    return solve_triangular(a, -(_triangle(t, lower, unit) @ out), lower=lower, unit=unit)
 
 
 def _triangular_pull_b(ct: Symbol, a: Symbol, b: Any, lower: bool, unit: bool) -> Any:
@@ -103,7 +103,7 @@ def _banded_transpose(ab: Symbol, low: int, up: int) -> Any:
 
 
 def _banded_push_ab(t: Symbol, out: Symbol, ab: Symbol, b: Symbol, low: int, up: int) -> Any:
-    return -solve_banded(ab, _banded_times(t, out, low, up), low=low, up=up)
+    return solve_banded(ab, -_banded_times(t, out, low, up), low=low, up=up)
 
 
 def _banded_pull_b(ct: Symbol, ab: Symbol, b: Any, low: int, up: int) -> Any:
@@ -134,8 +134,8 @@ solve_sylvester: Primitive = primitive(
     "scipy.linalg.solve_sylvester({0}, {1}, {2})",
     batch=looped,
     diff=(
-        push(lambda t, out, a, b, q: -solve_sylvester(a, b, t @ out)),
-        push(lambda t, out, a, b, q: -solve_sylvester(a, b, out @ t)),
+        push(lambda t, out, a, b, q: solve_sylvester(a, b, -(t @ out))),
+        push(lambda t, out, a, b, q: solve_sylvester(a, b, -(out @ t))),
         pull(lambda ct, a, b, q: solve_sylvester(swap(a), swap(b), ct)),
     ),
 )

@@ -15,7 +15,7 @@ REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying 
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
 FREED = 1024  # bytes from which dead storage is freed: the next array of its size is then made in a warm cache
 STRIDED = frozenset(
-    {"broadcast", "diagonal", "getitem", "imag", "permute", "real", "windows"}
+    {"broadcast", "diagonal", "getitem", "imag", "permute", "real", "slice_at", "windows"}
 )  # views that skip elements
 WRITES = frozenset({"additem", "setitem", "subitem"})  # writes whose place is their index
 READ_ONLY = frozenset({"broadcast", "diagonal", "windows"})  # views that NumPy does not write through

@@ -53,14 +53,16 @@ PLACING = frozenset(
         "reshape",
         "roll",
         "scatter",
+        "set_slice",
         "setitem",
+        "slice_at",
         "take_along",
         "tril",
         "triu",
     }
 )
 # Primitives that add into an array, and the primitives that read at the same places.
-ADDING = {"additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
+ADDING = {"add_slice": "slice_at", "additem": "getitem", "scatter_add": "gather", "add_along": "take_along"}
 # Primitives that act on each of a stack of matrices alone.
 STACKED = frozenset({"cholesky", "cofactors", "det", "eigh", "eigvalsh", "inv", "pinv", "qr", "solve"})
 # Primitives whose results are zero where their operands are zero, and nowhere else.

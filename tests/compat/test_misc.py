@@ -53,6 +53,29 @@ def test_flatten_and_unflatten_are_traced():
     assert back(mixed)[1].dtype.kind == "f"
 
 
+def test_unflatten_made_anew_compiles_nothing():
+    data = np.arange(4.0)
+
+    def loss(p):
+        return np.sum((p["a"] * data - p["b"]) ** 2)
+
+    def stepped(p):
+        vector, unflatten = flatten(p)
+        slope = grad(lambda v: loss(unflatten(v)))
+        return unflatten(vector - 0.1 * slope(vector)), slope
+
+    p = {"b": np.ones(4), "a": 1.0}
+    for _ in range(3):
+        before, (p, slope) = p, stepped(p)
+        assert list(p) == ["b", "a"]
+        rest = before["a"] * data - before["b"]
+        np.testing.assert_allclose(p["a"], before["a"] - 0.2 * np.sum(rest * data), rtol=1e-14)
+    assert slope.cache_info().misses == 0
+    kinds = [next(iter(flatten({key: 2.0})[1](np.ones(1)))) for key in (1, True, 1.0)]
+    assert list(map(type, kinds)) == [int, bool, float]
+    assert flatten({"a": 1.0, "b": 2.0})[1] is not flatten({"b": 2.0, "a": 1.0})[1]
+
+
 def test_flatten_refuses_what_has_no_entries():
     with pytest.raises(TreeError):
         flatten({"a": "text"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import retrograd as rg
 import retrograd.compat.autograd as ag
 from retrograd.errors import ArgnumsError, NonDifferentiableError, NonScalarOutputError
 
@@ -263,3 +264,36 @@ def test_wrong_uses_are_named_with_the_line(call, error):
     with pytest.raises(error) as caught:
         call()
     assert "test_operators.py" in str(caught.value)
+
+
+ASKING = {
+    "a length": lambda x, n: np.sum(x[:n] ** 2),
+    "an axis": lambda x, n: np.sum(np.max(np.outer(x, x), axis=n % 2) ** 2),
+    "an exponent": lambda x, n: np.sum(x ** (n + 1)),
+    "a count": lambda x, n: sum((np.sum(x**2) * k for k in range(n)), 0.0 * x[0]),
+    "a decision": lambda x, n: np.sum(x**2) if n < 2 else np.sum(np.sin(x)),
+    "a text": lambda x, n: np.sum(x**2) * len(f"{n:05d}"),
+    "a quotient": lambda x, n: np.sum(x**2) / (n + 1) + np.sum(x) * (n // 2) - n % 3 * x[0],
+    "an index": lambda x, n: x[n] * x[-n],
+    "a part": lambda x, n: np.sum(x[n : n + 2] ** 3),
+    "nothing": lambda x, n: np.sum(x**2),
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_ints_are_traced_from_the_first_call_on_where_that_can_be(name):
+    f, x = ASKING[name], np.array([0.5, -1.0, 2.0, 1.5])
+    both = ag.value_and_grad(f)
+    for n in (0, 1, 2, 3, 1):
+        np.testing.assert_allclose(ag.grad(f)(x, n), rg.grad(lambda x, n=n: f(x, n))(x), rtol=1e-15)
+    for n in (3, 2, 0):
+        value, slope = both(x, n)
+        np.testing.assert_allclose(value, f(x, n), rtol=1e-15)
+        np.testing.assert_allclose(slope, ag.grad(f)(x, n), rtol=1e-15)
+
+
+def test_a_number_of_a_step_is_compiled_once():
+    slope = ag.grad(lambda w, step: np.sum((w - 0.1 * step) ** 2) / (1 + step))
+    for step in range(5):
+        np.testing.assert_allclose(slope(np.ones(3), step), np.full(3, 2 * (1 - 0.1 * step) / (1 + step)), rtol=1e-14)
+    assert slope.cache_info().misses == 1

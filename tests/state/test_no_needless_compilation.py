@@ -290,6 +290,15 @@ def lambda_over_an_equal_number() -> tuple[Call, Call]:
 
 
 @case()
+def partial_of_the_function_made_anew() -> tuple[Call, Call]:
+    def body(k: float, data: Any, x: Any, *, power: float) -> Any:
+        return k * np.sum(data * x) ** power
+
+    given = 2.0, np.arange(3.0)
+    return lambda i: rg.jit(functools.partial(body, *given, power=2.0))(x(i)), lambda i: body(*given, x(i), power=2.0)
+
+
+@case()
 def partial_made_anew() -> tuple[Call, Call]:
     def body(x: Any, h: Any) -> Any:
         return h(x=x)

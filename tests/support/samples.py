@@ -43,6 +43,7 @@ from .sampling import (
     reductions,
     retyped,
     runs,
+    sliced,
     small,
     some,
     steps,
@@ -74,6 +75,12 @@ GATHERS: list[tuple[Any, ...]] = [
     ((5,), s_[...,], ints(5, (3,), dtype=np.int32)),
     ((4, 3), s_[:, ...], ints(3, ())), ((3, 4, 2), s_[..., 1:, 0], ints(3, (2,))),
     ((4, 0), s_[...,], ints(4, (2,))), ((0, 3), s_[:, ...], ints(3, (2,))), ((0, 3), s_[...,], ints(1, (0,))),
+]  # fmt: skip
+
+SLICES: list[tuple[Shape, int, int, int, str]] = [  # shape, axis, size, step, kind of the start
+    ((7,), 0, 3, 1, "scalar"), ((7,), 0, 3, 2, "python"), ((5,), 0, 1, 3, "scalar"), ((3,), 0, 3, 1, "python"),
+    ((6, 3), 0, 2, 1, "scalar"), ((2, 6), 1, 3, 2, "python"), ((2, 6, 3), 1, 4, 1, "scalar"),
+    ((0, 5), 1, 2, 1, "python"),
 ]  # fmt: skip
 
 declare("const", constants())
@@ -282,6 +289,8 @@ for _name in ("setitem", "additem"):
         _name, indexed(*READS, write=True), *(case(a((3,)), a(k), index=s_[1,]) for k in ("scalar", "python")),
         picked(*AT, write=True),
     )  # fmt: skip
+for _name in ("slice_at", "set_slice", "add_slice"):
+    declare(_name, *(sliced(*s, write=_name != "slice_at") for s in SLICES))
 declare("gather", picked(*GATHERS), picked(*ONCE, unique=True))
 for _name in ("scatter", "scatter_add"):
     declare(_name, picked(*GATHERS, write=True), picked(*ONCE, write=True, unique=True))

@@ -232,6 +232,17 @@ def picked(*cases: tuple[Any, ...], write: bool = False, **attrs: Any) -> Family
             yield [a(shape, dtype), *([a(part, dtype)] if write else []), *draws], {"index": index, **attrs}
 
 
+def sliced(shape: Shape, axis: int, size: int, step: int, kind: str, *, write: bool = False) -> Family:
+    """Reads or writes of slices that begin at an operand, a number of this kind."""
+    last = shape[axis] - (size - 1) * step
+    part = (*shape[:axis], size, *shape[axis + 1 :])
+    for dtype in "dfD":
+        yield (
+            [a(shape, dtype), *([a(part, dtype)] if write else []), number(kind, last, low=0)],
+            {"axis": axis, "size": size, "step": step},
+        )
+
+
 def loop(
     body: Callable[..., tuple[Sequence[Any], Sequence[Any], Sequence[Any]]],
     *,

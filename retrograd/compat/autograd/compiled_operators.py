@@ -39,7 +39,12 @@ def positions(argnum: Chosen) -> tuple[int, ...]:
 
 
 class Operator(Compiled):
-    """A derivative of a function, compiled. Integers among the differentiated arguments become floats."""
+    """A derivative of a function, compiled. Integers among the differentiated arguments become floats.
+
+    Others are traced from the first call on, where that can be: losses are written as ``f(params, step)``.
+    """
+
+    counts = True
 
     def __init__(self, function: Function, transform: Any) -> None:
         super().__init__(function, transform)

@@ -56,5 +56,5 @@ solve: Primitive = primitive(
     _solve_shape,
     "np.linalg.solve({0}, {1})",
     batch=_solve_batch,
-    diff=(push(lambda t, out, a, b: -solve(a, t @ out)), pull(lambda ct, a, b: solve(swap(a), ct))),
+    diff=(push(lambda t, out, a, b: solve(a, -(t @ out))), pull(lambda ct, a, b: solve(swap(a), ct))),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,13 +66,28 @@ def flatten(value: Any) -> tuple[Any, Unflatten]:
     """
     leaves: list[Any] = []
     root = _part(value, leaves)
-    return (np.concatenate([np.ravel(x) for x in leaves]) if leaves else np.zeros(0)), Unflatten(root)
+    return (np.concatenate([np.ravel(x) for x in leaves]) if leaves else np.zeros(0)), _unflatten(root, _typed(root))
+
+
+@lru_cache(maxsize=256)
+def _unflatten(root: Branch, typed: Any) -> Unflatten:
+    """One object for equal trees: a function that captures it then captures what it did when it was compiled."""
+    return Unflatten(root)
+
+
+def _typed(part: Branch) -> Any:
+    """The types of all keys, since 1, 1.0 and True are equal."""
+    return tuple(map(type, part.order)), tuple(map(_typed, part.items))
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Callable[..., Any], Unflatten, Any]:
     """A function of trees as one of vectors, the function that makes them trees, and ``example`` as a vector."""
     flat, unflatten = flatten(example)
-    return (lambda x, *args: flatten(func(unflatten(x), *args))[0]), unflatten, flat
+    return partial(_flattened, func, unflatten), unflatten, flat
+
+
+def _flattened(func: Callable[..., Any], unflatten: Unflatten, x: Any, *args: Any) -> Any:
+    return flatten(func(unflatten(x), *args))[0]
 
 
 def _part(value: Any, leaves: list[Any]) -> Branch:
