@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import linecache
+import signal
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.spatial
 
 import retrograd as rg
 from retrograd.ir.rewrite import walk
@@ -270,6 +273,34 @@ def loops_in_loops(x, a):
     return np.sum(x)
 
 
+def many_states(x, a):
+    states = [x * (i + 1) * 0.01 for i in range(70)]
+    for _ in range(12):
+        states = [(0.9 - 0.001 * i) * s + (0.1 + 0.001 * i) for i, s in enumerate(states)]
+    y, kept = states[0], states[64] + states[65]
+    del states
+    for _ in range(300):
+        y = np.sin(y) + a
+    return np.sum(y * kept)
+
+
+def one_call_many_times(x, a):
+    states = [x * (i + 1) * 0.01 for i in range(70)]
+    for _ in range(12):
+        states = [np.sin(s) * a for s in states]
+        states = [states[-1] + states[0], *states[:-1]]
+    return np.sum(states[3] * states[69])
+
+
+def an_early_state_is_kept(x, a):
+    y = 2.0 * x[0]
+    for t in range(60):
+        y = np.tanh(y * 0.9) + 0.1
+        if t == 30:
+            early = y
+    return early * y + a[0]
+
+
 def functions_of_shapes(x, a):
     for _ in range(40):
         x = np.tanh(W @ x + a) * (np.size(x) / len(x)) * np.ndim(x)
@@ -363,6 +394,62 @@ def test_a_loop_that_does_not_end_is_named() -> None:
 
     with rg.config(max_nodes=3000), pytest.raises(rg.errors.TraceLengthError, match="in the loop at"):
         rg.jit(f)(0.5)
+
+
+def test_an_early_number_of_python_is_a_row() -> None:
+    def f(x):
+        for t in range(3000):
+            x = x * 0.999 + 0.001
+            if t in (1500, 1600):
+                early.append(x)
+        return x * early[-1] + early[-2]
+
+    early: list[Any] = []
+    assert rg.jit(f)(0.5) == f(0.5)
+    assert len(rg.trace(f)(0.5).nodes) < 20
+
+
+def test_what_is_written_out_is_counted() -> None:
+    def f(m):
+        for t in range(6000):
+            m = m * 0.999 + 0.001
+            if t == 3000:
+                early = m
+        return m + early
+
+    with rg.config(max_nodes=5000), pytest.raises(rg.errors.TraceLengthError, match="more than 5000"):
+        rg.jit(f)(np.asfortranarray(np.ones((2, 2))))  # rows of an array lie in C order, and these do not
+
+
+def test_what_follows_from_a_captured_array_is_known_after_the_loop() -> None:
+    def f(x):
+        m = W
+        for _ in range(3000):
+            m = np.tanh(W @ m + 0.1)
+        return float(scipy.spatial.KDTree(m).query([0.0, 0.0, 0.0])[0]) * x[0]
+
+    assert rg.jit(f)(X) == f(X)
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals are for the main thread")
+@pytest.mark.parametrize("start", [0.5, X], ids=["number", "array"])
+def test_an_exception_of_a_signal_handler_ends_the_recording(start: Any) -> None:
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    def f(x):
+        while True:
+            x = np.tanh(x * 0.9 + 0.1)
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for _ in range(5):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(TimeoutError):
+                rg.jit(f)(start)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_what_is_gone_leaves_no_memory() -> None:

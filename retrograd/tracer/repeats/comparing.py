@@ -21,6 +21,7 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Node, Value
 from ...ir.primitive import Primitive
 from ...ir.types import Aval
+from ...where import is_foreign
 from ..around import kept
 from ..array import Tracer
 from ..trace import STOPPED, Storage, Trace
@@ -64,6 +65,13 @@ class HeldBuilder(Builder):
     """The builder of a trace that compares: before it changes the graph, the loop is put there."""
 
     watch: Comparing
+
+    def _ended(self) -> Any:
+        """The nodes of values, also of those that were compared."""
+        self.watch.end()
+        return self.made
+
+    made: Any = property(_ended)  # while this is the class; afterwards it is an attribute again
 
     def emit(
         self,
@@ -164,15 +172,17 @@ class Comparing:
         builder.__class__ = HeldBuilder
 
     def _same(self, run: Run, what: Recordable, args: Args, kwargs: dict[str, Any]) -> Any:
-        wanted = self.wanted[self.at]
+        wanted, failed = self.wanted[self.at], None
         if wanted.what is what and not STOPPED.get():
             try:
                 found = self._quickly(wanted, what, args) if wanted.pair is not None else None
                 if found is None:
                     leaves = self._as_wanted(wanted, args, kwargs)
                     found = self._made(wanted, leaves, what.plain(*plain(args), **plain(kwargs)))
-            except Exception:  # noqa: BLE001 - it is raised again when the step is recorded
+            except Unlike:
                 found = None
+            except Exception as fault:  # noqa: BLE001 - NumPy raises it again when the step is recorded
+                found, failed = None, fault
             if found is not None:
                 self.at += 1
                 if self.at == len(self.wanted):
@@ -181,10 +191,13 @@ class Comparing:
                     if len(self.trace.made) > self.tidied + TIDY:
                         self._tidy()
                 return found
-        if not depends(args, kwargs):
+        if failed is None and not depends(args, kwargs):
             return run(*args, **kwargs)
         self.end()
-        return self.step(run, what, args, kwargs)
+        again = self.step(run, what, args, kwargs)
+        if failed is not None and _is_the_users(failed):
+            raise failed
+        return again
 
     def _quickly(self, wanted: NextCall, what: Recordable, args: Args) -> Tracer | None:
         """What an operator makes of two operands; None if they must be looked at more closely."""
@@ -211,8 +224,10 @@ class Comparing:
 
     def _is_at(self, x: Any, place: int) -> bool:
         """Whether an operand has memory of its own, which holds the compared value of this place."""
-        v = x.storage.symbol.value
-        return type(v) is Compared and v.place == place and x.parent is None
+        if type(x) is not Tracer or x.parent is not None or (symbol := x.storage.symbol) is None:
+            return False
+        v = symbol.value
+        return type(v) is Compared and v.place == place
 
     def _tidy(self) -> None:
         """Let references to traced values go that are no more, but not their number; TraceLengthError for too many."""
@@ -306,7 +321,9 @@ class Comparing:
                     else:
                         recorded[place] = v
         ends = self.base // body.span * body.length + body.length + body.ends[self.at]
-        new = Looped(builder, body, ends, alive).emit(recorded, lambda place: _collectable(examples.get(place)))
+        new = Looped(builder, body, ends, alive, self.trace.count).emit(
+            recorded, lambda place: _collectable(examples.get(place))
+        )
         for v in alive.values():
             v.place = None
         for t in tracers:
@@ -316,8 +333,16 @@ class Comparing:
         del self.body, self.wanted, self.shared
 
 
+def _is_the_users(fault: BaseException) -> bool:
+    """Whether an exception comes from the user's code, such as the handler of a signal."""
+    at = fault.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and not is_foreign(at.tb_frame)
+
+
 def _collectable(example: Any) -> bool:
     """Whether a row of an array is of the same kind as the value, and lies in memory as it does."""
     if type(example) is ndarray:
         return example.ndim > 0 and example.flags.c_contiguous
-    return isinstance(example, np.generic)
+    return isinstance(example, (np.generic, int, float, complex))

@@ -10,6 +10,7 @@ from typing import Any
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Node, Value
 from ...ir.structure import Layout
+from ...ir.types import Aval
 from ...ops.index import getitem
 from ...ops.structural.loops import make_scan
 from .period import WIDTH, Iteration, Source, kind
@@ -42,11 +43,14 @@ class Cut:
 class Looped:
     """Emits the iterations from some recorded one to the position ``end``, which is that of the last one compared.
 
-    ``alive`` are the values that the program still holds, by their places; the graph computes those.
+    ``alive`` are the values that the program still holds, by their places; the graph computes those. ``count`` is told
+    how many operations are written out, and may refuse.
     """
 
-    def __init__(self, b: Builder, body: Iteration, end: int, alive: Mapping[int, Value]) -> None:
-        self.b, self.body, self.end, self.alive = b, body, end, alive
+    def __init__(
+        self, b: Builder, body: Iteration, end: int, alive: Mapping[int, Value], count: Callable[[int], None]
+    ) -> None:
+        self.b, self.body, self.end, self.alive, self.count = b, body, end, alive, count
         self.length, self.span = body.length, body.span
         self.values: dict[int, Value] = {place: v for v, place in body.place.items()}
 
@@ -166,6 +170,7 @@ class Looped:
 
     def unroll(self, start: int) -> None:
         """Write out the operations from a position on."""
+        self.count(self.end - start)
         for q in range(start, self.end):
             node, base = self.body.nodes[q % self.length], (q // self.length) * self.span
             ins = [s if isinstance(s, Value) else self.values[base + s] for s in self.body.sources[q % self.length]]
@@ -238,7 +243,7 @@ class Looped:
             inner.replica = 0
             known.update({(q - cut.start) * WIDTH + k: x.value for k, x in enumerate(outs)})
         carry = [v for slot, row in rows.items() for v in (known[slot], *row[:-1])]
-        results = [*carry, *(known[slot] for slot in held), *(known[slot] for slot in collected)]
+        results = [*carry, *(known[slot] for slot in held), *(_row(inner, known[slot]) for slot in collected)]
         graph = inner.graph("body", [inner.symbol(v) for v in results])
         operands = [
             *consts,
@@ -257,9 +262,18 @@ class Looped:
         stacks = self._put(loop, node.inputs, places)[len(places) :]
         for stack, (slot, copies) in zip(stacks, collected.items(), strict=True):
             for k in copies:
-                made = Builder()
-                getitem(made.symbol(stack), index=(k,))
-                self._put(made.nodes[0], (stack,), {0: begin + k * self.span + slot})
+                made, value = Builder(), stack
+                made.coerce(getitem(made.symbol(stack), index=(k,)), self._aval(slot, cut.start))
+                for node in made.nodes:
+                    (value,) = self._put(
+                        node, (value,), {0: begin + k * self.span + slot} if node is made.nodes[-1] else {}
+                    )
 
     def _hint(self, slot: int, start: int) -> str | None:
         return self.body.nodes[(start + slot // WIDTH) % self.length].outputs[slot % WIDTH].hint
+
+
+def _row(b: Builder, value: Value) -> Value:
+    """A value as it becomes a row of an array: numbers of Python become NumPy's."""
+    kind = "scalar" if value.aval.kind == "python" else value.aval.kind
+    return b.coerce(b.symbol(value), Aval(value.aval.shape, value.aval.dtype, kind)).value

@@ -18,7 +18,7 @@ from ...ir.graph import Node, Value
 from ..array import Tracer
 from .steps import Made, NumPyCall, PlainOperand, Unlike
 
-WIDTH = 64  # results of a node
+WIDTH = 1 << 20  # results of a node
 COPIES = 4  # that are recorded
 TRIES = 64  # distances that are tried as the period
 
@@ -163,8 +163,9 @@ def repeated(steps: Sequence[NumPyCall | None], nodes: Sequence[Node]) -> Iterat
     known: dict[Any, int] = {}
     codes = np.array([known.setdefault(step.code, len(known)) for step in tail], np.int64)
     n = len(codes)
-    for at in np.flatnonzero(codes[:-1] == codes[-1:])[::-1][:TRIES].tolist():
-        p = n - 1 - at
+    last = codes[n - n // COPIES :]  # which hold each step of a period that is short enough
+    rarest = np.flatnonzero(codes == last[np.argmin(np.bincount(codes)[last])]) if len(last) else last
+    for p in (rarest[-1:] - rarest[:-1])[::-1][:TRIES].tolist():
         if COPIES * p > n:
             break
         same = codes[p:] == codes[:-p]
