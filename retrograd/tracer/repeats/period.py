@@ -163,9 +163,9 @@ def repeated(steps: Sequence[NumPyCall | None], nodes: Sequence[Node]) -> Iterat
     known: dict[Any, int] = {}
     codes = np.array([known.setdefault(step.code, len(known)) for step in tail], np.int64)
     n = len(codes)
-    last = codes[n - n // COPIES :]  # which hold each step of a period that is short enough
-    rarest = np.flatnonzero(codes == last[np.argmin(np.bincount(codes)[last])]) if len(last) else last
-    for p in (rarest[-1:] - rarest[:-1])[::-1][:TRIES].tolist():
+    some = codes[n - n // COPIES :]  # these hold each step of a period that is short enough
+    at = np.flatnonzero(codes == some[np.argmin(np.bincount(codes)[some])]) if some.size else some
+    for p in (at[-1:] - at[:-1])[::-1][:TRIES].tolist():
         if COPIES * p > n:
             break
         same = codes[p:] == codes[:-p]
