@@ -78,8 +78,6 @@ class Cache(Generic[T]):
 class Alone:
     """Nothing is shared between compiled functions."""
 
-    small = 0
-
     def caches_of(self, function: Any, transform: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The caches of a function under a transform."""
         return make()

@@ -153,7 +153,7 @@ class Compiled:
             return Found(Once(way), (), call)
         self._cache.once = 0
         _keep(versions, paths)
-        if others is not None and paths.size <= SHARING[-1].small:
+        if others is not None and SHARING[-1].keeps(paths, others):
             _keep(others, paths)
         self._cache.trim(config.cache_size)
         return Found(paths, captures, call)

@@ -3,13 +3,14 @@
 ``rg.grad(f)`` made anew has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop,
 partials and methods of equal instances are other functions each time, of the same code: what was compiled for them is
 kept as long as the code lives, ``rg.config.cache_size`` signatures of all functions together, and serves where its
-check holds. Large arrays are not kept so long.
+check holds. Of arrays that it captured, 64 MiB are kept altogether, those of the last functions.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -20,9 +21,11 @@ from .paths import Paths
 from .settings import config
 
 NAME = "__retrograd__"  # in the dictionary of a function: what is kept with it
-SMALL = 1 << 12  # bytes of captured arrays up to which paths are kept with the code
+SMALL = 1 << 12  # bytes of captured arrays that do not count
+MOST = 64 << 20  # bytes of captured arrays that are kept with code
 Versions = list[Paths]
 _by_code: dict[Hashable, tuple[weakref.ref[CodeType], Versions]] = {}
+_heavy: list[tuple[weakref.ref[Paths], Versions]] = []  # the paths that count, and where they are kept
 
 
 class Kept:
@@ -73,6 +76,19 @@ def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:
     return found[1]
 
 
+def keeps(paths: Paths, versions: Versions) -> bool:
+    """Whether paths may join the versions of a code; the oldest ones with large arrays go for them."""
+    if not SMALL < paths.size <= MOST:
+        return paths.size <= SMALL
+    present = [(found, kept) for held, kept in _heavy if (found := held()) is not None and found in kept]
+    while present and sum(found.size for found, _ in present) > MOST - paths.size:
+        oldest, kept = present.pop(0)
+        with suppress(ValueError):  # another thread was quicker
+            kept.remove(oldest)
+    _heavy[:] = [(weakref.ref(found), kept) for found, kept in (*present, (paths, versions))]
+    return True
+
+
 def _origin(function: Any) -> tuple[Any, tuple[Any, ...]]:
     """The user's function behind compiled ones, and their transforms."""
     made_of: tuple[Any, ...] = ()
@@ -86,7 +102,7 @@ class Shared:
 
     caches_of = staticmethod(caches_of)
     versions_of = staticmethod(versions_of)
-    small = SMALL
+    keeps = staticmethod(keeps)
 
 
 SHARING.append(Shared())

@@ -193,13 +193,29 @@ def test_many_functions_made_in_a_loop_do_not_pile_up():
     assert len(gc.get_objects()) - before < 300
 
 
-def test_with_code_only_small_arrays_are_kept():
-    def made():
-        w, mark = big()
-        return rg.grad(lambda x: np.sum(x * w)), mark
+def test_with_code_few_arrays_are_kept(monkeypatch):
+    monkeypatch.setattr("retrograd.compiler.sharing.MOST", 20_000)
+
+    def called(n):
+        base = np.ones(n).view(Array)
+        w = np.frombuffer(base.data)
+        rg.grad(lambda x: np.sum(x * w))(np.ones(n))
+        return weakref.ref(base)
 
     with rg.config(cache_size=256):
-        f, mark = made()
-        f(np.ones(1000))
-        del f
-        assert gone(mark)
+        marks = [called(n) for n in (900, 1000, 1100)]
+        assert [gone(mark) for mark in marks] == [True, False, False]
+        assert gone(called(3000))
+        assert [gone(mark) for mark in marks] == [True, False, False]
+
+
+def test_functions_made_anew_over_large_arrays_compile_once():
+    def made(data):
+        return rg.grad(lambda x: np.sum(x * data))
+
+    with rg.config(cache_size=256):
+        for k in range(4):
+            data = np.arange(4000.0) + k
+            slope = made(data)
+            np.testing.assert_array_equal(slope(np.ones(4000)), data)
+            assert slope.cache_info().misses == (k == 0)
