@@ -63,7 +63,8 @@ def described(tree: Any) -> Any:
 
 def asked_for(items: Iterable[Any]) -> dict[str, Any]:
     """The programs that the chosen tests are about, and the one that all need."""
-    names = {"gradient"} | {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
+    given = [item.callspec.params.get("name") for item in items if hasattr(item, "callspec")]
+    names = {"gradient", *(name for name in given if isinstance(name, str))}
     return {name: make for name, make in PROGRAMS.items() if name in names}
 
 
