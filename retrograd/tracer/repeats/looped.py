@@ -18,6 +18,7 @@ from .period import WIDTH, Iteration, Source, kind
 FEWEST = 8  # iterations
 LONG = 512  # operations
 REACH = 4  # iterations back that an operand may come from
+STARTS = 256  # positions that are tried as the beginning
 
 Collectable = Callable[[int], bool]
 
@@ -62,7 +63,8 @@ class Looped:
         handed = self._handed_on()
         phases = {q % self.length for q in self.body.ends}
         starts = [q for q in range(loose, 1 - self.length) if q % self.length in phases]
-        for start in sorted(starts, key=lambda q: (handed[q % self.length], q - loose + (self.end - q) % self.length)):
+        starts.sort(key=lambda q: (handed[q % self.length], q - loose + (self.end - q) % self.length))
+        for start in starts[:STARTS]:
             copies = (self.end - start) // self.length
             if copies >= FEWEST and copies * self.length >= LONG:
                 cut = self._checked(start, copies, self._carried(start))
