@@ -19,7 +19,8 @@ from typing import NamedTuple
 from bench import table
 
 ROOT = Path(__file__).parents[1]
-PROGRAMS = sorted(path.stem for path in (ROOT / "bench" / "moving").glob("*.py") if path.stem != "__init__")
+FOLDER = ROOT / "tests" / "programs" / "moving"
+PROGRAMS = sorted({path.stem for path in FOLDER.glob("*.py")} - {"__init__", "conftest"})
 FIRST, LATER = 20, 10  # steps
 CLOSE, LESS_CLOSE = 1e-9, {"bayes_opt": 1e-5, "gmm": 1e-4}  # where line searches turn rounding into other steps
 
@@ -87,7 +88,7 @@ def run(program: str, contestant: str) -> Timed:
         from retrograd.compat import autograd  # noqa: PLC0415 - this process runs one contestant
 
         autograd.install()
-    module = importlib.import_module(f"bench.moving.{program}")
+    module = importlib.import_module(f"tests.programs.moving.{program}")
     told: list[float] = []
     times = [time.perf_counter()]
 

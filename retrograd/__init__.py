@@ -50,7 +50,7 @@ from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
 from .compiler.settings import config as config
 from .errors import RetrogradError
-from .export import load as load
+from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .compat.torch import to_torch as to_torch
     from .eager import nn as nn
     from .eager import optim as optim
+    from .export.loading import load as load
 
 __version__ = "0.1.0"
 
@@ -123,7 +124,7 @@ __all__ = [
 _COMMON_WORDS = ("config", "load", "map", "name", "pull", "push", "require", "trace")
 _ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
-_DOORS_TO_OTHERS = {"to_jax": ".compat.jax", "to_torch": ".compat.torch"}
+_RARELY_CALLED = {"load": ".export.loading", "to_jax": ".compat.jax", "to_torch": ".compat.torch"}
 
 del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy
 
@@ -131,8 +132,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and so finds nam
 
     def __getattr__(name: str) -> Any:
         """What not every program needs: rooms, and functions of rooms."""
-        if name in _DOORS_TO_OTHERS:
-            found = getattr(import_module(_DOORS_TO_OTHERS[name], __name__), name)
+        if name in _RARELY_CALLED:
+            found = getattr(import_module(_RARELY_CALLED[name], __name__), name)
         elif name in _LOADED_ON_FIRST_USE:
             found = import_module(_LOADED_ON_FIRST_USE[name], __name__)
         else:

@@ -49,7 +49,7 @@ from .compiler.settings import config as config
 from .eager import nn as nn
 from .eager import optim as optim
 from .errors import RetrogradError as RetrogradError
-from .export import load as load
+from .export.loading import load as load
 from .ir.graph import Graph
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push

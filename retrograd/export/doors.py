@@ -9,9 +9,6 @@ from typing import Any
 from ..compiler.compiled import member
 from ..errors import OptionError
 from ..ir.target import VERSION
-from .committed import export_to
-from .frozen import freeze, freeze_known
-from .saving import saved_form, to_bytes, write_whole
 
 
 @member
@@ -31,6 +28,8 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
     ...     print(path.read_text().splitlines()[0].strip('"'))
     <grad of <lambda>>, frozen as lambda_3_grad.
     """
+    from .committed import export_to  # noqa: PLC0415 - few programs write files
+
     export_to(path, self, args, kwargs)
 
 
@@ -44,6 +43,9 @@ def save(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) 
     Raises UnsupportedError for what only this process can do: random numbers, host functions, primitives of one's own,
     states in files. Raises OptionError where the arguments are needed.
     """
+    from .frozen import freeze, freeze_known  # noqa: PLC0415 - few programs write files
+    from .saving import saved_form, to_bytes, write_whole  # noqa: PLC0415 - likewise
+
     frozen = None if args or kwargs else freeze_known(self, "saved")
     if frozen is None:
         if not args and not kwargs and not _takes_nothing(self._function):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import NUMBERS, Tracer
+from ..tracer.repeats.recordable import REFLECTED
 
-OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 ANSWERING = frozenset({Tracer, np.ndarray, float, int, bool, complex, np.float64, list, tuple})
 
 
@@ -42,5 +42,5 @@ def _deferring(name: str, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any]
 
 def install_deference() -> None:
     """Let the operators of Tracer ask first, once it has them."""
-    for name in OPERATORS:
+    for name in REFLECTED:
         setattr(Tracer, f"__{name}__", _deferring(name, getattr(Tracer, f"__{name}__")))

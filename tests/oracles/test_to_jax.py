@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 
 import retrograd as rg
 from retrograd import errors
+from tests.support.changing_model import Model
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -170,19 +171,6 @@ def test_static_arguments_are_handed_on():
     for n, how in ((2, "sum"), (3, "max"), (2, "max")):
         slope = jax.grad(lambda x: power(x, n, scale=2.0, how=how))(jnp.array(3.0))  # noqa: B023 - it runs at once
         assert slope == pytest.approx(2.0 * n * 3.0 ** (n - 1) * (n if how == "sum" else 1))
-
-
-class Model:
-    """An object whose attribute changes, and that equals others."""
-
-    def __init__(self, k: float) -> None:
-        self.k = k
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model)
-
-    def __hash__(self) -> int:
-        return 1
 
 
 SCALE = [2.0]

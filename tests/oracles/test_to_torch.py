@@ -13,6 +13,7 @@ import scipy.special
 import retrograd as rg
 from retrograd import errors
 from retrograd.tracer.tree import flatten
+from tests.support.changing_model import Model
 
 torch = pytest.importorskip("torch")
 
@@ -185,19 +186,6 @@ def test_python_may_decide():
 
 
 SCALE = [2.0]
-
-
-class Model:
-    """An object whose attribute changes, and that equals others."""
-
-    def __init__(self, k: float) -> None:
-        self.k = k
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model)
-
-    def __hash__(self) -> int:
-        return 1
 
 
 def test_what_the_function_reads_is_read_anew():

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...ir.primitive import TRANSFORMS
 from ..array import Tracer
+from ..operators import ARITHMETIC, COMPARISONS, UNARY
 from ..record import RECORDERS, Recorded
 from ..table import FUNCTIONS, METHODS
 from ..trace import CURRENT
@@ -101,12 +102,8 @@ def _of_two(run: Run, plain: Run) -> Run:
     return call
 
 
-ONE_WAY = ("lt", "le", "gt", "ge", "eq", "ne", "getitem")  # which have no reflected form
-OPERATORS = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"),
-    *ONE_WAY,
-)
-UNARY = ("neg", "abs", "invert")
+REFLECTED = (*ARITHMETIC, "pow", "matmul")
+ONE_WAY = (*COMPARISONS, "getitem")  # which have no reflected form
 PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
 
 
@@ -120,10 +117,10 @@ def _method(name: str) -> Run:
 
 def install_repeats() -> None:
     """Let the operators, functions and methods of Tracer be steps, once it has them."""
-    for name in OPERATORS:
+    for name in (*REFLECTED, *ONE_WAY):
         plain = getattr(operator, f"__{name}__")
         setattr(Tracer, f"__{name}__", _of_two(getattr(Tracer, f"__{name}__"), plain))
-        if name not in ONE_WAY:
+        if name in REFLECTED:
             setattr(Tracer, f"__r{name}__", _of_two(getattr(Tracer, f"__r{name}__"), _reflected(plain)))
     for name in UNARY:
         setattr(Tracer, f"__{name}__", _compared(getattr(Tracer, f"__{name}__"), getattr(operator, f"__{name}__")))

@@ -1,23 +1,16 @@
 """A long short-term memory predicts the next symbol; adam, with the number of the step in the loss."""
 
 import autograd.numpy as np
-import autograd.numpy.random as npr
-from autograd import grad
-from autograd.misc.optimizers import adam
 
-SYMBOLS, STATES, LENGTH, BATCH = 8, 16, 25, 12
+from .rnn import SYMBOLS, affine, train
+
+STATES = 16
 GATES = ("change", "forget", "ingate", "outgate")
 
 
 def sigmoid(x):
     """The logistic function."""
     return 0.5 * (np.tanh(x) + 1.0)
-
-
-def affine(weights, *inputs):
-    """Inputs side by side, and a one, times weights."""
-    together = np.hstack(inputs)
-    return np.dot(np.hstack((together, np.ones((together.shape[0], 1)))), weights)
 
 
 def start(rng):
@@ -46,15 +39,5 @@ def predictions(params, inputs):
 
 
 def run(steps, tick):
-    """Train on sequences that count upwards."""
-    rng = npr.RandomState(0)
-    data = np.eye(SYMBOLS)[(np.arange(LENGTH)[:, None] + rng.randint(SYMBOLS, size=BATCH)) % SYMBOLS]
-
-    def loss(params, i):
-        logs = predictions(params, data)
-        return -sum(np.sum(logs[t] * data[t + 1]) for t in range(LENGTH - 1)) / (LENGTH * BATCH)
-
-    def told(params, i, g):
-        tick(loss(params, i))
-
-    adam(grad(loss), start(rng), callback=told, num_iters=steps, step_size=0.05)
+    """Train the network."""
+    train(start, predictions, steps, tick)

@@ -34,8 +34,8 @@ def predictions(params, inputs):
     return found
 
 
-def run(steps, tick):
-    """Train on sequences that count upwards."""
+def train(start, predictions, steps, tick):
+    """Train a model on sequences that count upwards."""
     rng = npr.RandomState(0)
     data = np.eye(SYMBOLS)[(np.arange(LENGTH)[:, None] + rng.randint(SYMBOLS, size=BATCH)) % SYMBOLS]
 
@@ -47,3 +47,8 @@ def run(steps, tick):
         tick(loss(params, i))
 
     adam(grad(loss), start(rng), callback=told, num_iters=steps, step_size=0.05)
+
+
+def run(steps, tick):
+    """Train the network."""
+    train(start, predictions, steps, tick)

@@ -4,6 +4,8 @@ import autograd.numpy as np
 import autograd.numpy.random as npr
 from autograd import value_and_grad
 
+from .fluid import advect
+
 ROWS, COLS, STEPS = 20, 30, 5
 
 
@@ -21,20 +23,6 @@ def project(vx, vy, wing):
     vx = vx - 0.5 * (np.roll(p, -1, axis=1) - np.roll(p, 1, axis=1))
     vy = vy - 0.5 * (np.roll(p, -1, axis=0) - np.roll(p, 1, axis=0))
     return occlude(vx, wing), occlude(vy, wing)
-
-
-def advect(f, vx, vy):
-    """What stood where the velocity comes from."""
-    rows, cols = f.shape
-    xs, ys = np.meshgrid(np.arange(cols), np.arange(rows))
-    from_x, from_y = (xs - vx).flatten(), (ys - vy).flatten()
-    left, top = np.floor(from_x).astype(int), np.floor(from_y).astype(int)
-    rx, ry = from_x - left, from_y - top
-    right, left = np.mod(left + 1, cols), np.mod(left, cols)
-    below, top = np.mod(top + 1, rows), np.mod(top, rows)
-    upper = (1 - rx) * f[top, left] + rx * f[top, right]
-    lower = (1 - rx) * f[below, left] + rx * f[below, right]
-    return np.reshape((1 - ry) * upper + ry * lower, (rows, cols))
 
 
 def forces(params):
