@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import InternalError
 from ..where import Where
@@ -120,9 +121,7 @@ class Builder:
                 return [Symbol(self, v) for v in node.outputs]
         if avals is None:
             avals = prim.avals([v.aval for v in inputs], attrs)
-        outputs = tuple(
-            [Value(a, h) for a, h in zip(avals, hints, strict=True)] if hints else [Value(a) for a in avals]
-        )
+        outputs = tuple(map(Value, avals, hints)) if hints else tuple(map(Value, avals))
         node = Node(prim, inputs, attrs, outputs, self.where, self.replica)
         self.nodes.append(node)
         if key is not None:
@@ -149,7 +148,7 @@ class Builder:
 
     def constant(self, value: Any, like: Aval | None = None) -> Symbol:
         """A constant node: ``value`` filled into the shape and dtype of ``like``, or a small array."""
-        if isinstance(value, np.ndarray):
+        if isinstance(value, ndarray):
             aval = Aval(value.shape, value.dtype)
             if not value.size:
                 return self.constant(0, aval)

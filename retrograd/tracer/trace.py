@@ -187,7 +187,7 @@ class Trace:
             return
         self.decided[symbol.value, kind] = expected
         self.builder.where = where
-        self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False})
+        self.builder.emit(guard, (symbol.value,), {"kind": kind, "expected": expected, "lanes": False}, avals=())
 
     def settled(self, symbol: Symbol) -> bool:
         """Whether a value follows from captured arrays alone; the graph then holds for their present contents only."""
@@ -195,7 +195,7 @@ class Trace:
 
     def _follows_from_contents(self, value: Value, kinds: str = "iub") -> bool:
         """Whether a value follows from captured arrays of these kinds; then the recording relies on their contents."""
-        if not self._is_contents(value, kinds):
+        if not self.captures or not self._is_contents(value, kinds):
             return False
         made, by_value = self.builder.made, {c.symbol.value: c for c in self.captures.values()}
         stack, seen = [value], {value}

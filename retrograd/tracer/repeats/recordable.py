@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from ..table import FUNCTIONS, METHODS
 from ..trace import CURRENT
 from ..ufuncs import COMPOSED, primitive_of
 from .comparing import COMPARING, Args, Comparing, Recordable, Run
+from .recipes import by_recipe
 
 # functions that answer questions about shapes and types, and make nothing
+POWERS = frozenset({np.power, np.float_power})
 QUIET = frozenset({np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj})
 
 
@@ -115,15 +117,20 @@ def _method(name: str) -> Run:
     return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
 
 
+def _install_operator(name: str, plain: Run, step: Callable[[Run, Run], Run]) -> None:
+    """Let an operator of Tracer go by recipes, and be a step."""
+    run = by_recipe(getattr(Tracer, name), plain, by_value="pow" in name)
+    setattr(Tracer, name, step(wraps(getattr(Tracer, name))(run), plain))
+
+
 def install_repeats() -> None:
     """Let the operators, functions and methods of Tracer be steps, once it has them."""
     for name in (*REFLECTED, *ONE_WAY):
-        plain = getattr(operator, f"__{name}__")
-        setattr(Tracer, f"__{name}__", _of_two(getattr(Tracer, f"__{name}__"), plain))
+        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"), _of_two)
         if name in REFLECTED:
-            setattr(Tracer, f"__r{name}__", _of_two(getattr(Tracer, f"__r{name}__"), _reflected(plain)))
+            _install_operator(f"__r{name}__", _reflected(getattr(operator, f"__{name}__")), _of_two)
     for name in UNARY:
-        setattr(Tracer, f"__{name}__", _compared(getattr(Tracer, f"__{name}__"), getattr(operator, f"__{name}__")))
+        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"), _compared)
     for name in METHODS:
         member = vars(Tracer)[name]
         if name.startswith("__"):
@@ -133,13 +140,21 @@ def install_repeats() -> None:
         elif callable(member):
             setattr(Tracer, name, _compared(member, _method(name)))
     ufunc, function = vars(Tracer)["__array_ufunc__"], vars(Tracer)["__array_function__"]
+    calls: dict[Any, Run] = {}
+
+    def calling(of: Any) -> Run:
+        """The call of a ufunc on operands, by recipes."""
+        return by_recipe(lambda *inputs: ufunc(None, of, "__call__", *inputs), of, by_value=of in POWERS)
 
     @wraps(ufunc)
     def array_ufunc(self: Any, of: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested or method != "__call__" or (what := _what(of)) is None:
+        if method != "__call__" or (what := _what(of)) is None:
             return ufunc(self, of, method, *inputs, **options)
-        return watch.step(lambda *args, **kwargs: ufunc(self, of, method, *args, **kwargs), what, inputs, options)
+        run = partial(ufunc, self, of, method) if options else calls.get(of) or calls.setdefault(of, calling(of))
+        watch = COMPARING.get()
+        if watch is None or watch.trace.asked < watch.rested:
+            return run(*inputs, **options)
+        return watch.step(run, what, inputs, options)
 
     @wraps(function)
     def array_function(self: Any, of: Any, types: Any, args: Args, kwargs: dict[str, Any]) -> Any:

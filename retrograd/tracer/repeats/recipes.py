@@ -1,0 +1,172 @@
+"""Recipes: what an operation has put into the graph for its operands, it puts there at once for operands alike.
+
+At first an operation goes the whole way, through lists, complex numbers, bounds and dtypes. Where that leads to one
+node of its operands, perhaps cast or broadcast before, this is a recipe for further operands of the same types,
+dtypes and shapes. Whatever is out of the ordinary goes the whole way again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
+
+from ...ir.graph import Node, Value
+from ...ir.primitive import Primitive
+from ...ir.types import Aval
+from ...where import user_site
+from ..array import Tracer, wrap
+from ..mutation import read
+from ..trace import CURRENT, STOPPED, Trace
+
+Run = Callable[..., Any]
+MOST = 1_024  # recipes of one operation
+NUMBERS = frozenset({float, np.float64, np.float32})
+
+
+class Change(NamedTuple):
+    """A cast or a broadcast of an operand."""
+
+    prim: Primitive
+    attrs: Any
+    avals: tuple[Aval, ...]
+
+
+class Ingredient(NamedTuple):
+    """An operand of the node: which argument it comes from, as what constant if that is a number, and its changes."""
+
+    source: int
+    constant: Aval | None
+    changes: tuple[Change, ...]
+
+
+class Recipe(NamedTuple):
+    """The node that an operation puts into the graph, and the kind of its example."""
+
+    kind: Any
+    node: Change
+    ingredients: tuple[Ingredient, ...]
+
+    def follow(self, trace: Trace, operands: Sequence[Any], shadow: Any) -> Tracer:
+        """The traced value of the node for these operands."""
+        trace.asked += 1
+        b = trace.builder
+        b.where, hint = user_site(3)
+        values = []
+        for source, constant, changes in self.ingredients:
+            x = operands[source]
+            value = (read(x) if constant is None else b.constant(x, constant)).value
+            for prim, attrs, avals in changes:
+                value = b.emit(prim, (value,), attrs, (), avals)[0].value
+            values.append(value)
+        symbol = b.emit(self.node.prim, values, self.node.attrs, (), self.node.avals)[0]
+        if symbol.value.hint is None:
+            symbol.value.hint = hint
+        return wrap(trace, symbol, shadow, b.where)
+
+
+def by_recipe(run: Run, plain: Run, *, by_value: bool = False) -> Run:
+    """An operation on positional operands, by its recipes; ``plain`` is the operation on plain values.
+
+    With ``by_value``, the numbers among its operands decide what is recorded.
+    """
+    recipes: dict[Any, Recipe | None] = {}
+
+    def call(*operands: Any) -> Any:
+        trace = CURRENT.get()
+        if trace is None or STOPPED.get() or trace.asked >= trace.max_nodes:
+            return run(*operands)
+        kinds: list[Any] = []
+        examples = []
+        for x in operands:
+            kind = type(x)
+            if kind is Tracer:
+                if x.home is not trace or x.storage.symbol is None:
+                    return run(*operands)
+                kinds.append(_kind(x.shadow))
+                examples.append(x.shadow)
+                continue
+            if kind is not int and (by_value or kind not in NUMBERS):
+                return run(*operands)
+            kinds.append(x if kind is int else (kind,))  # a number of this type, not a traced one
+            examples.append(x)
+        key = tuple(kinds)
+        if key not in recipes:
+            if len(recipes) >= MOST:
+                recipes.clear()
+            return _learn(recipes, key, run, trace, operands)
+        recipe = recipes[key]
+        if recipe is None:
+            return run(*operands)
+        try:
+            shadow = plain(*examples)
+        except Exception:  # noqa: BLE001 - the whole way raises it again, and takes note of it
+            return run(*operands)
+        return recipe.follow(trace, operands, shadow) if _kind(shadow) == recipe.kind else run(*operands)
+
+    return call
+
+
+def _kind(x: Any) -> Any:
+    """What decides about the recording of an operation on this example; the types of numbers say their dtypes."""
+    return (x.shape, x.dtype) if type(x) is ndarray else type(x)
+
+
+def _learn(recipes: dict[Any, Recipe | None], key: Any, run: Run, trace: Trace, operands: Sequence[Any]) -> Any:
+    """What the operation makes, the whole way; its recipe, or that there is none, goes into ``recipes``."""
+    trace.builder.where = user_site(3)[0]
+    given = [read(x).value if type(x) is Tracer else x for x in operands]
+    traced = [v for v in given if isinstance(v, Value)]
+    start = len(trace.builder.nodes)
+    found = run(*operands)
+    if len(set(traced)) == len(traced):  # x * x looks as x * y
+        recipes[key] = _recipe(trace, found, given, trace.builder.nodes[start:])
+    return found
+
+
+def _recipe(trace: Trace, found: Any, given: Sequence[Any], new: Sequence[Node]) -> Recipe | None:
+    """The recipe that these new nodes are an example of."""
+    if type(found) is not Tracer or found.home is not trace or found.parent is not None or found.storage.version:
+        return None
+    symbol = found.storage.symbol
+    node = trace.builder.made.get(symbol.value) if symbol is not None else None
+    if node is None or len(node.outputs) != 1 or any(node.out is x for x in given) or node.prim.effect:
+        return None
+    used = {node}
+    ingredients = [each for v in node.inputs if (each := _ingredient(trace, v, given, used)) is not None]
+    if len(ingredients) < len(node.inputs) or not used.issuperset(new):
+        return None
+    return Recipe(_kind(found.shadow), _change(node), tuple(ingredients))
+
+
+def _ingredient(trace: Trace, value: Value, given: Sequence[Any], used: set[Node]) -> Ingredient | None:
+    """How an operand of the node comes from the arguments; None if it does not."""
+    changes: list[Change] = []
+    while (source := next((k for k, x in enumerate(given) if x is value), None)) is None:
+        node = trace.builder.made.get(value)
+        if node is None or node.prim.effect or len(node.outputs) != 1 or len(node.inputs) > 1:
+            return None
+        used.add(node)
+        if not node.inputs:
+            number = _number(node, given)
+            return None if number is None else Ingredient(number, node.attrs["aval"], tuple(reversed(changes)))
+        changes.append(_change(node))
+        (value,) = node.inputs
+    return Ingredient(source, None, tuple(reversed(changes)))
+
+
+def _number(node: Node, given: Sequence[Any]) -> int | None:
+    """The argument that a constant is."""
+    if node.prim.name != "const":
+        return None
+    numbers = [k for k, x in enumerate(given) if not isinstance(x, Value)]
+    value, aval = node.attrs["value"], node.attrs["aval"]
+    if len(numbers) != 1 or isinstance(value, tuple) or aval.dtype.type(given[numbers[0]]) != value:
+        return None
+    return numbers[0]
+
+
+def _change(node: Node) -> Change:
+    return Change(node.prim, node.attrs, tuple([v.aval for v in node.outputs]))

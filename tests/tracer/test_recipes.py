@@ -1,0 +1,206 @@
+"""Operations by recipes: the same graph as the whole way gives, for operands of all kinds."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import retrograd as rg
+from retrograd.tracer.record import record
+from retrograd.tracer.repeats import recipes
+from tests.fuzz.programs import programs
+from tests.fuzz.test_programs import FUZZ, SEEDS, compiled, inputs
+
+TRACED = [
+    2.5,
+    3,
+    True,
+    0.5 - 1.5j,
+    np.float64(-0.75),
+    np.float32(1.25),
+    np.int64(4),
+    np.bool_(False),
+    np.complex64(1 + 2j),
+    np.array(0.5),
+    np.array([0.5, -1.5, 2.0]),
+    np.array([1.5, 0.25, 3.0], np.float32),
+    np.array([[2.0], [0.5]]),
+    np.asfortranarray([[2.0, 1.0, 0.0], [0.5, 3.0, -2.0]]),
+    np.array([3, 1, 2]),
+    np.array([7, 200], np.uint8),
+    np.array([True, False, True]),
+    np.array([1 + 1j, 2 - 1j, 0.5j]),
+]
+HUGE = 2**70
+PLAIN = [
+    *(0.5, -0.0, 0.0, 1e300, float("nan"), float("inf"), 0, 1, 2, -3, 255, HUGE, True, 2j),
+    *(np.float64(0.25), np.float64(-0.0), np.float32(0.1), np.int8(3), np.bool_(True)),
+    *(np.array([1.0, 2.0, 3.0]), [1, 2, 3], "x"),
+]  # fmt: skip
+BINARY: list[Callable[[Any, Any], Any]] = [
+    *(getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")),
+    *(getattr(operator, name) for name in ("and_", "or_", "xor", "lshift", "rshift")),
+    *(getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne", "getitem")),
+    *(np.add, np.multiply, np.maximum, np.power, np.float_power, np.arctan2, np.copysign, np.less, np.logical_and),
+    *(np.ldexp, np.heaviside, np.hypot, np.fmod),
+]
+UNARY: list[Callable[[Any], Any]] = [
+    *(operator.neg, operator.pos, operator.invert, abs),
+    *(np.sin, np.exp, np.sqrt, np.square, np.abs, np.sign, np.isnan, np.logical_not, np.floor, np.conj, np.positive),
+]
+
+
+def _attempts(calls: list[Callable[[], Any]]) -> Callable[[], list[Any]]:
+    """All calls, each twice: their results, or the errors that they raise."""
+
+    def run() -> list[Any]:
+        found = []
+        for call in calls * 2:
+            try:
+                found.append(call())
+            except Exception as fault:  # noqa: BLE001 - which error it is must be the same, too
+                found.append(f"{type(fault).__name__}: {fault}")
+        return found
+
+    return run
+
+
+def _recorded(calls: Callable[[Any], list[Callable[[], Any]]], *examples: Any) -> tuple[str, list[str]]:
+    """The graph of the calls as text, and what is told about each result."""
+    told: list[str] = []
+
+    def function(tracers: Any) -> Any:
+        results = _attempts(calls(tracers))()
+        told.extend(x if isinstance(x, str) else repr(x) for x in results)
+        return [x for x in results if not isinstance(x, str)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return str(record(function, "f", examples, [f"x{i}" for i in range(len(examples))]).graph), told
+
+
+def _holds(monkeypatch: pytest.MonkeyPatch, calls: Callable[[Any], list[Callable[[], Any]]], *examples: Any) -> None:
+    found = _recorded(calls, *examples)
+    with monkeypatch.context() as whole:
+        whole.setattr(recipes, "STOPPED", SimpleNamespace(get=lambda: True))
+        expected = _recorded(calls, *examples)
+    assert found == expected
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often a recipe was followed."""
+    count = [0]
+    follow = recipes.Recipe.follow
+
+    def counted(self: Any, *args: Any) -> Any:
+        count[0] += 1
+        return follow(self, *args)
+
+    monkeypatch.setattr(recipes.Recipe, "follow", counted)
+    return count
+
+
+@pytest.mark.parametrize("operate", BINARY, ids=lambda f: f.__name__)
+def test_operations_of_two_traced_values(operate, monkeypatch, followed):
+    for a, b in product(TRACED, TRACED):
+        other = np.subtract(a, 0.125) if isinstance(a, np.ndarray) and a.dtype == float else a
+
+        def calls(t: Any) -> list[Callable[[], Any]]:
+            x, y, z = t
+            return [lambda: operate(x, y), lambda: operate(z, y), lambda: operate(x, x), lambda: operate(x, z)]
+
+        _holds(monkeypatch, calls, a, b, other)
+    assert followed[0] or operate in (operator.matmul, operator.getitem)
+
+
+@pytest.mark.parametrize("operate", BINARY, ids=lambda f: f.__name__)
+def test_operations_with_numbers(operate, monkeypatch, followed):
+    for a in TRACED:
+
+        def calls(t: Any) -> list[Callable[[], Any]]:
+            (x,) = t
+            made = []
+            for c in PLAIN:
+                if operate in (operator.pow, operator.lshift) and c is HUGE:
+                    continue  # Python would write the number out
+                made += [lambda c=c: operate(x, c), lambda c=c: operate(c, x)]
+            return made
+
+        _holds(monkeypatch, calls, a)
+    assert followed[0] or operate is operator.matmul
+
+
+@pytest.mark.parametrize("operate", UNARY, ids=lambda f: f.__name__)
+def test_operations_of_one(operate, monkeypatch):
+    for a in TRACED:
+        _holds(monkeypatch, lambda t: [lambda: operate(t[0]), lambda: operate(t[1])], a, a)
+
+
+def test_views_and_arrays_that_were_written_into(monkeypatch):
+    def calls(t):
+        x, y = t
+        z = np.zeros(3)
+        z[1] = y
+        view = z[:2]
+        grid = x.reshape(3, 1)
+
+        def write():
+            z[0] = z[1] * 2.0
+            return z * 1.0
+
+        return [lambda: z * 2.0, write, lambda: view * 2.0, lambda: grid * view, lambda: x[0] * z[0], lambda: z[-1]]
+
+    _holds(monkeypatch, calls, np.array([1.0, 2.0, 3.0]), 0.5)
+
+
+@given(programs(), SEEDS)
+@settings(FUZZ, max_examples=40)
+def test_random_programs_have_the_same_graph(source, seed):
+    function = compiled(source)
+
+    def graph() -> str:
+        return str(record(lambda t: function(*t), "f", inputs(seed), ["x", "w"]).graph)
+
+    found = graph()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(recipes, "STOPPED", SimpleNamespace(get=lambda: True))
+        assert graph() == found
+
+
+def test_a_recipe_is_not_taken_from_equal_operands():
+    def f(x, y):
+        return x * x + x * y + y * y
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, -4.0])
+    np.testing.assert_array_equal(rg.jit(f)(x, y), f(x, y))
+
+
+def test_errors_come_from_the_whole_way():
+    def f(x):
+        y = [x / d for d in (2.0, 4.0, 0.0)]
+        return sum(y)
+
+    with pytest.raises(ZeroDivisionError):
+        rg.jit(f)(3.0)
+
+    with pytest.raises(rg.errors.TraceLengthError), rg.config(max_nodes=50):
+        rg.trace(lambda x: sum(x * float(k) for k in range(100)))(3.0)
+
+
+def test_no_grad_goes_the_whole_way():
+    def f(x):
+        y = x * 2.0
+        with rg.no_grad():
+            z = x * 2.0 + x * 3.0
+        return y * z + x * 3.0
+
+    assert rg.grad(f)(1.0) == 2.0 * 5.0 + 3.0
