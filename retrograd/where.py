@@ -8,8 +8,8 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from types import CodeType, FrameType, FunctionType
-from typing import Any, Generic, NamedTuple, TypeVar
+from types import CodeType, FrameType
+from typing import Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset((*OURS, "jax", "torch")) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
@@ -90,20 +90,6 @@ def is_ours(frame: FrameType) -> bool:
 def is_foreign(frame: FrameType) -> bool:
     """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
     return _foreign[frame.f_globals.get("__name__", "")]
-
-
-def is_library(x: Any) -> bool:
-    """Whether a function or a class belongs to Python, NumPy, SciPy, us or an installed package."""
-    if isinstance(x, FunctionType):
-        name, file = dict.get(x.__globals__, "__name__"), x.__code__.co_filename
-    else:
-        name = getattr(x, "__module__", None)
-        if name == "builtins":
-            return True
-        named = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
-        module = sys.modules.get(str(name)) if named else None
-        file = getattr(module, "__file__", None) or ""
-    return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

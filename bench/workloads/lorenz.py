@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from bench.workload import Function, Workload
 
 H = 0.001
@@ -108,6 +110,51 @@ def by_hand(x: float, y: float, z: float, *p: float, steps: int) -> tuple[Any, A
     return value, (*ct, *total)
 
 
+def as_arrays() -> tuple[Any, ...]:
+    """The state at the start, and the parameters, as two arrays."""
+    return np.ones(3), np.array([10.0, 28.0, 8.0 / 3.0])
+
+
+def flow_of_arrays(xp: Any, s: Any, p: Any) -> Any:
+    """The velocity as an array."""
+    return xp.array(flow((s[0], s[1], s[2]), (p[0], p[1], p[2])))
+
+
+def step_of_arrays(xp: Any, s: Any, p: Any) -> Any:
+    """The same step of arrays."""
+    a = flow_of_arrays(xp, s, p)
+    b = flow_of_arrays(xp, s + H / 2 * a, p)
+    c = flow_of_arrays(xp, s + H / 2 * b, p)
+    d = flow_of_arrays(xp, s + H * c, p)
+    return s + H / 6 * (a + 2.0 * (b + c) + d)
+
+
+def lorenz_of_arrays(steps: int) -> Function:
+    """In plain NumPy."""
+
+    def run(s: Any, p: Any) -> Any:
+        for _ in range(steps):
+            s = step_of_arrays(np, s, p)
+        return np.sum(s * s)
+
+    return run
+
+
+def arrays_in_retrograd(rg: Any, steps: int) -> Function:
+    """With rg.scan."""
+    return lambda s, p: np.sum(rg.scan(lambda s, _: (step_of_arrays(np, s, p), None), s, None, steps)[0] ** 2)
+
+
+def arrays_in_jax(jax: Any, steps: int) -> Function:
+    """With lax.scan."""
+    jnp = jax.numpy
+
+    def run(s: Any, p: Any) -> Any:
+        return jnp.sum(jax.lax.scan(lambda s, _: (step_of_arrays(jnp, s, p), None), s, None, steps)[0] ** 2)
+
+    return run
+
+
 WORKLOADS = (
     Workload(
         name="lorenz-scan",
@@ -129,5 +176,15 @@ WORKLOADS = (
         argnums=(0, 1, 2, 3, 4, 5),
         in_jax=partial(in_jax, steps=200),
         by_hand=partial(by_hand, steps=200),
+    ),
+    Workload(
+        name="lorenz-arrays",
+        title="Lorenz, 10,000 steps on arrays of 3",
+        dtype="float64",
+        inputs=as_arrays,
+        function=lorenz_of_arrays(10_000),
+        argnums=(0, 1),
+        in_retrograd=partial(arrays_in_retrograd, steps=10_000),
+        in_jax=partial(arrays_in_jax, steps=10_000),
     ),
 )

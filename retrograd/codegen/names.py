@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-RESERVED = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | {"np", "scipy"}
+RESERVED = frozenset({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "math", "np", "scipy"})
 
 
 def harmless(name: str | None) -> bool:

@@ -32,8 +32,7 @@ class Paths:
     """The ways of one signature, as long as what they have read is the same.
 
     ``check(function, statics)`` gives the present captures, or None if something has changed. ``call(compiled, leaves,
-    captures, statics)`` runs the ways; an unknown one is recorded there. Their code is made at the first call that
-    needs it.
+    captures, statics)`` runs the ways; an unknown one is recorded there. Their code is made when a call needs it.
     """
 
     template: Call

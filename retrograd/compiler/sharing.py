@@ -15,7 +15,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..where import is_library
+from ..tracer.state.libraries import is_library
 from .cache import SHARING
 from .paths import Paths
 from .settings import config

@@ -137,8 +137,7 @@ class Primitive:
 
     ``shape(*avals, **attrs)`` gives the aval of the result (a tuple of avals if ``multi``). ``diff`` has a Pull, a
     Push, an Unknown or None (zero) per operand; the last entry stands for all further operands. ``texts`` holds the
-    texts of each target that needs any; a structural primitive has emitters in the targets instead, and ``run`` for the
-    interpreter.
+    texts of each target that needs any; a structural one has emitters in the targets instead, and ``run`` to interpret.
     """
 
     name: str

@@ -21,11 +21,12 @@ VERSION = "0.1.0"  # of the package, which generated modules name
 
 @dataclass(frozen=True)
 class Module:
-    """Generated source, the name of its function, and the user's line behind each line of it."""
+    """Source, the name of its function, the user's line behind each of its lines, and wrappers of the function."""
 
     source: str
     function: str
     lines: dict[int, Where]
+    around: tuple[Callable[[Any], Any], ...] = ()
 
 
 class Target(Protocol):

@@ -9,6 +9,7 @@ and for ``simplify`` further tables of rules. The last step may also print: ``so
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections import Counter
@@ -441,7 +442,7 @@ def _loops(before: Graph, after: str, step: Step) -> None:
 
 def _runs(before: Graph, after: str, _: Step) -> None:
     check_source(after)
-    scope: dict[str, Any] = {"np": np}
+    scope: dict[str, Any] = {"math": math, "np": np}
     exec(compile(after, "<golden>", "exec"), scope)
     function = scope[[f.name for f in ast.parse(after).body if isinstance(f, ast.FunctionDef)][-1]]
     single = len(before.outputs) == 1

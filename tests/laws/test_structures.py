@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.codegen.numpy.plain_numbers.regions import with_numbers
 from retrograd.ir import Graph, Node
 from retrograd.ir.loop_node import loop_of
 from retrograd.ir.primitive import REGISTRY
@@ -64,7 +65,13 @@ def checkpointed() -> list[tuple[Node, list[Any]]]:
     programs = [recurrent(plan, reverse=reverse) for plan in PLANS for reverse in (False, True)]
     programs += [program(plan) for plan in (rg.Snapshots(2), rg.Log(), None) for program in (growing, counted)]
     graphs = [rg.grad(program, argnums=(0, 1)).graph(W, 0.1 * H, XS) for program in programs]
-    return [found for graph in graphs for found in structural_nodes(graph, [W, 0.1 * H, XS])]
+    found = [found for graph in graphs for found in structural_nodes(graph, [W, 0.1 * H, XS])]
+    return [*found, *structural_nodes(with_numbers(rg.grad(on_numbers).graph(0.5)), [0.5])]
+
+
+def on_numbers(x: Any) -> Any:
+    """A loop over a number."""
+    return rg.fori_loop(0, 30, lambda k, y: np.sin(x * y) + k / (1.0 + y * y), x)
 
 
 @pytest.mark.parametrize("name", STRUCTURAL)

@@ -1,4 +1,5 @@
 """The NumPy target: graphs as NumPy source."""
 
 from . import check as check
+from . import plain_numbers as plain_numbers
 from . import tables as tables

@@ -14,6 +14,7 @@ from ...errors import InternalError
 from ...ir.embedded import EMBEDDED
 from ...ir.modules import SCIPY
 from ...ir.primitive import REGISTRY
+from .plain_numbers.number_texts import FUNCTIONS
 from .target import BUILTINS, CHECKS
 
 NODES = frozenset(
@@ -46,19 +47,25 @@ NODES = frozenset(
         ast.Call,
         ast.keyword,
         ast.Raise,
+        ast.Try,
+        ast.ExceptHandler,
+        ast.IfExp,
+        ast.BoolOp,
         ast.BinOp,
         ast.UnaryOp,
         ast.Compare,
     ]
 )
-HARMLESS = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
+KEYWORDS = frozenset({"else:", "try:", "except (ArithmeticError, ValueError):"})  # lines that need no look
+HARMLESS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 # Names that emitters write; primitives tell of those in their texts.
 WRITTEN = (
     "T all any append array asarray astype at concatenate conjugate copy count_nonzero empty full imag inf nan ones "
     "real reduce reshape reverse transpose zeros "
+    "data "
     "ops structural disk open_disk write read drop again close resumed"
 )
-IMPORTS = frozenset({"numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
+IMPORTS = frozenset({"math", "numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
 
 
 @lru_cache(maxsize=8)
@@ -67,7 +74,8 @@ def _names(primitives: int) -> frozenset[str]:
     texts = " ".join(f"{t.code if isinstance(t.code, str) else ''} {t.op} {t.ufunc} {t.statement}" for t in known)
     used = {part for path in re.findall(r"(?:np|scipy)\.([\w.]+)", texts) for part in path.split(".")}
     used.update(name for t in known for name in t.names.split())
-    return frozenset(used) | {*WRITTEN.split()} | {dtype.__name__ for dtype in np.sctypeDict.values()} | {"bool"}
+    used |= FUNCTIONS | {*WRITTEN.split()} | {dtype.__name__ for dtype in np.sctypeDict.values()} | {"bool"}
+    return frozenset(used)
 
 
 # Names, except keywords= and called( ones, and numbers and texts.
@@ -97,7 +105,7 @@ def check_source(source: str) -> None:
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
     for line in source[docstring_end:].splitlines():
         code = line.partition("  # ")[0].strip()
-        if not code or code == "else:":
+        if not code or code in KEYWORDS:
             continue
         code = code.removeprefix("el") if code.startswith("elif ") else code
         shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)

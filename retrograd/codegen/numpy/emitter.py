@@ -62,20 +62,20 @@ class Scope:
         self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
         self.calls_back = False  # whether it calls functions of the program that made it
+        self.modules: dict[str, None] = {}  # of Python's, which it imports
         self.by_graph: dict[Graph, str] = {}  # the functions of bodies
         self._open: list[Names] = []  # the names of the functions under construction
 
-    def add(self, plan: Plan, hint: str) -> Definition:
+    def add(self, plan: Plan, hint: str, make: Callable[[Plan, Scope], Emitter] | None = None) -> Definition:
         """Emit the function of a plan, after the functions that it calls."""
         name = self.names.fresh(hint, "function")
         while any(name in names.used for names in self._open):  # a variable there would hide the function
             name = self.names.fresh(hint, "function")
         for names in self._open:
             names.used.add(name)
-        emitter = self.emitter(plan, self)
+        emitter = (make or self.emitter)(plan, self)
         self._open.append(emitter.names)
-        parameters = [emitter.assign(v) for v in plan.order.inputs]
-        results = emitter.graph(plan)
+        parameters, results = emitter.written()
         self._open.pop()
         self.functions.append(Definition(name, parameters, emitter.lines, results))
         return self.functions[-1]
@@ -117,6 +117,10 @@ class Emitter:
         """A new name for a value."""
         self.name[value] = self.names.fresh(value.hint)
         return self.name[value]
+
+    def written(self) -> tuple[list[str], list[str]]:
+        """Emit the function: its parameters, and the expressions of its results."""
+        return [self.assign(v) for v in self.plan.order.inputs], self.graph(self.plan)
 
     def graph(self, plan: Plan) -> list[str]:
         """Emit all nodes; the expressions of the results."""

@@ -45,6 +45,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     imports = scipy_parts("\n".join(line.text for line in lines))
     text = _template().render(
         imports=imports,
+        modules=list(scope.modules),
         hosts=scope.calls_back,
         title=_signature(graph, main),
         version=VERSION,

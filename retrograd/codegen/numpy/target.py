@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,20 @@ from .module import emit_module
 if TYPE_CHECKING:
     from ...ir.footprint import Footprint
 
+FURTHER_PASSES: list[Callable[[Graph], Graph]] = []  # that the rooms around the core add
+AROUND: list[
+    Callable[[Graph], Callable[[Any], Any] | None]
+] = []  # what goes around the function of a graph, if anything
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 BUILTINS = {
+    "ArithmeticError": ArithmeticError,
     "LookupError": LookupError,
     "RuntimeError": RuntimeError,
+    "ValueError": ValueError,
     "abs": abs,
     "dict": dict,
     "list": list,
+    "map": map,
     "min": min,
     "next": next,
     "range": range,
@@ -39,9 +47,8 @@ BUILTINS = {
 class NumPy:
     """Modules of NumPy statements.
 
-    ``place`` lays a graph out, and ``measure`` finds the memory that a plan takes. The first is a pass, which this room
-    must not import; the second serves budgets alone. So whoever makes the target passes both: two arguments in one
-    place, while a registry would have to be filled before anyone asks it.
+    Who makes it passes ``place``, which lays a graph out and is a pass, and ``measure``, which finds the memory of a
+    plan: this room must not import the first, and only budgets ask the second.
     """
 
     name = "numpy"
@@ -50,8 +57,11 @@ class NumPy:
         self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
-        """The graph without broadcasts and casts that NumPy does by itself."""
-        return absorb(graph)
+        """The graph without broadcasts and casts that NumPy does by itself, after the further passes."""
+        graph = absorb(graph)
+        for further in FURTHER_PASSES:
+            graph = further(graph)
+        return graph
 
     def plan(self, graph: Graph, ordered: bool = True) -> Plan:
         """The storage of a graph; ``ordered`` says whether arrays that come in are C-ordered."""
@@ -59,7 +69,7 @@ class NumPy:
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         """The module of a plan."""
-        return emit_module(plan, constants)
+        return replace(emit_module(plan, constants), around=tuple(x for ask in AROUND if (x := ask(plan.order))))
 
     def footprint(self, plan: Plan) -> Footprint:
         """The memory of a plan."""
@@ -77,6 +87,6 @@ class NumPy:
         exec(compile(module.source, filename, "exec"), scope)  # noqa: S102 - the source is ours and was checked
         scope.update(names)  # some of these stand in the module as functions that only document them
         function: Callable[..., Any] = scope[module.function]
-        if "retrograd" in scope:  # imported by a module that keeps states on disk
-            function = scope["retrograd"].ops.structural.disk.cleaning(function)
+        for around in module.around:
+            function = around(function)
         return function

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import OptionError
-from ...where import ByCode, is_library
+from ...where import ByCode
+from .libraries import is_library
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...where import FOREIGN, OURS, is_library
+from ...where import FOREIGN, OURS
 from ..array import Tracer
 from .finished import Finished
+from .libraries import is_library
 from .reader import BUILTIN, PLAIN, StateReader
 from .reads import MISSING
 

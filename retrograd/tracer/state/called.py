@@ -10,11 +10,11 @@ from datetime import date
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from ...where import is_library
 from ..array import Tracer
 from ..trace import CURRENT
 from .attributes import SLOTS, attribute, static_member
 from .caches import Key, asked, question_of
+from .libraries import is_library
 from .reader import BUILTIN, CONTAINERS, PLAIN, StateReader
 from .reads import MISSING
 

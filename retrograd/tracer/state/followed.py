@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ...where import is_library
 from ..ufunc_options import python_function
+from .libraries import is_library
 from .observed_code import CodeRewriter
 from .reads import SWAPPED
 

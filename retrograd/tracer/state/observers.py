@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from ...where import is_library
 from ..array import Tracer
 from ..interception import INTERCEPTION, StandIn
 from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
 from .called import call
+from .libraries import is_library
 from .observed_code import CodeRewriter
 from .observer import Observer, observer
 from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...where import is_library, user_site
+from ...where import user_site
 from ..array import Tracer, enter, wrap
 from ..containers import is_container
 from ..interception import StandIn
@@ -40,6 +40,7 @@ from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
 from .arguments import is_mutable_array
 from .finished import Finished
 from .followed import Followed
+from .libraries import is_library
 from .observed_code import CodeRewriter
 from .reads import KINDS, MISSING, Read
 

@@ -22,9 +22,11 @@ from ....ir.layouts import copies
 from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
+from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
 from ....ops.structural.host import host
+from ....ops.structural.on_numbers import numbers
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
 from ..bodies import BodyEmitter
@@ -58,6 +60,8 @@ class _Sizes(BodyEmitter):
         loop = loop_of(node)
         if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
             node = loop.shortened(STEADY)
+        if prim is numbers:
+            node = replace(node, prim=call)
         if prim is exit_if:
             node = replace(node, attrs={**node.attrs, "kind": "bool", "expected": True, "lanes": False})
         if prim is step_numbers or prim is absent:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ....ir.embedded import embed
 from ....ir.graph import Graph, Node, Value
+from ....ir.rewrite import walk
 from ....ir.texts import literal
 from ....ops.structural import open_sweep, sweep
+from ....ops.structural.disk import cleaning
 from ....ops.structural.sweeps import COUNT, KEPT, Parts
 from ..bodies import BodyEmitter
 from ..emitter import emits
+from ..target import AROUND
 
 IMPORT = "import retrograd.ops.structural.disk"
 OPEN = "retrograd.ops.structural.disk.open_disk"
@@ -21,6 +24,14 @@ embed('''
 def count(name, change):
     """Count an executed step or a kept state; what observes the module replaces this function."""
 ''')
+
+
+def _around(graph: Graph) -> Callable[[Any], Any] | None:
+    """What removes the files of a call that keeps states on disk."""
+    return cleaning if any(node.attrs.get("disk") for node in walk(graph)) else None
+
+
+AROUND.append(_around)
 
 
 def _schedule_source(text: Any, kept: str = "", count: str = "") -> str:

@@ -1,0 +1,129 @@
+"""numbers: Graph → Graph whose functions and loops on numbers alone are nodes, which run on Python's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....ir.builder import Builder
+from ....ir.graph import Graph, Node, Value
+from ....ir.loop_node import loop_of
+from ....ir.rewrite import with_bodies, with_nodes
+from ....ir.types import Aval
+from ....ops.batching import elementwise
+from ....ops.structural.guard import guard
+from ....ops.structural.on_numbers import numbers
+from ....ops.structural.region import turn
+from ....ops.structural.stack import absent, stack_length, step_numbers
+from ..target import FURTHER_PASSES
+from .number_texts import text_of
+
+FEWEST = 3  # functions of NumPy's, or
+SHORT = 12  # operations, from which a function is better off with Python's numbers
+DEEPEST = 12  # loops and choices in each other
+PASSED_ON = frozenset({guard, turn, step_numbers, stack_length, absent})
+INTEGERS = frozenset({"add", "sub", "mul", "neg", "lt", "le", "gt", "ge", "eq", "ne"})
+FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
+
+
+def with_numbers(graph: Graph) -> Graph:
+    """The graph with its parts on numbers alone as nodes: all of it, or its loops."""
+    through = any(v in graph.inputs for v in graph.outputs)
+    if not through and _worthwhile(graph) and _on_numbers(graph) and all(map(_enters, graph.inputs)):
+        b = Builder()
+        inputs = [x.value for x in b.inputs_like(graph.inputs)]
+        return b.graph(graph.name, b.emit(numbers, inputs, {"body": graph}, [v.hint for v in graph.outputs]))
+    return _with_loops(graph, {})
+
+
+FURTHER_PASSES.append(with_numbers)
+
+
+def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    if graph not in done:
+        made = graph.producer
+        done[graph] = with_nodes(
+            graph,
+            (_apart(node, made) or with_bodies(node, lambda body: _with_loops(body, done)) for node in graph.nodes),
+        )
+    return done[graph]
+
+
+def _apart(loop: Node, made: dict[Value, Node]) -> Node | None:
+    """A loop on numbers alone as a node of its own, with its constants; None for other nodes."""
+    if loop_of(loop) is None or not _runs_on_numbers(loop):
+        return None
+    sources = [made.get(v) for v in loop.inputs]
+    constants = dict.fromkeys(node for node in sources if node is not None and not node.inputs)
+    inputs = tuple(dict.fromkeys(v for v in loop.inputs if made.get(v) not in constants))
+    if not all(map(_enters, inputs)) or not all(map(_runs_on_numbers, constants)):
+        return None
+    outputs = tuple(Value(v.aval, v.hint) for v in loop.outputs)
+    body = Graph("loop", inputs, (*constants, replace(loop, outputs=outputs)), outputs)
+    return Node(numbers, inputs, {"body": body}, loop.outputs, loop.where)
+
+
+def _worthwhile(graph: Graph) -> bool:
+    """Whether NumPy's numbers take longer than the change to Python's."""
+    nodes = [node for node in graph.nodes if node.inputs and any(v.aval.kind != "python" for v in node.outputs)]
+    functions = sum(bool(node.prim.numpy.ufunc) and not node.prim.numpy.op for node in nodes)
+    return functions >= FEWEST or len(nodes) >= SHORT or any(loop_of(node) is not None for node in nodes)
+
+
+def _enters(value: Value) -> bool:
+    """Whether a value may come in: a number, or a row of numbers or a list of them for the steps of a loop."""
+    aval = value.aval
+    if aval.kind == "array" and (aval.shape or aval.dtype != FLOAT):
+        return aval.ndim == 1 and aval.dtype == FLOAT and aval.steps is None
+    if aval.steps is not None:
+        return len(aval.steps) == 1 and aval.dtype in (FLOAT, INT, BOOL)
+    return _is_number(aval) and (aval.dtype != INT or aval.kind == "python")
+
+
+def _is_number(aval: Aval) -> bool:
+    """Whether a value is a number or, as a result of ``np.where``, an array of no axes."""
+    if aval.kind == "array":
+        return not aval.shape and aval.dtype in (FLOAT, BOOL)
+    return aval.kind in ("python", "scalar") and aval.dtype in (FLOAT, INT, BOOL)
+
+
+def _on_numbers(graph: Graph, depth: int = 0) -> bool:
+    """Whether all operations of a graph work on numbers, and rows are only gone over, or made, by loops."""
+    return depth <= DEEPEST and all(_runs_on_numbers(node, depth) for node in graph.nodes)
+
+
+def _runs_on_numbers(node: Node, depth: int = 0) -> bool:
+    prim, avals = node.prim, [v.aval for v in (*node.inputs, *node.outputs)]
+    structure = prim.structure
+    if prim in PASSED_ON or (structure is not None and (structure.loop or structure.branches(node))):
+        known = _passes(node) and not node.attrs.get("lanes")
+        return known and all(_on_numbers(body, depth + 1) for _, body in node.graphs)
+    if not all(a.steps is None and _is_number(a) for a in avals):
+        return False
+    dtypes = {a.dtype for a in avals}
+    if prim.name == "const":
+        return True
+    if prim.name == "cast":
+        return avals[1].kind == "python" or avals[1].dtype in (FLOAT, avals[0].dtype)
+    if (INT in dtypes and prim.name not in INTEGERS) or (prim.name == "invert" and dtypes != {BOOL}):
+        return False
+    batch: Any = prim.batch
+    return batch is elementwise and bool(text_of(node))
+
+
+def _passes(node: Node) -> bool:
+    """Whether a loop or a choice hands on numbers and lists of them, and goes over rows of numbers or makes them."""
+    rows: set[int] = set()
+    if node.prim.structure is not None:
+        ins, outs = (
+            node.prim.structure.of_operands(node, node.inputs),
+            node.prim.structure.of_results(node, node.outputs),
+        )
+        rows = {id(v) for v in (*ins.get("xs", ()), *outs.get("arrays", ()))}
+    return all(_steps_of_numbers(v.aval) or (id(v) in rows and _enters(v)) for v in (*node.inputs, *node.outputs))
+
+
+def _steps_of_numbers(aval: Aval) -> bool:
+    return (aval.steps is None or (len(aval.steps) == 1 and aval.kind != "array")) and _is_number(aval)

@@ -1,0 +1,124 @@
+"""Functions on numbers alone: they run on Python's numbers, and again on NumPy's where these raise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir.graph import Graph, Node, Value
+from ....ir.loop_node import loop_of
+from ....ir.plan import Plan
+from ....ir.texts import literal
+from ....ops.structural.on_numbers import numbers
+from ..bodies import BodyEmitter
+from ..emitter import Scope, emits
+from .number_texts import text_of
+
+FAILURES = "(ArithmeticError, ValueError)"  # what Python's numbers raise where NumPy's warn
+
+
+class NumberEmitter(BodyEmitter):
+    """Writes one function of the type of its numbers, the module that has their functions, and the numbers."""
+
+    def __init__(self, plan: Plan, scope: Scope) -> None:
+        super().__init__(plan, scope)
+        self.type, self.functions = self.fresh("number"), self.fresh("m")
+        self.rows: dict[str, str] = {}  # what gives the numbers in arrays that loops go over, by their names
+
+    def written(self) -> tuple[list[str], list[str]]:
+        order = self.plan.order
+        names = [self.assign(v) for v in order.inputs]
+        for name, value in zip(names, order.inputs, strict=True):
+            if value.aval.shape:
+                self.rows[name] = name
+                self.line(f"{name} = {name}.data if {self.type} is float else {name}")
+            elif value.aval.steps is not None and value.aval.dtype == np.float64:
+                self.line(f"{name} = list(map({self.type}, {name}))")
+            elif _is_float64(value):
+                self.line(f"{name} = {self.type}({name})")
+        results = self.graph(self.plan)
+        self.where = None
+        floats = [
+            name
+            for name, value in zip(results, order.outputs, strict=True)
+            if not value.aval.shape and value.aval.steps is None and value.aval.dtype == np.float64
+        ]
+        if floats:
+            with self.block(f"if {self.type} is float and not {self.functions}.isfinite({' + '.join(floats)}):"):
+                self.line('raise ArithmeticError("a result is not finite")')
+        return [self.type, self.functions, *names], results
+
+    def _expression(self, node: Node, operands: list[str]) -> str:
+        if node.prim.name == "cast":
+            return self._cast(node, operands[0])
+        return text_of(node).format(*operands, number=self.type, m=self.functions)
+
+    def _cast(self, node: Node, operand: str) -> str:
+        before, after = node.inputs[0].aval, node.out.aval
+        if after.kind != "python" and before.dtype == after.dtype:
+            return operand if before.kind != "python" or after.dtype != np.float64 else f"{self.type}({operand})"
+        if _is_float64(node.out):
+            return f"{self.type}({operand})"
+        kinds = {"f": "float", "b": "bool", "i": "int"}
+        return f"{kinds[after.dtype.kind]}({operand})"
+
+    def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
+        return False  # it is a number
+
+    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
+        if value in self.name or not _is_constant(value, made):
+            return super()._ref(value, made)
+        text = literal(made[value].attrs["value"])
+        return f"{self.type}({text})" if _is_float64(value) else text
+
+    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+        value = node.inputs[i]
+        if _is_constant(value, made):
+            strong = any(v.aval.kind == "scalar" and not _is_constant(v, made) for v in node.inputs)
+            return literal(made[value].attrs["value"]) if strong and node.prim.numpy.op else self._ref(value, made)
+        name = self.name[value]
+        if value.aval.shape and loop_of(node) is not None:
+            return self._row(name)
+        return name
+
+    def _row(self, name: str) -> str:
+        """The name of what gives the numbers in an array one by one: a memory view gives Python's."""
+        rows = self.rows.get(name) or self.fresh(name)
+        if name not in self.rows:
+            self.line(f"{rows} = {name}.data if {self.type} is float else {name}")
+        if self.depth == 1:  # else it may not be made wherever it is read
+            self.rows[name] = rows
+        return rows
+
+
+def _is_constant(value: Value, made: dict[Value, Node]) -> bool:
+    return value in made and made[value].prim.name == "const"
+
+
+@emits(numbers)
+def _numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    scope, (body,) = emitter.scope, (body for _, body in node.graphs)
+    if body not in scope.by_graph:
+        scope.by_graph[body] = scope.add(emitter.plan.bodies[body], f"{body.name}_numbers", NumberEmitter).name
+    name = scope.by_graph[body]
+    scope.modules["math"] = None
+    results = ", ".join(outs)
+    every = all(_is_float64(v) and v.aval.kind == "scalar" for v in node.outputs)
+    with emitter.block("try:"):
+        call = f"{name}({', '.join(['float', 'math', *ins])})"
+        if every:
+            call = f"np.float64({call})" if len(outs) == 1 else f"map(np.float64, {call})"
+        emitter.line(f"{results} = {call}")
+        for out, value in zip(outs, node.outputs, strict=True):
+            if value.aval.kind == "scalar" and value.aval.steps is None and not every:
+                emitter.line(f"{out} = {literal(value.aval.dtype)}({out})")
+    with emitter.block(f"except {FAILURES}:"):
+        emitter.line(f"{results} = {name}({', '.join(['np.float64', 'np', *ins])})")
+    for out, value in zip(outs, node.outputs, strict=True):
+        if value.aval.kind == "array" and not value.aval.shape:
+            emitter.line(f"{out} = np.asarray({out})")
+
+
+def _is_float64(value: Value) -> bool:
+    """Whether a value is one of NumPy's numbers that Python's floats stand for."""
+    aval = value.aval
+    return aval.kind != "python" and not aval.shape and aval.steps is None and aval.dtype == np.float64

@@ -1,0 +1,23 @@
+"""What belongs to libraries, and is not followed."""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+from typing import Any
+
+from ...where import FOREIGN
+
+
+def is_library(x: Any) -> bool:
+    """Whether a function or a class belongs to Python, NumPy, SciPy, us or an installed package."""
+    if isinstance(x, FunctionType):
+        name, file = dict.get(x.__globals__, "__name__"), x.__code__.co_filename
+    else:
+        name = getattr(x, "__module__", None)
+        if name == "builtins":
+            return True
+        named = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
+        module = sys.modules.get(str(name)) if named else None
+        file = getattr(module, "__file__", None) or ""
+    return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
