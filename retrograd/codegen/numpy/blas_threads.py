@@ -1,0 +1,112 @@
+"""One thread of NumPy's BLAS while loops with small products run.
+
+OpenBLAS hands out products from a quarter of a million multiplications on, and its threads wait for the next one by
+spinning. In a loop that gains little, and with a busy neighbour each product waits for a slice of the scheduler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+from collections.abc import Callable
+from functools import cache, wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ...ir.graph import Graph, Node
+from ...ir.rewrite import walk
+from .target import AROUND
+
+SHARED = 2**18  # multiplications from which OpenBLAS shares a product among threads
+MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
+LARGE = 25_000_000  # multiplications from which threads are worth it
+FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
+LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
+
+
+def _around(graph: Graph) -> Callable[[Any], Any] | None:
+    return on_one_thread if small_products(graph) else None
+
+
+AROUND.append(_around)
+
+
+def small_products(graph: Graph) -> bool:
+    """Whether a graph has products in loops that threads would slow down, and none that they would help."""
+    looped = {id(inner) for node in walk(graph) if node.prim.name in LOOPS for inner in walk(node) if inner is not node}
+    products = [(id(node) in looped, _multiplications(node)) for node in walk(graph) if node.prim.name == "matmul"]
+    shared = any(inside and n >= least for inside, (n, least) in products)
+    return shared and all(n < LARGE for _, (n, _) in products)
+
+
+def _multiplications(product: Node) -> tuple[int, int]:
+    """The multiplications of one product, and from how many on it is shared."""
+    a, b = (v.aval.shape for v in product.inputs)
+    n = math.prod(a[-2:]) * (b[-1] if len(b) > 1 else 1)
+    return n, SHARED if len(a) > 1 and len(b) > 1 else MATRIX_TIMES_VECTOR
+
+
+class _Limit:
+    """The number of threads, set to one while any function that wants this runs, in any thread of Python's."""
+
+    def __init__(self, read: Callable[[], int], write: Callable[[int], Any]) -> None:
+        self._read, self._write = read, write
+        self._lock = threading.Lock()
+        self._running = self._before = 0
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        """Forget the threads of the other process, which will not leave here."""
+        self._lock = threading.Lock()
+        if self._running:
+            self._running = 0
+            self._write(self._before)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._before = self._read()
+                if self._before > 1:
+                    self._write(1)
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running and self._before > 1:
+                self._write(self._before)
+
+
+@cache
+def limit() -> _Limit | None:
+    """The limit of NumPy's own OpenBLAS; None where NumPy has another BLAS."""
+    numpy = find_spec("numpy")
+    folders = [Path(place) for place in (numpy.submodule_search_locations or ())] if numpy is not None else []
+    for folder in folders:
+        for path in (*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
+            library = ctypes.CDLL(str(path))
+            for form in (
+                "scipy_openblas_{}_num_threads64_",
+                "scipy_openblas_{}_num_threads",
+                "openblas_{}_num_threads",
+            ):
+                if hasattr(library, form.format("set")):
+                    return _Limit(getattr(library, form.format("get")), getattr(library, form.format("set")))
+    return None
+
+
+def on_one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, during which the BLAS has one thread; afterwards it has as many as before."""
+    found = limit()
+    if found is None:
+        return function
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        with found:
+            return function(*args)
+
+    return call
