@@ -59,6 +59,7 @@ from .tracer import state as _surroundings  # noqa: F401 - it watches what funct
 from .tracer.containers import register_container
 
 if TYPE_CHECKING:
+    from . import distributed as distributed
     from . import eager as eager
     from .api import functions as functions
     from .compat.jax import to_jax as to_jax
@@ -122,8 +123,14 @@ __all__ = [
 ]
 # `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
 _COMMON_WORDS = ("config", "load", "map", "name", "pull", "push", "require", "trace")
-_ROOMS = ("eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
-_LOADED_ON_FIRST_USE = {"eager": ".eager", "functions": ".api.functions", "nn": ".eager.nn", "optim": ".eager.optim"}
+_ROOMS = ("distributed", "eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
+_LOADED_ON_FIRST_USE = {
+    "distributed": ".distributed",
+    "eager": ".eager",
+    "functions": ".api.functions",
+    "nn": ".eager.nn",
+    "optim": ".eager.optim",
+}
 _RARELY_CALLED = {"load": ".export.loading", "to_jax": ".compat.jax", "to_torch": ".compat.torch"}
 
 del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy

@@ -7,6 +7,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 
 import numpy as np
 
+from . import distributed as distributed
 from . import eager as eager
 from . import errors as errors
 from . import ir as ir

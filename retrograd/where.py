@@ -12,7 +12,9 @@ from types import CodeType, FrameType
 from typing import Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
-FOREIGN = frozenset((*OURS, "jax", "torch")) | sys.stdlib_module_names - {"__main__"}  # code that is not the user's
+FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {
+    "__main__"
+}  # no user's
 SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
 T = TypeVar("T")
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})

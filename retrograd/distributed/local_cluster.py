@@ -1,0 +1,64 @@
+"""A cluster of processes on this machine, and how a worker that hangs is taken out of any cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+from ..errors import OptionError
+from .kernels import needs_dask
+
+KILL = 5.0  # seconds that a nanny has to end its worker
+
+
+@contextmanager
+def cluster(
+    workers: int = 2, *, memory: float | str = "auto", security: Any = None, dashboard: str | None = None
+) -> Iterator[Any]:
+    """A client of so many processes on this machine, which end with the block, by Ctrl-C too.
+
+    Each worker has one thread and a nanny, which starts it again if it dies. ``memory`` is the limit of one worker, as
+    dask takes it: bytes, a text such as ``"2 GiB"``, ``"auto"`` or 0 for none. ``security`` is dask's ``Security``, for
+    TLS. ``dashboard`` is an address such as ``"127.0.0.1:8787"``; by default there is none. Processes listen on
+    the loopback interface alone. Scripts that use it need ``if __name__ == "__main__":``, as for any pool of processes.
+
+    Raises OptionError, UnsupportedError if dask is not installed.
+
+    >>> import numpy as np, retrograd as rg
+    >>> with rg.distributed.cluster(2) as client:  # doctest: +SKIP
+    ...     rg.distributed.map(np.sin, client)(np.zeros(4))
+    array([0., 0., 0., 0.])
+    """
+    if type(workers) is not int or workers < 1:
+        raise OptionError(f"workers={workers!r}", remedy="give the number of processes, at least 1")
+    distributed = needs_dask()
+    made = distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        memory_limit=memory,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0" if dashboard is None else dashboard,  # None would be port 8787
+        scheduler_kwargs={"dashboard": dashboard is not None},
+        security=security,
+    )
+    try:
+        with distributed.Client(made, security=security) as client:
+            yield client
+    finally:
+        made.close()
+
+
+def remove_worker(client: Any, address: str) -> None:
+    """Take a worker out of the cluster: its nanny ends the process and starts another; without one, it is cut off."""
+    with suppress(ValueError, OSError, TimeoutError, RuntimeError, KeyError):  # it has no nanny, or that hangs, too
+        client.restart_workers([address], timeout=KILL, raise_for_error=True)
+        return
+    client.run_on_scheduler(_cut_off, address=address)
+
+
+async def _cut_off(address: str, dask_scheduler: Any = None) -> None:
+    """On the scheduler: forget a worker, and take nothing from it any more."""
+    await dask_scheduler.remove_worker(address, stimulus_id=f"retrograd-{uuid4().hex}", safe=True, close=True)

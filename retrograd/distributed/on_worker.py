@@ -1,0 +1,197 @@
+"""What runs on workers, and in this process in their place: shards evaluated, and their results summed."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..compiler.compiled import Compiled
+from ..compiler.settings import OVERRIDES, Settings
+from ..where import FOREIGN
+from .faults import TravelError
+from .kernels import KERNELS, Shipment
+from .pinned import environment, one_blas_thread
+from .reduction import added, tree_sum
+from .shards import Partition, Shard, as_shipped
+
+LIBRARIES = FOREIGN | {"dask", "distributed", "tornado", "cloudpickle", "tblib"}  # whose lines are not the user's
+HERE = "this process"
+
+
+@dataclass
+class Tally:
+    """Who did what for a result: shards and seconds by worker, and the environments of the workers."""
+
+    shards: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    environments: dict[str, str] = field(default_factory=dict)
+
+    def plus(self, other: Tally) -> Tally:
+        """Both together."""
+        shards, seconds = dict(self.shards), dict(self.seconds)
+        for worker, count in other.shards.items():
+            shards[worker] = shards.get(worker, 0) + count
+            seconds[worker] = seconds.get(worker, 0.0) + other.seconds[worker]
+        return Tally(shards, seconds, self.environments | other.environments)
+
+
+class Partial(NamedTuple):
+    """The sum of the results of some shards, and who computed them."""
+
+    value: Any
+    tally: Tally
+
+
+def joined(a: Partial, b: Partial) -> Partial:
+    """The sum of two partial sums."""
+    return Partial(added(a.value, b.value), a.tally.plus(b.tally))
+
+
+class Packed:
+    """What the client sent, as it was pickled there; a process unpickles it once, whoever handed it on."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Packed, (self.data,)
+
+    def __sizeof__(self) -> int:
+        return 2 * len(self.data)  # and what is made of it
+
+    @cached_property
+    def content(self) -> Any:
+        """The object itself; its arrays are read-only, as they are in the client's process."""
+        return as_shipped(pickle.loads(self.data))  # noqa: S301 - from the client, whom workers trust
+
+
+def evaluated(shipment: Shipment, parameters: Packed, items: Sequence[Any], first: int, topic: str) -> Partial:
+    """A task: a block of shards, evaluated one after the other, and summed. ``first`` is the number of the first."""
+    worker, address, threads = _place()
+    kernel = kernel_of(shipment, threads, address)
+
+    def each() -> Iterator[Partial]:
+        for k, item in enumerate(items, first):
+            yield one_shard(kernel, shipment.settings, parameters.content, item, k, address)
+            if topic:
+                worker.log_event(topic, k)
+
+    return tree_sum(each(), joined)  # type: ignore[no-any-return]  # of partial sums
+
+
+def one_shard(
+    kernel: Compiled, settings: Settings, parameters: tuple[Any, ...], item: Any, k: int, address: str
+) -> Partial:
+    """The result of one shard, computed with one thread of BLAS and the client's settings."""
+    start = time.perf_counter()
+    with blamed(f"shard {k}", address):
+        arguments = unpacked(item, k).fetch() if isinstance(item, bytes) else item
+        value = computed(kernel, settings, (*parameters, *arguments))
+    seconds = time.perf_counter() - start
+    return Partial(value, Tally({address: 1}, {address: seconds}, {address: environment()}))
+
+
+def computed(kernel: Compiled, settings: Settings, arguments: tuple[Any, ...]) -> Any:
+    """A call under the client's settings; what it imports while it is compiled is loaded before BLAS is pinned."""
+    token = OVERRIDES.set(settings)
+    try:
+        if not kernel._unpackers:
+            kernel.at(*arguments)
+        with one_blas_thread():
+            return kernel(*arguments)
+    finally:
+        OVERRIDES.reset(token)
+
+
+def combined(parts: Sequence[Partial]) -> Partial:
+    """A task: neighbouring partial sums, summed in the fixed tree."""
+    return tree_sum(parts, joined)  # type: ignore[no-any-return]  # of partial sums
+
+
+def unpacked(data: bytes, k: int) -> Shard:
+    """A shard as the client sent it."""
+    with blamed(f"unpacking shard {k}", _place()[1]):
+        found: Shard = pickle.loads(data)  # noqa: S301 - from the client, whom workers trust
+        return found
+
+
+def placed(data: bytes, k: int) -> tuple[Any, ...]:
+    """A task: the arguments of a shard, which stay with the worker."""
+    with blamed(f"loading shard {k}", _place()[1]):
+        return as_shipped(unpacked(data, k).fetch())  # type: ignore[no-any-return]  # a tuple stays one
+
+
+def placed_partition(data: bytes, k: int, part: Any) -> tuple[Any, ...]:
+    """A task: the same of a partition that dask computed."""
+    shard = unpacked(data, k)
+    with blamed(f"loading shard {k}", _place()[1]):
+        assert isinstance(shard, Partition)
+        return shard.made(part)
+
+
+def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]) -> Any:
+    """A task of a map: one chunk of lanes. ``layout`` says which arguments belong to the chunk, and which to all."""
+    _, address, threads = _place()
+    kernel = kernel_of(shipment, threads, address)
+    own, common = iter(item.content), iter(shared.content)
+    arguments = tuple(next(own) if mine else next(common) for mine in layout)
+    with blamed(f"chunk {k}", address):
+        return as_shipped(computed(kernel, shipment.settings, arguments))
+
+
+def kernel_of(shipment: Shipment, threads: int, address: str) -> Compiled:
+    """The kernel of a shipment in this process."""
+    with blamed("unpacking the function", address):
+        return KERNELS.of(shipment, threads)
+
+
+def _place() -> tuple[Any, str, int]:
+    """The worker that runs this task, its address, and the number of its threads."""
+    from distributed import get_worker  # noqa: PLC0415 - on a worker it is loaded
+
+    worker = get_worker()
+    return worker, worker.address, worker.state.nthreads
+
+
+@contextmanager
+def blamed(what: str, address: str) -> Iterator[None]:
+    """Let an error say what was at work, where, and at which line of the user's; one that cannot travel is replaced."""
+    try:
+        yield
+    except Exception as fault:
+        line = users_line(fault)
+        note = f"{what}, in {HERE}" if address == HERE else f"{what}, on worker {address}"
+        fault.add_note(note + (f", at {line}" if line else ""))
+        if address != HERE and not _travels(fault):
+            text = "".join(traceback.format_exception(fault)).rstrip()
+            raise TravelError(
+                f"{note} failed with an error that cannot be pickled:\n{text}",
+                where=line,
+                remedy="mend what the error says; errors that can be pickled arrive as they are",
+            ) from None
+        raise
+
+
+def users_line(fault: BaseException) -> str | None:
+    """The last line of the user's own program on the way to an error."""
+    found, step = None, fault.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        module = str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if module not in LIBRARIES and not code.co_filename.startswith("<generated"):
+            found = f"{code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
+def _travels(fault: BaseException) -> bool:
+    try:
+        return type(pickle.loads(pickle.dumps(fault))) is type(fault)  # noqa: S301 - made here, a line before
+    except Exception:  # noqa: BLE001 - whatever a class of the user's does
+        return False

@@ -1,0 +1,76 @@
+"""The fixed tree in which results of shards are summed: it depends on the order of the shards, and on nothing else.
+
+Neighbours are added in pairs, then neighbouring sums, and so on; an odd one at the end moves up as it is. A block that
+begins at a multiple of a power of two and has as many shards is one subtree, so blocks may be summed anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..api import tree
+
+T = TypeVar("T")
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two trees of arrays and numbers; neither is written into.
+
+    >>> added({"w": 1.0, "b": (2.0, None)}, {"w": 10.0, "b": (20.0, None)})
+    {'w': np.float64(11.0), 'b': (np.float64(22.0), None)}
+    """
+    return tree.map(np.add, a, b)
+
+
+class TreeSum:
+    """Takes terms in order, one after the other, and keeps one partial sum for each power of two.
+
+    >>> words = TreeSum(lambda a, b: f"({a}{b})")
+    >>> for letter in "abcdefg":
+    ...     words.take(letter)
+    >>> words.total()
+    '(((ab)(cd))((ef)g))'
+    """
+
+    def __init__(self, add: Callable[[Any, Any], Any] = added) -> None:
+        self._add = add
+        self._parts: list[tuple[int, Any]] = []  # sizes fall from left to right
+
+    def take(self, term: Any) -> None:
+        """One more term."""
+        size = 1
+        while self._parts and self._parts[-1][0] == size:
+            _, left = self._parts.pop()
+            term, size = self._add(left, term), 2 * size
+        self._parts.append((size, term))
+
+    def total(self) -> Any:
+        """The sum of what was taken, which is at least one term."""
+        *rest, (_, found) = self._parts
+        for _, left in reversed(rest):
+            found = self._add(left, found)
+        return found
+
+
+def tree_sum(terms: Iterable[T], add: Callable[[Any, Any], Any] = added) -> Any:
+    """The sum of at least one term, in the fixed tree.
+
+    >>> tree_sum([1.0, 2.0, 3.0])
+    np.float64(6.0)
+    """
+    found = TreeSum(add)
+    for term in terms:
+        found.take(term)
+    return found.total()
+
+
+def blocks(count: int, size: int) -> list[range]:
+    """The numbers below ``count`` in blocks of ``size``, a power of two; the last may be shorter.
+
+    >>> blocks(5, 2)
+    [range(0, 2), range(2, 4), range(4, 5)]
+    """
+    return [range(k, min(k + size, count)) for k in range(0, count, size)]

@@ -1,0 +1,239 @@
+"""Functions over shards: value_and_grad and hvp, summed over shards on any number of workers to the same bits."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from ..api import tree
+from ..api.memory import bytes_of
+from ..compiler.signature import Argnums
+from ..errors import OptionError
+from .cluster_engine import ClusterEngine
+from .engines import Counts, Engine, Options, ThreadEngine
+from .faults import UnequalWorkersWarning
+from .kernels import Kernel, check_argnums, function_of
+from .on_worker import Partial, Tally
+from .progress import Pace, Watcher, watcher_of
+from .shards import Shard, shards_of
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the last call did: ``print`` it.
+
+    ``retries`` counts how often work was begun again by us; dask computes again what died with a worker on its own.
+    ``sent`` and ``received`` are the client's bytes: parameters once for each worker that took part, the function and
+    shards when they are placed, and the result. ``seconds`` is wall time, ``busy`` the time of each worker.
+    """
+
+    name: str
+    shards: int
+    tasks: int
+    retries: int
+    given_up: tuple[str, ...]
+    workers: dict[str, int]
+    busy: dict[str, float]
+    environments: tuple[str, ...]
+    sent: int
+    received: int
+    seconds: float
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name}: {self.shards} shards in {self.tasks} tasks, {self.seconds:.3g} s",
+            f"  begun again {self.retries} times, workers given up: {', '.join(self.given_up) or 'none'}",
+            f"  bytes sent {self.sent:,}, received {self.received:,}",
+        ]
+        lines += [f"  {w}: {n} shards, {self.busy[w]:.3g} s" for w, n in sorted(self.workers.items())]
+        return "\n".join([*lines, *(f"  on {e}" for e in self.environments)])
+
+
+class Sharded:
+    """A function of parameters, summed over shards. Call it; ``report`` tells of the last call; ``close()`` ends it."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        client: Any,
+        shards: Sequence[Shard],
+        mean: bool,
+        options: Options,
+        watcher: Watcher | None,
+    ) -> None:
+        self._kernel, self._mean, self._watcher = kernel, mean, watcher
+        self._engine = engine_of(client, kernel, shards, options)
+        self._count = len(shards)
+        self._told = False
+        self.report: Report | None = None
+        self.__name__ = f"{kernel.name}_{kernel.kind}"
+
+    def __repr__(self) -> str:
+        return f"<{self._kernel.kind} of {self._kernel.name} over {self._count} shards>"
+
+    def __len__(self) -> int:
+        """The number of shards."""
+        return self._count
+
+    def __call__(self, *parameters: Any, only: Sequence[int] | None = None) -> Any:
+        """The sum or mean over all shards; over those numbered ``only``, in this order, if they are given."""
+        if self._kernel.kind == "value_and_grad":
+            check_argnums(self._kernel.argnums, len(parameters))
+        chosen = range(self._count) if only is None else self._chosen(only)
+        counts, start = Counts(), time.perf_counter()
+        pace = Pace(self._watcher, len(chosen), self._kernel.name)
+        found: Partial = self._engine.total(parameters, chosen, pace, counts)
+        self.report = reported(self._kernel.name, len(chosen), counts, found.tally, time.perf_counter() - start)
+        self._told = self._told or warned(self.report)
+        return tree.map(lambda x: x / len(chosen), found.value) if self._mean else found.value
+
+    def close(self) -> None:
+        """Let workers forget shards and function; the client stays open."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _chosen(self, only: Sequence[int]) -> list[int]:
+        numbers: Sequence[Any] = only  # whatever the user gave
+        chosen = [int(k) for k in numbers if isinstance(k, (int, np.integer)) and 0 <= k < self._count]
+        if not chosen or len(chosen) != len(only):
+            raise OptionError(
+                f"only={list(only)!r:.80} for {self._count} shards", remedy="give at least one number of a shard"
+            )
+        return chosen
+
+
+def value_and_grad(
+    loss: Any,
+    client: Any = None,
+    *,
+    shards: Any,
+    argnums: Argnums = 0,
+    reduce: str = "sum",
+    load: Callable[[Any], tuple[Any, ...]] | None = None,
+    memory: float | str | None = None,
+    nan_safe: bool = False,
+    progress: bool | Watcher | None = None,
+    **options: Any,
+) -> Sharded:
+    """``f(*parameters) -> (value, gradient)``, the sum or mean over shards of a loss and its gradient.
+
+    The loss is called as ``loss(*parameters, *shard)``: a function, or the path of a file that ``save`` wrote. A shard
+    is a tuple of arguments, a function without arguments that returns one, or a path of an ``.npy`` or ``.npz`` file;
+    with ``load`` it is whatever that takes. ``shards`` is a list of these, or a dask array, bag or tuple of arrays with
+    equal chunks of rows, whose partitions are the shards. ``argnums`` are positions among the parameters.
+
+    Without a client, threads of this process compute; with dask's ``Client``, its workers. Results have the same bits
+    either way, for any number of workers, in any order, and after retries. ``reduce="mean"`` divides the sum by the
+    number of shards. ``memory`` is a budget for the gradients of one process, shared by its threads. ``progress`` is
+    True for a bar, or a function of a ``Progress``.
+
+    Options: ``group`` shards in one task and ``fan_in`` sums in one task, powers of two; ``keep=False`` loads shards at
+    each call; ``retries``, ``time_limit`` of a task and ``patience`` without workers, in seconds.
+
+    Raises OptionError, TreeError, ArgnumsError, what the loss raises, and ``DistributedError``.
+
+    >>> import numpy as np, retrograd as rg
+    >>> def loss(w, x, y):
+    ...     return np.sum((x @ w - y) ** 2)
+    >>> shards = [(np.eye(2), np.zeros(2)), (2 * np.eye(2), np.ones(2))]
+    >>> f = rg.distributed.value_and_grad(loss, shards=shards)
+    >>> f(np.array([1.0, 2.0]))
+    (np.float64(15.0), array([ 6., 16.]))
+    """
+    budget = None if memory is None else bytes_of(memory)
+    chosen = tuple(argnums) if isinstance(argnums, list) else argnums
+    kernel = Kernel("value_and_grad", function_of(loss), chosen, budget, nan_safe)
+    return _sharded(kernel, client, shards, reduce, load, progress, options)
+
+
+def hvp(
+    loss: Any,
+    client: Any = None,
+    *,
+    shards: Any,
+    reduce: str = "sum",
+    load: Callable[[Any], tuple[Any, ...]] | None = None,
+    progress: bool | Watcher | None = None,
+    **options: Any,
+) -> Sharded:
+    """``f(w, v)``: the Hessian of a loss in its first argument times ``v``, as a sum or mean over shards.
+
+    Arguments, options and errors are those of ``value_and_grad``.
+
+    >>> import numpy as np, retrograd as rg
+    >>> f = rg.distributed.hvp(lambda w, x: np.sum((w * x) ** 3), shards=[(1.0,), (2.0,)])
+    >>> f(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([ 54., 108.])
+    """
+    return _sharded(Kernel("hvp", function_of(loss)), client, shards, reduce, load, progress, options)
+
+
+def _sharded(
+    kernel: Kernel, client: Any, shards: Any, reduce: str, load: Any, progress: Any, options: dict[str, Any]
+) -> Sharded:
+    if reduce not in ("sum", "mean"):
+        raise OptionError(f"reduce={reduce!r}", remedy="choose 'sum' or 'mean'")
+    return Sharded(kernel, client, shards_of(shards, load), reduce == "mean", options_of(options), watcher_of(progress))
+
+
+def options_of(options: dict[str, Any]) -> Options:
+    """The options that say how work is cut and retried; OptionError for others."""
+    unknown = set(options) - set(Options.__dataclass_fields__)
+    if unknown:
+        raise OptionError(
+            f"there is no option {min(unknown)!r}", remedy=f"choose from {', '.join(Options.__dataclass_fields__)}"
+        )
+    return Options(**options)
+
+
+def engine_of(client: Any, kernel: Kernel, shards: Sequence[Shard], options: Options) -> Engine:
+    """Threads of this process, or the workers of a client; OptionError for what is neither."""
+    if client is None:
+        return ThreadEngine(kernel, shards, options)
+    if not all(hasattr(client, name) for name in ("submit", "scheduler", "restart_workers")):
+        raise OptionError(
+            f"client is a {type(client).__name__}", remedy="pass dask's Client, or None for threads of this process"
+        )
+    if client.asynchronous:
+        raise OptionError("the client is asynchronous", remedy="make it by Client(..., asynchronous=False)")
+    return ClusterEngine(client, kernel, shards, options)
+
+
+def reported(name: str, shards: int, counts: Counts, tally: Tally, seconds: float) -> Report:
+    """The report of a call."""
+    return Report(
+        name=name,
+        shards=shards,
+        tasks=counts.tasks,
+        retries=counts.retries,
+        given_up=tuple(counts.given_up),
+        workers=tally.shards,
+        busy=tally.seconds,
+        environments=tuple(sorted(set(tally.environments.values()))),
+        sent=counts.sent,
+        received=counts.received,
+        seconds=seconds,
+    )
+
+
+def warned(report: Report) -> bool:
+    """Warn of workers that may round differently; whether there are some."""
+    if len(report.environments) < 2:
+        return False
+    warnings.warn(
+        "the workers differ, so that the last bits depend on who computes what: " + "; ".join(report.environments),
+        UnequalWorkersWarning,
+        stacklevel=3,
+    )
+    return True
