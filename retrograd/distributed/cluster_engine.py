@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from .engines import Counts, Options
-from .faults import NoWorkerError, SchedulerLostError, TimeLimitError, TravelError, WorkerLostError
+from .faults import DistributedError, NoWorkerError, SchedulerLostError, TimeLimitError, TravelError, WorkerLostError
 from .kernels import Kernel, Shipment, needs_dask, plain
 from .local_cluster import remove_worker
 from .on_worker import Packed, Partial, combined, evaluated, lanes_of, placed, placed_partition
@@ -21,6 +21,7 @@ from .reduction import blocks
 from .shards import Partition, Shard, nbytes_of
 
 TICK = 0.25  # seconds between two looks at the cluster
+SILENCE = 2.0  # seconds between heartbeats that are no sign of trouble
 ANSWER = 5.0  # seconds that the scheduler has to answer
 
 
@@ -185,13 +186,19 @@ class ClusterEngine:
                     raise lost.error from None
                 counts.retries += 1
             except (OSError, TimeoutError) as fault:
-                if not isinstance(fault, (TimeLimitError, NoWorkerError)) and not self._scheduler_answers():
+                if not isinstance(fault, DistributedError) and not self._scheduler_answers():
                     self._scheduler_lost(fault)
                 raise
         raise AssertionError
 
     def _awaited(self, root: Any, counts: Counts) -> Any:
-        """The result of a future, or its error as it was raised; LostWork if it was lost."""
+        """The result of a future, which is released; or its error as it was raised; LostWork if it was lost."""
+        try:
+            return self._result(root, counts)
+        finally:
+            root.release()
+
+    def _result(self, root: Any, counts: Counts) -> Any:
         wait = needs_dask().wait
         watch = Lookout(self, counts)
         try:
@@ -295,8 +302,8 @@ class Lookout:
                 remedy="start workers, or give the option patience= more seconds",
             )
         if self._options.time_limit is not None:
-            for address, keys in processing.items():
-                self._look_at(address, {key for key in keys if self._ours(key)}, now)
+            ours = {address: {key for key in keys if self._ours(key)} for address, keys in processing.items()}
+            self._give_up_what_hangs(ours, now)
 
     def _asked(self) -> dict[str, Any]:
         try:
@@ -309,16 +316,25 @@ class Lookout:
     def _ours(self, key: Any) -> bool:
         return isinstance(key, tuple) and str(key[0]).endswith(self._engine._run)
 
-    def _look_at(self, address: str, keys: set[Any], now: float) -> None:
-        """A worker hangs if it has had tasks all the time, and finished none within the limit."""
-        before, since = self._tasks.get(address, (set(), now))
-        if not before or before - keys:
-            since = now
-        self._tasks[address] = keys, since
+    def _give_up_what_hangs(self, processing: dict[str, set[Any]], now: float) -> None:
+        """A worker hangs if it has had tasks all the time, and finished none within the limit.
+
+        It may have waited for data from a worker that is silent: then this one hangs, and the others get new time.
+        """
         limit = self._options.time_limit
         assert limit is not None
-        if keys and now - since > limit:
-            self.give_up(address)
+        late = []
+        for address, keys in processing.items():
+            before, since = self._tasks.get(address, (set(), now))
+            if not before or before - keys:
+                since = now
+            self._tasks[address] = keys, since
+            if keys and now - since > limit:
+                late.append((since, address))
+        if late:
+            for address in self._silent(max(limit / 2, SILENCE)) or [min(late)[1]]:
+                self.give_up(address)
+            self._tasks.clear()
             if len(self._counts.given_up) > self._options.retries:
                 raise TimeLimitError(
                     f"a task of {self._engine._kernel.name} took longer than {limit:g} seconds, on "
@@ -326,10 +342,15 @@ class Lookout:
                     remedy="give a longer time_limit=, or smaller shards; look for a loop that does not end",
                 )
 
+    def _silent(self, seconds: float) -> list[str]:
+        """Workers that were last heard of so much earlier than others."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        seen = {address: worker["last_seen"] for address, worker in workers.items()}
+        return [address for address, then in seen.items() if then < max(seen.values()) - seconds]
+
     def give_up(self, address: str) -> None:
         """Take a worker that hangs out of the cluster; its tasks go to others."""
         self._counts.given_up.append(address)
-        self._tasks.pop(address, None)
         if address:
             remove_worker(self._client, address)
 

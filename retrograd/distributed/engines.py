@@ -108,8 +108,7 @@ class ThreadEngine:
         def work(k: int) -> Any:
             own, common = iter(as_shipped(items[k])), iter(as_shipped(shared))
             arguments = tuple(next(own) if mine else next(common) for mine in layout)
-            with blamed(f"chunk {k}", HERE):
-                return computed(self._kernel, settings, arguments)
+            return blamed(f"chunk {k}", HERE, computed, self._kernel, settings, arguments)
 
         for part in self._in_order(work, range(len(items))):
             counts.tasks += 1
@@ -120,8 +119,7 @@ class ThreadEngine:
         self._shards = []
 
     def _arguments(self, k: int) -> tuple[Any, ...]:
-        with blamed(f"loading shard {k}", HERE):
-            found: tuple[Any, ...] = as_shipped(self._shards[k].fetch())
+        found: tuple[Any, ...] = as_shipped(blamed(f"loading shard {k}", HERE, self._shards[k].fetch))
         if self._keep:
             self._shards[k] = InMemory(found)
         return found

@@ -61,4 +61,4 @@ def remove_worker(client: Any, address: str) -> None:
 
 async def _cut_off(address: str, dask_scheduler: Any = None) -> None:
     """On the scheduler: forget a worker, and take nothing from it any more."""
-    await dask_scheduler.remove_worker(address, stimulus_id=f"retrograd-{uuid4().hex}", safe=True, close=True)
+    await dask_scheduler.remove_worker(address, stimulus_id=f"retrograd-{uuid4().hex}", close=True)

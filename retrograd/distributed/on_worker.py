@@ -5,23 +5,24 @@ from __future__ import annotations
 import pickle
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..compiler.compiled import Compiled
 from ..compiler.settings import OVERRIDES, Settings
 from ..where import FOREIGN
 from .faults import TravelError
-from .kernels import KERNELS, Shipment
+from .kernels import KERNELS, Shipment, needs_dask
 from .pinned import environment, one_blas_thread
 from .reduction import added, tree_sum
 from .shards import Partition, Shard, as_shipped
 
 LIBRARIES = FOREIGN | {"dask", "distributed", "tornado", "cloudpickle", "tblib"}  # whose lines are not the user's
 HERE = "this process"
+MOST_TEXT = 4000  # of an error that is sent as text; dask cuts longer ones
+T = TypeVar("T")
 
 
 @dataclass
@@ -90,9 +91,8 @@ def one_shard(
 ) -> Partial:
     """The result of one shard, computed with one thread of BLAS and the client's settings."""
     start = time.perf_counter()
-    with blamed(f"shard {k}", address):
-        arguments = unpacked(item, k).fetch() if isinstance(item, bytes) else item
-        value = computed(kernel, settings, (*parameters, *arguments))
+    arguments = placed(item, k) if isinstance(item, bytes) else item
+    value = blamed(f"shard {k}", address, computed, kernel, settings, (*parameters, *arguments))
     seconds = time.perf_counter() - start
     return Partial(value, Tally({address: 1}, {address: seconds}, {address: environment()}))
 
@@ -116,23 +116,21 @@ def combined(parts: Sequence[Partial]) -> Partial:
 
 def unpacked(data: bytes, k: int) -> Shard:
     """A shard as the client sent it."""
-    with blamed(f"unpacking shard {k}", _place()[1]):
-        found: Shard = pickle.loads(data)  # noqa: S301 - from the client, whom workers trust
-        return found
+    found: Shard = blamed(f"unpacking shard {k}", _place()[1], pickle.loads, data)
+    return found
 
 
 def placed(data: bytes, k: int) -> tuple[Any, ...]:
     """A task: the arguments of a shard, which stay with the worker."""
-    with blamed(f"loading shard {k}", _place()[1]):
-        return as_shipped(unpacked(data, k).fetch())  # type: ignore[no-any-return]  # a tuple stays one
+    found: tuple[Any, ...] = as_shipped(blamed(f"loading shard {k}", _place()[1], unpacked(data, k).fetch))
+    return found
 
 
 def placed_partition(data: bytes, k: int, part: Any) -> tuple[Any, ...]:
     """A task: the same of a partition that dask computed."""
     shard = unpacked(data, k)
-    with blamed(f"loading shard {k}", _place()[1]):
-        assert isinstance(shard, Partition)
-        return shard.made(part)
+    assert isinstance(shard, Partition)
+    return blamed(f"loading shard {k}", _place()[1], shard.made, part)
 
 
 def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]) -> Any:
@@ -141,14 +139,12 @@ def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: t
     kernel = kernel_of(shipment, threads, address)
     own, common = iter(item.content), iter(shared.content)
     arguments = tuple(next(own) if mine else next(common) for mine in layout)
-    with blamed(f"chunk {k}", address):
-        return as_shipped(computed(kernel, shipment.settings, arguments))
+    return as_shipped(blamed(f"chunk {k}", address, computed, kernel, shipment.settings, arguments))
 
 
 def kernel_of(shipment: Shipment, threads: int, address: str) -> Compiled:
     """The kernel of a shipment in this process."""
-    with blamed("unpacking the function", address):
-        return KERNELS.of(shipment, threads)
+    return blamed("unpacking the function", address, KERNELS.of, shipment, threads)
 
 
 def _place() -> tuple[Any, str, int]:
@@ -159,23 +155,22 @@ def _place() -> tuple[Any, str, int]:
     return worker, worker.address, worker.state.nthreads
 
 
-@contextmanager
-def blamed(what: str, address: str) -> Iterator[None]:
-    """Let an error say what was at work, where, and at which line of the user's; one that cannot travel is replaced."""
+def blamed(what: str, address: str, work: Callable[..., T], *args: Any) -> T:
+    """A call whose error says what was at work, where, and at which line of the user's."""
     try:
-        yield
+        return work(*args)
     except Exception as fault:
         line = users_line(fault)
         note = f"{what}, in {HERE}" if address == HERE else f"{what}, on worker {address}"
         fault.add_note(note + (f", at {line}" if line else ""))
-        if address != HERE and not _travels(fault):
-            text = "".join(traceback.format_exception(fault)).rstrip()
-            raise TravelError(
-                f"{note} failed with an error that cannot be pickled:\n{text}",
-                where=line,
-                remedy="mend what the error says; errors that can be pickled arrive as they are",
-            ) from None
-        raise
+        if address == HERE or _travels(fault):
+            raise
+        text = "".join(traceback.format_exception(fault)).rstrip()[-MOST_TEXT:]
+    raise TravelError(  # here, as it must not refer to the error that cannot be pickled
+        f"{note} failed with an error that cannot be pickled:\n{text}",
+        where=line,
+        remedy="mend what the error says; errors that can be pickled arrive as they are",
+    )
 
 
 def users_line(fault: BaseException) -> str | None:
@@ -191,7 +186,9 @@ def users_line(fault: BaseException) -> str | None:
 
 
 def _travels(fault: BaseException) -> bool:
+    """Whether an error arrives as it is, with the errors that led to it."""
+    sent = needs_dask("distributed.protocol.pickle")
     try:
-        return type(pickle.loads(pickle.dumps(fault))) is type(fault)  # noqa: S301 - made here, a line before
+        return type(sent.loads(sent.dumps(fault))) is type(fault)
     except Exception:  # noqa: BLE001 - whatever a class of the user's does
         return False
