@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,10 +11,11 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from .engines import Counts, Options
-from .faults import DistributedError, NoWorkerError, SchedulerLostError, TimeLimitError, TravelError, WorkerLostError
+from .faults import DistributedError, NoWorkerError, SchedulerLostError, TimeLimitError, WorkerLostError
 from .kernels import Kernel, Shipment, needs_dask, plain
 from .local_cluster import remove_worker
-from .on_worker import Packed, Partial, combined, evaluated, lanes_of, placed, placed_partition
+from .on_worker import Partial, combined, evaluated, lanes_of, placed, placed_partition
+from .parcels import Packed, Parted, packed, pickled
 from .progress import Pace
 from .reduction import blocks
 from .shards import Partition, Shard, nbytes_of
@@ -48,19 +48,17 @@ class ClusterEngine:
         self._shipment: tuple[Shipment, Any] | None = None
         self._data: dict[int, bytes] = {}
         self._placed: dict[int, Any] = {}
-        self._bytes: dict[int, int] = {}
 
     # --- the work -------------------------------------------------------------------------------------------------
 
     def total(self, parameters: tuple[Any, ...], chosen: Sequence[int], pace: Pace, counts: Counts) -> Partial:
-        given = self._packed(parameters, "a parameter")
+        given = packed(parameters, "a parameter", self._kernel.name)
 
         def attempt(topic: str) -> Partial:
             root = self._tree(given, chosen, topic, counts)
             found: Partial = self._awaited(root, counts)
-            workers = len(found.tally.shards)
-            counts.sent += len(given.data) * workers
-            counts.received += nbytes_of(found.value)
+            counts.sent += len(given) * len(found.tally.shards)
+            counts.received += nbytes_of(found.leaves)
             return found
 
         with self._listening(pace) as topic:
@@ -70,7 +68,7 @@ class ClusterEngine:
     def chunks(
         self, shared: tuple[Any, ...], items: Sequence[Any], layout: tuple[bool, ...], pace: Pace, counts: Counts
     ) -> Iterator[Any]:
-        common = self._packed(shared, "an argument")
+        common = packed(shared, "an argument", self._kernel.name)
         window = 2 * self._threads() + 2
         waiting: dict[int, Any] = {}
         to_all: Any = None
@@ -79,11 +77,11 @@ class ClusterEngine:
             nonlocal to_all
             if to_all is None:
                 to_all = self._as_task("shared", common)
-                counts.sent += len(common.data)
+                counts.sent += len(common)
             for i in range(k, min(k + window, len(items))):
                 if i not in waiting:
-                    item = self._packed(items[i], f"chunk {i}")
-                    counts.tasks, counts.sent = counts.tasks + 1, counts.sent + len(item.data)
+                    item = packed(items[i], f"chunk {i}", self._kernel.name)
+                    counts.tasks, counts.sent = counts.tasks + 1, counts.sent + len(item)
                     own = self._as_task("chunk", item)
                     waiting[i] = self._submit("map", i, lanes_of, self._shipped(counts), to_all, own, i, layout)
             try:
@@ -94,11 +92,11 @@ class ClusterEngine:
                 raise
 
         for k in range(len(items)):
-            found = self._again(partial(attempt, k), counts)
+            found: Parted = self._again(partial(attempt, k), counts)
             del waiting[k]
-            counts.received += nbytes_of(found)
+            counts.received += nbytes_of(found.leaves)
             pace.advance()
-            yield found
+            yield found.whole()
 
     def close(self) -> None:
         """Let the workers forget the shards and the function."""
@@ -147,7 +145,7 @@ class ClusterEngine:
         shard = self._shards[k]
         if k not in self._data:
             bare = Partition(shard.number, None, shard.load) if isinstance(shard, Partition) else shard
-            self._data[k] = self._packed(bare, f"shard {k}").data
+            self._data[k] = pickled(bare, f"shard {k}", self._kernel.name)
             counts.sent += len(self._data[k])
         if not isinstance(shard, Partition) and not self.options.keep:
             return self._data[k]
@@ -158,16 +156,6 @@ class ClusterEngine:
             else:
                 self._placed[k] = self._submit("load", k, placed, self._data[k], k)
         return self._placed[k]
-
-    def _packed(self, x: Any, what: str) -> Packed:
-        cloudpickle = needs_dask("cloudpickle")
-        try:
-            return Packed(cloudpickle.dumps(x, protocol=pickle.HIGHEST_PROTOCOL))
-        except Exception as fault:
-            raise TravelError(
-                f"{what} of {self._kernel.name} cannot be sent to workers: {type(fault).__name__}: {fault}",
-                remedy="pass arrays, numbers and containers of these; let workers open files: load=",
-            ) from fault
 
     def _forget(self) -> None:
         self._placed.clear()

@@ -7,14 +7,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from ..api import tree
 from ..compiler.compiled import Compiled
 from ..compiler.settings import OVERRIDES, Settings
 from ..where import FOREIGN
 from .faults import TravelError
 from .kernels import KERNELS, Shipment, needs_dask
+from .parcels import Packed, Parted, form_of, parted
 from .pinned import environment, one_blas_thread
 from .reduction import added, tree_sum
 from .shards import Partition, Shard, as_shipped
@@ -43,33 +44,16 @@ class Tally:
 
 
 class Partial(NamedTuple):
-    """The sum of the results of some shards, and who computed them."""
+    """The sum of the results of some shards: its leaves, the structure or a pickle of it, and who computed them."""
 
-    value: Any
+    leaves: tuple[Any, ...]
+    form: Any
     tally: Tally
 
 
 def joined(a: Partial, b: Partial) -> Partial:
     """The sum of two partial sums."""
-    return Partial(added(a.value, b.value), a.tally.plus(b.tally))
-
-
-class Packed:
-    """What the client sent, as it was pickled there; a process unpickles it once, whoever handed it on."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Packed, (self.data,)
-
-    def __sizeof__(self) -> int:
-        return 2 * len(self.data)  # and what is made of it
-
-    @cached_property
-    def content(self) -> Any:
-        """The object itself; its arrays are read-only, as they are in the client's process."""
-        return as_shipped(pickle.loads(self.data))  # noqa: S301 - from the client, whom workers trust
+    return Partial(added(a.leaves, b.leaves), a.form, a.tally.plus(b.tally))
 
 
 def evaluated(shipment: Shipment, parameters: Packed, items: Sequence[Any], first: int, topic: str) -> Partial:
@@ -83,7 +67,8 @@ def evaluated(shipment: Shipment, parameters: Packed, items: Sequence[Any], firs
             if topic:
                 worker.log_event(topic, k)
 
-    return tree_sum(each(), joined)  # type: ignore[no-any-return]  # of partial sums
+    found: Partial = tree_sum(each(), joined)
+    return found._replace(form=form_of(found.form))
 
 
 def one_shard(
@@ -94,7 +79,8 @@ def one_shard(
     arguments = placed(item, k) if isinstance(item, bytes) else item
     value = blamed(f"shard {k}", address, computed, kernel, settings, (*parameters, *arguments))
     seconds = time.perf_counter() - start
-    return Partial(value, Tally({address: 1}, {address: seconds}, {address: environment()}))
+    leaves, spec = tree.flatten(value)
+    return Partial(tuple(leaves), spec, Tally({address: 1}, {address: seconds}, {address: environment()}))
 
 
 def computed(kernel: Compiled, settings: Settings, arguments: tuple[Any, ...]) -> Any:
@@ -133,13 +119,13 @@ def placed_partition(data: bytes, k: int, part: Any) -> tuple[Any, ...]:
     return blamed(f"loading shard {k}", _place()[1], shard.made, part)
 
 
-def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]) -> Any:
+def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]) -> Parted:
     """A task of a map: one chunk of lanes. ``layout`` says which arguments belong to the chunk, and which to all."""
     _, address, threads = _place()
     kernel = kernel_of(shipment, threads, address)
     own, common = iter(item.content), iter(shared.content)
     arguments = tuple(next(own) if mine else next(common) for mine in layout)
-    return as_shipped(blamed(f"chunk {k}", address, computed, kernel, shipment.settings, arguments))
+    return parted(as_shipped(blamed(f"chunk {k}", address, computed, kernel, shipment.settings, arguments)))
 
 
 def kernel_of(shipment: Shipment, threads: int, address: str) -> Compiled:

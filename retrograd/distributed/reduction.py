@@ -6,23 +6,21 @@ begins at a multiple of a power of two and has as many shards is one subtree, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..api import tree
-
 T = TypeVar("T")
 
 
-def added(a: Any, b: Any) -> Any:
-    """The sum of two trees of arrays and numbers; neither is written into.
+def added(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
+    """The sums of arrays and numbers, one by one; none is written into.
 
-    >>> added({"w": 1.0, "b": (2.0, None)}, {"w": 10.0, "b": (20.0, None)})
-    {'w': np.float64(11.0), 'b': (np.float64(22.0), None)}
+    >>> added([1.0, np.ones(2)], [10.0, np.ones(2)])
+    (np.float64(11.0), array([2., 2.]))
     """
-    return tree.map(np.add, a, b)
+    return tuple(np.add(x, y) for x, y in zip(a, b, strict=True))
 
 
 class TreeSum:
@@ -35,7 +33,7 @@ class TreeSum:
     '(((ab)(cd))((ef)g))'
     """
 
-    def __init__(self, add: Callable[[Any, Any], Any] = added) -> None:
+    def __init__(self, add: Callable[[Any, Any], Any] = np.add) -> None:
         self._add = add
         self._parts: list[tuple[int, Any]] = []  # sizes fall from left to right
 
@@ -55,7 +53,7 @@ class TreeSum:
         return found
 
 
-def tree_sum(terms: Iterable[T], add: Callable[[Any, Any], Any] = added) -> Any:
+def tree_sum(terms: Iterable[T], add: Callable[[Any, Any], Any] = np.add) -> Any:
     """The sum of at least one term, in the fixed tree.
 
     >>> tree_sum([1.0, 2.0, 3.0])

@@ -20,6 +20,7 @@ from .engines import Counts, Engine, Options, ThreadEngine
 from .faults import UnequalWorkersWarning
 from .kernels import Kernel, check_argnums, function_of
 from .on_worker import Partial, Tally
+from .parcels import Parted
 from .progress import Pace, Watcher, watcher_of
 from .shards import Shard, shards_of
 
@@ -91,7 +92,10 @@ class Sharded:
         found: Partial = self._engine.total(parameters, chosen, pace, counts)
         self.report = reported(self._kernel.name, len(chosen), counts, found.tally, time.perf_counter() - start)
         self._told = self._told or warned(self.report)
-        return tree.map(lambda x: x / len(chosen), found.value) if self._mean else found.value
+        leaves = [x / len(chosen) for x in found.leaves] if self._mean else found.leaves
+        if isinstance(found.form, bytes):
+            return Parted(tuple(leaves), found.form).whole()
+        return tree.unflatten(found.form, leaves)
 
     def close(self) -> None:
         """Let workers forget shards and function; the client stays open."""

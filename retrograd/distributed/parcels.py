@@ -1,0 +1,87 @@
+"""Parcels: trees on a journey, as their leaves and a pickle of the structure, which each process unpickles once.
+
+cloudpickle sends classes of scripts by value, and sets their methods anew each time that it unpickles an object of
+theirs. A function that reads such a class would then be compiled again at each step.
+"""
+
+from __future__ import annotations
+
+import pickle
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from ..api import tree
+from .faults import TravelError
+from .kernels import needs_dask
+from .shards import as_shipped
+
+
+class Parted(NamedTuple):
+    """The leaves of a tree, and a pickle of the tree with their numbers in their places."""
+
+    leaves: tuple[Any, ...]
+    form: bytes
+
+    def whole(self) -> Any:
+        """The tree again."""
+        return tree.map(lambda k: self.leaves[k], _structure(self.form))
+
+
+def parted(x: Any) -> Parted:
+    """A tree in parts."""
+    leaves, spec = tree.flatten(x)
+    return Parted(tuple(leaves), form_of(spec))
+
+
+@lru_cache(maxsize=64)
+def form_of(spec: Any) -> bytes:
+    """A structure, pickled."""
+    numbered = tree.unflatten(spec, range(spec.num_leaves))
+    found: bytes = needs_dask("cloudpickle").dumps(numbered)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _structure(form: bytes) -> Any:
+    return pickle.loads(form)  # noqa: S301 - from the client, whom workers trust, or from its workers
+
+
+class Packed:
+    """What the client sent, as it was pickled there; a process unpickles it once, whoever handed it on."""
+
+    def __init__(self, data: bytes, form: bytes) -> None:
+        self.data, self.form = data, form
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Packed, (self.data, self.form)
+
+    def __len__(self) -> int:
+        """Bytes that travel."""
+        return len(self.data) + len(self.form)
+
+    def __sizeof__(self) -> int:
+        return 2 * len(self.data)  # and what is made of it
+
+    @cached_property
+    def content(self) -> Any:
+        """The tree itself; its arrays are read-only, as they are in the client's process."""
+        leaves = pickle.loads(self.data)  # noqa: S301 - from the client, whom workers trust
+        return as_shipped(Parted(leaves, self.form).whole())
+
+
+def packed(x: Any, what: str, name: str) -> Packed:
+    """A tree, pickled leaf by leaf; TravelError for what cannot be."""
+    leaves, form = parted(x)
+    return Packed(pickled(leaves, what, name), form)
+
+
+def pickled(x: Any, what: str, name: str) -> bytes:
+    """Bytes of an object; TravelError if it cannot be pickled."""
+    try:
+        found: bytes = needs_dask("cloudpickle").dumps(x, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as fault:
+        raise TravelError(
+            f"{what} of {name} cannot be sent to workers: {type(fault).__name__}: {fault}",
+            remedy="pass arrays, numbers and containers of these; let workers open files: load=",
+        ) from fault
+    return found
