@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,6 +13,7 @@ from ..errors import OptionError
 from .kernels import needs_dask
 
 KILL = 5.0  # seconds that a nanny has to end its worker
+AWAY = 10.0  # seconds that a worker may take to come back
 
 
 @contextmanager
@@ -44,11 +47,43 @@ def cluster(
         scheduler_kwargs={"dashboard": dashboard is not None},
         security=security,
     )
+    keeper = WorkerKeeper(made, workers)
     try:
         with distributed.Client(made, security=security) as client:
+            keeper.start()
             yield client
     finally:
+        keeper.stop()
         made.close()
+
+
+class WorkerKeeper:
+    """Replaces workers that stay away: dask's nanny gives up on a worker that dies while it begins."""
+
+    def __init__(self, made: Any, workers: int) -> None:
+        self._made, self._workers = made, workers
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="retrograd keeps workers", daemon=True)
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        gone: dict[Any, float] = {}
+        while not self._ended.wait(1.0):
+            known, now = list(self._made.scheduler_info["workers"].values()), time.monotonic()
+            there = {worker["name"] for worker in known}
+            gone = {name: gone.get(name, now) for name in self._made.worker_spec if name not in there}
+            for name in [name for name, since in gone.items() if now - since > AWAY]:
+                del self._made.worker_spec[name], gone[name]
+                self._made.scale(self._workers)
 
 
 def remove_worker(client: Any, address: str) -> None:

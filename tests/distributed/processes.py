@@ -34,11 +34,11 @@ class Machines:
 
     def start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *options, *self.options]
-        log = (self.folder / f"{what}-{time.monotonic_ns()}.log").open("wb")
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-        return subprocess.Popen(
-            command, cwd=self.folder, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
+        with (self.folder / f"{what}-{time.monotonic_ns()}.log").open("wb") as log:
+            return subprocess.Popen(
+                command, cwd=self.folder, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
 
     def add(self) -> subprocess.Popen[bytes]:
         """One more worker."""

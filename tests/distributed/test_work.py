@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 import retrograd as rg
@@ -16,6 +15,7 @@ from tests.distributed.processes import until
 from tests.distributed.programs import bits, by_hand, data, network, weights
 
 pytest.importorskip("distributed")
+psutil = pytest.importorskip("psutil")
 D = rg.distributed
 
 
