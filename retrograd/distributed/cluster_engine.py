@@ -109,12 +109,11 @@ class ClusterEngine:
     def _tree(self, parameters: Packed, chosen: Sequence[int], topic: str, counts: Counts) -> Any:
         """The future of the sum over the chosen shards; all others of the step are held by dask alone."""
         shipment, given = self._shipped(counts), self._as_task("parameters", parameters)
-        level = [
-            self._submit(
-                "", 0, evaluated, shipment, given, [self._item(chosen[i], counts) for i in block], block[0], topic
-            )
-            for block in blocks(len(chosen), self.options.group)
-        ]
+        level = []
+        for block in blocks(len(chosen), self.options.group):
+            numbers = [int(chosen[i]) for i in block]
+            items = [self._item(k, counts) for k in numbers]
+            level.append(self._submit("", 0, evaluated, shipment, given, items, numbers, block[0], topic))
         counts.tasks += len(level)
         while len(level) > 1:
             level = [

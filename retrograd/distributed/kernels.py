@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..api.at_a_point import jvp
 from ..api.batching import vmap
 from ..api.gradients import grad, value_and_grad
@@ -83,8 +85,6 @@ class JacobianRow:
         self.__name__ = f"{name_of(function)}_row"
 
     def __call__(self, row: Any, x: Any) -> Any:
-        import numpy as np  # noqa: PLC0415 - looked up while it is traced
-
         return grad(lambda x: np.reshape(self.function(x), -1)[row])(x)
 
 

@@ -56,16 +56,21 @@ def joined(a: Partial, b: Partial) -> Partial:
     return Partial(added(a.leaves, b.leaves), a.form, a.tally.plus(b.tally))
 
 
-def evaluated(shipment: Shipment, parameters: Packed, items: Sequence[Any], first: int, topic: str) -> Partial:
-    """A task: a block of shards, evaluated one after the other, and summed. ``first`` is the number of the first."""
+def evaluated(
+    shipment: Shipment, parameters: Packed, items: Sequence[Any], numbers: Sequence[int], first: int, topic: str
+) -> Partial:
+    """A task: a block of shards with these numbers, evaluated one after the other, and summed.
+
+    ``first`` counts the shards before the block; who listens to the topic is told of each that is done.
+    """
     worker, address, threads = _place()
     kernel = kernel_of(shipment, threads, address)
 
     def each() -> Iterator[Partial]:
-        for k, item in enumerate(items, first):
+        for place, (item, k) in enumerate(zip(items, numbers, strict=True), first):
             yield one_shard(kernel, shipment.settings, parameters.content, item, k, address)
             if topic:
-                worker.log_event(topic, k)
+                worker.log_event(topic, place)
 
     found: Partial = tree_sum(each(), joined)
     return found._replace(form=form_of(found.form))

@@ -49,6 +49,9 @@ def test_an_error_in_the_loss_arrives_with_its_line(anywhere: Any) -> None:
     with pytest.raises(LookupError, match="no such row") as caught:
         D.value_and_grad(loss, anywhere, shards=shards)(weights())
     (note,) = caught.value.__notes__
+    with pytest.raises(LookupError) as again:
+        D.value_and_grad(loss, anywhere, shards=shards)(weights(), only=[1, 3])
+    assert again.value.__notes__[0].startswith("shard 3, ")
     assert note.startswith("shard 3, in this process" if anywhere is None else "shard 3, on worker tcp://127.0.0.1:")
     assert note.endswith(line_of(loss))
 
