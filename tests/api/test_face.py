@@ -82,6 +82,7 @@ def test_rooms_that_not_every_program_needs_are_loaded_on_first_use():
 import json, sys
 import numpy as np, retrograd as rg
 rooms = "scipy", "matplotlib", "networkx", "retrograd.eager", "retrograd.api.functions.learners", "retrograd.compat"
+rooms += "retrograd.distributed", "dask", "distributed", "threadpoolctl"
 rg.jit(np.sin)(1.0)
 before = [room for room in rooms if room in sys.modules]
 rg.nn, rg.functions.fit_pairs

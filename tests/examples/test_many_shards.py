@@ -50,10 +50,11 @@ def test_paths_give_the_price_and_its_derivatives(paths: int) -> None:
 
 
 def test_threads_give_the_same_price() -> None:
-    said = [play("paths", "--paths", 200_000, "--workers", n).stdout for n in (0, 1, 2)]
+    said = [play("paths", "--paths", 200_000, "--workers", n).stdout for n in (0, 2)]
     assert len({tuple(numbers(text, r" ([\d.]+)   exactly")) for text in said}) == 1
 
 
+@pytest.mark.slow
 def test_a_survey_goes_on_from_its_file(tmp_path: Path) -> None:
     small = ("survey", "--shots", 3, "--length", 150, "--budget", "8 MiB")
     whole = play(*small, "--steps", 3, "--workers", 0)
@@ -67,6 +68,7 @@ def test_a_survey_goes_on_from_its_file(tmp_path: Path) -> None:
     assert len(misfits[2]) == 3
 
 
+@pytest.mark.slow
 def test_a_survey_in_too_little_memory_is_refused() -> None:
     played = play("survey", "--shots", 2, "--length", 150, "--budget", "100 kB", "--steps", 1)
     assert played.returncode != 0
