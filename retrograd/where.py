@@ -12,9 +12,7 @@ from types import CodeType, FrameType
 from typing import Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
-FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {
-    "__main__"
-}  # no user's
+FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {"__main__"}
 SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
 T = TypeVar("T")
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
@@ -90,7 +88,7 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def is_foreign(frame: FrameType) -> bool:
-    """Whether a frame runs our code, NumPy's, SciPy's or the standard library's."""
+    """Whether a frame runs code that is not the user's: ours, a library's that calls it, the standard library's."""
     return _foreign[frame.f_globals.get("__name__", "")]
 
 
