@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from ..errors import OptionError
 from .kernels import needs_dask
 
 KILL = 5.0  # seconds that a nanny has to end its worker
+CLOSE = 15.0  # seconds that a cluster has to end
 AWAY = 10.0  # seconds that a worker may take to come back
 
 
@@ -54,7 +57,13 @@ def cluster(
             yield client
     finally:
         keeper.stop()
-        made.close()
+        pids = [nanny.pid for nanny in made.workers.values() if nanny.pid]
+        try:
+            made.close(timeout=CLOSE)
+        except TimeoutError:  # a nanny was interrupted, too, and waits for a worker that is gone
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 class WorkerKeeper:

@@ -276,7 +276,7 @@ def test_no_process_is_left_behind(tmp_path: Path, number: int, to_all: bool) ->
         os.killpg(program.pid, number)
     else:
         os.kill(program.pid, number)
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=180)
     assert program.returncode != 0
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in said
