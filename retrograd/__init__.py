@@ -53,6 +53,7 @@ from .errors import RetrogradError
 from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
+from .looking import entrances as _entrances  # noqa: F401 - compiled functions have members that explain them
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
 from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
 from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments

@@ -1,0 +1,51 @@
+"""The members of compiled functions that look inside: explain, profile and report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..compiler.compiled import member
+
+if TYPE_CHECKING:
+    from .explanation import FunctionExplanation, Profile
+
+
+@member
+def explain(self: Any, /, *args: Any, check: bool = True, **kwargs: Any) -> FunctionExplanation:
+    """What was made of a call with these arguments: print the result, look at it in a notebook, or read its fields.
+
+    It says which inputs matter, counts operations by family, and gives for each line of the program floating-point
+    operations, bytes, and predicted and measured time, of the function and of its derivative. It says what is kept
+    and computed again, which decisions this way took, what was folded, fused or refused and why, and what the cache and
+    the compilation rely on. With ``check``, the derivative is compared with central differences.
+
+    The compiled code runs many times, for some tenths of a second; what it writes into are copies. Raises what a call
+    with these arguments raises.
+
+    >>> import numpy as np, retrograd as rg
+    >>> found = rg.grad(lambda x, a: np.sum(np.sin(x))).explain(np.ones(3), 2.0)
+    >>> found.checked, [(use.name, use.result) for use in found.inputs]
+    (True, [('x', True), ('a', False)])
+    """
+    from .anatomy import Anatomy  # noqa: PLC0415 - few programs look inside
+    from .explain_call import explain as explained  # noqa: PLC0415 - likewise
+
+    return explained(Anatomy(self, args, kwargs), check)
+
+
+@member
+def profile(self: Any, /, *args: Any, **kwargs: Any) -> Profile:
+    """The measured time of a call with these arguments by line of the program, in the function and in its derivative.
+
+    Print the result, or read its ``lines``. The compiled code runs many times, for some tenths of a second. Raises what
+    a call with these arguments raises.
+
+    >>> import numpy as np, retrograd as rg
+    >>> found = rg.grad(lambda x: np.sum(np.sin(x))).profile(np.ones(3))
+    >>> abs(sum(line.measured for line in found.lines) / found.seconds - 1) < 1e-6
+    True
+    """
+    from .anatomy import Anatomy  # noqa: PLC0415 - few programs look inside
+    from .explain_call import profile as profiled  # noqa: PLC0415 - likewise
+
+    return profiled(Anatomy(self, args, kwargs))
