@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..ir.graph import Node
 from ..ir.primitive import Primitive
-from .machine import Rates
+from .machine import Speeds
 
 PRODUCTS = "matmul vecdot sparse_product convolve convolve_nd lagged_products cross"
 ALGEBRA = (
@@ -88,7 +88,7 @@ class Cost(NamedTuple):
         )
 
 
-def cost(node: Node, machine: Rates) -> Cost:
+def cost(node: Node, machine: Speeds) -> Cost:
     """The cost of one run of a node without bodies; views and constants that are numbers cost nothing."""
     aval = node.outputs[0].aval if node.outputs else None
     if not node.inputs and (aval is None or aval.kind != "array"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.compiled import member
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .explanation import FunctionExplanation, Profile
 
 
@@ -49,3 +52,25 @@ def profile(self: Any, /, *args: Any, **kwargs: Any) -> Profile:
     from .explain_call import profile as profiled  # noqa: PLC0415 - likewise
 
     return profiled(Anatomy(self, args, kwargs))
+
+
+@member
+def report(self: Any, path: str | os.PathLike[str], /, *args: Any, check: bool = True, **kwargs: Any) -> Path:
+    """Write a page about a call with these arguments; any browser shows it, without a network.
+
+    It holds the graph of the function and its adjoint, in groups that open; a click on an operation shows its line, the
+    generated statement, its shape, bytes and cost, and its adjoint. Beside it stand both sources, the memory over time,
+    the cost of less memory, and all that ``explain`` says. The file is whole or not written.
+
+    Returns the path. Raises OSError where it cannot be written, and what a call with these arguments raises.
+
+    >>> import numpy as np, retrograd as rg, tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = rg.grad(lambda x: np.sum(x**2)).report(pathlib.Path(folder, "report.html"), np.ones(3))
+    ...     print(path.name, path.read_text(encoding="utf-8")[:15])
+    report.html <!doctype html>
+    """
+    from .anatomy import Anatomy  # noqa: PLC0415 - few programs look inside
+    from .page import write_page  # noqa: PLC0415 - likewise
+
+    return write_page(Anatomy(self, args, kwargs), path, check)

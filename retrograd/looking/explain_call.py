@@ -36,9 +36,9 @@ ABSORBED = ("const", "broadcast", "cast", "neg")  # what statements of other ope
 LOOPS = ("scan(", "fori_loop(", "while_loop(", "map(", "associative_scan(")
 
 
-def explain(anatomy: Anatomy, check: bool = True) -> FunctionExplanation:
+def explain(anatomy: Anatomy, check: bool = True, measured: Measured | None = None) -> FunctionExplanation:
     """The explanation of a call. It runs the compiled code, and with ``check`` the plain function, too."""
-    measured = timed(anatomy)
+    measured = measured or timed(anatomy)
     lines = tuple(costs_by_line(anatomy, measured))
     verdict, said = _check(anatomy) if check else (None, "not asked for")
     return FunctionExplanation(

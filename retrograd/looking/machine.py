@@ -12,8 +12,8 @@ import numpy as np
 TRIES = 3
 
 
-class Rates(NamedTuple):
-    """Rates of this process, per second: floating-point operations of products, elements of functions like exp, bytes.
+class Speeds(NamedTuple):
+    """Speeds of this process, per second: floating-point operations of products, elements of functions like exp, bytes.
 
     ``call`` is the seconds that any NumPy call takes.
     """
@@ -25,7 +25,7 @@ class Rates(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def machine() -> Rates:
+def machine() -> Speeds:
     """The rates, which take some 20 ms to measure."""
     a, out = np.ones((192, 192)), np.empty((192, 192))
     x = np.linspace(0.1, 1.0, 20_000)
@@ -34,7 +34,7 @@ def machine() -> Rates:
     more = np.empty_like(big)
     small = np.ones(1)
     call = _seconds(lambda: [np.add(small, small) for _ in range(200)]) / 200
-    return Rates(
+    return Speeds(
         2 * 192**3 / _seconds(lambda: np.matmul(a, a, out)),
         x.size / _seconds(lambda: np.exp(x, y)),
         3 * big.nbytes / _seconds(lambda: np.add(big, big, more)),

@@ -14,7 +14,7 @@ from retrograd.compiler.compiled import Compiled
 from retrograd.ir.primitive import REGISTRY
 from retrograd.looking.anatomy import Anatomy
 from retrograd.looking.costs import CHEAP, FAMILIES, cost, family
-from retrograd.looking.machine import Rates
+from retrograd.looking.machine import Speeds
 
 X = np.linspace(0.1, 1.0, 5)
 WEIGHTS = np.linspace(1.0, 2.0, 5)
@@ -279,7 +279,7 @@ def test_each_primitive_has_a_family():
 
 
 def test_costs_follow_the_operation():
-    rates = Rates(1e9, 1e8, 1e10, 1e-6)
+    rates = Speeds(1e9, 1e8, 1e10, 1e-6)
     graph = rg.trace(lambda a, b: np.linalg.solve(a @ b, np.exp(b)))(np.eye(10), np.eye(10))
     found = {node.prim.name: cost(node, rates) for node in graph.nodes}
     assert found["matmul"].flops == 2000
