@@ -57,7 +57,7 @@ def load(target: str) -> Callable[..., Any]:
     return plain(named(target))
 
 
-def plain(found: Any) -> Any:
+def plain(found: Any) -> Callable[..., Any]:
     """The function that a compiled one is made of; other objects, such as one with a rule of its own, as they are."""
     function: Callable[..., Any] = found.__wrapped__ if isinstance(found, Compiled) else found
     return function
