@@ -1,11 +1,14 @@
-"""The members of compiled functions that look inside: explain, profile and report."""
+"""The members of compiled functions that look inside, and what notebooks ask for: drawings, cells, tracebacks."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.compiled import member
+from ..compiler.compiled import Compiled, member
+from ..ir.graph import Graph
+from ..where import CELLS
+from . import cells, tracebacks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +77,36 @@ def report(self: Any, path: str | os.PathLike[str], /, *args: Any, check: bool =
     from .page import write_page  # noqa: PLC0415 - likewise
 
     return write_page(Anatomy(self, args, kwargs), path, check)
+
+
+def source(self: Any, /, *args: Any, **kwargs: Any) -> str:
+    """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used.
+
+    A notebook shows it in two columns, with the user's line beside the statements that stand for it.
+    """
+    from .notebook import source_of  # noqa: PLC0415 - it is needed for sources alone
+
+    return source_of(self.at(*args, **kwargs).executable)
+
+
+def _graph_html(self: Graph) -> str:
+    from .notebook import graph_html  # noqa: PLC0415 - notebooks ask for it
+
+    return graph_html(self)
+
+
+def _compiled_html(self: Compiled) -> str:
+    from .notebook import compiled_html  # noqa: PLC0415 - notebooks ask for it
+
+    return compiled_html(self)
+
+
+tracebacks.install()
+CELLS.append(cells.cell_of)
+# These classes belong to lower rooms, which know no HTML.
+for cls, name, function in (
+    (Compiled, "source", source),
+    (Compiled, "_repr_html_", _compiled_html),
+    (Graph, "_repr_html_", _graph_html),
+):
+    setattr(cls, name, function)
