@@ -54,6 +54,7 @@ from .export.loading import load as load
 from .ir.graph import Graph
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
+from .looking import progress as progress
 from .looking.explanation import FunctionExplanation, Profile
 from .ops.structural.region import Policy
 from .reports.curves import Tradeoff
@@ -402,14 +403,31 @@ def scan(
     *,
     reverse: bool = False,
     memory: MemoryPlan = None,
+    progress: bool | str = False,
 ) -> tuple[_A, Any]: ...
 @overload
-def fori_loop(n: Any, body: Callable[[Any, _A], _A], init: _A, *, memory: MemoryPlan = None) -> _A: ...
+def fori_loop(
+    n: Any, body: Callable[[Any, _A], _A], init: _A, *, memory: MemoryPlan = None, progress: bool | str = False
+) -> _A: ...
 @overload
 def fori_loop(
-    lower: Any, upper: Any, body: Callable[[Any, _A], _A], init: _A, /, *, memory: MemoryPlan = None
+    lower: Any,
+    upper: Any,
+    body: Callable[[Any, _A], _A],
+    init: _A,
+    /,
+    *,
+    memory: MemoryPlan = None,
+    progress: bool | str = False,
 ) -> _A: ...
-def while_loop(cond: Callable[[_A], Any], body: Callable[[_A], _A], init: _A, *, memory: MemoryPlan = None) -> _A: ...
+def while_loop(
+    cond: Callable[[_A], Any],
+    body: Callable[[_A], _A],
+    init: _A,
+    *,
+    memory: MemoryPlan = None,
+    progress: bool | str = False,
+) -> _A: ...
 
 # in programs of other packages
 def to_jax(

@@ -6,9 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.compiled import Compiled, member
+from ..compiler.phases import OTHERWISE
 from ..ir.graph import Graph
 from ..where import CELLS
-from . import cells, tracebacks
+from . import cells, terminal, tracebacks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +103,7 @@ def _compiled_html(self: Compiled) -> str:
 
 
 tracebacks.install()
+OTHERWISE.append(terminal.on_terminal)
 CELLS.append(cells.cell_of)
 # These classes belong to lower rooms, which know no HTML.
 for cls, name, function in (

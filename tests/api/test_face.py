@@ -23,7 +23,7 @@ cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container load
-eager errors functions ir nn optim scipy to_jax to_torch tree
+eager errors functions ir nn optim progress scipy to_jax to_torch tree
 RetrogradError Compiled
 """
 FACE = set(NAMES.split())
