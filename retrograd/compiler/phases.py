@@ -155,7 +155,7 @@ def during(phase: str, what: str, done: Callable[[], float] = lambda: 0, total: 
 
 
 @dataclass
-class _Loop:
+class _LoopRun:
     """The runs of one loop in one thread: steps forward and back, and when they began."""
 
     steps: int = 0
@@ -168,7 +168,7 @@ class _Loop:
 
 class _Loops(threading.local):
     def __init__(self) -> None:
-        self.known: dict[str, _Loop] = {}
+        self.known: dict[str, _LoopRun] = {}
 
 
 _loops = _Loops()
@@ -202,7 +202,7 @@ def tick(value: Any, loop: str, total: int, event: str) -> Any:
     SWITCH.on = listener is not None or SWITCH.blocks > 0
     if listener is None or CURRENT.get() is not None:
         return value
-    run = _loops.known.setdefault(loop, _Loop())
+    run = _loops.known.setdefault(loop, _LoopRun())
     now = time.perf_counter()
     if event == "begin":  # a run before it may have been interrupted
         run.forward, run.whole, run.steps, run.back = True, False, 0, 0
@@ -217,7 +217,7 @@ def tick(value: Any, loop: str, total: int, event: str) -> Any:
     return value
 
 
-def _forward(listener: Listener, run: _Loop, loop: str, total: int, now: float) -> None:
+def _forward(listener: Listener, run: _LoopRun, loop: str, total: int, now: float) -> None:
     if not run.forward and run.back:
         return
     if run.whole or not run.steps:
@@ -229,7 +229,7 @@ def _forward(listener: Listener, run: _Loop, loop: str, total: int, now: float) 
         run.whole = True
 
 
-def _backward(listener: Listener, run: _Loop, loop: str, total: int, now: float) -> None:
+def _backward(listener: Listener, run: _LoopRun, loop: str, total: int, now: float) -> None:
     if run.forward:
         if not run.whole:  # nobody asks for its result, so that nothing has told of its end
             _tell_loop(listener, run, loop, total, now, True)
@@ -241,7 +241,7 @@ def _backward(listener: Listener, run: _Loop, loop: str, total: int, now: float)
         run.forward, run.back = True, 0
 
 
-def _tell_loop(listener: Listener, run: _Loop, loop: str, total: int, now: float, ended: bool) -> None:
+def _tell_loop(listener: Listener, run: _LoopRun, loop: str, total: int, now: float, ended: bool) -> None:
     """Tell of a loop, from time to time and at its end."""
     if not ended and now - run.last < PAUSE:
         return
