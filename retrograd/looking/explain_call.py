@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from ..api.check_grads import check_grads
+from ..compiler.compilation import Compilation
+from ..compiler.executable import Executable
 from ..compiler.folding import folds
 from ..compiler.paths import Paths
 from ..compiler.recording import LONG
+from ..compiler.settings import config
 from ..errors import GradientCheckError, RetrogradError
 from ..ir.graph import Graph, Node
 from ..ir.loop_node import loop_of
@@ -48,13 +53,29 @@ def explain(anatomy: Anatomy, check: bool = True, measured: Measured | None = No
         tuple(_inputs(anatomy)),
         tuple(_families(anatomy)),
         lines,
-        report(anatomy.way),
+        report(_with_code(anatomy)),
         tuple(_decisions(anatomy.way.recorded.graph)),
         tuple(_remarks(anatomy)),
         _bindings(anatomy),
         verdict,
         said,
     )
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """The code of one way alone, where its signature has none."""
+
+    code: Executable
+    ordered: bool
+
+
+def _with_code(anatomy: Anatomy) -> Compilation:
+    """The way of the call; if calls of its signature are interpreted, with the code that would run it."""
+    way = anatomy.way
+    if not way.recorded.tainted:
+        return way
+    return replace(way, signature=OwnCode(anatomy.codes[0].executable, way.signature.ordered))
 
 
 def profile(anatomy: Anatomy) -> Profile:
@@ -283,23 +304,59 @@ def _check(anatomy: Anatomy) -> tuple[bool | None, str]:
     chosen = [k for k in sorted(active) if k < len(anatomy.call.traced)]
     values = anatomy.call.values()
     function: Callable[..., Any] = anatomy.compiled._function
+    sources = [x for x in anatomy.operands if isinstance(x, SOURCES)]
 
     def of(*some: Any) -> Any:
         full = list(values)
         for k, x in zip(chosen, some, strict=True):
             full[k] = x
+        rewind()
         args, kwargs = anatomy.call.rebuild([copied(x) for x in full])
         return inexact(function(*args, **kwargs))
 
-    try:
-        check_grads(of, tuple(copied(values[k]) for k in chosen), order=1, modes=("rev",))
-    except GradientCheckError as fault:
-        return False, f"differs: {fault.what}"
-    except RetrogradError as fault:
-        return None, f"not checked: {fault.what}"
-    except Exception as fault:  # noqa: BLE001 - the user's function may raise anything at other points
-        return None, f"not checked: the function raised {printable(repr(fault))} at a point close by"
+    point = tuple(copied(values[k]) for k in chosen)
+    with ExitStack() as after:
+        rewind = after.enter_context(Rewinding(sources))
+        after.enter_context(config(nan_safe=config.nan_safe or bool(anatomy.compiled._transform.nan_safe)))
+        try:
+            if not _alike(of(*point), of(*point)):
+                return None, "not checked: the function gives another value at each call"
+            check_grads(of, point, order=1, modes=("rev",))
+        except GradientCheckError as fault:
+            return False, f"differs: {fault.what}"
+        except RetrogradError as fault:
+            return None, f"not checked: {fault.what}"
+        except Exception as fault:  # noqa: BLE001 - the user's function may raise anything at other points
+            return None, f"not checked: the function raised {printable(repr(fault))} at a point close by"
     return True, "agrees with central differences along a random direction"
+
+
+SOURCES = (np.random.Generator, np.random.RandomState)
+
+
+class Rewinding:
+    """Sets sources of random numbers back when it is called, and at the end of its context."""
+
+    def __init__(self, sources: Sequence[Any]) -> None:
+        self.states = [(x, x.bit_generator.state if isinstance(x, SOURCES[0]) else x.get_state()) for x in sources]
+
+    def __call__(self) -> None:
+        for x, state in self.states:
+            if isinstance(x, np.random.Generator):
+                x.bit_generator.state = state
+            else:
+                x.set_state(state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self()
+
+
+def _alike(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two results are the same numbers."""
+    return len(a) == len(b) and all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a, b, strict=True))
 
 
 def copied(x: Any) -> Any:

@@ -154,6 +154,49 @@ def test_a_check_that_cannot_be_made_says_why():
     assert "returns more" in found.check
 
 
+def test_functions_that_draw_are_checked_with_the_same_numbers():
+    rng = np.random.default_rng(0)
+    state = rng.bit_generator.state
+    for f, args in (
+        (lambda x: np.sum(np.sin(x) * rng.standard_normal(5)), (X,)),
+        (lambda x, source: np.sum(np.sin(x) * source.standard_normal(5)), (X, rng)),
+    ):
+        assert rg.grad(f).explain(*args).checked is True
+    assert rng.bit_generator.state == state
+
+
+def test_a_function_of_other_values_at_each_call_is_not_checked():
+    calls = [0]
+
+    def changing(x):
+        calls[0] += 1
+        return np.sum(x * calls[0])
+
+    found = rg.grad(changing).explain(X)
+    assert found.checked is None
+    assert "another value at each call" in found.check
+    assert not found.bindings.compiled
+
+
+def test_nan_safe_derivatives_are_checked_as_such():
+    f = rg.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), x * 0)), nan_safe=True)
+    assert rg.grad(lambda x: np.sum(np.sqrt(np.abs(x)))).explain(X).checked is True
+    with np.errstate(invalid="ignore"):
+        assert f.explain(np.array([-1.0, 2.0])).checked is True
+
+
+def test_what_is_interpreted_is_explained():
+    def caught(x):
+        try:
+            return np.linalg.cholesky(x)
+        except np.linalg.LinAlgError:
+            return x * 2.0
+
+    found = rg.jit(caught).explain(-np.eye(3))
+    assert any(not r.done and r.what == "compiled" for r in found.remarks)
+    assert found.memory.peak_bytes is not None
+
+
 def test_what_was_folded_and_what_was_not_with_reasons():
     def unrolled(x):
         for _ in range(10):
