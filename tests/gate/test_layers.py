@@ -26,6 +26,8 @@ FORBIDDEN_IMPORTS = [
     ("api", "from ..reports import curves", "layers"),
     ("api", "from ..eager import records", "layers"),
     ("eager", "from ..compat import autograd", "layers"),
+    ("looking", "from ..eager import records", "layers"),
+    ("compiler", "from ..looking import measured", "layers"),
     ("api", "import retrograd as rg", "face"),
     ("compiler", "from ..codegen.numpy.absorb import absorb", "targets"),
     ("reports", "from ..passes.place_buffers import place_buffers", "targets"),
