@@ -13,16 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..ir.target import PROVIDERS
 from ..tracer.around import kept
 from ..tracer.trace import CURRENT
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a piece of work is: ``done`` of ``total`` (None if that is unknown), in ``phase``.
 
     ``what`` names the work: a function, or a loop. ``seconds`` have gone by, ``left`` is a guess of those to come, None
@@ -78,15 +76,15 @@ def left_of(done: float, total: float | None, seconds: float) -> float | None:
 # --- phases of the compiler -------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class _Work:
-    listener: Listener
-    what: str
-    phase: str
-    done: Callable[[], float]
-    total: float | None
-    begun: float = field(default_factory=time.perf_counter)
-    told: Progress | None = None
+    """A phase that goes on, and what was told of it last."""
+
+    def __init__(
+        self, listener: Listener, what: str, phase: str, done: Callable[[], float], total: float | None
+    ) -> None:
+        self.listener, self.what, self.phase, self.done, self.total = listener, what, phase, done, total
+        self.begun = time.perf_counter()
+        self.told: Progress | None = None
 
 
 class _Clock:
@@ -110,7 +108,8 @@ class _Clock:
         with self.lock:
             self.works.remove(work)
             if work.told is not None:
-                tell(work.listener, replace(work.told, seconds=time.perf_counter() - work.begun, left=0.0, ended=True))
+                seconds = time.perf_counter() - work.begun
+                tell(work.listener, work.told._replace(seconds=seconds, left=0.0, ended=True))
 
     def _watch(self) -> None:
         while True:
@@ -154,16 +153,16 @@ def during(phase: str, what: str, done: Callable[[], float] = lambda: 0, total: 
 # --- loops ------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class _LoopRun:
-    """The runs of one loop in one thread: steps forward and back, and when they began."""
+    """The runs of one loop in one thread: steps forward and back, and when they began.
 
-    steps: int = 0
-    back: int = 0
-    forward: bool = True
-    whole: bool = False  # whether the last forward run has ended
-    begun: float = 0.0
-    last: float = 0.0
+    ``whole`` says whether the last forward run has ended.
+    """
+
+    def __init__(self) -> None:
+        self.steps = self.back = 0
+        self.forward, self.whole = True, False
+        self.begun = self.last = 0.0
 
 
 class _Loops(threading.local):

@@ -6,13 +6,14 @@ import sys
 from typing import Any
 
 from ..compiler.phases import Listener, Progress
-from .amounts import cut, in_seconds, in_short, printable
 
 WIDTH = 24  # characters of a bar in a terminal
 
 
 def title(progress: Progress) -> str:
     """The work and its phase, printable."""
+    from .amounts import cut, printable  # noqa: PLC0415 - little work is so long
+
     return cut(printable(f"{progress.what}: {progress.phase}"))
 
 
@@ -36,6 +37,8 @@ def line(progress: Progress) -> str:
     >>> line(Progress("loss", "forward", 5, 10, 2.0, 2.0))
     'loss: forward ############............ 5/10, 2 s, 2 s left'
     """
+    from .amounts import in_seconds, in_short  # noqa: PLC0415 - little work is so long
+
     if progress.total:
         full = int(WIDTH * min(progress.done / progress.total, 1.0))
         said = f"{'#' * full}{'.' * (WIDTH - full)} {in_short(progress.done)}/{in_short(progress.total)}, "
