@@ -11,7 +11,7 @@ run: $(VENV)/.installed-run
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/.installed-test
-	@echo 'The tests take about five minutes on two cores. Slow ones and comparisons are left out: make test-all.'
+	@echo 'The tests take about ten minutes on two cores. Slow ones and comparisons are left out: make test-all.'
 	$(BIN)/pytest -n auto
 
 test-all: $(VENV)/.installed-test-all

@@ -16,7 +16,7 @@ from tests.gate import test_core, test_structural
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "retrograd"
 ROOMS = ("ir", "ops", "tracer", "passes", "codegen", "compiler", "numpy", "scipy", "api", "reports")
-ROOMS += ("eager", "compat", "export", "distributed")
+ROOMS += ("eager", "compat", "export", "looking", "distributed")
 GROUPS = ("maths", "results and their storage", "texts")  # comments among the fields of a primitive
 
 

@@ -40,6 +40,7 @@ from .compiler import memory as _memory  # noqa: F401 - it registers the stages 
 from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
 from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
+from .compiler import told_phases as _told_phases  # noqa: F401 - phases are told to whoever listens
 from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions
 from .compiler import unpackers as _unpackers  # noqa: F401 - they take the arguments of calls apart
 from .compiler import varying_ints as _varying_ints  # noqa: F401 - it traces Python ints that vary
@@ -53,6 +54,7 @@ from .errors import RetrogradError
 from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
+from .looking import entrances as _entrances  # noqa: F401 - compiled functions have members that explain them
 from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
 from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
 from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from .eager import nn as nn
     from .eager import optim as optim
     from .export.loading import load as load
+    from .looking import progress as progress
 
 __version__ = "0.1.0"
 
@@ -123,13 +126,14 @@ __all__ = [
 ]
 # `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
 _COMMON_WORDS = ("config", "load", "map", "name", "pull", "push", "require", "trace")
-_ROOMS = ("distributed", "eager", "errors", "functions", "ir", "nn", "optim", "scipy", "tree")
+_ROOMS = ("distributed", "eager", "errors", "functions", "ir", "nn", "optim", "progress", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {
     "distributed": ".distributed",
     "eager": ".eager",
     "functions": ".api.functions",
     "nn": ".eager.nn",
     "optim": ".eager.optim",
+    "progress": ".looking.progress",
 }
 _RARELY_CALLED = {"load": ".export.loading", "to_jax": ".compat.jax", "to_torch": ".compat.torch"}
 

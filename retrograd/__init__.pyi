@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
 
 import numpy as np
@@ -54,6 +55,8 @@ from .export.loading import load as load
 from .ir.graph import Graph
 from .ir.primitive import pull as pull
 from .ir.primitive import push as push
+from .looking import progress as progress
+from .looking.explanation import FunctionExplanation, Profile
 from .ops.structural.region import Policy
 from .reports.curves import Tradeoff
 from .reports.memory import MemoryReport
@@ -90,6 +93,9 @@ class Compiled(Generic[_P, _R_co]):
     def plan(self, *args: _P.args, **kwargs: _P.kwargs) -> MemoryReport: ...
     def tradeoff(self, *args: _P.args, **kwargs: _P.kwargs) -> Tradeoff: ...
     def executable(self, *args: _P.args, **kwargs: _P.kwargs) -> Executable: ...
+    def explain(self, *args: Any, check: bool = True, **kwargs: Any) -> FunctionExplanation: ...
+    def report(self, path: str | PathLike[str], /, *args: Any, check: bool = True, **kwargs: Any) -> Path: ...
+    def profile(self, *args: _P.args, **kwargs: _P.kwargs) -> Profile: ...
     def explain_retrace(self, *args: _P.args, **kwargs: _P.kwargs) -> str: ...
     def export(self, path: str | PathLike[str], /, *args: _P.args, **kwargs: _P.kwargs) -> None: ...
     def save(self, path: str | PathLike[str], /, *args: Any, **kwargs: Any) -> None: ...
@@ -398,14 +404,31 @@ def scan(
     *,
     reverse: bool = False,
     memory: MemoryPlan = None,
+    progress: bool | str = False,
 ) -> tuple[_A, Any]: ...
 @overload
-def fori_loop(n: Any, body: Callable[[Any, _A], _A], init: _A, *, memory: MemoryPlan = None) -> _A: ...
+def fori_loop(
+    n: Any, body: Callable[[Any, _A], _A], init: _A, *, memory: MemoryPlan = None, progress: bool | str = False
+) -> _A: ...
 @overload
 def fori_loop(
-    lower: Any, upper: Any, body: Callable[[Any, _A], _A], init: _A, /, *, memory: MemoryPlan = None
+    lower: Any,
+    upper: Any,
+    body: Callable[[Any, _A], _A],
+    init: _A,
+    /,
+    *,
+    memory: MemoryPlan = None,
+    progress: bool | str = False,
 ) -> _A: ...
-def while_loop(cond: Callable[[_A], Any], body: Callable[[_A], _A], init: _A, *, memory: MemoryPlan = None) -> _A: ...
+def while_loop(
+    cond: Callable[[_A], Any],
+    body: Callable[[_A], _A],
+    init: _A,
+    *,
+    memory: MemoryPlan = None,
+    progress: bool | str = False,
+) -> _A: ...
 
 # in programs of other packages
 def to_jax(

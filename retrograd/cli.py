@@ -1,32 +1,31 @@
-"""The command line: ``show module:function``, ``export module:function -o FILE``, ``opt FILE``, ``errors RG0203``."""
+"""The command line: what ``python -m retrograd --help`` lists."""
 
 from __future__ import annotations
 
 import argparse
-import ast
-import functools
-import importlib
-import importlib.util
-import inspect
+import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from . import __version__
-from .api.gradients import grad, value_and_grad
-from .api.jacobians import hessian
+from .api.gradients import grad
 from .api.jit import jit
 from .compiler.compiled import Compiled
 from .compiler.pass_table import passes
-from .errors import ChangedError, OptionError, ParseError, RetrogradError
-from .export.committed import check, export_to, origin_of, renew
+from .errors import ChangedError, OptionError, RetrogradError
+from .export.committed import check as check_committed
+from .export.committed import export_to, origin_of, renew
 from .ir.parser import parse, parse_type
-from .ir.types import Aval
 from .ir.verify import verify
+from .looking import commands as looks
+from .looking.commands import TRANSFORMS, Answer
+from .looking.completion import SHELLS, completion
+from .looking.named import argnums_of, check_count, example, given, load, named
 from .reports.explain import explain, overview
+from .where import Where, user_frame
 
 # What to print of a function and its gradient, for these arguments.
 EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any]], str]] = {
@@ -36,120 +35,124 @@ EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any]], str]] = {
     "dot": lambda f, _, args: str(jit(f).dot(*args)),
     "grad-dot": lambda _, gradient, args: str(gradient.dot(*args)),
 }
+TARGET = "module:function or path/file.py:function; it is imported, and its main part does not run"
+ARGNUMS = "of the derivative: positions or names of arguments, by commas; by default all floating-point ones"
+ARG = "of each argument: a type (f64[3,2], float), a value (3), or NAME=... for a keyword"
 
-
-def _gradient(function: Callable[..., Any], args: Sequence[Any], argnums: str | None) -> Any:
-    """The gradient in the arguments that are named, by default in all floating-point ones."""
-    return grad(function, _argnums(args, argnums))
-
-
-def _argnums(args: Sequence[Any], argnums: str | None) -> tuple[int | str, ...]:
-    """The arguments that are named, by default all floating-point ones."""
-    if argnums is None:
-        return tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind in "fc")
-    return tuple(int(k) if k.lstrip("-").isdigit() else k for k in argnums.split(","))
-
-
-def _check_count(function: Callable[..., Any], given: int) -> None:
-    """OptionError if a function wants other arguments than the command line gives types for."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # a function in C without a signature
-        return
-    try:
-        signature.bind(*[None] * given)
-    except TypeError as fault:
-        raise OptionError(
-            f"{given} arguments are given, but the function takes {signature}: {fault}",
-            remedy="give the type of each argument: --arg f64[3,2] --arg float",
-        ) from None
-
-
-def example(aval: Aval) -> Any:
-    """An array or number of this type; floating-point ones are random, from a fixed seed."""
-    rng = np.random.default_rng(0)
-    made = rng.standard_normal(aval.shape) if aval.inexact else rng.integers(0, 3, aval.shape)
-    if aval.kind == "array":
-        return np.asarray(made).astype(aval.dtype)
-    value = aval.dtype.type(np.asarray(made).item())
-    return value.item() if aval.kind == "python" else value
-
-
-def load(target: str) -> Callable[..., Any]:
-    """The plain function that ``module:function`` or ``file.py:function`` names, also if it is a compiled one."""
-    found = named(target)
-    plain: Callable[..., Any] = getattr(found, "__wrapped__", found)  # a compiled function wraps a plain one
-    return plain
-
-
-def named(target: str) -> Any:
-    """What ``module:function`` or ``file.py:function`` names.
-
-    The module is imported, under its own name: what stands below ``if __name__ == "__main__":`` does not run.
-    """
-    module_name, _, attribute = target.rpartition(":")
-    if not module_name:
-        raise OptionError(f"{target!r} names no function", remedy="write module:function, or path/file.py:function")
-    try:
-        if module_name.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            sys.path.insert(0, "")
-            module = importlib.import_module(module_name)
-        return functools.reduce(getattr, attribute.split("."), module)
-    except (ImportError, FileNotFoundError, AttributeError) as fault:
-        raise OptionError(f"cannot load {target!r}: {fault}", remedy="check the module path and the name") from None
+# Of each command: what it does, and examples.
+ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "show": (
+        "print a graph, generated source or DOT",
+        ("show model.py:loss --arg f64[3] --arg float", "show model.py:loss --arg f64[3] --argnums 0 --emit grad-ir"),
+    ),
+    "explain": (
+        "say what was made of a call: inputs, costs by line, memory, decisions, a gradient check",
+        ("explain model.py:loss --arg f64[100] --arg n=3", "explain model.py:loss --arg f64[100] --transform jit"),
+    ),
+    "report": (
+        "write a page about a call, to click through",
+        ("report model.py:loss --arg f64[100] -o report.html",),
+    ),
+    "source": ("print the generated source", ("source model.py:loss --arg f64[3] --transform hessian",)),
+    "plan": (
+        "say what a call keeps in memory and computes again",
+        ("plan model.py:loss --arg f64[1000]", "plan model.py:loss --arg f64[1000] --curve"),
+    ),
+    "profile": ("measure the lines of a function and of its derivative", ("profile model.py:loss --arg f64[1000]",)),
+    "check": (
+        "compare derivatives with central differences; the status is 1 where they differ",
+        ("check model.py:loss --arg f64[3] --arg float --order 1",),
+    ),
+    "export": (
+        "write a derivative as a module of NumPy, or check a committed one",
+        ("export model.py:loss --arg f64[3] -o loss_grad.py", "export --check loss_grad.py"),
+    ),
+    "errors": ("explain an error by its code, or list all", ("errors", "errors RG0203")),
+    "opt": ("run passes over a graph in text", ("opt graph.ir -p simplify,prune", "opt - -p transpose < graph.ir")),
+    "doctor": ("look whether what is installed fits together", ("doctor",)),
+    "audit": (
+        "tell which functions of a program trace, which do not and why, and which lines block; the status is 1 if any",
+        ("audit src/", "audit main.py --run", "audit main.py --run -- --steps 10"),
+    ),
+    "completion": (
+        "print a script that completes commands and options in a shell",
+        ('eval "$(retrograd completion bash)"', "retrograd completion fish | source"),
+    ),
+}
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(prog="retrograd", description="Look at what retrograd makes of a function.")
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = top.add_subparsers(dest="command", required=True)
-    show = commands.add_parser("show", help="print a graph, generated source or DOT")
-    show.add_argument("target", help="module:function or path/file.py:function; it is imported")
-    show.add_argument("--arg", action="append", default=[], metavar="TYPE", help="type of an argument: f64[3,2], float")
-    show.add_argument("--argnums", metavar="NAMES", help="of the gradient: positions or names of arguments, by commas")
-    show.add_argument("--emit", choices=sorted(EMITS), default="source")
-    keep = commands.add_parser("export", help="write a derivative as a module of NumPy, or check a committed one")
+    top.add_argument("--traceback", action="store_true", help="show where an error comes from, in full")
+    subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = {name: _command(subparsers, name) for name in ABOUT}
+    for name in ("show", "explain", "report", "source", "plan", "profile", "check"):
+        commands[name].add_argument("target", help=TARGET)
+        commands[name].add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE", help=ARG)
+        commands[name].add_argument("--argnums", metavar="NAMES", help=ARGNUMS)
+    for name in ("explain", "report", "source", "plan", "profile"):
+        what = "of a plain function, by default grad; a compiled function is taken as it is"
+        commands[name].add_argument("--transform", choices=sorted(TRANSFORMS), help=what)
+    commands["show"].add_argument("--emit", choices=sorted(EMITS), default="source", help="what to print")
+    for name in ("explain", "report"):
+        commands[name].add_argument("--no-check", action="store_true", help="leave the gradient check out")
+    commands["report"].add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page to write")
+    commands["plan"].add_argument("--curve", action="store_true", help="also what less memory costs")
+    commands["check"].add_argument("--order", type=int, default=2, help="up to which order of derivatives")
+    _of_export(commands["export"])
+    commands["opt"].add_argument("file", help="a file with one graph; - for standard input")
+    known = f"of {', '.join(passes())}; by commas"
+    commands["opt"].add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=known)
+    commands["errors"].add_argument("code", nargs="?", help="RG0203, or the name of a class")
+    commands["audit"].add_argument("path", help="a file or a folder")
+    run = "run the file as a program, and record each of its functions with the arguments of its first call"
+    commands["audit"].add_argument("--run", action="store_true", help=run)
+    commands["audit"].epilog = f"{commands['audit'].epilog}\n\nWhat follows -- are arguments of the program."
+    commands["completion"].add_argument("shell", choices=SHELLS)
+    return top
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line taken apart; ``arguments`` are those behind ``--``, for the program that ``audit`` runs."""
+    end = argv.index("--") if "--" in argv and "audit" in argv else len(argv)
+    options = parser().parse_args(argv[:end])
+    options.arguments = list(argv[end + 1 :])
+    return options
+
+
+def _command(subparsers: Any, name: str) -> argparse.ArgumentParser:
+    what, examples = ABOUT[name]
+    lines = [x if x.startswith(("eval", "retrograd")) else f"python -m retrograd {x}" for x in examples]
+    epilog = "\n".join(["examples:", *(f"  {line}" for line in lines)])
+    shape = argparse.RawDescriptionHelpFormatter
+    made: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=what, description=what, epilog=epilog, formatter_class=shape
+    )
+    return made
+
+
+def _of_export(keep: argparse.ArgumentParser) -> None:
     keep.add_argument("target", nargs="?", help="module:function; a compiled function is exported as it is")
     keep.add_argument(
         "--arg", action="append", default=[], metavar="[NAME=]TYPE", help="f64[3,2], float; values are fixed: 3, n=3"
     )
-    keep.add_argument("--argnums", metavar="NAMES", help="of the gradient: positions or names of arguments, by commas")
-    keep.add_argument("--transform", choices=sorted(KEPT), default="grad", help="of a plain function")
+    keep.add_argument("--argnums", metavar="NAMES", help=ARGNUMS)
+    keep.add_argument("--transform", choices=sorted(TRANSFORMS), default="grad", help="of a plain function")
     keep.add_argument("-o", "--output", metavar="FILE", help="the module to write")
     keep.add_argument(
         "--check", metavar="FILE", nargs="?", const="", help="exit with 1 if a committed file has changed"
     )
     keep.add_argument("--renew", metavar="FILE", help="write a committed file again, with its own arguments")
-    opt = commands.add_parser("opt", help="run passes over a graph in text")
-    opt.add_argument("file", help="a file with one graph; - for standard input")
-    opt.add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=f"of {', '.join(passes())}; by commas")
-    about = commands.add_parser("errors", help="explain an error by its code, or list all")
-    about.add_argument("code", nargs="?", help="RG0203, or the name of a class")
-    return top
 
 
 def show(options: argparse.Namespace) -> str:
     """The ``show`` command: a function's graph, source or DOT text."""
     args = [example(parse_type(text)) for text in options.arg]
     function = load(options.target)
-    _check_count(function, len(args))
-    return EMITS[options.emit](function, _gradient(function, args, options.argnums), args)
-
-
-# What is exported of a plain function, for these arguments.
-KEPT: dict[str, Callable[..., Any]] = {
-    "grad": grad,
-    "hessian": hessian,
-    "jit": lambda function, argnums: jit(function),
-    "value_and_grad": value_and_grad,
-}
+    check_count(function, len(args))
+    return EMITS[options.emit](function, grad(function, argnums_of(args, options.argnums)), args)
 
 
 def keep(options: argparse.Namespace) -> str:
@@ -161,45 +164,18 @@ def keep(options: argparse.Namespace) -> str:
         if not committed:
             raise OptionError("--check names no file", remedy="python -m retrograd export --check FILE")
         try:
-            return check(committed, named, options.target)
+            return check_committed(committed, named, options.target)
         except ChangedError as fault:
             raise ChangedError(fault.what, where=None, remedy=fault.remedy) from fault.__cause__
     if not options.target or not options.output:
         raise OptionError("export wants a function and a file", remedy="python -m retrograd export module:f -o FILE")
     found = named(options.target)
-    args, kwargs = _given(options.arg)
+    args, kwargs = given(options.arg)
     if not isinstance(found, Compiled):
-        argnums = _argnums(args, options.argnums)
-        found = KEPT[options.transform](found, argnums)
+        argnums = argnums_of(args, options.argnums)
+        found = TRANSFORMS[options.transform](found, argnums)
     export_to(options.output, found, args, kwargs, {**origin_of(found), "of": options.target})
     return f"{options.output} is written\n"
-
-
-def _given(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments that the command line tells of, by position and by name."""
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for text in texts:
-        name, equals, rest = text.partition("=")
-        if equals and name.isidentifier():
-            kwargs[name] = _value(rest)
-        else:
-            args.append(_value(text))
-    return args, kwargs
-
-
-def _value(text: str) -> Any:
-    """An argument of a type, or the value that a text is."""
-    try:
-        aval = parse_type(text)
-        if aval.kind == "python" and not aval.inexact:
-            raise OptionError(f"{text} is fixed in an exported function", remedy="give its value: --arg 3, --arg n=3")
-        return example(aval)
-    except ParseError as fault:
-        try:
-            return ast.literal_eval(text)
-        except (SyntaxError, ValueError):
-            raise OptionError(f"{text!r} is neither a type nor a value", remedy=fault.remedy) from None
 
 
 def opt(options: argparse.Namespace) -> str:
@@ -221,15 +197,51 @@ def told(options: argparse.Namespace) -> str:
     return explain(options.code) if options.code else overview()
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], str]] = {"show": show, "export": keep, "opt": opt, "errors": told}
+COMMANDS: dict[str, Callable[[argparse.Namespace], str | Answer]] = {
+    "show": show,
+    "explain": looks.explain,
+    "report": looks.report,
+    "source": looks.source,
+    "plan": looks.plan,
+    "profile": looks.profile,
+    "check": looks.check,
+    "export": keep,
+    "errors": told,
+    "opt": opt,
+    "doctor": looks.doctor,
+    "audit": looks.audit,
+    "completion": lambda options: completion(parser(), options.shell),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; 0, 1 if a committed derivative has changed, or 2, with the error on stderr."""
-    options = parser().parse_args(argv)
+    """Run the command; 0, 1 if the answer is bad news, such as a changed derivative, or 2, with the error on stderr."""
+    options = parsed(sys.argv[1:] if argv is None else argv)
     try:
-        print(COMMANDS[options.command](options), end="")
-    except RetrogradError as fault:
-        print(fault, file=sys.stderr)
+        found = COMMANDS[options.command](options)
+        answer = found if isinstance(found, Answer) else Answer(found)
+        print(answer.text, end="", flush=True)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as fault:  # noqa: BLE001 - the user's program may raise anything; it is told in a few words
+        print(_told_of(fault, options.traceback), file=sys.stderr)
         return 1 if isinstance(fault, ChangedError) else 2
-    return 0
+    return answer.status
+
+
+def _told_of(fault: Exception, whole: bool) -> str:
+    """An error in a few words: its message, and the user's line that it comes from."""
+    if whole:
+        return "".join(traceback.format_exception(fault)).rstrip()
+    if isinstance(fault, RetrogradError):
+        inside = isinstance(fault.where, Where) and Path(fault.where.file).is_relative_to(Path(__file__).parent)
+        return str(type(fault)(fault.what, where=None, remedy=fault.remedy)) if inside else str(fault)
+    lines = [(f, n) for f, n in traceback.walk_tb(fault.__traceback__) if user_frame(f) is f]
+    at = [f"  at {lines[-1][0].f_code.co_filename}:{lines[-1][1]}"] if lines else []
+    notes = [f"  {note}" for note in getattr(fault, "__notes__", ())]
+    more = "  python -m retrograd --traceback ... shows all of it"
+    return "\n".join([f"{type(fault).__name__}: {fault}", *at, *notes, more])

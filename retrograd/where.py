@@ -15,6 +15,7 @@ OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {"__main__"}
 SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
 T = TypeVar("T")
+CELLS: list[Callable[[Where], str | None]] = []  # what else names a line, such as the cell of a notebook
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 
 
@@ -25,12 +26,12 @@ class Where(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return next(filter(None, (name(self) for name in CELLS)), f"{self.file}:{self.line}")
 
     @property
     def short(self) -> str:
         """The last part of the path and the line, as printed beside nodes and statements: harmless in any text."""
-        return f"{_harmless(self.file.rpartition('/')[2])}:{self.line}"
+        return next(filter(None, (c(self) for c in CELLS)), f"{_harmless(self.file.rpartition('/')[2])}:{self.line}")
 
 
 Site = tuple[Where, str | None]  # a line, and the variable that takes the result

@@ -41,6 +41,7 @@ from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.tree import children, flatten, unflatten, written
 from .memory import MemoryPlan, plan_of
+from .ticking import Marks, Progressing
 
 LOOP = Transform("loop")  # one that is called outside of compiled functions
 
@@ -53,6 +54,7 @@ def scan(
     *,
     reverse: bool = False,
     memory: MemoryPlan = None,
+    progress: Progressing = False,
 ) -> tuple[Any, Any]:
     """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
@@ -60,7 +62,8 @@ def scan(
     scalar, an int one of floats if the body returns floats. Returns the last carry and the ``y`` stacked along a first
     axis. The body is recorded once; it may close over traced values, which get gradients. ``reverse``
     runs from the last ``x`` to the first. ``memory`` is a plan of what to keep for a derivative; by default all is kept
-    (see ``rg.Snapshots``). Raises CarryError if the body returns no pair or the carry changes its structure, shapes or
+    (see ``rg.Snapshots``). With ``progress=True``, or a name, it tells how far it is (see ``rg.progress``). Raises
+    CarryError if the body returns no pair or the carry changes its structure, shapes or
     dtypes; ShapeError for ``xs`` of different lengths; OptionError.
 
     >>> import numpy as np, retrograd as rg
@@ -69,14 +72,18 @@ def scan(
     (6.0, array([1., 3., 6.]))
     """
     check_functions("scan", "scan(body, init, xs) with body(carry, x) -> (carry, y)", body)
-    weak = weak_leaves(init)
-    if enclosing() is None:
-        run = Compiled(
-            lambda init, xs: _scanned(body, start_of(init, weak), xs, length, reverse, memory), Transform("scan")
-        )
-        result: tuple[Any, Any] = run(as_arrays(init), as_arrays(xs))
-        return result
-    return _scanned(body, start_of(init, weak), xs, length, reverse, memory)
+    weak, marks = weak_leaves(init), Marks("scan", progress, _length(flatten(xs)[0], length) if progress else None)
+    step = marks.body(body)
+
+    def scanned(init: Any, xs: Any) -> Any:
+        return marks.result(_scanned(step, start_of(marks.start(init), weak), xs, length, reverse, memory))
+
+    found: tuple[Any, Any] = (
+        Compiled(scanned, Transform("scan"))(as_arrays(init), as_arrays(xs))
+        if enclosing() is None
+        else scanned(init, xs)
+    )
+    return found
 
 
 def _scanned(
@@ -164,7 +171,9 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-def fori_loop(n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = None) -> Any:
+def fori_loop(
+    n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = None, progress: Progressing = False
+) -> Any:
     """Run ``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; return the last carry.
 
     ``fori_loop(lower, upper, body, init)`` does so for i = lower, ..., upper - 1. ``n`` and the bounds may be Python
@@ -172,8 +181,8 @@ def fori_loop(n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = Non
     range(n)``, or like the sum of it and a traced ``lower``. The body is recorded once; it may close over traced
     values, which get gradients. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if the body
     returns floats. ``memory`` is a plan of what to keep for a derivative; by default all is kept (see ``rg.Snapshots``,
-    ``rg.Log``). Raises CarryError if the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an
-    integer.
+    ``rg.Log``). With ``progress=True``, or a name, it tells how far it is (see ``rg.progress``). Raises CarryError if
+    the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an integer.
 
     >>> import retrograd as rg
     >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
@@ -186,11 +195,13 @@ def fori_loop(n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = Non
     lower, n, body, init = (_count(n), body, init, *more) if more else (0, n, body, init)
     check_functions("fori_loop", "fori_loop(n, body, init) with body(i, carry) -> carry", body)
     n = _between(lower, _count(n))
-    weak = weak_leaves(init)
-    if enclosing() is None:
-        run = Compiled(lambda init: _counted(n, lower, body, start_of(init, weak), memory), LOOP)
-        return run(as_arrays(init))
-    return _counted(n, lower, body, start_of(init, weak), memory)
+    weak, marks = weak_leaves(init), Marks("fori_loop", progress, None if isinstance(n, Tracer) else n)
+    step = marks.body(body)
+
+    def counted(init: Any) -> Any:
+        return marks.result(_counted(n, lower, step, start_of(marks.start(init), weak), memory))
+
+    return Compiled(counted, LOOP)(as_arrays(init)) if enclosing() is None else counted(init)
 
 
 def _counted(n: Any, lower: Any, body: Callable[[Any, Any], Any], start: Start, memory: MemoryPlan) -> Any:
@@ -266,15 +277,23 @@ def _count(n: Any) -> Any:
     return n if isinstance(n, Tracer) and not n.const else int(value)
 
 
-def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, memory: MemoryPlan = None) -> Any:
+def while_loop(
+    cond: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    init: Any,
+    *,
+    memory: MemoryPlan = None,
+    progress: Progressing = False,
+) -> Any:
     """Run ``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; return the last carry.
 
     The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
     over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
     plan of what to keep for a derivative; by default all is kept. ``rg.Log()`` keeps about log₂ n states of n steps, a
     number of bytes keeps as many as fit. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if
-    the body returns floats. Raises CarryError if the carry changes its structure, shapes or dtypes,
-    ShapeError if ``cond`` does not return a number, MemoryBudgetError.
+    the body returns floats. With ``progress=True``, or a name, it tells how many steps it has made (see
+    ``rg.progress``). Raises CarryError if the carry changes its structure, shapes or dtypes, ShapeError if ``cond``
+    does not return a number, MemoryBudgetError.
 
     >>> import retrograd as rg
     >>> root = lambda a: rg.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
@@ -282,11 +301,13 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     0.353553390593
     """
     check_functions("while_loop", "while_loop(cond, body, init)", cond, body)
-    weak = weak_leaves(init)
-    if enclosing() is None:
-        run = Compiled(lambda init: _while(cond, body, start_of(init, weak), memory), Transform("while_loop"))
-        return run(as_arrays(init))
-    return _while(cond, body, start_of(init, weak), memory)
+    weak, marks = weak_leaves(init), Marks("while_loop", progress, None)
+    step = marks.body(body)
+
+    def repeated(init: Any) -> Any:
+        return marks.result(_while(cond, step, start_of(marks.start(init), weak), memory))
+
+    return Compiled(repeated, Transform("while_loop"))(as_arrays(init)) if enclosing() is None else repeated(init)
 
 
 def _while(cond: Callable[[Any], Any], body: Callable[[Any], Any], start: Start, memory: MemoryPlan) -> Any:

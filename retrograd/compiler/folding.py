@@ -32,6 +32,7 @@ from .executable import Executable
 from .garbage import paused
 from .inside import Callee
 from .paths import Paths
+from .phases import during
 from .signature import Call
 
 LONG, LONGEST = 256, 50_000  # operations of a way between which folding is tried
@@ -287,7 +288,7 @@ class Folding:
 def _made(ways: list[KeptWay]) -> Fold | None:
     """Ways folded. That is proved for those on whose reads the signature relies."""
     try:
-        with paused:
+        with paused, during("folding", ways[0].recorded.graph.name):
             found = fold_ways([way.recorded.graph for way in ways])
     except Exception:  # noqa: BLE001 - a guess that fails is none; tests call the pass itself
         return None

@@ -43,6 +43,7 @@ class Config:
     ``nan_safe``: in derivatives zero times infinity is zero; also an option of ``grad`` and ``jit``.
     ``debug_nans``: the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
     ``cache_size``: compilations that each function keeps; the least recently used go.
+    ``traceback``: ``"user"`` leaves frames of retrograd out of tracebacks that are shown, ``"full"`` does not.
 
     >>> import retrograd as rg
     >>> with rg.config(exact=True):
@@ -76,10 +77,12 @@ class Config:
         return getattr(self.now(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, "base", _replaced(self.base, {name: value}))
+        if isinstance(vars(Config).get(name), property):  # of another room: part of no key
+            return object.__setattr__(self, name, value)
+        return object.__setattr__(self, "base", _replaced(self.base, {name: value}))
 
     def __dir__(self) -> tuple[str, ...]:
-        return Settings._fields
+        return (*Settings._fields, *(name for name, x in vars(Config).items() if isinstance(x, property)))
 
     def __repr__(self) -> str:
         return f"rg.config({', '.join(f'{name}={value!r}' for name, value in self.now()._asdict().items())})"

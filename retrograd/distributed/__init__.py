@@ -16,17 +16,17 @@ from .faults import (
     WorkerLostError,
 )
 from .local_cluster import cluster
-from .progress import Progress
+from .pace import ShardProgress
 from .sharded import Report, hvp, value_and_grad
 
 __all__ = [
     "DistributedError",
     "Minimum",
     "NoWorkerError",
-    "Progress",
     "Report",
     "ResultTooLargeError",
     "SchedulerLostError",
+    "ShardProgress",
     "TimeLimitError",
     "TravelError",
     "UnequalWorkersWarning",

@@ -15,8 +15,8 @@ from .faults import DistributedError, NoWorkerError, SchedulerLostError, TimeLim
 from .kernels import Kernel, Shipment, needs_dask, plain
 from .local_cluster import remove_worker
 from .on_worker import Partial, combined, evaluated, lanes_of, placed, placed_partition
+from .pace import Pace
 from .parcels import Packed, Parted, packed, pickled
-from .progress import Pace
 from .reduction import blocks
 from .shards import Partition, Shard, nbytes_of
 

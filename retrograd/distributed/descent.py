@@ -14,7 +14,7 @@ from ..api import tree
 from ..eager import optim
 from ..errors import NonDifferentiableError, OptionError
 from .lbfgs import Lbfgs
-from .progress import Pace, Watcher, watcher_of
+from .pace import Pace, Watcher, watcher_of
 from .saved_steps import SavedSteps, State
 from .sharded import Report, Sharded, value_and_grad
 

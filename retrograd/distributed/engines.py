@@ -14,7 +14,7 @@ from ..compiler.settings import config
 from ..errors import OptionError
 from .kernels import Kernel
 from .on_worker import HERE, Partial, blamed, computed, joined, one_shard
-from .progress import Pace
+from .pace import Pace
 from .reduction import TreeSum
 from .shards import InMemory, Shard, as_shipped
 

@@ -16,7 +16,7 @@ from .engines import Counts, Options
 from .faults import ResultTooLargeError
 from .kernels import JacobianRow, Kernel, function_of
 from .on_worker import Tally
-from .progress import Pace, Watcher, watcher_of
+from .pace import Pace, Watcher, watcher_of
 from .sharded import Report, engine_of, options_of, reported
 from .shards import nbytes_of
 

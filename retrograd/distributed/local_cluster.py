@@ -67,7 +67,7 @@ def cluster(
 
 
 class WorkerKeeper:
-    """Replaces workers that stay away: dask's nanny gives up on a worker that dies while it begins."""
+    """Replaces workers that stay away, as workers did that were killed while they began."""
 
     def __init__(self, made: Any, workers: int) -> None:
         self._made, self._workers = made, workers

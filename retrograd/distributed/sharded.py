@@ -20,8 +20,8 @@ from .engines import Counts, Engine, Options, ThreadEngine
 from .faults import UnequalWorkersWarning
 from .kernels import Kernel, check_argnums, function_of
 from .on_worker import Partial, Tally
+from .pace import Pace, Watcher, watcher_of
 from .parcels import Parted
-from .progress import Pace, Watcher, watcher_of
 from .shards import Shard, shards_of
 
 
@@ -140,7 +140,7 @@ def value_and_grad(
     Without a client, threads of this process compute; with dask's ``Client``, its workers. Results have the same bits
     either way, for any number of workers, in any order, and after retries. ``reduce="mean"`` divides the sum by the
     number of shards. ``memory`` is a budget for the gradients of one process, shared by its threads. ``progress`` is
-    True for a bar, or a function of a ``Progress``.
+    True for a bar, or a function of a ``ShardProgress``.
 
     Options: ``group`` shards in one task and ``fan_in`` sums in one task, powers of two; ``keep=False`` loads shards at
     each call; ``retries``, ``time_limit`` of a task and ``patience`` without workers, in seconds.

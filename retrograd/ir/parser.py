@@ -18,7 +18,7 @@ from .types import DTYPES, GENERATOR, PYTHON_DTYPES, Aval
 HEADER = re.compile(r"graph (?P<name>\S+?)\((?P<inputs>.*)\) \{$")
 NODE = re.compile(
     r"(?:(?P<outs>%[^=]*?) = )?(?P<prim>[a-z_A-Z][\w.]*)(?:~(?P<replica>-?\d+))?(?P<ins>(?: %[\w.]+,?)*)"
-    r"(?: (?P<attrs>\{.*\}))?(?: : (?P<types>[^#{}]+?))?(?:  # (?P<file>[^#]*):(?P<line>\d+))?$"
+    r"(?: (?P<attrs>\{.*\}))?(?: : (?P<types>[^#{}]+?))?(?:  # (?P<file>[^#]*)(?::|, line )(?P<line>\d+))?$"
 )
 TYPE = re.compile(r"(?P<base>[a-z]+\d*)(?P<dims>\[(?:\d+(?:,\d+)*)?\])?(?P<steps>(?:\*(?:\d+|\?))*)$")
 NAME = re.compile(r"%(?P<hint>[^\W\d]\w*)(?:\.\d+)?$|%\d+$")

@@ -40,6 +40,7 @@ from . import (
     sparse,
     special,
     structural,
+    ticks,
     triangles,
     windows,
 )

@@ -157,6 +157,16 @@ class Drawn:
         """The picture as a matplotlib figure, which the caller may add to and save."""
         return self.picture().figure()
 
+    def _repr_html_(self) -> str:
+        """The picture, and the text below it, as notebooks show them."""
+        shown = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(self))
+        return f"{self.to_svg() if self.drawable else ''}<pre>{escape(shown)}</pre>"
+
+    @property
+    def drawable(self) -> bool:
+        """Whether there is anything to draw."""
+        return bool(self.picture().points)
+
 
 def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "", size: int = 12) -> str:
     attributes = " ".join(filter(None, [f'text-anchor="{anchor}" font-size="{size}"', more]))

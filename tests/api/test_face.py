@@ -23,7 +23,7 @@ cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
 config debug_nans debug_counters register_container load
-distributed eager errors functions ir nn optim scipy to_jax to_torch tree
+distributed eager errors functions ir nn optim progress scipy to_jax to_torch tree
 RetrogradError Compiled
 """
 FACE = set(NAMES.split())
@@ -128,7 +128,7 @@ def test_type_checkers_see_the_face():
 def test_config_shows_its_settings_and_their_values():
     settings = ["cache_size", "counters", "debug_nans", "exact", "fast"]
     settings += ["max_nodes", "max_traces", "nan_safe", "verify"]
-    assert dir(rg.config) == settings
+    assert dir(rg.config) == sorted([*settings, "traceback"])
     with rg.config(exact=True, max_traces=7):
         shown = repr(rg.config)
         assert shown.startswith("rg.config(")
@@ -139,7 +139,7 @@ def test_config_shows_its_settings_and_their_values():
 
 def test_a_compiled_function_shows_how_to_look_at_it():
     names = {"at", "source", "graph", "dot", "plan", "tradeoff", "executable", "explain_retrace", "cache_info"}
-    names |= {"export", "save"}
+    names |= {"export", "save", "explain", "profile", "report"}
     for transform in (rg.grad, rg.value_and_grad, rg.jit, rg.vmap, rg.jacrev, rg.hessian):
         compiled = transform(np.sin)
         assert callable(compiled)

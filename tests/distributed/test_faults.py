@@ -52,7 +52,7 @@ class Killer:
                     self.machines.add()
 
     def workers(self) -> list[Any]:
-        """Processes of workers that have run for a while: a nanny gives up on one that dies while it begins."""
+        """Processes of workers that have run for a while: one that dies while it begins may stay away."""
         now, ports = time.monotonic(), set[int]()
         for address in self.client.scheduler_info(n_workers=-1)["workers"]:
             if now - self.since.setdefault(address, now) > 1.0:

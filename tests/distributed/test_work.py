@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.distributed.pace import Bar, Pace, ShardProgress
 from retrograd.distributed.pinned import environment, one_blas_thread
-from retrograd.distributed.progress import Bar, Pace, Progress
 from tests.distributed.processes import until
 from tests.distributed.programs import bits, by_hand, data, network, weights
 
@@ -112,24 +112,24 @@ def test_the_report_tells_what_was_done(client: Any) -> None:
 
 def test_progress_counts_shards(client: Any) -> None:
     for c in (None, client):
-        seen: list[Progress] = []
+        seen: list[ShardProgress] = []
         D.value_and_grad(network, c, shards=data(12), progress=seen.append)(weights())
         assert seen[-1][:3] == (12, 12, "network")
         assert [p.done for p in seen] == sorted({p.done for p in seen})
 
 
 def test_the_rate_and_the_remaining_time() -> None:
-    seen: list[Progress] = []
+    seen: list[ShardProgress] = []
     clock = iter([0.0, 2.0, 2.01, 4.0, 5.0])
     pace = Pace(seen.append, 4, "loss", lambda: next(clock))
     for _ in range(4):
         pace.advance()
     assert seen == [
-        Progress(1, 4, "loss", 0.5, 6.0),
-        Progress(3, 4, "loss", 0.75, 4.0 / 3),
-        Progress(4, 4, "loss", 0.8, 0.0),
+        ShardProgress(1, 4, "loss", 0.5, 6.0),
+        ShardProgress(3, 4, "loss", 0.75, 4.0 / 3),
+        ShardProgress(4, 4, "loss", 0.8, 0.0),
     ]
-    assert Progress(1, 4000, "loss", 0.5, 7998.0).line == "loss  0 % [............] 1/4000, 0.5/s, 2:13:18 left"
+    assert ShardProgress(1, 4000, "loss", 0.5, 7998.0).line == "loss  0 % [............] 1/4000, 0.5/s, 2:13:18 left"
 
 
 class Terminal(io.StringIO):
@@ -141,7 +141,7 @@ class Terminal(io.StringIO):
 def test_a_bar_is_drawn_on_terminals_alone(stream: io.StringIO, lines: int, draws: int) -> None:
     bar = Bar(stream)
     for done in (1, 2):
-        bar(Progress(done, 2, "loss", 1.0, 2.0 - done))
+        bar(ShardProgress(done, 2, "loss", 1.0, 2.0 - done))
     said = stream.getvalue()
     assert said.count("\n") == lines
     assert said.count("\r") == draws

@@ -29,6 +29,8 @@ FORBIDDEN_IMPORTS = [
     ("export", "from ..distributed import sharded", "layers"),
     ("distributed", "from ..cli import main", "layers"),
     ("distributed", "from ..codegen.numpy.absorb import absorb", "targets"),
+    ("looking", "from ..eager import records", "layers"),
+    ("compiler", "from ..looking import measured", "layers"),
     ("api", "import retrograd as rg", "face"),
     ("compiler", "from ..codegen.numpy.absorb import absorb", "targets"),
     ("reports", "from ..passes.place_buffers import place_buffers", "targets"),

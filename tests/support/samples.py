@@ -554,6 +554,9 @@ declare(
 
 # --- regions -----------------------------------------------------------------------------------------------
 
+for ticking in ("ticked", "tangent_tick"):
+    tick = {"loop": "a loop", "total": 3, "event": "step"}
+    declare(ticking, case(a((3,)), **tick), case(a("scalar"), **tick), case(a((2, 2), "f"), **tick))
 declare("named", case(a((3,)), name="a"), case(a("scalar"), name="b"), case(a((2, 2), "f"), name="a"))
 declare(
     "region",

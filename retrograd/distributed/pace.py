@@ -1,4 +1,4 @@
-"""Progress of long work: what is done, how fast, and how long the rest takes; a bar for terminals."""
+"""How far long work is: what is done, how fast, and how long the rest takes; a bar for terminals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, TextIO
 from ..errors import OptionError
 
 
-class Progress(NamedTuple):
+class ShardProgress(NamedTuple):
     """How far work is: ``done`` of ``total`` items, in a ``phase``; ``rate`` is items per second.
 
     ``seconds_left`` is None as long as nothing is done.
@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     def line(self) -> str:
         """The same as a line of text.
 
-        >>> Progress(30, 40, "loss", 5.0, 2.0).line
+        >>> ShardProgress(30, 40, "loss", 5.0, 2.0).line
         'loss  75 % [#########...] 30/40, 5/s, 0:02 left'
         """
         share = self.done / self.total if self.total else 1.0
@@ -38,7 +38,7 @@ class Progress(NamedTuple):
         )
 
 
-Watcher = Callable[[Progress], object]
+Watcher = Callable[[ShardProgress], object]
 
 
 class Pace:
@@ -66,7 +66,7 @@ class Pace:
             self._told = now
             rate = self.done / max(now - self._start, 1e-9)
             left = (self._total - self.done) / rate if self.done else None
-            self._watcher(Progress(self.done, self._total, self._phase, rate, left))
+            self._watcher(ShardProgress(self.done, self._total, self._phase, rate, left))
 
 
 class Bar:
@@ -75,7 +75,7 @@ class Bar:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
 
-    def __call__(self, now: Progress) -> None:
+    def __call__(self, now: ShardProgress) -> None:
         ended = now.done == now.total
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[K{now.line}" + "\n" * ended)
@@ -85,14 +85,15 @@ class Bar:
 
 
 def watcher_of(option: bool | Watcher | None) -> Watcher | None:
-    """What the option ``progress`` means: nothing, a bar on standard error, or a function of a ``Progress``."""
+    """What the option ``progress`` means: nothing, a bar on standard error, or a function of a ``ShardProgress``."""
     if option is None or option is False:
         return None
     if option is True:
         return Bar()
     if not callable(option):
         raise OptionError(
-            f"progress={option!r}", remedy="True draws a bar; a function is called with a Progress(done, total, ...)"
+            f"progress={option!r}",
+            remedy="True draws a bar; a function is called with a ShardProgress(done, total, ...)",
         )
     return option
 

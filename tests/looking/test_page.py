@@ -1,0 +1,265 @@
+"""report: the page is whole, needs no network, and works in a browser with mouse and keyboard."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import re
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.looking.anatomy import Anatomy
+from retrograd.looking.groups import Grouping
+from retrograd.looking.page import as_script
+from tests.support.browser import Browser, browser, needs_chromium
+
+X = np.linspace(0.1, 1.0, 6)
+WHOLE = 2_000_000  # bytes of a page besides its graph
+OPERATION = "#graph .node"
+
+
+def inner(x, a):
+    y = np.sin(x * a)
+    return y / np.sum(y)
+
+
+def loss(x, a):
+    y = inner(x, a)
+    z = rg.fori_loop(10, lambda i, z: np.cos(z) * x, y, memory=rg.Snapshots(3))
+    return np.sum(z**2)
+
+
+def long(n):
+    lines = ["def long(x):"]
+    lines += [f"    x = np.sin(x * 1.{k:04}) + np.cos(x) * 0.5" for k in range(1, n + 1)]
+    source = "\n".join([*lines, "    return np.sum(x)", ""])
+    scope: dict[str, Any] = {"np": np}
+    file = f"/programs/long_{n}.py"
+    exec(compile(source, file, "exec"), scope)
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    return scope["long"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    return rg.grad(loss).report(tmp_path_factory.mktemp("pages") / "report.html", X, 2.0)
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def data_of(page: Path) -> Any:
+    text = page.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_page_is_one_file_of_bounded_size(made):
+    text = made.read_text(encoding="utf-8")
+    assert len(text.encode()) - len(json.dumps(data_of(made))) < WHOLE
+    assert "default-src 'none'" in text
+    before_scripts = text.split('<script type="application/json"')[0]
+    assert set(re.findall(r"""(?:src|href)=["']([^"']*)""", before_scripts)) == {"data:,"}
+
+
+def test_operations_know_line_statement_shape_bytes_cost_and_adjoint(made):
+    data = data_of(made)
+    sine = next(n for n in data["nodes"] if n["op"] == "sin" and n["part"] == "forward")
+    assert sine["where"].endswith(f"test_page.py:{inner.__code__.co_firstlineno + 1}")
+    assert any("np.sin" in text for text in sine["statements"])
+    assert sine["values"] == ["y: f64[6]"]
+    assert sine["bytes"] == "48 bytes"
+    assert sine["flops"] == "6"
+    by_id = {n["id"]: n for n in data["nodes"]}
+    assert all(by_id[n]["part"] == "adjoint" for n in sine["adjoint"])
+
+
+def test_groups_are_parts_functions_lines_and_loops():
+    grouping = Grouping(Anatomy(rg.grad(loss), (X, 2.0), {}))
+    kinds = {g.kind for g in grouping.groups.values()}
+    assert kinds == {"part", "function", "line", "loop"}
+    assert {g.label.split()[0] for g in grouping.groups.values() if g.kind == "function"} == {"inner", "loss"}
+    for group in grouping.groups.values():
+        assert group.parent is None or group.parent in grouping.groups
+        assert group.kind != "line" or len(group.members) > 1
+    assert set(grouping.of) == {op.number for op in grouping.shown}
+
+
+def test_a_file_that_cannot_be_written_is_not_begun(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        rg.grad(loss).report(tmp_path / "nowhere" / "report.html", X, 2.0)
+    rg.grad(loss).report(tmp_path / "report.html", X, 2.0, check=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_what_is_vendored_has_its_licences():
+    folder = resources.files("retrograd.looking") / "page_parts" / "vendored"
+    notice = (folder / "NOTICE.txt").read_text(encoding="utf-8")
+    for name in re.findall(r"LICENSE\.\S+\.txt", notice):
+        assert len((folder / name).read_text(encoding="utf-8")) > 5000
+    assert "Apache License" in (folder / "LICENSE.wasm-graphviz.txt").read_text(encoding="utf-8")
+
+
+def test_nothing_in_data_ends_its_script():
+    hostile = {"a": "</script><!--", "b": "\u2028 & <script>"}
+    text = as_script(hostile)
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == hostile
+
+
+@pytest.mark.parametrize("f", [rg.jit(loss), rg.value_and_grad(loss), rg.jacfwd(loss)], ids=["jit", "vag", "jacfwd"])
+def test_other_transforms_have_pages(f, tmp_path):
+    assert data_of(f.report(tmp_path / "report.html", X, 2.0))["nodes"]
+
+
+def test_a_program_whose_steps_data_decide_has_a_page(tmp_path):
+    f = rg.jit(lambda x: rg.while_loop(lambda y: y[0] < 5, lambda y: y + 1, x))
+    assert "Data decide" in f.report(tmp_path / "report.html", X).read_text(encoding="utf-8")
+
+
+@needs_chromium
+def test_the_page_opens_without_errors_and_without_a_network(tab, made):
+    tab.show(made)
+    assert tab.errors == []
+    assert {url.partition(":")[0] for url in tab.asked} == {"file"}
+    assert tab.run("document.querySelectorAll('#graph .node').length") > 5
+    assert tab.run("document.querySelectorAll('#curves svg').length") == 2
+
+
+@needs_chromium
+def test_a_click_on_an_operation_shows_all_about_it(tab, made):
+    tab.show(made)
+    sine = next(n for n in data_of(made)["nodes"] if n["op"] == "sin" and n["part"] == "forward")
+    tab.run("document.querySelector('#levels [value=operation]').click()")
+    tab.wait(f"document.querySelector('#n{sine['id']}') !== null")
+    tab.click(f"#n{sine['id']}")
+    detail = tab.run("document.getElementById('detail').innerText")
+    for said in (sine["where"], "np.sin", "f64[6]", "48 bytes", "its adjoint", "y = np.sin(x * a)"):
+        assert said in detail
+    assert tab.run("document.querySelectorAll('#graph .chosen').length") == 1
+    assert tab.run("document.querySelectorAll('#graph .related').length") >= 1
+    assert "np.sin" in tab.run("document.querySelector('#made .lit').innerText")
+    assert "np.sin" in tab.run("document.querySelector('#mine .lit').innerText")
+    assert tab.errors == []
+
+
+@needs_chromium
+def test_groups_open_and_close(tab, made):
+    tab.show(made)
+    tab.run("document.querySelector('#levels [value=part]').click()")
+    tab.wait("document.querySelectorAll('#graph .node').length < 6")
+    few = tab.run("document.querySelectorAll('#graph .node').length")
+    tab.click("#graph .node text", times=2)
+    tab.wait(f"document.querySelectorAll('#graph .node').length > {few}")
+    tab.click("#graph .cluster text")
+    tab.wait(f"document.querySelectorAll('#graph .node').length === {few}")
+    assert tab.errors == []
+
+
+@needs_chromium
+def test_the_keyboard_is_enough(tab, made):
+    tab.show(made)
+    tab.run("document.querySelector('#levels [value=operation]').click()")
+    tab.wait("document.querySelectorAll('#graph .cluster').length > 3")
+    tab.run("document.querySelector('#graph .node').focus()")
+    before = tab.run("document.activeElement.id")
+    tab.press("Tab")
+    assert tab.run("document.activeElement.id") != before
+    tab.press("Enter", "\r")
+    assert tab.run("document.querySelector('#graph .chosen').id") == tab.run("document.activeElement.id")
+    assert tab.run("document.activeElement.getAttribute('aria-label')")
+    tab.press("/", "/")
+    assert tab.run("document.activeElement.id") == "search"
+    for letter in "tanh sin":
+        tab.press(letter, letter)
+    assert tab.run("document.getElementById('found').innerText") == "0 operations"
+    tab.press("Escape")
+    assert tab.run("document.getElementById('search').value") == ""
+
+
+@needs_chromium
+def test_search_finds_by_line_and_shows_what_was_found(tab, made):
+    tab.show(made)
+    tab.run("document.querySelector('#levels [value=part]').click()")
+    tab.run("document.getElementById('search').focus()")
+    for letter in "np.sin(x":
+        tab.press(letter, letter)
+    assert tab.run("document.querySelectorAll('#found button').length") >= 2
+    tab.press("Enter", "\r")
+    assert "np.sin(x * a)" in tab.run("document.getElementById('detail').innerText")
+    assert tab.run("document.querySelectorAll('#graph .chosen').length") == 1  # the closed group that holds it
+
+
+@needs_chromium
+def test_dark_mode_has_dark_paper_and_light_ink(tab, made):
+    def brightness(of, name):
+        colour = tab.run(f"getComputedStyle(document.querySelector({json.dumps(of)})).{name}")
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    for dark in (False, True):
+        tab.show(made, dark=dark)
+        paper, ink = brightness("body", "backgroundColor"), brightness("body", "color")
+        assert (paper < ink) == dark
+        shape = brightness("#graph .node path, #graph .node polygon", "fill")
+        assert abs(shape - brightness("#graph .node text", "fill")) > 200
+        assert abs(brightness("#curves text", "fill") - paper) > 300
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [800, 1600])
+def test_nothing_is_wider_than_the_window(tab, made, width):
+    tab.show(made, width=width)
+    assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+@needs_chromium
+def test_hostile_names_are_inert(tab, tmp_path):
+    evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\"'\\N\\l{{7*7}}"
+    source = f"def f(x):\n    y = np.sin(x)  # {evil}\n    return np.sum(y * y)\n"
+    file = f"/tmp/{evil}.py"
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, file, "exec"), scope)
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    scope["f"].__name__ = scope["f"].__qualname__ = evil
+    page = rg.grad(scope["f"]).report(tmp_path / "report.html", X)
+    tab.show(page)
+    tab.run("document.querySelector('#levels [value=operation]').click()")
+    tab.click(OPERATION)
+    assert tab.errors == []
+    assert tab.run("document.querySelectorAll('img').length") == 0
+    assert tab.run("document.querySelectorAll('script').length") == 3
+    assert evil[:20] in tab.run("document.querySelector('h1').innerText")
+    assert evil in tab.run("document.getElementById('mine').innerText")
+
+
+@needs_chromium
+def test_five_hundred_operations_are_drawn_one_by_one(tab, tmp_path):
+    page = rg.grad(long(42)).report(tmp_path / "report.html", X, check=False)
+    count = len(data_of(page)["nodes"])
+    assert 500 < count < 700
+    tab.show(page)
+    assert tab.run("document.querySelectorAll('#graph .node').length") < 240  # lines, at first
+    tab.run("document.querySelector('#levels [value=operation]').click()")
+    tab.wait(f"document.querySelectorAll('#graph .node').length === {count}")
+    assert tab.errors == []
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_five_thousand_operations_are_drawn_in_groups(tab, tmp_path):
+    page = rg.grad(long(600)).report(tmp_path / "report.html", X, check=False)
+    assert len(data_of(page)["nodes"]) > 5000
+    tab.show(page)
+    assert tab.run("document.querySelectorAll('#graph .node').length") < 240
+    tab.run("document.querySelector('#levels [value=operation]').click()")
+    tab.wait("document.getElementById('state').textContent.includes('too many')")
+    assert tab.run("document.querySelectorAll('#graph .node').length") < 240  # what was drawn stays
+    assert tab.errors == []
