@@ -170,6 +170,7 @@ def test_random_programs_have_the_same_graph(source, seed):
     def graph() -> str:
         return str(record(lambda t: function(*t), "f", inputs(seed), ["x", "w"]).graph)
 
+    graph()  # on Python 3.12 a first recording may find names of variables that later ones do not
     found = graph()
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(recipes, "STOPPED", SimpleNamespace(get=lambda: True))
