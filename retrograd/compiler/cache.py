@@ -32,14 +32,14 @@ class Cache(Generic[T]):
         renewed(self)
 
     def renew_locks(self) -> None:
-        """Make the lock on the locks, and those of keys, each of which lives while a thread makes a version."""
+        """Make the lock on entries and locks, and those of keys, each of which lives while a thread makes a version."""
         self._lock = threading.RLock()
         self._locks: WeakValueDictionary[Hashable, threading.RLock] = WeakValueDictionary()
 
     def versions(self, key: Hashable) -> list[T]:
         """The versions of a key; the list stays the same, and changes in place."""
-        found = self.entries.pop(key, [])
-        self.entries[key] = found  # the last that was asked for
+        with self._lock:
+            found = self.entries[key] = self.entries.pop(key, [])  # the last that was asked for
         return found
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -61,14 +61,16 @@ class Cache(Generic[T]):
 
     def trim(self, most: int) -> None:
         """Let the keys that were asked for longest ago go, until at most so many versions are kept."""
-        while sum(map(len, self.entries.values())) > most and len(self.entries) > 1:
-            self.entries.pop(next(iter(self.entries))).clear()
+        with self._lock:
+            while sum(map(len, self.entries.values())) > most and len(self.entries) > 1:
+                self.entries.pop(next(iter(self.entries))).clear()
 
     def clear(self) -> None:
         """Forget all versions; the counts go on."""
-        for versions in self.entries.values():
-            versions.clear()
-        self.entries.clear()
+        with self._lock:
+            for versions in self.entries.values():
+                versions.clear()
+            self.entries.clear()
 
     def info(self) -> CacheInfo:
         """The counts so far."""
