@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import linecache
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import retrograd as rg
 from bench import table
 from tests.support.browser import browser
+from tests.support.long_program import long_program
 
 LINES = {40: "operation", 430: ""}  # lines of a program, and the level of detail that is asked for
 TRIES = 3
-
-
-def program(n: int) -> Any:
-    """A function of so many lines, each a little different, so that no loop is found."""
-    lines = ["def long(x):"]
-    lines += [f"    x = np.sin(x * 1.{k:04}) + np.cos(x) * 0.5" for k in range(1, n + 1)]
-    source = "\n".join([*lines, "    return np.sum(x)", ""])
-    scope: dict[str, Any] = {"np": np}
-    file = f"long_{n}.py"
-    exec(compile(source, file, "exec"), scope)
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    return scope["long"]
 
 
 def main() -> None:
@@ -35,7 +22,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder, "profile")) as tab:
         for n, level in LINES.items():
-            f, x = rg.grad(program(n)), np.linspace(0.1, 1.0, 6)
+            f, x = rg.grad(long_program(n)), np.linspace(0.1, 1.0, 6)
             f(x)
             start = time.perf_counter()
             page = f.report(Path(folder, f"{n}.html"), x, check=False)

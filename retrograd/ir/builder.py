@@ -121,7 +121,7 @@ class Builder:
                 return [Symbol(self, v) for v in node.outputs]
         if avals is None:
             avals = prim.avals([v.aval for v in inputs], attrs)
-        outputs = tuple(map(Value, avals, hints)) if hints else tuple(map(Value, avals))
+        outputs = tuple(Value(a, h) for a, h in zip(avals, hints, strict=True)) if hints else tuple(map(Value, avals))
         node = Node(prim, inputs, attrs, outputs, self.where, self.replica)
         self.nodes.append(node)
         if key is not None:

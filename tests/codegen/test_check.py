@@ -28,6 +28,10 @@ def f(x, y=x_1):
     del v2
     while v1[0] < 3:
         v1 = np.add.reduce(v1, axis=None, keepdims=True)
+    try:
+        v3 = f_numbers(float, math, 1.0 if v1[0] > 2.0 else 2.0)
+    except (ArithmeticError, ValueError):
+        v3 = f_numbers(np.float64, np, 2.0)
     return (v1, np.float64(1.0))
 '''
 
@@ -61,8 +65,12 @@ HOSTILE = [
     "v1 = {k: 1 for k in x}",
     "v1 = (k for k in x)",
     "v1 = [1 if x else exec]",
-    "try:\n    v1 = 1\nfinally:\n    pass",
-    "try:\n    v1 = 1\nexcept:\n    pass",
+    "try:\n        v1 = 1\n    finally:\n        pass",
+    "try:\n        v1 = 1\n    except:\n        pass",
+    "try:\n        v1 = 1\n    except (ArithmeticError, ValueError):\n        pass\n    finally:\n        pass",
+    "try:\n        v1 = 1\n    except (ArithmeticError, ValueError):\n        pass\n    except:\n        pass",
+    "try:\n        v1 = 1\n    except (ArithmeticError, ValueError) as v2:\n        pass",
+    "while x or y:\n        pass",
     "v1 = (v2 := 3)",
     "v1 = x and y",
     "v1 = [*x]",

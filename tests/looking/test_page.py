@@ -18,6 +18,7 @@ from retrograd.looking.anatomy import Anatomy
 from retrograd.looking.groups import Grouping
 from retrograd.looking.page import as_script
 from tests.support.browser import Browser, browser, needs_chromium
+from tests.support.long_program import long_program
 
 X = np.linspace(0.1, 1.0, 6)
 WHOLE = 2_000_000  # bytes of a page besides its graph
@@ -33,17 +34,6 @@ def loss(x, a):
     y = inner(x, a)
     z = rg.fori_loop(10, lambda i, z: np.cos(z) * x, y, memory=rg.Snapshots(3))
     return np.sum(z**2)
-
-
-def long(n):
-    lines = ["def long(x):"]
-    lines += [f"    x = np.sin(x * 1.{k:04}) + np.cos(x) * 0.5" for k in range(1, n + 1)]
-    source = "\n".join([*lines, "    return np.sum(x)", ""])
-    scope: dict[str, Any] = {"np": np}
-    file = f"/programs/long_{n}.py"
-    exec(compile(source, file, "exec"), scope)
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    return scope["long"]
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +232,7 @@ def test_hostile_names_are_inert(tab, tmp_path):
 
 @needs_chromium
 def test_five_hundred_operations_are_drawn_one_by_one(tab, tmp_path):
-    page = rg.grad(long(42)).report(tmp_path / "report.html", X, check=False)
+    page = rg.grad(long_program(42)).report(tmp_path / "report.html", X, check=False)
     count = len(data_of(page)["nodes"])
     assert 500 < count < 700
     tab.show(page)
@@ -255,7 +245,7 @@ def test_five_hundred_operations_are_drawn_one_by_one(tab, tmp_path):
 @needs_chromium
 @pytest.mark.slow
 def test_five_thousand_operations_are_drawn_in_groups(tab, tmp_path):
-    page = rg.grad(long(600)).report(tmp_path / "report.html", X, check=False)
+    page = rg.grad(long_program(600)).report(tmp_path / "report.html", X, check=False)
     assert len(data_of(page)["nodes"]) > 5000
     tab.show(page)
     assert tab.run("document.querySelectorAll('#graph .node').length") < 240

@@ -88,11 +88,7 @@ def limit() -> _Limit | None:
     for folder in folders:
         for path in (*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
             library = ctypes.CDLL(str(path))
-            for form in (
-                "scipy_openblas_{}_num_threads64_",
-                "scipy_openblas_{}_num_threads",
-                "openblas_{}_num_threads",
-            ):
+            for form in FORMS:
                 if hasattr(library, form.format("set")):
                     return _Limit(getattr(library, form.format("get")), getattr(library, form.format("set")))
     return None

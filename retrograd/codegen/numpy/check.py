@@ -14,7 +14,7 @@ from ...errors import InternalError
 from ...ir.embedded import EMBEDDED
 from ...ir.modules import SCIPY
 from ...ir.primitive import REGISTRY
-from .plain_numbers.number_texts import FUNCTIONS
+from .plain_numbers.number_texts import FAILURES, FUNCTIONS
 from .target import BUILTINS, CHECKS
 
 NODES = frozenset(
@@ -56,7 +56,7 @@ NODES = frozenset(
         ast.Compare,
     ]
 )
-KEYWORDS = frozenset({"else:", "try:", "except (ArithmeticError, ValueError):"})  # lines that need no look
+KEYWORDS = frozenset({"else:", "try:", f"except {FAILURES}:"})  # lines that need no look
 HARMLESS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 # Names that emitters write; primitives tell of those in their texts.
 WRITTEN = (
@@ -141,16 +141,27 @@ def _check_shape(shape: str) -> bool:
 
 def _check_tree(tree: ast.Module) -> None:
     allowed = _names(len(REGISTRY))
+    conditions = {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.If)}
     for node in ast.walk(tree):
         kind = type(node)
         if kind not in NODES and not isinstance(node, HARMLESS):
             raise InternalError(f"generated source holds a {kind.__name__}")
+        if isinstance(node, ast.Try) and not _runs_again(node):
+            raise InternalError("generated source holds a try of another form")
+        if isinstance(node, ast.BoolOp) and id(node) not in conditions:
+            raise InternalError("generated source holds an and or an or outside of a condition")
         if isinstance(node, ast.Attribute) and node.attr not in allowed:
             raise InternalError(f"generated source uses the attribute {node.attr}")
         if isinstance(node, ast.Name) and (node.id.startswith("__") or node.id in REFUSED):
             raise InternalError(f"generated source uses the name {node.id}")
         if isinstance(node, ast.alias) and node.name not in IMPORTS:
             raise InternalError(f"generated source imports {node.name}")
+
+
+def _runs_again(tried: ast.Try) -> bool:
+    """Whether a try has one handler alone, for what Python's numbers raise."""
+    kinds = [ast.unparse(handler.type) for handler in tried.handlers if handler.type and not handler.name]
+    return kinds == [FAILURES] and len(tried.handlers) == 1 and not tried.orelse and not tried.finalbody
 
 
 CHECKS.append(check_source)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ...ir.footprint import Footprint
 
 FURTHER_PASSES: list[Callable[[Graph], Graph]] = []  # that the rooms around the core add
-AROUND: list[
-    Callable[[Graph], Callable[[Any], Any] | None]
-] = []  # what goes around the function of a graph, if anything
+AROUND: list[Callable[[Graph], Callable[[Any], Any] | None]] = []  # what goes around the function of a graph
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 BUILTINS = {
     "ArithmeticError": ArithmeticError,

@@ -18,7 +18,8 @@ from .flags import picked, spread
 ONCE = Body("body", Runs.ONCE, ("consts",), ("results",))  # from the operands as they are to the results as they are
 
 
-def _shape(*avals: Aval, body: Graph, closed: bool = False) -> tuple[Aval, ...]:
+def results_of(*avals: Aval, body: Graph, closed: bool = False) -> tuple[Aval, ...]:
+    """The avals of the results of a body; ValueError if it takes other operands."""
     if body.in_avals != avals:
         raise ValueError(f"the body takes {', '.join(map(str, body.in_avals))}, not {', '.join(map(str, avals))}")
     return body.out_avals
@@ -150,7 +151,7 @@ def _narrowed(body: Graph, used: Sequence[bool]) -> tuple[Graph, list[bool]]:
 
 call: Primitive = primitive(
     "call",
-    _shape,
+    results_of,
     multi=True,
     run=run_call,
     jvp=_jvp,

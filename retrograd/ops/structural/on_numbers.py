@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.graph import Graph
 from ...ir.primitive import Primitive, primitive
 from ...ir.structure import Structure
-from ...ir.types import Aval
-from .call import ONCE, run_call
-
-
-def _shape(*avals: Aval, body: Graph) -> tuple[Aval, ...]:
-    if body.in_avals != avals:
-        raise ValueError(f"the body takes {', '.join(map(str, body.in_avals))}, not {', '.join(map(str, avals))}")
-    return body.out_avals
+from .call import ONCE, results_of, run_call
 
 
 def _fresh(node: Any) -> range:
@@ -23,7 +15,7 @@ def _fresh(node: Any) -> range:
 
 numbers: Primitive = primitive(
     "numbers",
-    _shape,
+    results_of,
     multi=True,
     final=True,
     run=run_call,

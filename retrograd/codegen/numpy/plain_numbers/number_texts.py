@@ -16,6 +16,7 @@ from ....ir.graph import Node
 from ....ir.primitive import REGISTRY
 from ....ir.texts import TEXTS
 
+FAILURES = "(ArithmeticError, ValueError)"  # what Python's numbers raise where NumPy's warn
 PROBES = 2_000  # numbers on which functions are compared
 
 
@@ -50,11 +51,11 @@ REGISTRY.describe(
         "reciprocal": NumberText("1.0 / {0}"),
         "abs": NumberText("abs({0})"),
         "where": NumberText("{1} if {0} else {2}"),
-        "maximum": NumberText("{0} if {0} >= {1} or {0} != {0} else {1}"),
-        "minimum": NumberText("{0} if {0} <= {1} or {0} != {0} else {1}"),
+        "maximum": NumberText("{0} if ({0} >= {1}) | ({0} != {0}) else {1}"),
+        "minimum": NumberText("{0} if ({0} <= {1}) | ({0} != {0}) else {1}"),
         "logical_not": NumberText("not {0}"),
-        "logical_and": NumberText("bool({0} and {1})"),
-        "logical_or": NumberText("bool({0} or {1})"),
+        "logical_and": NumberText("bool({0}) & bool({1})"),
+        "logical_or": NumberText("bool({0}) | bool({1})"),
         "invert": NumberText("not {0}"),
         "stop_gradient": NumberText("{0}"),
         "named": NumberText("{0}"),

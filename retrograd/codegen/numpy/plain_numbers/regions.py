@@ -116,11 +116,9 @@ def _runs_on_numbers(node: Node, depth: int = 0) -> bool:
 def _passes(node: Node) -> bool:
     """Whether a loop or a choice hands on numbers and lists of them, and goes over rows of numbers or makes them."""
     rows: set[int] = set()
-    if node.prim.structure is not None:
-        ins, outs = (
-            node.prim.structure.of_operands(node, node.inputs),
-            node.prim.structure.of_results(node, node.outputs),
-        )
+    structure = node.prim.structure
+    if structure is not None:
+        ins, outs = structure.of_operands(node, node.inputs), structure.of_results(node, node.outputs)
         rows = {id(v) for v in (*ins.get("xs", ()), *outs.get("arrays", ()))}
     return all(_steps_of_numbers(v.aval) or (id(v) in rows and _enters(v)) for v in (*node.inputs, *node.outputs))
 

@@ -11,9 +11,7 @@ from ....ir.texts import literal
 from ....ops.structural.on_numbers import numbers
 from ..bodies import BodyEmitter
 from ..emitter import Scope, emits
-from .number_texts import text_of
-
-FAILURES = "(ArithmeticError, ValueError)"  # what Python's numbers raise where NumPy's warn
+from .number_texts import FAILURES, text_of
 
 
 class NumberEmitter(BodyEmitter):
@@ -54,10 +52,10 @@ class NumberEmitter(BodyEmitter):
 
     def _cast(self, node: Node, operand: str) -> str:
         before, after = node.inputs[0].aval, node.out.aval
-        if after.kind != "python" and before.dtype == after.dtype:
-            return operand if before.kind != "python" or after.dtype != np.float64 else f"{self.type}({operand})"
-        if _is_float64(node.out):
+        if _is_float64(node.out) and not _is_float64(node.inputs[0]):
             return f"{self.type}({operand})"
+        if after.kind != "python" and before.dtype == after.dtype:
+            return operand
         kinds = {"f": "float", "b": "bool", "i": "int"}
         return f"{kinds[after.dtype.kind]}({operand})"
 
@@ -108,9 +106,10 @@ def _numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
         if every:
             call = f"np.float64({call})" if len(outs) == 1 else f"map(np.float64, {call})"
         emitter.line(f"{results} = {call}")
-        for out, value in zip(outs, node.outputs, strict=True):
-            if value.aval.kind == "scalar" and value.aval.steps is None and not every:
-                emitter.line(f"{out} = {literal(value.aval.dtype)}({out})")
+        numbers_out = [] if every else [(out, v.aval) for out, v in zip(outs, node.outputs, strict=True)]
+        for out, aval in numbers_out:
+            if aval.kind == "scalar" and aval.steps is None:
+                emitter.line(f"{out} = {literal(aval.dtype)}({out})")
     with emitter.block(f"except {FAILURES}:"):
         emitter.line(f"{results} = {name}({', '.join(['np.float64', 'np', *ins])})")
     for out, value in zip(outs, node.outputs, strict=True):
