@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 
 from ..tracer.around import Around
 
@@ -29,8 +30,7 @@ class Pause(Around):
     def undo(self) -> None:
         if self._collects:
             if not gc.get_freeze_count():  # freezing again what others have frozen would thaw it
-                gc.freeze()
-                gc.unfreeze()
+                list(map(operator.call, (gc.freeze, gc.unfreeze)))  # no signal comes between: else all stays frozen
             gc.enable()
             self._collects = False
 

@@ -174,6 +174,7 @@ def check_all_is_as_before(before: tuple[Any, ...]) -> None:
     assert READER.get() is None
     assert OVERRIDES.get() is None
     assert (gc.isenabled(), gc.get_threshold()) == before
+    assert not gc.get_freeze_count()
     assert not isinstance(zeros, StandIn)
     assert not LOOK_ALIKES.keys() & globals().keys()
     assert not SWAPPED._known
