@@ -79,8 +79,9 @@ def with_torch(workload: Workload) -> Call:
 
 
 def with_autograd(workload: Workload) -> Call:
-    """HIPS autograd on the text of the plain-NumPy function, with `autograd.numpy` for `np`: NumPy in and out."""
-    function = over(import_module("autograd.numpy"), workload.function)
+    """HIPS autograd on the text of the plain-NumPy function, with its own `np` and `special`: NumPy in and out."""
+    special = import_module("autograd.scipy.special")
+    function = over(import_module("autograd.numpy"), workload.function, special=special)
     return partial(import_module("autograd").value_and_grad(function, workload.argnums), *workload.inputs())
 
 
@@ -110,6 +111,8 @@ PACKAGES = ("retrograd", "jax", "torch", "autograd")
 def takes_part(contestant: str, workload: Workload) -> bool:
     """Whether the contestant is installed and the workload is written for it."""
     if contestant in PACKAGES and find_spec(contestant) is None:
+        return False
+    if contestant == "autograd" and workload.writes:
         return False
     texts = {"jax": workload.in_jax, "torch": workload.in_torch, "hand": workload.by_hand}
     return texts.get(contestant, workload.function) is not None

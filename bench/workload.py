@@ -33,6 +33,7 @@ class Workload:
     in_jax: Callable[[Any], Function] | None = None
     in_torch: Callable[[Any], Function] | None = None
     by_hand: Callable[..., tuple[Any, Gradient]] | None = None
+    writes: bool = False  # whether `function` writes into arrays
     resident: bool = False  # jax and torch keep arguments and gradients as arrays of their own, not NumPy's
 
     @property
@@ -59,10 +60,13 @@ def map_leaves(function: Function, tree: Any) -> Any:
     return function(tree)
 
 
-def over(namespace: ModuleType, function: Function) -> Function:
-    """The same function, and the functions of its module that it calls, with `namespace` in the place of `np`."""
+def over(namespace: ModuleType, function: Function, **others: ModuleType) -> Function:
+    """The same function, and the functions of its module that it calls, with `namespace` in the place of `np`.
+
+    `others` stand in the places of the globals of their names.
+    """
     assert isinstance(function, FunctionType)
-    scope: dict[str, Any] = dict(function.__globals__, np=namespace)
+    scope: dict[str, Any] = dict(function.__globals__, np=namespace, **others)
     for name, value in function.__globals__.items():
         if isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
             scope[name] = FunctionType(value.__code__, scope, name, value.__defaults__, value.__closure__)
