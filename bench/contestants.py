@@ -51,6 +51,7 @@ def with_jax(workload: Workload) -> Call:
 def with_torch(workload: Workload) -> Call:
     """Eager torch: NumPy in and out, or tensors made once."""
     torch = import_module("torch")
+    torch.exp(torch.zeros(1 << 17, dtype=torch.float64))  # a process's first one on threads is sometimes off by 3e-9
     assert workload.in_torch
     function = workload.in_torch(torch)
     arguments = workload.inputs()
