@@ -39,8 +39,7 @@
     UnwatchedWarning                              a function that changes what it reads, or reads what none can watch
     RetraceWarning                                a function that is compiled again and again
 
-User faults and faults of ours are two families. Each class has a stable code; a message says what
-happened, where in the user's program, and what to do instead.
+Each class has a stable code. A message says what happened, where in the user's program, and what to do instead.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ class RetrogradError(Exception):
     """The root: it says what happened, where, and what to do. ``where`` defaults to the user's line that led here."""
 
     code: ClassVar[str] = "RG0000"
-    ours: ClassVar[bool] = False  # whether it is a fault of retrograd, so that no line of the user's is to blame
+    ours: ClassVar[str] = ""  # where to report a fault of retrograd, for which no line of the user's is to blame
 
     def __init__(self, what: str, *, where: object = HERE, remedy: str = "") -> None:
         where = (None if self.ours else user_site()[0]) if where is HERE else where
         self.what, self.where, self.remedy = what, where, remedy
         place = "" if where is None else f"\n  at {where}"
-        mended = f"\n  remedy: {remedy}" if remedy else ""
+        mended = f"\n  remedy: {remedy or self.ours}" if remedy or self.ours else ""
         super().__init__(f"[{self.code}] {what}{place}{mended}")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -247,7 +246,7 @@ class InternalError(RetrogradError):
     """A fault of retrograd itself."""
 
     code = "RG0900"
-    ours = True
+    ours = "unless you wrote the graph, report this to the tracker of retrograd's repository, with `retrograd doctor`"
 
 
 class GraphError(InternalError):

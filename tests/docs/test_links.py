@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("bench/*.md"))]
+PAGES = sorted(path for place in ("*.md", "docs/**/*.md", "bench/*.md") for path in ROOT.glob(place))
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./]+/[\w./]+\.py)`")

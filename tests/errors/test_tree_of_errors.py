@@ -66,10 +66,16 @@ def test_a_class_has_a_sentence_and_is_found_through_the_face(cls):
 def test_an_error_names_the_line_that_led_to_it_unless_it_is_told_another(cls):
     fault, line = cls("it broke"), sys._getframe().f_lineno
     here = "" if cls.ours else f"\n  at {__file__}:{line}"
-    assert str(fault) == f"[{cls.code}] it broke{here}"
-    assert str(cls("it broke", where=None)) == f"[{cls.code}] it broke"
+    report = f"\n  remedy: {cls.ours}" if cls.ours else ""
+    assert str(fault) == f"[{cls.code}] it broke{here}{report}"
+    assert str(cls("it broke", where=None)) == f"[{cls.code}] it broke{report}"
     full = cls("it broke", where="f.py:3", remedy="mend it")
     assert str(full) == f"[{cls.code}] it broke\n  at f.py:3\n  remedy: mend it"
+
+
+def test_a_fault_of_ours_says_where_to_report_it():
+    with pytest.raises(errors.InternalError, match="report this to the tracker of retrograd's repository"):
+        REGISTRY["sin"](1.0)
 
 
 def test_the_tree_has_a_bad_use_for_every_class_that_users_can_meet():

@@ -114,8 +114,8 @@ def test_a_leak_is_found() -> None:
     assert "compiler/paths" not in set(imports("compiler/compilation"))  # for types alone
 
 
-def test_the_reading_order_of_the_readme_is_that_of_the_core() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("**Reading order**")[2].partition("\n\n")[0]
+def test_the_reading_order_for_contributors_is_that_of_the_core() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("**Reading order**")[2].partition("\n\n")[0]
     read = [part.removesuffix(".py") for part in text.split("`")[1::2] if part.endswith(".py")]
     full = [next(file for file in CORE if file.endswith(name)) for name in read]
     assert full == sorted(full, key=CORE.index)

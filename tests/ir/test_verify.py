@@ -50,14 +50,14 @@ def test_the_excerpt_shows_ten_lines_with_a_caret_below_the_fault() -> None:
     fault = fault_of(changed(graph, 12, outputs=(wrong,)))
     lines = str(fault).splitlines()
     assert lines[0] == "[RG0901] graph chain: results are f64[4] but should be f64[3]"
-    excerpt = lines[1:-1]
+    excerpt = lines[1:-2]
     caret = next(i for i, line in enumerate(excerpt) if set(line) <= {" ", "^"})
     assert "sin" in excerpt[caret - 1]
     assert "chain.py:13" in excerpt[caret - 1]
     assert len(excerpt[caret]) == len(excerpt[caret - 1])
     assert len(excerpt) == 10 + 1
     assert caret == 6
-    assert lines[-1] == f"  at {node.where}"
+    assert lines[-2:] == [f"  at {node.where}", f"  remedy: {GraphError.ours}"]
     assert fault.where == node.where
 
 
