@@ -52,7 +52,7 @@ def lines(paths: Iterable[Path]) -> tuple[int, int]:
 def rooms(package: Path = PACKAGE) -> dict[str, tuple[int, int]]:
     """Files and lines of each room; the files that stand in none come first."""
     known = files(package)
-    single = {"the ground, the face, the command line": lines(p for name, p in known.items() if _room(name) == "")}
+    single = {"top-level modules, the command line": lines(p for name, p in known.items() if _room(name) == "")}
     return single | {f"`{room}/`": lines(p for name, p in known.items() if _room(name) == room) for room in ROOMS}
 
 
@@ -154,12 +154,12 @@ def _of_the_core() -> Iterator[Figure]:
     core_files, core_lines = lines(known[name] for name in test_core.CORE)
     leaks = test_core.leaks()
     leaving, leaving_from = sum(map(len, leaks.values())), len(set().union(*leaks.values()))
-    yield Figure("files of the core", "70", "one list", f"{core_files}", True)
-    yield Figure("lines of the core", "8,285", "< 8,000", f"{core_lines:,}", core_lines < 8_000)
-    yield Figure("files of the breadth", "214", "", f"{every_file - core_files}")
-    yield Figure("lines of the breadth", "27,127", "", f"{every_line - core_lines:,}")
-    yield Figure("imports that leave the core", "48", "0", f"{leaving}", leaving == 0)
-    yield Figure("files of the core that have one", "19", "0", f"{leaving_from}", leaving_from == 0)
+    yield Figure("files in the core", "70", "one list", f"{core_files}", True)
+    yield Figure("lines in the core", "8,285", "< 8,000", f"{core_lines:,}", core_lines < 8_000)
+    yield Figure("files outside the core", "214", "", f"{every_file - core_files}")
+    yield Figure("lines outside the core", "27,127", "", f"{every_line - core_lines:,}")
+    yield Figure("imports from the core to the outside", "48", "0", f"{leaving}", leaving == 0)
+    yield Figure("core files that have one", "19", "0", f"{leaving_from}", leaving_from == 0)
 
 
 def _of_imports() -> Iterator[Figure]:
@@ -170,31 +170,31 @@ def _of_imports() -> Iterator[Figure]:
     yield Figure("files that `api/gradients.py` loads", "141", "about 75", f"{come_files}", come_files <= 80)
     yield Figure("lines that it loads", "19,809", "", f"{come_lines:,}")
     yield Figure("modules that `compiler/compiled.py` imports", "29", "≤ 14", f"{knows}", knows <= 14)
-    yield Figure("circles of files that run", "1", "≤ 1", f"{running}", running <= 1)
-    yield Figure("circles, with imports for types", "4", "≤ 1", f"{typed}", typed <= 1)
+    yield Figure("import cycles at run time", "1", "≤ 1", f"{running}", running <= 1)
+    yield Figure("import cycles, with imports for types", "4", "≤ 1", f"{typed}", typed <= 1)
 
 
 def _of_knowledge() -> Iterator[Figure]:
     apart, built = that_know_loops()
     name, maths, storage, texts = fields().values()
     here, elsewhere = unformatted("retrograd"), unformatted("tests", "bench", "examples")
-    yield Figure("files outside of ops that take loops apart", "16", "≤ 3", f"{len(apart)}", len(apart) <= 3)
-    yield Figure("files outside of ops that build loops", "11", "", f"{len(built)}")
+    yield Figure("files outside ops that take loops apart", "16", "≤ 3", f"{len(apart)}", len(apart) <= 3)
+    yield Figure("files outside ops that build loops", "11", "", f"{len(built)}")
     yield Figure("fields of `Primitive`", "29", "in groups", f"{name + maths + storage + texts}", True)
-    yield Figure("of them maths", "", "", f"{maths}")
-    yield Figure("of them storage", "", "", f"{storage}")
-    yield Figure("of them texts, by target", "", "", f"{texts}")
-    yield Figure("names on the face", "117", "", f"{len(dir(rg))}")
-    yield Figure("lines of the package with `fmt: skip`", "341", "0", f"{here}", here == 0)
-    yield Figure("lines of tests and bench with it", "204", "tables", f"{elsewhere}")
+    yield Figure("of these: maths", "", "", f"{maths}")
+    yield Figure("of these: storage", "", "", f"{storage}")
+    yield Figure("of these: code, by target", "", "", f"{texts}")
+    yield Figure("public names in `retrograd`", "117", "", f"{len(dir(rg))}")
+    yield Figure("lines in the package with `fmt: skip`", "341", "0", f"{here}", here == 0)
+    yield Figure("lines of tests and bench with `fmt: skip`", "204", "tables", f"{elsewhere}")
 
 
 def by_room() -> str:
-    """The table of rooms, in Markdown."""
+    """The table of packages, in Markdown."""
     found = rooms()
     total = [sum(column) for column in zip(*found.values(), strict=True)]
     rows = [[name, f"{n}", f"{m:,}"] for name, (n, m) in {**found, "all": total}.items()]
-    return table.render(["room", "files", "lines"], rows, markdown=True)
+    return table.render(["package", "files", "lines"], rows, markdown=True)
 
 
 def against_goals() -> str:
