@@ -16,6 +16,7 @@ from retrograd.ir import Graph, Node
 from retrograd.ir.loop_node import loop_of
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.structure import Body, Group, Runs, Structure
+from retrograd.passes.fuse import Policy, fuse
 from tests.support.samples import SAMPLES
 from tests.support.structures import as_declared, remade, structural_nodes
 
@@ -66,7 +67,11 @@ def checkpointed() -> list[tuple[Node, list[Any]]]:
     programs += [program(plan) for plan in (rg.Snapshots(2), rg.Log(), None) for program in (growing, counted)]
     graphs = [rg.grad(program, argnums=(0, 1)).graph(W, 0.1 * H, XS) for program in programs]
     found = [found for graph in graphs for found in structural_nodes(graph, [W, 0.1 * H, XS])]
-    return [*found, *structural_nodes(with_numbers(rg.grad(on_numbers).graph(0.5)), [0.5])]
+    found += structural_nodes(with_numbers(rg.grad(on_numbers).graph(0.5)), [0.5])
+    return [*found, *structural_nodes(fuse(rg.grad(growing(None)).graph(W, H, XS), SINES), [W, H, XS])]
+
+
+SINES = Policy(takes=lambda node: node.prim.name in {"sin", "cos", "mul", "add"})
 
 
 def on_numbers(x: Any) -> Any:

@@ -10,6 +10,7 @@ from . import (
     exit_if,
     guard,
     host,
+    kernel,
     open_sweep,
     region,
     scan,
