@@ -38,6 +38,7 @@ from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into
 from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
 from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
 from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
+from .compiler import rolled as _rolled  # noqa: F401 - it makes Python's loops loops of the graph
 from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
 from .compiler import targets as _targets  # noqa: F401 - it makes the targets
 from .compiler import told_phases as _told_phases  # noqa: F401 - phases are told to whoever listens

@@ -262,7 +262,7 @@ class ParseError(InternalError, ValueError):
 
 
 class ManyPathsWarning(UserWarning):
-    """A function takes more paths than ``rg.config.max_traces``: further ones are interpreted, which is slow."""
+    """A function takes more paths than ``rg.config.max_traces``: others that come back are interpreted: slow."""
 
 
 class UnwatchedWarning(UserWarning):

@@ -146,4 +146,6 @@ class Compilation:
 
     def interpret(self, leaves: Sequence[Any]) -> Any:
         """The user's result, by plain interpretation."""
-        return self.derived.interpreted(self.results(leaves))
+        operands = self.arguments(leaves)
+        results: Sequence[Any] = INSPECTORS["owned"](evaluate(self.derived.graph, operands), operands)
+        return self.derived.interpreted(results)

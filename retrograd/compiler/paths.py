@@ -150,14 +150,18 @@ class Paths:
         way = Compilation(repr(compiled), self.template, recorded, derived, self.settings, self)
         if recorded.tainted or key in self.known:
             return way, False
-        for answered, each, read in INSPECTORS["joining"](repr(compiled), self, key, way, reads):
+        self.join(compiled, statics, INSPECTORS["joining"](compiled, statics, self, key, way, reads))
+        return way, key in self.known
+
+    def join(self, compiled: Callee, statics: Sequence[Any], ways: Sequence[tuple[Any, Compilation, Any]]) -> None:
+        """Take in further ways, with their answers and their reads; a call that needs their code has it compiled."""
+        for answered, each, read in ways:
             self.known[answered] = each
             union = {id(c.payload): c for known in self.known.values() for c in known.recorded.captures}
             captures = sorted(union.values(), key=lambda c: c.made)  # what the user holds first
             self._relied.rely_on(read, compiled._user, statics, tuple(c.payload for c in captures))
             self.executable, self.call = None, self.first
             self._captures, self.check = captures, self._relied.run
-        return way, key in self.known
 
     @property
     def ordered(self) -> bool:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..ir.builder import Builder, Symbol
 from ..ir.primitive import TRANSFORMS
 from ..tracer.record import Recorded, record
-from ..tracer.trace import CURRENT, Capture
+from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
-from .garbage import paused, unhurried
+from .garbage import unhurried
 from .settings import config
 from .signature import Call, name_of
-
-LONG = 100  # nodes from which a recording is searched for loops
 
 
 def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
@@ -30,18 +26,8 @@ def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any
             max_nodes=config.max_nodes,
             gathers=CURRENT.get() is not None,  # what happens in the function stays there
         )
-    return _rolled(recorded)
-
-
-def _rolled(recorded: Recorded) -> Recorded:
-    """The recording with Python's loops as loops of the graph, where they are long."""
-    if len(recorded.graph.nodes) < LONG:
-        return recorded
-    with paused:
-        graph, arrays = TRANSFORMS.reroll(recorded.graph)
-    inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
-    more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
-    return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
+    found: Recorded = TRANSFORMS.rolled(recorded)
+    return found
 
 
 def form_of(recorded: Recorded) -> Any:

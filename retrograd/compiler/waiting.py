@@ -1,24 +1,25 @@
 """Waiting: which further ways through a function are compiled, and when.
 
 All ways of a signature are compiled as one, so that compiling each as it comes would cost the square of their number.
-As long as they are short together, they are compiled as they come. Later ones are interpreted, and wait: a way must
-come back, and ways must come back often enough. So a way that is gone once costs its recording, and all compilations
+As long as they are short together, they are compiled as they come. Later ones are kept and interpreted
+(``kept_ways``). What cannot be kept, as it draws or calls the host, is recorded each time and waits: a way must come
+back, and ways must come back often enough. So a way that is gone once costs its recording, and all compilations
 together cost as much as a few of the last one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..errors import ManyPathsWarning
-from ..ops.structural.guard import guard
-from ..where import warn
 from .compilation import INSPECTORS, Compilation
 from .folding import consider, folds
+from .inside import Callee
+from .kept_ways import kept_ways
 from .paths import Paths
 from .settings import config
 
-SHORT = 1000  # nodes of all ways up to which they are compiled as they come
+SHORT = 500  # nodes of all ways up to which they are compiled as they come
 MOST_MET = 4096  # ways of which is remembered that they were gone once
 
 
@@ -47,27 +48,22 @@ class Waiting:
         return known
 
 
-def joining(name: str, paths: Paths, answers: Any, way: Compilation, reads: tuple[Any, ...]) -> list[Way]:
+def joining(
+    compiled: Callee, statics: Sequence[Any], paths: Paths, answers: Any, way: Compilation, reads: tuple[Any, ...]
+) -> list[Way]:
     """The ways to compile now, after one was recorded that is not among the compiled ones."""
     known, most = len(paths.known), config.max_traces
     new = Way(answers, way, reads)
-    if folds(paths):
+    if not folds(paths):
+        if not known:
+            consider(paths, way)
+        nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
+        if known < min(2, most) or (nodes <= SHORT and known < most):
+            return [new]
+    if kept_ways(paths).keep(compiled, statics, way, reads) or folds(paths):
         return []
-    if not known:
-        consider(paths, way)
-    nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
-    if known < min(2, most) or (nodes <= SHORT and known < most):
-        return [new]
     waiting: Waiting = vars(paths).setdefault("waiting", Waiting())
-    if not waiting.again(answers):
-        return []
-    if known >= most:
-        last = way.recorded.graph.nodes[max(i for i, n in enumerate(way.recorded.graph.nodes) if n.prim is guard)]
-        warn(
-            f"{name} goes {known} ways already, and many calls go others: further ones are not compiled. What decides "
-            f"last: {last.where}. Repeat with rg.while_loop, choose with rg.cond, or raise rg.config.max_traces",
-            ManyPathsWarning,
-        )
+    if not waiting.again(answers) or known >= most:
         return []
     waiting.back[answers] = new
     waiting.returns += 1

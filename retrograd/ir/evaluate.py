@@ -61,11 +61,11 @@ def run_node(
     if prim.run is not None:
         results = prim.run(run, node, *args)
         return tuple(results) if prim.multi else (results,)
-    results = _runner(node, len(args))(*args)
+    results = runner_of(node, len(args))(*args)
     return (results,) if len(node.outputs) == 1 else tuple(results)
 
 
-def _runner(node: Node, arity: int) -> Callable[..., Any]:
+def runner_of(node: Node, arity: int) -> Callable[..., Any]:
     """Compile the code of a node as a function of its operands."""
     prim, code = node.prim, node.prim.numpy
     template = code.statement or code.code

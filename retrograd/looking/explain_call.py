@@ -15,7 +15,7 @@ from ..compiler.compilation import Compilation
 from ..compiler.executable import Executable
 from ..compiler.folding import folds
 from ..compiler.paths import Paths
-from ..compiler.recording import LONG
+from ..compiler.rolled import LONG
 from ..compiler.settings import config
 from ..errors import GradientCheckError, RetrogradError
 from ..ir.graph import Graph, Node

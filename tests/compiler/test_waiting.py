@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler import kept_ways
 from retrograd.compiler.paths import Paths
 
 
@@ -93,7 +94,10 @@ def test_two_ways_that_alternate_are_compiled_at_once(compilations: list[int]) -
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 6, 9])
-def test_no_more_ways_are_compiled_than_allowed(most: int, compilations: list[int]) -> None:
+def test_no_more_ways_are_compiled_than_allowed(
+    most: int, compilations: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_ways, "RENT", 0.5)
     with rg.config(max_traces=most), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         g = powers()

@@ -416,7 +416,7 @@ every_program = pytest.mark.parametrize(("program", "args", "most"), PROGRAMS, i
 def test_the_graph_is_small_and_keeps_every_bit(
     program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retrograd.compiler.recording.LONG", 10**9)
+    monkeypatch.setattr("retrograd.compiler.rolled.LONG", 10**9)
     monkeypatch.setattr("retrograd.tracer.repeats.comparing.UNWATCHED", 10**9)
     traced = simplify(rg.trace(program)(*args))
     rolled, arrays = reroll(traced)
@@ -445,7 +445,7 @@ def test_gradients_agree_with_those_of_the_unrolled_graph(
     gradient = rg.grad(loss, argnums=tuple(range(len(args))))
     rolled = gradient(*args)
     rg.check_grads(loss, args, order=1, modes=("fwd", "rev"))
-    monkeypatch.setattr("retrograd.compiler.recording.LONG", 10**9)
+    monkeypatch.setattr("retrograd.compiler.rolled.LONG", 10**9)
     unrolled = rg.grad(loss, argnums=tuple(range(len(args))))(*args)
     for x, y in zip(rolled, unrolled, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)

@@ -57,7 +57,7 @@ every_program = pytest.mark.parametrize("program", PROGRAMS)
 
 
 def graph_of(program: Callable[..., Any], n: int, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    monkeypatch.setattr("retrograd.compiler.recording.LONG", 10**9)
+    monkeypatch.setattr("retrograd.compiler.rolled.LONG", 10**9)
     return rg.grad(program).graph(matrix(n))
 
 

@@ -14,6 +14,6 @@ LIMITS = [f"{REROLL}.find_repeats.FEW", f"{REROLL}.reroll.FEW", f"{REROLL}.rerol
 def loops_from(nodes: int) -> Iterator[None]:
     """A context in which loops of so many operations in all fold."""
     with ExitStack() as stack:
-        for limit in (*LIMITS, "retrograd.compiler.recording.LONG"):
+        for limit in (*LIMITS, "retrograd.compiler.rolled.LONG"):
             stack.enter_context(mock.patch(limit, nodes))
         yield

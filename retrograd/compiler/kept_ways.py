@@ -1,0 +1,181 @@
+"""Kept ways: recordings of one signature that are not compiled, and serve again the calls that go their way.
+
+A tree of their decisions finds the way of a call, which is then interpreted: that takes a fraction of a recording. Ways
+that come back are compiled with the others, once what was spent on interpreting them would have paid for that. So a
+program that goes many ways, each now and then, is neither recorded again nor compiled in vain. Those are kept that were
+used last, up to so many operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import ManyPathsWarning
+from ..ir.primitive import TRANSFORMS
+from ..ir.runners import PreparedGraph
+from ..ops.structural.guard import Miss, guard
+from ..where import warn
+from .compilation import Compilation
+from .folding import instead
+from .garbage import paused
+from .inside import Callee
+from .owned import owned
+from .paths import Paths, answers
+from .rolled import rolled_from
+from .settings import config
+from .tree_of_ways import ConstantArray, KnownWay, TreeOfWays, keepable
+
+MOST = 200_000  # operations of all ways that are kept for one signature
+RENT = 32  # operations that are interpreted in the time in which one is compiled
+ROLLED = 2000  # nodes from which a recording is searched for loops before it is known to come back
+
+
+class KeptPath(KnownWay):
+    """A way that is interpreted, and how it fares."""
+
+    def __init__(self, way: Compilation) -> None:
+        super().__init__(answers(way.recorded.graph))
+        self.way = way
+        self.size = _size(way)
+        self.returns = 0
+        self.compiled: Any = None  # the answers under which it is compiled
+
+    @cached_property
+    def _prepared(self) -> PreparedGraph:
+        with paused:
+            return PreparedGraph(self.way.derived.graph)
+
+    def results(self, leaves: Sequence[Any], present: Mapping[int, Any]) -> Any:
+        """The user's result; Miss where the last bits of a decision differ."""
+        recorded, derived = self.way.recorded, self.way.derived
+        operands = [*leaves, *(c.payload if c.made else present[id(c.payload)] for c in recorded.captures)]
+        if recorded.written:
+            TRANSFORMS.check_apart(operands, recorded.written)
+        return derived.interpreted(owned(self._prepared(operands), operands))
+
+
+def _size(way: Compilation) -> int:
+    return len(way.recorded.graph.nodes) + len(way.derived.graph.nodes)
+
+
+class KeptWays:
+    """The kept ways of one signature; they stand in front of what records."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        self.ways: dict[Any, KeptPath] = {}  # by their answers; those used last come last
+        self.size = 0  # operations of these
+        self.spent = self.back = 0  # that were interpreted, and of ways that came back, since ways were compiled
+        self._told = False
+        self._tree = TreeOfWays()
+        self._record = paths.elsewhere
+        vars(paths).update(kept_ways=self, elsewhere=self.elsewhere)
+
+    def elsewhere(
+        self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], fault: Exception | None = None
+    ) -> Any:
+        """The result for arguments that no code serves: of a kept way, or of one that is recorded now."""
+        paths = self.paths
+        if fault is None or isinstance(fault, Miss):
+            with paths.lock:
+                captures = paths.check(compiled._user, statics)
+                present = paths.present(captures or ())
+                found = None if captures is None else self._found(leaves, present)
+                if found is not None:
+                    self._use(compiled, leaves, statics, found)
+            if found is not None:
+                with suppress(Exception):  # whatever it is: where the call is recorded, the user sees it
+                    return found.results(leaves, present)
+        with rolled_from(ROLLED):
+            return self._record(compiled, leaves, statics, fault)
+
+    def _found(self, leaves: Sequence[Any], present: Mapping[int, Any]) -> KeptPath | None:
+        """The kept way of these arguments."""
+        try:
+            with np.errstate(all="ignore"):
+                found = self._tree.find({**dict(enumerate(leaves)), **{("outside", k): x for k, x in present.items()}})
+        except Exception:  # noqa: BLE001 - the function raises it, too, where it is recorded
+            return None
+        assert found is None or isinstance(found, KeptPath)
+        return found
+
+    def _use(self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], found: KeptPath) -> None:
+        """Note that a way came back; compile those that did, if that pays."""
+        self.ways[found.answers] = self.ways.pop(found.answers)
+        if found.compiled in self.paths.known:  # its code decides otherwise, by the last bits
+            return
+        if len(self.paths.known) >= config.max_traces and not self._told:
+            self._told = True
+            last = [node.where for node in found.way.recorded.graph.nodes if node.prim is guard][-1]
+            warn(
+                f"{compiled!r} goes {len(self.paths.known)} ways already, and others come back: these are interpreted."
+                f" What decides last: {last}. Repeat with rg.while_loop, choose with rg.cond, or raise "
+                "rg.config.max_traces",
+                ManyPathsWarning,
+            )
+        self.back += 0 if found.returns else found.size
+        found.returns += 1
+        self.spent += found.size
+        if self.spent >= RENT * (self.back + sum(map(_size, self.paths.known.values()))):
+            back = [way for way in self.ways.values() if way.returns and way.compiled not in self.paths.known]
+            self._compile(compiled, leaves, statics, back)
+            self.spent = self.back = 0
+
+    def _compile(
+        self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], back: Sequence[KeptPath]
+    ) -> None:
+        """Join the ways that came back most often to those that are compiled; of too many, the oldest go."""
+        paths, most = self.paths, config.max_traces
+        chosen = sorted(back, key=lambda way: way.returns)[-most:]
+        gone = [*paths.known][: max(0, len(paths.known) + len(chosen) - most)]
+        call, joining = paths.template.with_values(leaves, statics), []
+        for kept in chosen:
+            recorded, derived = instead(kept.way.recorded, partial(compiled._record, call))
+            kept.compiled = answers(recorded.graph)
+            way = Compilation(repr(compiled), paths.template, recorded, derived, paths.settings, paths)
+            joining.append((kept.compiled, way, ()))
+        for key in gone:
+            del paths.known[key]
+        paths.join(compiled, statics, joining)
+        for kept in self.ways.values():
+            kept.returns = 0
+
+    def keep(self, compiled: Callee, statics: Sequence[Any], way: Compilation, reads: tuple[Any, ...]) -> bool:
+        """Keep a way that was recorded just now; False if it can only be recorded again, or compiled."""
+        paths, recorded = self.paths, way.recorded
+        if way.settings.debug_nans or not keepable(recorded.graph):
+            return False
+        present = paths.check(compiled._user, statics)
+        at = {id(x): c for x, c in zip(present or (), paths._captures, strict=False)}
+        if present is None or not all(read.holds() for read in reads):
+            return False
+        if any(not c.made and id(c.payload) not in at for c in recorded.captures):
+            return False
+        captures = tuple([c if c.made else at[id(c.payload)] for c in recorded.captures])
+        kept = KeptPath(replace(way, recorded=replace(recorded, captures=captures, shadows=())))
+        outside = [ConstantArray(c.payload) if c.made else ("outside", id(c.payload)) for c in captures]
+        if kept.answers in self.ways or not self._tree.add(
+            kept, recorded.graph, [*range(len(recorded.graph.inputs) - len(captures)), *outside]
+        ):
+            return False
+        self.ways[kept.answers] = kept
+        self.size += kept.size
+        while self.size > MOST and len(self.ways) > 1:
+            oldest = self.ways.pop(next(iter(self.ways)))
+            self.size -= oldest.size
+            self._tree.remove(oldest)
+        paths._relied.rely_on(reads, compiled._user, statics, tuple(c.payload for c in paths._captures))
+        paths.check = paths._relied.run
+        return True
+
+
+def kept_ways(paths: Paths) -> KeptWays:
+    """The kept ways of a signature."""
+    found: KeptWays | None = vars(paths).get("kept_ways")
+    return KeptWays(paths) if found is None else found

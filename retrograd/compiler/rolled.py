@@ -1,0 +1,41 @@
+"""Rolled: recordings with Python's loops as loops of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+from ..ir.builder import Builder, Symbol
+from ..ir.primitive import TRANSFORMS
+from ..tracer.around import kept
+from ..tracer.record import Recorded
+from ..tracer.trace import Capture
+from .garbage import paused
+
+LONG = 100  # nodes from which a recording is searched for loops
+_FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
+kept(_FROM)
+
+
+@TRANSFORMS.register("rolled")
+def rolled(recorded: Recorded) -> Recorded:
+    """The recording with its loops folded, if it is long."""
+    if len(recorded.graph.nodes) < max(LONG, _FROM.get()):
+        return recorded
+    with paused:
+        graph, arrays = TRANSFORMS.reroll(recorded.graph)
+    inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
+    more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
+    return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
+
+
+@contextmanager
+def rolled_from(nodes: int) -> Iterator[None]:
+    """A context in which only recordings of so many operations are searched for loops."""
+    token = _FROM.set(nodes)
+    try:
+        yield
+    finally:
+        _FROM.reset(token)
