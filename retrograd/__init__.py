@@ -8,15 +8,16 @@ from . import ir as ir
 from . import numpy  # it teaches traced arrays the functions of NumPy
 from . import reports as _reports  # noqa: F401 - it tells of compiled functions
 from . import scipy as scipy
+from .api import core_docstrings as _core_docstrings  # noqa: F401 - it documents what users call in the core
 from .api import tree as tree
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
-from .api.at_a_point import jvp, linear_transpose, linearize, vjp
+from .api.along_axis import associative_scan
+from .api.along_axis import map as map
+from .api.at_a_point import jvp, linearize, vjp
 from .api.batching import vmap
 from .api.branches import cond, switch
 from .api.check_grads import check_grads
-from .api.control import associative_scan, fori_loop, scan, while_loop
-from .api.control import map as map
-from .api.custom import custom_jvp, custom_vjp
+from .api.control import fori_loop, scan, while_loop
 from .api.eval_shape import eval_shape
 from .api.exceptions import callcc, throw_if, try_catch
 from .api.exceptions import require as require
@@ -27,7 +28,9 @@ from .api.jit import jit
 from .api.jit import trace as trace
 from .api.lens import lens
 from .api.lens_laws import check_lens
+from .api.linear_transposes import linear_transpose
 from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
+from .api.own_rules import custom_jvp, custom_vjp
 from .api.primitive import primitive
 from .api.regions import checkpoint, policies
 from .api.regions import name as name

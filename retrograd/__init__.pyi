@@ -17,12 +17,10 @@ from .api import functions as functions
 from .api import tree as tree
 from .api.adjoints import adjoint as adjoint
 from .api.adjoints import cotangent_space as cotangent_space
+from .api.along_axis import associative_scan as associative_scan
+from .api.along_axis import map as map
 from .api.branches import switch as switch
 from .api.check_grads import check_grads as check_grads
-from .api.control import associative_scan as associative_scan
-from .api.control import map as map
-from .api.custom import custom_jvp as custom_jvp
-from .api.custom import custom_vjp as custom_vjp
 from .api.eval_shape import eval_shape as eval_shape
 from .api.exceptions import callcc as callcc
 from .api.exceptions import require as require
@@ -37,6 +35,8 @@ from .api.memory import MemoryPlan
 from .api.memory import Periodic as Periodic
 from .api.memory import Snapshots as Snapshots
 from .api.memory import Tiered as Tiered
+from .api.own_rules import custom_jvp as custom_jvp
+from .api.own_rules import custom_vjp as custom_vjp
 from .api.primitive import primitive as primitive
 from .api.regions import name as name
 from .api.regions import policies as policies

@@ -24,12 +24,30 @@ from .sparse import SparseJacobian, without_aux
 
 
 def adjoint(function: Callable[..., Any]) -> Callable[..., Callable[[Any], Any]]:
-    """``adjoint(f)(*primals)(ct)``: the adjoint of ``f`` as a function of points and cotangents.
+    """The adjoint of a function, as a function of points and cotangents: ``adjoint(f)(*primals)(ct)``.
 
-    For one primal it returns one cotangent, for several a tuple. It composes against the direction of ``f``:
-    ``adjoint(g∘f)(x) = adjoint(f)(x) ∘ adjoint(g)(f(x))``. Raises ShapeError or TreeError for a cotangent that does not
-    belong to the output, NonDifferentiableError.
+    Adjoints compose against the direction of functions: ``adjoint(g∘f)(x) = adjoint(f)(x) ∘ adjoint(g)(f(x))``.
 
+    Parameters
+    ----------
+    function : callable
+        The function to differentiate.
+
+    Returns
+    -------
+    callable
+        It takes the primals and returns a function of the cotangent. That function returns one cotangent for one
+        primal, and a tuple for several.
+
+    Raises
+    ------
+    ShapeError, TreeError
+        If a cotangent does not belong to the output.
+    NonDifferentiableError
+        If a primal holds no floating-point numbers.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.adjoint(np.sin)(np.array([0.0, np.pi]))(np.array([1.0, 1.0]))
     array([ 1., -1.])
@@ -105,10 +123,25 @@ def _cotangent_aval(x: Any) -> Aval | None:
 
 
 def cotangent_space(point: Any) -> CotangentSpace:
-    """The space of cotangents at a point: ``.zero()``, ``.basis()``, ``.check(ct)``, ``.dimension``.
+    """The space of cotangents at a point.
 
-    Raises NonDifferentiableError for a point without floating-point numbers.
+    Parameters
+    ----------
+    point : tree
+        Arrays and numbers; its floating-point leaves span the space.
 
+    Returns
+    -------
+    CotangentSpace
+        It has ``zero()``, ``basis()``, ``check(ct)`` and ``dimension``.
+
+    Raises
+    ------
+    NonDifferentiableError
+        If the point has no floating-point numbers.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> space = rg.cotangent_space({"x": 1.0, "y": 2.0})
     >>> [{name: float(v) for name, v in unit.items()} for unit in space.basis()]
@@ -118,11 +151,27 @@ def cotangent_space(point: Any) -> CotangentSpace:
 
 
 def hvp(function: Callable[..., Any]) -> Any:
-    """``hvp(f)(x, v)``: the Hessian of ``f`` at ``x`` times ``v``, without the matrix.
+    """The product of the Hessian with a vector, without the matrix: ``hvp(f)(x, v)``.
 
-    ``x``, ``v`` and the result are trees of one structure, with equal shapes and dtypes. Raises NonScalarOutputError,
-    TreeError, ShapeError.
+    Parameters
+    ----------
+    function : callable
+        A function of one argument with one output element.
 
+    Returns
+    -------
+    callable
+        It takes ``x`` and ``v``, trees of one structure with equal shapes and dtypes, and returns such a tree.
+
+    Raises
+    ------
+    NonScalarOutputError
+        If the output has several elements.
+    TreeError, ShapeError
+        If ``v`` does not fit ``x``.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
@@ -143,15 +192,41 @@ def jacobian(
     mode: str = "auto",
     sparse: bool = False,
 ) -> Any:
-    """The Jacobian by ``jacfwd`` or ``jacrev``; ``mode`` is ``"fwd"``, ``"rev"`` or ``"auto"``, the cheaper of them.
+    """The Jacobian by ``jacfwd`` or ``jacrev``, whichever is cheaper, or as a sparse matrix.
 
-    With ``has_aux`` the function returns ``(output, aux)``, and the result is ``(jacobian, aux)``.
+    With ``sparse``, the graph gives the pattern of the entries, and one product computes all columns (or rows) that
+    have no entry in common. Loops by ``rg.scan`` and linear algebra count as full.
 
-    With ``sparse`` the function must take and return one array, and the Jacobian is a ``scipy.sparse.csr_array`` with a
-    row per element of the result and a column per element of the argument. The graph gives the pattern of its entries,
-    and one product computes all columns (or rows) that share none. Loops by ``rg.scan`` and linear algebra count as
-    full. Raises OptionError, ArgnumsError, NonDifferentiableError.
+    Parameters
+    ----------
+    function : callable, optional
+        The function to differentiate. Without it, the result is a decorator.
+    argnums : int, str or tuple of them
+        The differentiated arguments, by position or name.
+    has_aux : bool
+        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
+    mode : "auto", "fwd" or "rev"
+        Columns in forward mode, rows in reverse mode, or the cheaper of both.
+    sparse : bool
+        Whether to return a ``scipy.sparse.csr_array`` with one row for each element of the result and one column for
+        each element of the argument. The function must then take and return one array.
 
+    Returns
+    -------
+    Compiled
+        A function of the same arguments that returns the Jacobian, of the shapes that ``jacfwd`` describes.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong, or if SciPy is needed and not installed.
+    ArgnumsError
+        If there is no such argument.
+    NonDifferentiableError
+        If the argument holds no floating-point numbers.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
     array([[3., 2., 0.],

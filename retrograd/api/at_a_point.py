@@ -15,7 +15,7 @@ from ..compiler.compiled import Compiled
 from ..compiler.composed import Composed
 from ..compiler.debug_nans import DERIVATIVE, FUNCTION, inspect
 from ..compiler.inside import inserted
-from ..compiler.later import Later, Run, on_operands
+from ..compiler.later import Later, Run
 from ..compiler.members import leaf_avals, members
 from ..compiler.memory.loops import with_default
 from ..compiler.recording import results_of
@@ -23,7 +23,7 @@ from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, take_apart, wanted
 from ..compiler.stages import settled
 from ..compiler.transform import Transform
-from ..errors import InternalError, NonDifferentiableError, OptionError, TreeError
+from ..errors import OptionError, TreeError
 from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..passes.checkpoint.checkpoint import limited
@@ -31,7 +31,6 @@ from ..passes.control.expose_calls import at_rest
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.pullback import pullback as pullback_graph
-from ..passes.transpose import transpose
 from ..tracer.containers import flatten_like, flatten_up_to
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
@@ -63,21 +62,47 @@ def vjp(
     fns: str = "captures",
     memory: MemoryPlan = None,
 ) -> Any:
-    """The value at a point, and the pullback there: ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``.
+    """The value at a point, and the pullback there.
 
-    ``pullback(ct)`` takes a cotangent with the structure and shapes of ``out`` and returns a tuple, one
-    cotangent per primal. It may be called any number of times. Raises NonDifferentiableError, ShapeError, TreeError,
-    OptionError, MemoryBudgetError.
+    A callable among the primals is a differentiable function value. If a result is a function, its cotangent is a
+    ``FunctionCotangent`` or a list of pairs; ``function`` then runs again for each pullback.
 
-    ``memory`` is a plan for the loops that have none (see ``rg.Snapshots``), or a budget: bytes, a text such as ``"64
-    MiB"``, or ``"available"``. The budget covers all that this call and one call of the pullback allocate: results, the
-    values kept in between, and copies of the primals. Values that do not fit are computed again.
+    Parameters
+    ----------
+    function : callable
+        The function to differentiate.
+    *primals : tree
+        The point.
+    has_aux : bool
+        Whether the function returns ``(out, aux)``.
+    fns : "captures" or "pairs"
+        What the cotangent of a function value is: a dict from the names of its captures to their cotangents, or a
+        ``FunctionCotangent``, the pairs of input and cotangent of all its calls.
+    memory : plan, int or str, optional
+        A plan for the loops that have none, or a budget: bytes, a text such as ``"64 MiB"``, or ``"available"``. The
+        budget covers all that this call and one call of the pullback allocate: results, the values kept in between, and
+        copies of the primals. Values that do not fit are computed again.
 
-    A callable among the primals is a differentiable function value. With ``fns="captures"`` its cotangent is a dict
-    from the names of its captures to their cotangents; with ``fns="pairs"`` it is a FunctionCotangent, the pairs of
-    input and cotangent of all its calls. If a result is a function, its cotangent is a FunctionCotangent or a list of
-    pairs; ``function`` then runs again for each pullback.
+    Returns
+    -------
+    tuple
+        ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``. ``pullback(ct)`` takes a cotangent with the
+        structure and shapes of ``out`` and returns a tuple, one cotangent for each primal. It may be called any number
+        of times.
 
+    Raises
+    ------
+    NonDifferentiableError
+        If a primal holds no floating-point numbers.
+    ShapeError, TreeError
+        If a cotangent does not fit the output.
+    OptionError
+        If an option is wrong.
+    MemoryBudgetError
+        If the budget is too small for any plan.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> [float(ct) for ct in pullback(1.0)]
@@ -115,10 +140,10 @@ class Vjp(Transform):
         return take_functions(function, args, kwargs, chosen, self.fns)
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _wanted(function, call, self.argnums)
+        chosen_of(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _wanted(function, call, self.argnums)
+        chosen = chosen_of(function, call, self.argnums)
         head, n = split_aux(recorded, self.has_aux)
         if any(callable(x) for i, x in recorded.statics.items() if i < head.num_leaves):
             raise FunctionResult
@@ -147,7 +172,7 @@ class Vjp(Transform):
         return Derived(forward, assemble, lin=lin, later=later)
 
 
-def _wanted(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:
+def chosen_of(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:
     """What is differentiated: every argument, unless some are chosen."""
     chosen = tuple(range(len(children(children(call.spec)[0])))) if argnums is None else argnums
     return wanted(call, function, chosen, Observed, empty=isinstance(call, FunctionCall))
@@ -179,13 +204,32 @@ def _vjp_to_functions(
 
 
 def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value at a point and its derivative along tangents: ``(out, out_tangent)``.
+    """The value at a point, and the derivative along tangents.
 
-    ``primals`` and ``tangents`` are tuples or lists with one entry per argument, of equal structures and shapes.
     The tangent of a function is a function g: the derivative is that of f + ε g in ε. For ``rg.functions.fn(f)`` it may
     also be another such function value, whose captures are the tangents of those of f.
-    Raises NonDifferentiableError, ShapeError, TreeError.
 
+    Parameters
+    ----------
+    function : callable
+        The function to differentiate.
+    primals, tangents : tuple or list
+        One entry for each argument, with equal structures and shapes.
+
+    Returns
+    -------
+    tuple
+        ``(out, out_tangent)``.
+
+    Raises
+    ------
+    NonDifferentiableError
+        If a primal holds no floating-point numbers.
+    ShapeError, TreeError
+        If tangents do not fit the primals.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> [float(v) for v in rg.jvp(lambda x: x**2, (3.0,), (1.0,))]
     [9.0, 6.0]
@@ -222,7 +266,7 @@ def _pushed(
     run: Callable[[Graph, Graph, list[Any], list[Any]], Sequence[Any]],
 ) -> tuple[Any, Any]:
     call = take_apart(function, primals, {})
-    chosen = _wanted(function, call)
+    chosen = chosen_of(function, call)
     recorded, _ = Transform("jvp").record(function, call)
     graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
@@ -290,8 +334,29 @@ def _tangents(chosen: Wanted, recorded: Recorded, tangents: Sequence[Any]) -> li
 
 
 def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value at a point, and the derivative there as a linear function of tangents: ``(out, linear)``.
+    """The value at a point, and the derivative there as a linear function of tangents.
 
+    Parameters
+    ----------
+    function : callable
+        The function to differentiate.
+    *primals : tree
+        The point.
+
+    Returns
+    -------
+    tuple
+        ``(out, linear)``; ``linear(*tangents)`` may be called any number of times.
+
+    Raises
+    ------
+    NonDifferentiableError
+        If a primal holds no floating-point numbers.
+    ShapeError, TreeError
+        If tangents do not fit the primals.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> out, linear = rg.linearize(np.sin, 0.0)
     >>> float(linear(2.0))
@@ -308,10 +373,10 @@ class Linearization(Transform):
     argnums: Argnums | None = None
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        _wanted(function, call, self.argnums)
+        chosen_of(function, call, self.argnums)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen = _wanted(function, call, self.argnums)
+        chosen = chosen_of(function, call, self.argnums)
         lin = linearize_graph(
             recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe
         )
@@ -330,39 +395,3 @@ class Linearization(Transform):
 
 def _zero(aval: Aval) -> Any:
     return np.zeros(aval.shape, aval.dtype) if aval.kind == "array" else aval.dtype.type(0)
-
-
-def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """The transpose of a linear function: ``ct -> tuple``, one entry per argument.
-
-    ``examples`` give shapes and dtypes only. Raises NonDifferentiableError if the function is not linear.
-
-    >>> import numpy as np, retrograd as rg
-    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> rg.linear_transpose(lambda x: A @ x, np.zeros(2))(np.array([1.0, 0.0]))
-    (array([1., 2.]),)
-    """
-    transform = Transform("linear_transpose")
-    transform.accept(function)
-    call = take_apart(function, examples, {})
-    chosen = _wanted(function, call)
-    recorded, _ = transform.record(function, call)
-    n = len(call.traced)
-    inputs = recorded.graph.inputs
-    turned = Graph(recorded.graph.name, (*inputs[n:], *inputs[:n]), recorded.graph.nodes, recorded.graph.outputs)
-    try:
-        backward = transpose(turned, len(recorded.captures))
-    except InternalError as fault:
-        raise NonDifferentiableError(
-            f"the function is not linear: {fault.what}",
-            where=fault.where,
-            remedy="transpose its linearization: rg.linearize(f, x)[1]",
-        ) from None
-    avals: list[Aval | None] = list(recorded.graph.out_avals)
-    run = on_operands(backward, recorded.captures)
-
-    def transposed(ct: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = chosen.tree(run(members(recorded.out_spec, ct, avals, "the cotangent")))
-        return found
-
-    return transposed

@@ -148,10 +148,34 @@ def vmap(
 ) -> Any:
     """Map a function over an axis of its arguments, in one array program.
 
-    ``in_axes``: the axis of each argument, None for one shared by all lanes; a tree may give the axes of the
-    leaves. ``out_axes``: where the lanes stand in the results. ``axis_size``: the number of lanes, which is needed if
-    no argument is mapped. Raises ShapeError, TreeError, OptionError.
+    Parameters
+    ----------
+    function : callable, optional
+        The function of one batch element. Without it, the result is a decorator.
+    in_axes : int, None or tree
+        The axis of each argument that is mapped; None for an argument that all batch elements share. A tree gives the
+        axes of leaves.
+    out_axes : int or tree
+        Where the batch axis stands in the results.
+    axis_size : int, optional
+        The number of batch elements; needed if no argument is mapped.
 
+    Returns
+    -------
+    Compiled
+        A function of the batched arguments.
+
+    Raises
+    ------
+    ShapeError
+        If the sizes of the mapped axes differ.
+    TreeError
+        If ``in_axes`` or ``out_axes`` do not fit the structure.
+    OptionError
+        If an axis is no integer, or no argument is mapped and ``axis_size`` is missing.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
     array([3., 3.])

@@ -34,10 +34,31 @@ from ..tracer.tree import flatten, map_leaves
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; only the chosen function runs.
 
-    ``pred`` is one bool or number; operands are trees. If ``pred`` is traced, both functions are recorded. They must
-    return the same containers, shapes and dtypes, and may close over traced values, which get gradients. Under ``vmap``
-    each lane chooses for itself. Raises ShapeError, TreeError.
+    If ``pred`` is traced, both functions are recorded. Under ``vmap`` each batch element chooses for itself.
 
+    Parameters
+    ----------
+    pred : bool or number
+        One value that decides.
+    true_fn, false_fn : callable
+        They must return the same containers, shapes and dtypes. They may close over traced values, which get gradients.
+    *operands : tree
+        The arguments of the chosen function.
+
+    Returns
+    -------
+    tree
+        The result of the chosen function.
+
+    Raises
+    ------
+    ShapeError
+        If ``pred`` is not one value, or the results differ in shape or dtype.
+    TreeError
+        If the results differ in their structure.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> f = lambda x: rg.cond(x > 0, np.log, lambda x: -x, x)
     >>> float(rg.grad(f)(2.0)), float(rg.grad(f)(-3.0))
@@ -50,9 +71,29 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """``branches[index](*operands)``; only the chosen function runs.
 
-    ``index`` is one integer: below 0 it chooses the first branch, and if it is too large the last. The rest is as for
-    ``cond``. Raises OptionError, ShapeError, TreeError.
+    Parameters
+    ----------
+    index : int
+        One integer. Below 0 it chooses the first branch, and if it is too large the last.
+    branches : sequence of callables
+        They must return the same containers, shapes and dtypes. They may close over traced values, which get gradients.
+    *operands : tree
+        The arguments of the chosen function.
 
+    Returns
+    -------
+    tree
+        The result of the chosen function.
+
+    Raises
+    ------
+    OptionError
+        If there are no branches, or ``index`` is no integer.
+    ShapeError, TreeError
+        If the results of the branches differ.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> float(rg.switch(1, [np.sin, np.cos, np.exp], 0.0))
     1.0

@@ -22,13 +22,33 @@ def check_grads(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> None:
-    """Compare derivatives up to ``order`` with central differences along random directions.
+    """Compare derivatives with central differences along random directions.
 
-    ``args`` are floating-point arrays or trees of them. Forward mode is compared entry by entry, reverse mode
-    by the pairing <pullback(u), v> = <u, derivative along v>. ``atol`` and ``rtol`` default to values for the dtype.
+    Forward mode is compared entry by entry. Reverse mode is compared by the pairing
+    ⟨pullback(u), v⟩ = ⟨u, derivative along v⟩.
 
-    Raises GradientCheckError, which shows the worst entry; OptionError, TreeError, NonDifferentiableError.
+    Parameters
+    ----------
+    function : callable
+        The function whose derivatives are checked.
+    args : sequence
+        The point: floating-point arrays, or trees of them.
+    order : int
+        The highest order of derivatives that is checked.
+    modes : sequence of "fwd" and "rev"
+        The modes that are checked.
+    atol, rtol : float, optional
+        Tolerances; by default values that suit the dtype.
 
+    Raises
+    ------
+    GradientCheckError
+        If a derivative differs; the message shows the worst entry.
+    OptionError, TreeError, NonDifferentiableError
+        If an argument is wrong.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.check_grads(np.sin, (np.array([0.1, 0.2]),))
     """

@@ -32,14 +32,14 @@ from ..compiler.transform import Transform
 from ..errors import CarryError, OptionError, ShapeError
 from ..ir.builder import Symbol
 from ..ir.graph import Graph
-from ..ir.types import Aval, aval_of
+from ..ir.types import Aval
 from ..ops.index import getitem
 from ..ops.structural.scan import scan as scan_primitive
 from ..ops.structural.stack import step_numbers
 from ..ops.structural.while_loop import while_loop as while_primitive
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
-from ..tracer.tree import children, flatten, unflatten, written
+from ..tracer.tree import children, flatten, unflatten
 from .memory import MemoryPlan, plan_of
 from .ticking import Marks, Progressing
 
@@ -56,23 +56,48 @@ def scan(
     memory: MemoryPlan = None,
     progress: Progressing = False,
 ) -> tuple[Any, Any]:
-    """A loop with a carry: ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
+    """Run ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
-    ``init`` and ``xs`` are trees; ``length`` is needed if ``xs`` is None. A Python number in ``init`` becomes a NumPy
-    scalar, an int one of floats if the body returns floats. Returns the last carry and the ``y`` stacked along a first
-    axis. The body is recorded once; it may close over traced values, which get gradients. ``reverse``
-    runs from the last ``x`` to the first. ``memory`` is a plan of what to keep for a derivative; by default all is kept
-    (see ``rg.Snapshots``). With ``progress=True``, or a name, it tells how far it is (see ``rg.progress``). Raises
-    CarryError if the body returns no pair or the carry changes its structure, shapes or
-    dtypes; ShapeError for ``xs`` of different lengths; OptionError.
+    The body is recorded once; it may close over traced values, which get gradients.
 
+    Parameters
+    ----------
+    body : callable
+        It returns the next carry and ``y``, which may be None.
+    init : tree
+        The first carry. A Python number becomes a NumPy scalar, an int one of floats if the body returns floats.
+    xs : tree, optional
+        Arrays of one length.
+    length : int, optional
+        The number of steps; needed if ``xs`` is None.
+    reverse : bool
+        Whether to run from the last ``x`` to the first.
+    memory : plan, int or str, optional
+        What to keep for a derivative, such as ``rg.Snapshots(8)`` or ``"64 MiB"``; by default everything.
+    progress : bool or str
+        Whether to report the progress, or the name under which it is reported; see ``rg.progress``.
+
+    Returns
+    -------
+    tuple
+        The last carry, and all ``y`` stacked along a first axis.
+
+    Raises
+    ------
+    CarryError
+        If the body returns no pair, or the carry changes its structure, shapes or dtypes.
+    ShapeError, OptionError
+        If the lengths in ``xs`` differ, or an option is wrong.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> total, sums = rg.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
     """
     check_functions("scan", "scan(body, init, xs) with body(carry, x) -> (carry, y)", body)
-    weak, marks = weak_leaves(init), Marks("scan", progress, _length(flatten(xs)[0], length) if progress else None)
+    weak, marks = weak_leaves(init), Marks("scan", progress, length_of(flatten(xs)[0], length) if progress else None)
     step = marks.body(body)
 
     def scanned(init: Any, xs: Any) -> Any:
@@ -93,7 +118,7 @@ def _scanned(
     trace = enclosing()
     assert trace is not None
     items, xs_spec = flatten(xs)
-    n = _length(items, length)
+    n = length_of(items, length)
     firsts = [shadow_of(x)[0] if n else np.zeros(np.shape(shadow_of(x))[1:], shadow_of(x).dtype)[()] for x in items]
     recorded = recorded_body(body, "body", [(start.shadows, start.spec), (firsts, xs_spec)], runs=n > 0, hoists=True)
     spec = recorded.out_spec
@@ -141,7 +166,8 @@ def _planned(memory: MemoryPlan, known: bool = True) -> dict[str, Any]:
     return {} if plan is None else {"memory": plan}
 
 
-def _length(items: Sequence[Any], length: int | None) -> int:
+def length_of(items: Sequence[Any], length: int | None) -> int:
+    """The number of steps over these arrays."""
     for x in items:
         if not np.ndim(shadow_of(x)):
             raise ShapeError(
@@ -158,32 +184,44 @@ def _length(items: Sequence[Any], length: int | None) -> int:
     return int(n)
 
 
-def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """Apply ``f`` to each ``x`` along the first axis of ``xs``, in turn; stack the results along a first axis.
-
-    ``rg.vmap(f)(xs)`` gives the same, all at once. Raises ShapeError.
-
-    >>> import numpy as np, retrograd as rg
-    >>> rg.map(lambda x: x * x, np.array([1.0, 2.0, 3.0]))
-    array([1., 4., 9.])
-    """
-    check_functions("map", "map(f, xs)", f)
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
-
-
 def fori_loop(
     n: Any, body: Any, init: Any, *more: Any, memory: MemoryPlan = None, progress: Progressing = False
 ) -> Any:
-    """Run ``n`` steps of ``carry = body(i, carry)``, i = 0, 1, ..., from ``carry = init``; return the last carry.
+    """Run ``n`` steps of ``carry = body(i, carry)`` from ``carry = init``, and return the last carry.
 
-    ``fori_loop(lower, upper, body, init)`` does so for i = lower, ..., upper - 1. ``n`` and the bounds may be Python
-    ints or traced integers; without steps the result is ``init``. ``i`` behaves like the Python int of ``for i in
-    range(n)``, or like the sum of it and a traced ``lower``. The body is recorded once; it may close over traced
-    values, which get gradients. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if the body
-    returns floats. ``memory`` is a plan of what to keep for a derivative; by default all is kept (see ``rg.Snapshots``,
-    ``rg.Log``). With ``progress=True``, or a name, it tells how far it is (see ``rg.progress``). Raises CarryError if
-    the carry changes its structure, shapes or dtypes; OptionError if ``n`` is not an integer.
+    ``fori_loop(n, body, init)`` counts i = 0, ..., n - 1. ``fori_loop(lower, upper, body, init)`` counts from ``lower``
+    to ``upper`` - 1. The body is recorded once; it may close over traced values, which get gradients.
 
+    Parameters
+    ----------
+    n : int
+        The number of steps, a Python int or a traced integer; likewise both bounds. Without steps the result is
+        ``init``.
+    body : callable
+        It takes the index, which behaves like the int of ``for i in range(n)``, and the carry, and returns the carry.
+    init : tree
+        The first carry. A Python number becomes a NumPy scalar, an int one of floats if the body returns floats.
+    *more
+        The fourth positional argument of the form with two bounds.
+    memory : plan, int or str, optional
+        What to keep for a derivative, such as ``rg.Snapshots(8)`` or ``"64 MiB"``; by default everything.
+    progress : bool or str
+        Whether to report the progress, or the name under which it is reported; see ``rg.progress``.
+
+    Returns
+    -------
+    tree
+        The last carry.
+
+    Raises
+    ------
+    CarryError
+        If the carry changes its structure, shapes or dtypes.
+    OptionError
+        If ``n`` is not an integer.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> float(rg.fori_loop(4, lambda i, c: c + i * 0.5, 1.0))
     4.0
@@ -285,16 +323,41 @@ def while_loop(
     memory: MemoryPlan = None,
     progress: Progressing = False,
 ) -> Any:
-    """Run ``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``; return the last carry.
+    """Run ``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``, and return the last carry.
 
-    The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close
-    over traced values, which get gradients. Under ``vmap`` each lane makes its own number of steps. ``memory`` is a
-    plan of what to keep for a derivative; by default all is kept. ``rg.Log()`` keeps about log₂ n states of n steps, a
-    number of bytes keeps as many as fit. A Python number in ``init`` becomes a NumPy scalar, an int one of floats if
-    the body returns floats. With ``progress=True``, or a name, it tells how many steps it has made (see
-    ``rg.progress``). Raises CarryError if the carry changes its structure, shapes or dtypes, ShapeError if ``cond``
-    does not return a number, MemoryBudgetError.
+    The number of steps is found at run time, in reverse mode too. Both functions are recorded once; they may close over
+    traced values, which get gradients. Under ``vmap`` each batch element makes its own number of steps.
 
+    Parameters
+    ----------
+    cond : callable
+        It takes the carry and returns one bool or number.
+    body : callable
+        It takes the carry and returns the next one.
+    init : tree
+        The first carry. A Python number becomes a NumPy scalar, an int one of floats if the body returns floats.
+    memory : plan, int or str, optional
+        What to keep for a derivative; by default everything. ``rg.Log()`` keeps about log₂ n states of n steps. A
+        number of bytes keeps as many as fit.
+    progress : bool or str
+        Whether to report the progress, or the name under which it is reported; see ``rg.progress``.
+
+    Returns
+    -------
+    tree
+        The last carry.
+
+    Raises
+    ------
+    CarryError
+        If the carry changes its structure, shapes or dtypes.
+    ShapeError
+        If ``cond`` does not return one number.
+    MemoryBudgetError
+        If the budget is too small for any plan.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> root = lambda a: rg.while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: 0.5 * (x + a / x), 1.0)
     >>> round(float(rg.grad(root)(2.0)), 12)
@@ -335,56 +398,3 @@ def _while(cond: Callable[[Any], Any], body: Callable[[Any], Any], start: Start,
     }
     given = [operand(trace, x) for x in (*captures, *start.carry)]
     return unflatten(start.spec, put(trace, while_primitive, attrs, given))
-
-
-def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
-    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along the first axis, for an associative ``f``.
-
-    ``f`` is applied to whole slices along that axis, so it must work elementwise along it, as ``np.add`` and batched
-    ``np.matmul`` do. The number of calls grows with the logarithm of the length. ``xs`` is a tree, and ``f`` must keep
-    its structure, shapes and dtypes: CarryError otherwise.
-
-    >>> import numpy as np, retrograd as rg
-    >>> rg.associative_scan(np.maximum, np.array([1.0, 3.0, 2.0, 4.0]))
-    array([1., 3., 3., 4.])
-    """
-    check_functions("associative_scan", "associative_scan(f, xs) with f(a, b)", f)
-    if enclosing() is None:
-        return Compiled(lambda xs: associative_scan(f, xs), Transform("associative_scan"))(as_arrays(xs))
-    items, spec = flatten(xs)
-    n = _length(items, None)
-
-    def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-        found, after = flatten(f(unflatten(spec, a), unflatten(spec, b)))
-        if after != spec or any(_kind(x) != _kind(y) for x, y in zip(found, a, strict=True)):
-            raise CarryError(
-                f"f takes {written(spec)} of {', '.join(_kind(x) for x in a)} and returns {written(after)} of "
-                f"{', '.join(_kind(x) for x in found)}",
-                remedy="let f return the structure, shapes and dtypes of its arguments",
-            )
-        return found
-
-    def sums(parts: list[Any], n: int) -> list[Any]:
-        """First the sums of pairs of neighbours; one more application of ``f`` then gives those in between."""
-        if n < 2:
-            return parts
-        odd = sums(combine([x[: n - 1 : 2] for x in parts], [x[1::2] for x in parts]), n // 2)
-        even = [x[:1] for x in parts]
-        if n > 2:
-            later = combine([x[: (n - 1) // 2] for x in odd], [x[2::2] for x in parts])
-            even = [np.concatenate([x, y]) for x, y in zip(even, later, strict=True)]
-        return [_interleaved(x, y) for x, y in zip(even, odd, strict=True)]
-
-    return unflatten(spec, sums([x[:] for x in items], n))
-
-
-def _kind(x: Any) -> str:
-    return str(aval_of(shadow_of(x)))
-
-
-def _interleaved(even: Any, odd: Any) -> Any:
-    """Alternate the rows of both, from the first of ``even`` on; ``even`` may have one row more."""
-    n, m = len(odd), len(even)
-    pairs = np.stack([even[:n], odd], axis=1)
-    rows = np.reshape(pairs, (2 * n, *odd.shape[1:]))
-    return rows if m == n else np.concatenate([rows, even[n:]])

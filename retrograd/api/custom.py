@@ -217,27 +217,6 @@ def _captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexa
     return b.graph(graph.name, inline_into(b, graph, [*xs, *dots, *cs]))
 
 
-def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
-    """A function whose forward derivative is given by ``f.defjvp(rule)``.
-
-    ``rule(primals, tangents) -> (out, tangent)`` takes tuples; the tangent must be linear in the tangents. Reverse
-    mode follows by transposition. Values that the rule closes over get no tangent through it. Raises OptionError
-    without a rule, TreeError if its results do not fit, CapturedTracerError if it closes over a traced value.
-
-    >>> import numpy as np, retrograd as rg
-    >>> @rg.custom_jvp
-    ... def log1pexp(x):
-    ...     return np.log(1.0 + np.exp(x))
-    >>> @log1pexp.defjvp
-    ... def rule(primals, tangents):
-    ...     (x,), (t,) = primals, tangents
-    ...     return log1pexp(x), t / (1.0 + np.exp(-x))
-    >>> float(rg.grad(log1pexp)(0.0))
-    0.5
-    """
-    return CustomJvp(function)
-
-
 class CustomVjp(Custom):
     """See ``custom_vjp``."""
 
@@ -361,25 +340,3 @@ def _shaped(backward: Graph, body: Graph, n: int, residuals: int, inexact: Seque
     wanted = [v.aval for v in body.inputs[:n] if v.aval.inexact]
     zeros = [b.zeros(v.aval) for v in body.inputs[n:] if v.aval.inexact]
     return b.graph("backward", [*(b.coerce(o, a) for o, a in zip(outs, wanted, strict=True)), *zeros])
-
-
-def custom_vjp(function: Callable[..., Any] | None = None, nondiff_argnums: int | Sequence[int] = ()) -> Any:
-    """A function whose pullback is given by ``f.defvjp(fwd, bwd)``.
-
-    ``fwd(*args) -> (out, residuals)``; ``bwd(residuals, ct) -> tuple`` with one cotangent per argument, None for
-    zero. Forward mode transposes ``bwd``, which must be linear in ``ct``. The arguments that ``nondiff_argnums`` names
-    by position count as constants: ``bwd(*nondiff, residuals, ct)`` takes them first, in the order of
-    ``nondiff_argnums``, and returns cotangents of the others. Raises OptionError without rules, TreeError if their
-    results do not fit, CapturedTracerError if they close over a traced value, ArgnumsError.
-
-    >>> import numpy as np, retrograd as rg
-    >>> @rg.custom_vjp
-    ... def clipped(x):
-    ...     return x * 1.0
-    >>> clipped.defvjp(lambda x: (x * 1.0, ()), lambda residuals, ct: (np.minimum(ct, 1.0),))
-    >>> float(rg.grad(lambda x: 5.0 * clipped(x))(2.0))
-    1.0
-    """
-    if function is None:
-        return functools.partial(custom_vjp, nondiff_argnums=nondiff_argnums)
-    return CustomVjp(function, (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums)

@@ -42,13 +42,32 @@ class ShapeDtype:
 
 
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results of ``function(*args, **kwargs)``, in the structure of the results.
+    """The shapes and dtypes of the results of a call, without compiling it.
 
-    In place of arrays, the arguments may hold any objects with ``shape`` and ``dtype``, such as results of this
-    function. The function is recorded on zeros for these, nothing is compiled, and loops such as ``rg.scan`` run two
-    steps only; operations still run once on arrays of full size. Results that are no numbers are returned as they are.
-    Raises ControlFlowError where Python decides by a traced value.
+    The function is recorded on zeros. Loops such as ``rg.scan`` run two steps only; other operations run once on arrays
+    of full size.
 
+    Parameters
+    ----------
+    function : callable
+        The function.
+    *args, **kwargs : tree
+        Its arguments. In place of arrays they may hold any objects with ``shape`` and ``dtype``, such as results of
+        this function.
+
+    Returns
+    -------
+    tree
+        The structure of the results, with a ``ShapeDtype`` in place of each array. Results that are no numbers are
+        returned as they are.
+
+    Raises
+    ------
+    ControlFlowError
+        If Python decides by a traced value.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.eval_shape(lambda a, b: {"product": a @ b, "n": len(b)}, np.ones((2, 3)), np.ones((3, 4), np.float32))
     {'product': ShapeDtype((2, 4), float64), 'n': ShapeDtype((), int64)}

@@ -31,12 +31,26 @@ _number = itertools.count(1)
 
 
 def throw_if(pred: Any, payload: Any = ()) -> None:
-    """If ``pred`` holds, leave the enclosing ``try_catch``; its handler gets ``payload``.
+    """Leave the enclosing ``try_catch`` if a condition holds.
 
-    ``payload`` is a tree of tuples, lists, dicts, arrays, numbers and strings. Outside ``try_catch`` it raises
-    ``rg.errors.Thrown(payload)`` when the compiled function runs. Raises ShapeError unless ``pred`` is a single bool,
-    UnsupportedError for other objects in the payload.
+    Parameters
+    ----------
+    pred : bool
+        The condition.
+    payload : tree
+        What the handler gets: tuples, lists and dicts of arrays, numbers and strings.
 
+    Raises
+    ------
+    Thrown
+        If it is not caught, when the compiled function runs; it holds the payload.
+    ShapeError
+        If ``pred`` is not one bool.
+    UnsupportedError
+        If the payload holds other objects.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> safe = lambda x: rg.try_catch(lambda: (rg.throw_if(x < 0, x), x**0.5)[1], lambda y: 0.0 * y)
     >>> float(safe(4.0)), float(safe(-4.0))
@@ -52,8 +66,26 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
 
 
 def require(pred: Any, payload: Any = ()) -> None:
-    """Throw unless ``pred`` holds: ``throw_if`` with the opposite condition.
+    """Throw unless a condition holds: ``throw_if`` with the opposite condition.
 
+    Parameters
+    ----------
+    pred : bool
+        The condition.
+    payload : tree
+        What the handler gets.
+
+    Raises
+    ------
+    Thrown
+        If it is not caught, when the compiled function runs.
+    ShapeError
+        If ``pred`` is not one bool.
+    UnsupportedError
+        If the payload holds other objects than arrays, numbers and strings.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> rg.require(1 < 2)
     """
@@ -82,11 +114,32 @@ def try_catch(
 ) -> Any:
     """``body()``, or ``handler(payload)`` if ``body`` throws by ``throw_if`` or ``require``.
 
-    Both must return the same containers, shapes and dtypes. ``finally_(value)``, if given, is applied to the result of
-    either. Both paths are in one compiled function, also under ``vmap``; a value that the handler does not receive
-    contributes exactly zero to derivatives. All payloads thrown within one ``try_catch`` must have one structure.
-    Raises ShapeError, TreeError, UnsupportedError.
+    Both paths are in one compiled function, also under ``vmap``. A value that the handler does not receive contributes
+    exactly zero to derivatives.
 
+    Parameters
+    ----------
+    body : callable
+        A function without arguments. All payloads that it throws must have one structure.
+    handler : callable
+        It takes the payload and returns the same containers, shapes and dtypes as ``body``.
+    finally_ : callable, optional
+        A function of the result of either.
+
+    Returns
+    -------
+    tree
+        The result.
+
+    Raises
+    ------
+    ShapeError, TreeError
+        If the results of body and handler differ.
+    UnsupportedError
+        If a payload holds other objects than arrays, numbers and strings.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def f(x):
     ...     def body():
@@ -131,12 +184,29 @@ def _caught(
 
 
 def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
-    """``body(k)``; calling ``k(value)`` inside leaves ``body`` at once, with ``value`` as the result.
+    """Call ``body(k)``; a call ``k(value)`` inside leaves ``body`` at once, with ``value`` as the result.
 
-    In a branch of ``cond`` or ``switch``, also one in a loop, ``k`` leaves if that branch is taken; ``value`` must
-    then have the containers, shapes and dtypes of the result of ``body``. Raises UnsupportedError if every step of a
-    loop would leave, LeakedTracerError if ``k`` is called after ``body`` has ended.
+    In a branch of ``cond`` or ``switch``, also one in a loop, ``k`` leaves if that branch is taken.
 
+    Parameters
+    ----------
+    body : callable
+        A function of ``k``. The values that ``k`` gets must have the containers, shapes and dtypes of its result.
+
+    Returns
+    -------
+    tree
+        The result of ``body``, or what ``k`` was called with.
+
+    Raises
+    ------
+    UnsupportedError
+        If every step of a loop would leave.
+    LeakedTracerError
+        If ``k`` is called after ``body`` has ended.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> f = lambda x: rg.callcc(lambda k: 1 + k(x**2) * 100)
     >>> float(f(3.0)), float(rg.grad(f)(3.0))

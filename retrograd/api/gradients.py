@@ -130,30 +130,7 @@ def grad(
     nan_safe: bool = False,
     memory: float | str | None = None,
 ) -> Any:
-    """The gradient of a function with one output element.
-
-    ``argnums``: the differentiated arguments, a position or name, or a tuple of them (the result is then a
-    tuple). The gradient has the structure, shapes and dtypes of the argument; integer leaves give None. With
-    ``has_aux`` the function returns ``(output, aux)`` and the gradient function ``(gradient, aux)``.
-
-    An argument that is a function is differentiated, too: ``fns="captures"`` gives the cotangents of its captures,
-    a dict by name, ``fns="pairs"`` a FunctionCotangent; see ``vjp``.
-
-    With ``nan_safe`` a zero cotangent annihilates its factor even if that is infinite: a branch that ``np.where`` does
-    not take then adds nothing to the gradient.
-
-    ``memory`` is a budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``,
-    ``"available"`` or ``"50 %"`` of that. What does not fit is computed again, also states of loops without plans.
-
-    Raises NonScalarOutputError, NonDifferentiableError, ArgnumsError, OptionError, MemoryBudgetError.
-
-    >>> import numpy as np, retrograd as rg
-    >>> rg.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
-    array([2., 4.])
-    >>> line = lambda a: lambda x: a * x
-    >>> float(rg.grad(lambda f, x: f(f(x)))(line(3.0), 2.0)["a"])
-    12.0
-    """
+    """The gradient of a function with one output element; ``core_docstrings`` has its parameters."""
     if function is None:
         return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
     return Compiled(function, _gradient(argnums, has_aux, fns, False, nan_safe, memory))
@@ -168,13 +145,7 @@ def value_and_grad(
     nan_safe: bool = False,
     memory: float | str | None = None,
 ) -> Any:
-    """Like ``grad``, returning ``(value, gradient)``; with ``has_aux`` ``((value, aux), gradient)``.
-
-    >>> import numpy as np, retrograd as rg
-    >>> value, slope = rg.value_and_grad(np.sin)(0.0)
-    >>> float(value), float(slope)
-    (0.0, 1.0)
-    """
+    """Value and gradient of a function with one output element; ``core_docstrings`` has its parameters."""
     if function is None:
         return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
     return Compiled(function, _gradient(argnums, has_aux, fns, True, nan_safe, memory))

@@ -21,15 +21,32 @@ Solver = Callable[..., Any]
 
 
 def implicit(residual: Callable[..., Any]) -> Callable[[Solver], Solver]:
-    """A decorator for solvers: ``solver(*args) -> x`` with ``residual(x, *args) == 0`` at the solution.
+    """A decorator for solvers, whose derivatives are then those of the implicit function theorem.
 
-    The derivatives of x in the arguments, of every order and in both modes, are those of the implicit function
-    theorem: nothing goes through the solver's steps. x is an array, a number or a tree of these, and the residual has
-    as many numbers. A solver that cannot be traced (it branches on values, or calls a library) runs as plain Python.
-    What the residual closes over gets derivatives, too. The solver must converge: derivatives are as exact as x.
-    Raises ShapeError if the numbers of unknowns and residuals differ, and SolutionError where a derivative is wanted
-    and the Jacobian of the residual is singular.
+    The solver returns x with ``residual(x, *args) == 0``. Nothing is differentiated through its steps: derivatives of
+    every order and in both modes follow from the residual at x, so they are as exact as x. A solver that cannot be
+    traced (it branches on values, or calls a library) runs as plain Python.
 
+    Parameters
+    ----------
+    residual : callable
+        It takes the solution and the arguments of the solver, and returns as many numbers as the solution has. What it
+        closes over gets derivatives, too.
+
+    Returns
+    -------
+    callable
+        A decorator of ``solver(*args) -> x``. The solution is an array, a number or a tree of these.
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of unknowns and residuals differ.
+    SolutionError
+        If a derivative is wanted and the Jacobian of the residual is singular.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> @rg.implicit(lambda x, a: x * x - a)
     ... def root(a):

@@ -34,13 +34,35 @@ def _zeros(x: Any) -> Any:
 
 
 def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
-    """The Jacobian, column by column in forward mode, which suits few inputs.
+    """The Jacobian, column by column in forward mode. This suits few inputs.
 
-    For an output of shape ``s`` and an argument of shape ``t`` it has the shape ``s + t`` and the output's dtype; trees
-    give trees of the output's structure whose leaves have the structure of the argument. With ``has_aux`` the function
-    returns ``(output, aux)``, and the result is ``(jacobian, aux)``. Raises ArgnumsError, OptionError, and
-    NonDifferentiableError for an argument without floating-point numbers.
+    Parameters
+    ----------
+    function : callable, optional
+        The function to differentiate. Without it, the result is a decorator.
+    argnums : int, str or tuple of them
+        The differentiated arguments, by position or name.
+    has_aux : bool
+        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
 
+    Returns
+    -------
+    Compiled
+        A function of the same arguments. For an output of shape ``s`` and an argument of shape ``t`` it returns an
+        array of shape ``s + t`` and the output's dtype. Trees give trees of the output's structure, whose leaves have
+        the structure of the argument.
+
+    Raises
+    ------
+    ArgnumsError
+        If there is no such argument.
+    OptionError
+        If an option is wrong.
+    NonDifferentiableError
+        If the argument holds no floating-point numbers.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -85,10 +107,33 @@ def _along(f: Callable[..., Any], leaves: list[Any], has_aux: bool) -> tuple[Cal
 
 
 def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
-    """The Jacobian, row by row in reverse mode, which suits few outputs.
+    """The Jacobian, row by row in reverse mode. This suits few outputs.
 
-    Shapes and errors are those of ``jacfwd``; the dtype is that of the argument.
+    Parameters
+    ----------
+    function : callable, optional
+        The function to differentiate. Without it, the result is a decorator.
+    argnums : int, str or tuple of them
+        The differentiated arguments, by position or name.
+    has_aux : bool
+        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
 
+    Returns
+    -------
+    Compiled
+        A function of the same arguments. Shapes are those of ``jacfwd``, and the dtype is that of the argument.
+
+    Raises
+    ------
+    ArgnumsError
+        If there is no such argument.
+    OptionError
+        If an option is wrong.
+    NonDifferentiableError
+        If the argument holds no floating-point numbers.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
@@ -122,12 +167,37 @@ def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Call
 def hessian(
     function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, sparse: bool = False
 ) -> Any:
-    """The matrix of second derivatives of a function with one output element, forward over reverse.
+    """The matrix of second derivatives of a function with one output element, in forward over reverse mode.
 
-    For an argument of shape ``t`` it has the shape ``t + t``. With ``sparse`` it is a ``scipy.sparse.csr_array``, as
-    for ``rg.jacobian``; with ``has_aux`` the function returns ``(output, aux)``, and the result is ``(hessian, aux)``.
-    Raises NonScalarOutputError, ArgnumsError, NonDifferentiableError, OptionError.
+    Parameters
+    ----------
+    function : callable, optional
+        The function to differentiate. Without it, the result is a decorator.
+    argnums : int, str or tuple of them
+        The differentiated arguments, by position or name.
+    has_aux : bool
+        Whether the function returns ``(output, aux)``; the result is then ``(hessian, aux)``.
+    sparse : bool
+        Whether to return a ``scipy.sparse.csr_array``, as ``rg.jacobian`` does.
 
+    Returns
+    -------
+    Compiled
+        A function of the same arguments. For an argument of shape ``t`` it returns an array of shape ``t + t``.
+
+    Raises
+    ------
+    NonScalarOutputError
+        If the output has several elements.
+    ArgnumsError
+        If there is no such argument.
+    NonDifferentiableError
+        If the argument holds no floating-point numbers.
+    OptionError
+        If an option is wrong.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],

@@ -21,15 +21,37 @@ def jit(
 ) -> Any:
     """Compile a plain NumPy function; the result is called like the function and returns the same arrays.
 
-    Arrays and floats among the arguments are traced; Python ints, bools, strings and other hashable objects are
-    static: another value compiles again. Containers (dict, list, tuple, namedtuple, dataclass, None) may nest. With
-    ``nan_safe``, derivatives taken inside the function are computed as by ``rg.grad(f, nan_safe=True)``.
+    Arrays and floats among the arguments are traced. Python ints, bools, strings and other hashable objects are static:
+    another value compiles again. Containers (dict, list, tuple, namedtuple, dataclass, None) may nest.
 
-    The arguments that ``static_argnums`` and ``static_argnames`` name are static whatever numbers they hold: the
-    function sees plain numbers, and another value compiles again. They may hold no arrays and no traced values.
+    Parameters
+    ----------
+    function : callable, optional
+        The function. Without it, the result is a decorator.
+    static_argnums : int or sequence of int
+        Positions of arguments that are static whatever numbers they hold. The function sees plain numbers, and another
+        value compiles again. They may hold no arrays and no traced values.
+    static_argnames : str or sequence of str
+        The same by name.
+    nan_safe : bool
+        Whether derivatives taken inside the function are computed as by ``rg.grad(f, nan_safe=True)``.
 
-    Raises UnsupportedError and TracerError for code that cannot be traced, OptionError, ArgnumsError.
+    Returns
+    -------
+    Compiled
+        The function with the same arguments and results.
 
+    Raises
+    ------
+    UnsupportedError
+        If the function uses what cannot be traced.
+    TracerError
+        If a traced value gets where it cannot be used.
+    OptionError, ArgnumsError
+        If an option is wrong.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> @rg.jit
     ... def norm(x):
@@ -46,10 +68,28 @@ def jit(
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
-    """``trace(f)(*examples)`` is the graph of ``f`` as recorded, before any pass.
+    """The graph of a function as recorded, before any pass: ``trace(f)(*examples)``.
 
-    The graph holds for the shapes and dtypes of the examples, and for the values of their static parts.
+    Parameters
+    ----------
+    function : callable
+        The function.
 
+    Returns
+    -------
+    callable
+        It takes examples of the arguments and returns a ``Graph``. The graph holds for their shapes and dtypes, and for
+        the values of their static parts.
+
+    Raises
+    ------
+    UnsupportedError
+        If the function uses what cannot be traced.
+    TracerError
+        If a traced value gets where it cannot be used.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> print(rg.trace(lambda x: np.sin(x) * 2.0)(np.ones(3)))  # doctest: +ELLIPSIS
     graph ...

@@ -181,16 +181,33 @@ def _lens(x: Any) -> Lens:
 
 
 class Lenses:
-    """``rg.lens``: the decorator that makes a lens, and functions that combine lenses.
+    """Make a lens, a differentiable operation that is given as a value and its pullback.
 
-    The decorated function returns ``(value, pullback)``; ``pullback(ct)`` returns the cotangent of the one
-    argument, or a tuple for several; None stands for zero. It is traced and compiled with the rest. If it cannot be
-    traced (plain NumPy that branches, SciPy, a library), it becomes a call back to Python, a ``host`` node of the
-    graph, which runs the function again for its pullback. ``host=True`` always makes that call, ``host=False`` never.
+    The decorated function is traced and compiled with the rest. If it cannot be traced (plain NumPy that branches,
+    SciPy, a library), it becomes a call back to Python, a ``host`` node of the graph, and runs again for its pullback.
 
-    Raises CapturedTracerError if the function closes over a traced value, which would get no derivative; ShapeError
-    and TreeError if cotangents do not fit the arguments.
+    Parameters
+    ----------
+    function : callable, optional
+        It returns ``(value, pullback)``. ``pullback(ct)`` returns the cotangent of the one argument, or a tuple for
+        several; None stands for zero. Without it, the result is a decorator.
+    host : bool, optional
+        True always makes the call back to Python, False never.
 
+    Returns
+    -------
+    Lens
+        Called, it gives the value. Lenses compose by ``>>``, ``*`` and ``&``.
+
+    Raises
+    ------
+    CapturedTracerError
+        If the function closes over a traced value, which would get no derivative.
+    ShapeError, TreeError
+        If cotangents do not fit the arguments.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> @rg.lens
     ... def cube(x):

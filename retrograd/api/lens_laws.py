@@ -16,12 +16,26 @@ FACTOR = 2.5
 
 
 def check_lens(function: Callable[..., Any], *args: Any) -> None:
-    """Check a lens, or a function that returns ``(value, pullback)``, at these arguments.
+    """Check a lens, or a function that returns ``(value, pullback)``, at a point.
 
-    It checks in turn: *repetition*, the pullback gives the same twice; *additivity*, pull(u + v) = pull(u) + pull(v);
-    *homogeneity*, pull(c·u) = c·pull(u); *derivative*, ⟨pull(u), v⟩ = ⟨u, difference of the value along v⟩.
-    Raises LensLawError; its ``law`` names the first law that is broken.
+    Four laws are checked in turn. *Repetition*: the pullback gives the same result twice. *Additivity*:
+    pull(u + v) = pull(u) + pull(v). *Homogeneity*: pull(c·u) = c·pull(u). *Derivative*: ⟨pull(u), v⟩ = ⟨u, difference
+    of the value along v⟩.
 
+    Parameters
+    ----------
+    function : Lens or callable
+        What is checked.
+    *args : tree
+        The point.
+
+    Raises
+    ------
+    LensLawError
+        If a law is broken; its attribute ``law`` is the name of the first one.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> rg.check_lens(lambda x: (x * x, lambda ct: 2 * x * ct), 3.0)
     >>> try:

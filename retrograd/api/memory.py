@@ -21,13 +21,26 @@ SIZE = re.compile(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([a-z]*|%)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Keep at most ``slots`` states, the initial one included: the fewest repeated steps for that number.
+    """Keep at most ``slots`` states of a loop, with the fewest repeated steps for that number.
 
-    Of n steps, with r the least number for which C(slots + r, r) ≥ n, none runs more than r + 1 times (A. Griewank and
-    A. Walther, ACM Trans. Math. Softw. 26, 2000). With ``mixed``, a slot may hold residuals of single steps instead of
-    states, in as many slots as they weigh in states: this saves steps if residuals are light. It needs a known number
-    of steps, and no plans on loops inside. Raises OptionError.
+    Let r be the least number with C(slots + r, r) ≥ n. Then none of n steps runs more than r + 1 times (A. Griewank and
+    A. Walther, ACM Trans. Math. Softw. 26, 2000).
 
+    Parameters
+    ----------
+    slots : int
+        The number of states, the initial one included.
+    mixed : bool
+        Whether a slot may hold residuals of single steps instead of a state, in as many slots as they take up. This
+        saves steps if residuals are small. The number of steps must be known, and loops inside must have no plans.
+
+    Raises
+    ------
+    OptionError
+        If ``slots`` is not a positive integer.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def last(x, n):
     ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, n, memory=rg.Snapshots(3))[0]
@@ -46,10 +59,27 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Log:
-    """Keep about log₂ n states, whatever the number n of steps turns out to be.
+    """Keep about log₂ n states of a loop, whatever its number n of steps turns out to be.
 
-    The trailing zeros of a counter decide which states. The adjoint sweep places further states binomially in the same
-    slots, or with ``reverse="ctz"`` by the same counter. Raises OptionError.
+    The trailing zeros of a counter decide which states are kept. The adjoint sweep places further states in the slots
+    that become free.
+
+    Parameters
+    ----------
+    reverse : "binomial" or "ctz"
+        How the adjoint sweep places further states: binomially, or by the same counter again.
+
+    Raises
+    ------
+    OptionError
+        If ``reverse`` is neither of the two.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> loop = lambda x: rg.while_loop(lambda c: c < 100.0, lambda c: c * 1.5, x, memory=rg.Log())
+    >>> round(float(rg.grad(loop)(1.0)), 6)
+    129.746338
     """
 
     reverse: Literal["binomial", "ctz"] = "binomial"
@@ -61,10 +91,27 @@ class Log:
 
 @dataclass(frozen=True)
 class Periodic:
-    """Keep every ``every``-th state, by default every ⌈√n⌉-th, and on the adjoint sweep the states of one period.
+    """Keep every ``every``-th state, and on the adjoint sweep the states of one period.
 
-    It keeps the residuals of that period instead if they weigh no more than states and the number of steps is known:
-    then no step runs a third time. Raises OptionError.
+    The plan keeps the residuals of that period instead if they are no larger than the states and the number of steps
+    is known. Then no step runs a third time.
+
+    Parameters
+    ----------
+    every : int, optional
+        The period; by default ⌈√n⌉ for n steps.
+
+    Raises
+    ------
+    OptionError
+        If ``every`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> loop = lambda x: rg.fori_loop(9, lambda i, c: np.sin(c), x, memory=rg.Periodic(3))
+    >>> float(rg.grad(loop)(0.0))
+    1.0
     """
 
     every: int | None = None
@@ -76,18 +123,45 @@ class Periodic:
 
 @dataclass(frozen=True)
 class Everything:
-    """Keep all residuals and repeat nothing, whatever an enclosing plan says."""
+    """Keep all residuals and repeat nothing, whatever an enclosing plan says.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> body = lambda c, _: (np.sin(c), None)
+    >>> float(rg.grad(lambda x: rg.scan(body, x, None, 2, memory=rg.Everything())[0])(0.0))
+    1.0
+    """
 
 
 @dataclass(frozen=True)
 class Tiered:
-    """Keep ``ram`` states in memory and ``disk`` further ones, the earliest, in files below ``directory``.
+    """Keep ``ram`` states in memory and the ``disk`` earliest further ones in files.
 
-    States are placed as for ``Snapshots(ram + disk)``. The files stand in a folder of their own in ``directory``, by
-    default the directory for temporary files, and go when the gradient is done or fails. With ``resume`` that folder
-    belongs to the loop and its inputs: if the process was killed, the same gradient continues from the last whole state
-    there. Raises OptionError, SnapshotError.
+    States are placed as for ``Snapshots(ram + disk)``. The files stand in a folder of their own, which is removed when
+    the gradient is done or fails.
 
+    Parameters
+    ----------
+    ram : int
+        The number of states in memory.
+    disk : int
+        The number of states in files.
+    directory : path, optional
+        Where the folder is made; by default the directory for temporary files.
+    resume : bool
+        Whether the folder belongs to the loop and its inputs. If the process was killed, the same gradient then
+        continues from the last whole state in it.
+
+    Raises
+    ------
+    OptionError
+        If a number is wrong or the directory does not exist.
+    SnapshotError
+        If a state cannot be written or read while the gradient runs.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def last(x):
     ...     return rg.scan(lambda c, _: (np.sin(c), None), x, None, 50, memory=rg.Tiered(ram=3, disk=4))[0]

@@ -49,16 +49,37 @@ def primitive(
 ) -> Callable[..., Any]:
     """Declare a primitive for the rest of the process: a function of arrays that is traced as one operation.
 
-    ``emit`` is NumPy source over operands and attributes: ``"np.cbrt({0})"``. ``shape`` maps the operands' avals to the
-    result's; without it all have one shape and dtype, to which operands are broadcast and cast as NumPy does. ``diff``
-    holds for each operand ``rg.pull(rule)`` if the operation is linear in it, else ``rg.push(rule)``, or None if its
-    derivative is zero; rules are written with primitives. Without ``diff`` a derivative is an error. ``batch`` is a
-    batch rule; without it ``vmap`` adds an axis where the operation acts on each element alone, and runs lane after
-    lane elsewhere. ``ufunc`` names a NumPy ufunc that computes the same, which then takes ``out=``.
+    Parameters
+    ----------
+    name : str
+        An identifier that no other primitive has.
+    emit : str
+        NumPy source over operands and attributes, such as ``"np.cbrt({0})"``.
+    shape : callable, optional
+        It maps the avals of the operands to that of the result. Without it all have one shape and dtype, to which
+        operands are broadcast and cast as NumPy does.
+    diff : sequence, optional
+        For each operand ``rg.pull(rule)`` if the operation is linear in it, else ``rg.push(rule)``, or None if its
+        derivative is zero. Rules are written with primitives. Without ``diff`` a derivative is an error.
+    batch : callable, optional
+        The batch rule. Without it ``vmap`` adds an axis where the operation acts on each element alone, and elsewhere
+        runs one batch element after the other.
+    ufunc : str
+        The name of a NumPy ufunc that computes the same; it then takes ``out=``.
 
-    Raises OptionError for a name that is taken or not an identifier, for source that is no expression of NumPy, and for
-    a rule that is missing, fails, or is not linear in the tangent.
+    Returns
+    -------
+    callable
+        The function, for plain arrays and for traced ones.
 
+    Raises
+    ------
+    OptionError
+        If the name is taken or no identifier, if ``emit`` is no expression of NumPy, or if a rule is missing, fails, or
+        is not linear in the tangent.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> third_root = rg.primitive(
     ...     "third_root", emit="np.cbrt({0})", diff=[rg.push(lambda t, out, x: t / (3 * out * out))]

@@ -23,11 +23,20 @@ from .memory import bytes_of
 
 
 class Policies:
-    """The values that a region saves beside its operands; the adjoint computes all others again.
+    """What a region saves beside its arguments; the adjoint computes all other values again.
 
-    ``save_all``, ``save_nothing`` (the default of a region), ``save_matmuls`` (results of products, convolutions and
-    factorisations), ``save_names("a", ...)`` (values named by ``rg.name``), ``except_names("a", ...)`` (all but
-    those), ``any_of(p, q, ...)``, ``all_of(p, q, ...)``.
+    ``save_all`` and ``save_nothing`` (the default of a region) say what they do. ``save_matmuls`` saves results of
+    products, convolutions and factorisations.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> @rg.checkpoint(policy=rg.policies.save_names("hidden"))
+    ... def layer(w, x):
+    ...     return np.tanh(rg.name(w @ x, "hidden"))
+    >>> rg.grad(lambda w: np.sum(layer(w, np.ones(2))))(np.zeros((2, 2)))
+    array([[1., 1.],
+           [1., 1.]])
     """
 
     save_all: Policy = ("everything",)
@@ -91,18 +100,38 @@ def _place(policy: Policy, b: Builder, graph: Graph, operands: Sequence[Symbol])
 def checkpoint(
     function: Callable[..., Any] | None = None, *, policy: Policy | None = None, memory: int | str | None = None
 ) -> Any:
-    """A function whose derivative keeps its arguments and what ``policy`` saves, and computes all else again.
-
-    With ``memory``, a budget in bytes, a text such as ``"64 MiB"``, or ``"available"``, each call keeps at most so many
-    bytes beside its arguments: among all values, or those that ``policy`` saves, the choice with which the least is
-    computed again. A budget for the gradient around the region does not change this choice.
+    """A function whose derivative keeps its arguments and what ``policy`` saves, and computes everything else again.
 
     Values are those of the plain function, to the last bit. So are gradients, except that the parts of an argument's
     gradient from inside the region are added up before the other parts. Regions nest: an inner region runs again within
-    an outer one. Random draws and host calls are saved, never repeated: a budget below their size is a
-    MemoryBudgetError. Called by itself, outside other functions, the region is compiled like ``rg.jit``. Raises
-    OptionError.
+    an outer one. Random draws and host calls are saved and never repeated. Called by itself, the region is compiled as
+    by ``rg.jit``.
 
+    Parameters
+    ----------
+    function : callable, optional
+        The region. Without it, the result is a decorator.
+    policy : Policy, optional
+        What is saved, one of ``rg.policies``; by default nothing but the arguments.
+    memory : int or str, optional
+        A budget: bytes, a text such as ``"64 MiB"``, or ``"available"``. Each call then keeps at most so many bytes
+        beside its arguments, and chooses them such that the least is computed again. The choice is among all values, or
+        among those that ``policy`` saves. A budget for the gradient around the region does not change it.
+
+    Returns
+    -------
+    Compiled
+        The function with the same arguments and results.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong.
+    MemoryBudgetError
+        If the budget is smaller than what must be saved.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> @rg.checkpoint
     ... def layer(w, x):
@@ -125,8 +154,27 @@ def checkpoint(
 
 
 def name(x: Any, name: str) -> Any:
-    """``x`` itself, known to policies by ``name``; trees too.
+    """Name a value for the policies of regions.
 
+    Parameters
+    ----------
+    x : tree
+        The value.
+    name : str
+        Its name, to which ``rg.policies.save_names`` and ``except_names`` refer.
+
+    Returns
+    -------
+    tree
+        ``x`` itself.
+
+    Raises
+    ------
+    OptionError
+        If the name is not a string.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> rg.name(2.0, "factor")
     2.0

@@ -13,8 +13,20 @@ from ..tracer.tree import map_leaves
 
 
 def stop_gradient(x: Any) -> Any:
-    """``x`` itself, with derivative zero; trees too.
+    """A value whose derivative is zero.
 
+    Parameters
+    ----------
+    x : tree
+        The value.
+
+    Returns
+    -------
+    tree
+        ``x`` itself.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> float(rg.grad(lambda x: x * rg.stop_gradient(x))(3.0))
     3.0
@@ -30,8 +42,15 @@ def _stopped(x: Any) -> Any:
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Values that are computed inside count as constants in derivatives.
+    """Values that are computed in this block count as constants in derivatives.
 
+    Returns
+    -------
+    context manager
+        It yields nothing.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> def f(x):
     ...     with rg.no_grad():

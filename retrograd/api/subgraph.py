@@ -15,10 +15,28 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
     """A function that is stored once for each signature, however often other functions call it.
 
     It is differentiated once for each set of differentiated arguments, and is a function of its own in generated
-    source. A graph of at most ``inline`` nodes is copied into the caller instead; 0 copies none. A function that closes
-    over traced values is recorded at each call. Called directly, it is compiled like ``rg.jit``. Raises OptionError
-    unless ``inline`` is an integer from 0 on.
+    source. A function that closes over traced values is recorded at each call. Called directly, it is compiled as by
+    ``rg.jit``.
 
+    Parameters
+    ----------
+    function : callable, optional
+        The function. Without it, the result is a decorator.
+    inline : int
+        A graph of at most so many nodes is copied into the caller instead; 0 copies none.
+
+    Returns
+    -------
+    Compiled
+        The function with the same arguments and results.
+
+    Raises
+    ------
+    OptionError
+        If ``inline`` is not an integer from 0 on.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> @rg.subgraph(inline=0)
     ... def layer(w, x):

@@ -27,8 +27,29 @@ def __dir__() -> list[str]:
 
 
 def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """The tree with ``function(leaf, *leaves of the others)`` in place of each leaf; TreeError if others do not fit.
+    """Apply a function to each leaf of a tree, and to the leaves of further trees beside it.
 
+    Parameters
+    ----------
+    function : callable
+        It takes one leaf of each tree.
+    tree : tree
+        Nested containers.
+    *others : tree
+        Trees of the same structure.
+
+    Returns
+    -------
+    tree
+        The structure of ``tree`` with the results as leaves.
+
+    Raises
+    ------
+    TreeError
+        If the structures differ.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> params, gradient = {"w": np.ones(2), "b": 1.0}, {"w": np.array([0.5, 1.0]), "b": 2.0}
     >>> rg.tree.map(lambda p, g: p - 0.5 * g, params, gradient)
@@ -40,8 +61,25 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Spec]:
-    """The leaves of a tree and its structure, which ``unflatten`` takes. Keys of dicts are sorted.
+    """The leaves of a tree, and its structure.
 
+    Parameters
+    ----------
+    tree : tree
+        Nested containers. Keys of dicts are sorted.
+
+    Returns
+    -------
+    tuple
+        The list of leaves, and the structure that ``unflatten`` takes.
+
+    Raises
+    ------
+    TreeError
+        If the tree contains itself, or nests too deeply.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> leaves, structure = rg.tree.flatten({"b": 1.0, "a": (2.0, None)})
     >>> leaves, rg.tree.unflatten(structure, [10.0, 20.0])
@@ -51,7 +89,32 @@ def flatten(tree: Any) -> tuple[list[Any], Spec]:
 
 
 def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves; TreeError if they are too many or too few."""
+    """The tree of a structure with other leaves.
+
+    Parameters
+    ----------
+    structure : Spec
+        The structure that ``flatten`` returns.
+    leaves : iterable
+        The leaves.
+
+    Returns
+    -------
+    tree
+        The tree.
+
+    Raises
+    ------
+    TreeError
+        If the leaves are too many or too few.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> leaves, structure = rg.tree.flatten({"a": 1.0, "b": (2.0, 3.0)})
+    >>> rg.tree.unflatten(structure, [10.0 * leaf for leaf in leaves])
+    {'a': 10.0, 'b': (20.0, 30.0)}
+    """
     given = [*leaves]
     if len(given) != structure.num_leaves:
         raise TreeError(
@@ -64,6 +127,23 @@ def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:
 def leaves(tree: Any) -> list[Any]:
     """The leaves of a tree, in the order of ``flatten``.
 
+    Parameters
+    ----------
+    tree : tree
+        Nested containers.
+
+    Returns
+    -------
+    list
+        The leaves.
+
+    Raises
+    ------
+    TreeError
+        If the tree contains itself, or nests too deeply.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> rg.tree.leaves([1.0, {"x": 2.0}, None])
     [1.0, 2.0]
@@ -72,13 +152,29 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """All numbers of a tree as one flat array, and the function that makes such a tree of a flat array.
+    """All numbers of a tree as one flat array, and the way back.
 
-    The flat array has the common dtype of the leaves. The function gives each leaf its shape and dtype back, casting
-    as ``astype`` does, in memory of its own; of real leaves beside complex ones it takes the real part. Raises
-    OptionError for leaves that are no numbers; the function raises ShapeError for an array of another shape,
-    OptionError for complex numbers where all leaves are real.
+    Parameters
+    ----------
+    tree : tree
+        Arrays and numbers.
 
+    Returns
+    -------
+    tuple
+        The flat array, with the common dtype of the leaves, and a function that makes such a tree of a flat array. It
+        gives each leaf its shape and dtype back, as ``astype`` does, in memory of its own. For real leaves beside
+        complex ones it takes the real part.
+
+    Raises
+    ------
+    OptionError
+        If a leaf is no number; from the function, for complex numbers where all leaves are real.
+    ShapeError
+        From the function, for an array of another shape.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> flat, unravel = rg.tree.ravel({"w": np.array([[1.0, 2.0]]), "b": 3.0})
     >>> flat

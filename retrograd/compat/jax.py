@@ -27,18 +27,38 @@ Function = Callable[..., Any]
 
 
 def to_jax(function: Function, *, vmap_method: VmapMethod = "sequential", result_shape_dtypes: Any = None) -> Function:
-    """The function for JAX's programs: a ``jax.pure_callback`` of the compiled function, with its derivative.
+    """A compiled function for JAX's programs: a ``jax.pure_callback`` with its derivative.
 
-    Call it with JAX's arrays, and inside of ``jax.jit``, ``jax.grad``, ``jax.vjp``, ``jax.jacrev`` and ``jax.vmap``;
-    reverse mode has every order. Arguments and results are trees of arrays and numbers, other arguments are static.
-    Dtypes are JAX's: without ``jax_enable_x64`` doubles become single. Ints and bools have no derivative.
+    It can be called inside of ``jax.jit``, ``jax.grad``, ``jax.vjp``, ``jax.jacrev`` and ``jax.vmap``; reverse mode has
+    every order. Dtypes are JAX's: without ``jax_enable_x64`` doubles become single. Ints and bools have no derivative.
 
-    ``vmap_method`` says how lanes run: one after the other, or by "broadcast_all" and "expand_dims" all at once under
-    ``rg.vmap``. Shapes of results are found by ``rg.eval_shape``; where Python decides by values, give them:
-    ``result_shape_dtypes`` is a tree of anything with ``shape`` and ``dtype``. Raises UnsupportedError if JAX is not
-    installed, for results that are no numbers, and for draws of random numbers; ControlFlowError, ShapeError,
-    TreeError, OptionError.
+    Parameters
+    ----------
+    function : callable
+        A plain NumPy function.
+    vmap_method : str
+        How ``jax.vmap`` runs it: ``"sequential"``, one batch element after the other, or ``"broadcast_all"`` or
+        ``"expand_dims"``, all at once under ``rg.vmap``.
+    result_shape_dtypes : tree, optional
+        Anything with ``shape`` and ``dtype`` for each result, where Python decides by values. By default
+        ``rg.eval_shape`` finds them.
 
+    Returns
+    -------
+    callable
+        It takes and returns trees of JAX's arrays and numbers; other arguments are static.
+
+    Raises
+    ------
+    UnsupportedError
+        If JAX is not installed, for results that are no numbers, and for draws of random numbers.
+    ControlFlowError
+        If Python decides by a traced value and the shapes of the results are not given.
+    ShapeError, TreeError, OptionError
+        If the results or an option do not fit.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> import jax  # doctest: +SKIP
     >>> norm = rg.to_jax(lambda x: np.sqrt(np.sum(x * x)))  # doctest: +SKIP

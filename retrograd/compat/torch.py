@@ -20,14 +20,29 @@ Function = Callable[..., Any]
 
 
 def to_torch(function: Function) -> Function:
-    """The function for PyTorch's tensors: a ``torch.autograd.Function`` of the compiled function and its pullback.
+    """A compiled function for PyTorch's tensors: a ``torch.autograd.Function`` with its pullback.
 
-    Call it with tensors on the CPU: the function gets arrays that share their memory, and dtypes are kept. Arguments
-    and results are trees; arrays and numbers among the arguments are constants, and what is no array among the results
-    stays what it is. Tensors with ``requires_grad`` are differentiated, and no others, to any order. ``torch.compile``
-    leaves the call as it is, and ``torch.func`` does not go through it. Raises UnsupportedError if PyTorch is not
-    installed, and for tensors that NumPy does not have: on another device, sparse, of bfloat16.
+    Tensors with ``requires_grad`` are differentiated, and no others, to any order. ``torch.compile`` leaves the call as
+    it is, and ``torch.func`` does not go through it.
 
+    Parameters
+    ----------
+    function : callable
+        A plain NumPy function. It gets arrays that share the tensors' memory, with their dtypes.
+
+    Returns
+    -------
+    callable
+        It takes and returns trees of tensors on the CPU. Arrays and numbers among the arguments are constants. Results
+        that are no arrays stay what they are.
+
+    Raises
+    ------
+    UnsupportedError
+        If PyTorch is not installed, and for tensors that NumPy does not have: on another device, sparse, of bfloat16.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> import torch  # doctest: +SKIP
     >>> norm = rg.to_torch(lambda x: np.sqrt(np.sum(x * x)))  # doctest: +SKIP

@@ -42,13 +42,52 @@ unwatched = _once(  # its recordings hold for one call each
 
 @member
 def explain_retrace(self: Any, /, *args: Any, **kwargs: Any) -> str:
-    """What a call with these arguments would compile, and why; or that it would compile nothing."""
+    """What a call with these arguments would compile, and why; or that it would compile nothing.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        The arguments of a call, which is not made.
+
+    Returns
+    -------
+    str
+        The reason.
+
+    Raises
+    ------
+    RetrogradError
+        If the arguments cannot be taken.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> f = rg.jit(np.sin)
+    >>> y = f(np.ones(3))
+    >>> f.explain_retrace(np.zeros(3))
+    'nothing is compiled: a version for these arguments holds'
+    """
     return _explained(self, self._take(args, kwargs))
 
 
 @member
 def cache_info(self: Any, /) -> CacheInfo:
-    """Calls that found their signature compiled, that compiled it, and signatures kept."""
+    """Counts of calls and compilations.
+
+    Returns
+    -------
+    CacheInfo
+        ``hits``, the calls that found their signature compiled; ``misses``, the calls that compiled it; and the number
+        of signatures that are kept.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> f = rg.jit(np.sin)
+    >>> results = [f(np.ones(n)) for n in (3, 3, 4)]
+    >>> f.cache_info().hits, f.cache_info().misses
+    (1, 2)
+    """
     found: CacheInfo = self._cache.info()
     return found
 

@@ -42,8 +42,17 @@ def count(name: str, change: int) -> None:
 
 @contextmanager
 def debug_counters() -> Iterator[Counters]:
-    """Counters for a block, in this thread or task alone; functions compiled there count.
+    """Count the steps and states of checkpointed loops in a block, in this thread or task alone.
 
+    Functions that are called in the block are compiled with counters.
+
+    Returns
+    -------
+    context manager of Counters
+        With ``advances``, the repeated steps, and ``snapshots_peak``, the most states at a time.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> loop = lambda x: rg.fori_loop(8, lambda i, x: np.sin(x), x, memory=rg.Snapshots(2))
     >>> with rg.debug_counters() as counters:

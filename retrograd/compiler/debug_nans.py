@@ -20,8 +20,22 @@ FUNCTION, DERIVATIVE = "the function", "the derivative"
 
 
 def debug_nans() -> AbstractContextManager[Config]:
-    """In this context, calls run node by node, and the first nan or infinity out of finite numbers is a NanError.
+    """Stop at the first nan or infinity that an operation makes of finite numbers, in a block.
 
+    Calls in the block run node by node.
+
+    Returns
+    -------
+    context manager
+        It yields ``rg.config``.
+
+    Raises
+    ------
+    NanError
+        In the block; it names the operation and the user's line.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> with rg.debug_nans(), np.errstate(divide="ignore"):
     ...     try:

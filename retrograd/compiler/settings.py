@@ -32,26 +32,7 @@ kept(OVERRIDES)
 
 
 class Config:
-    """Settings; assign them, or use ``with rg.config(exact=True):`` for a while.
-
-    ``exact``: only rewrites that keep every bit; values then equal plain NumPy's bit for bit.
-    ``fast``: also rewrites that may change overflow and nan, such as ``x / x`` to 1.
-    ``verify``: 0 checks each graph once, 1 after each pass, 2 also its text form, 3 also prints it.
-    ``max_traces``: ways through a function that are compiled for one signature at a time; others are interpreted.
-    ``max_nodes``: operations in one recording; a longer one is an error that names the line.
-    ``counters``: generated code counts the steps of checkpointed loops; ``rg.debug_counters`` turns it on.
-    ``nan_safe``: in derivatives zero times infinity is zero; also an option of ``grad`` and ``jit``.
-    ``debug_nans``: the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
-    ``cache_size``: compilations that each function keeps; the least recently used go.
-    ``traceback``: ``"user"`` leaves frames of retrograd out of tracebacks that are shown, ``"full"`` does not.
-
-    >>> import retrograd as rg
-    >>> with rg.config(exact=True):
-    ...     rg.config.exact
-    True
-    >>> rg.config.exact
-    False
-    """
+    """Settings; assign them, or use ``with rg.config(exact=True):``. ``core_docstrings`` has their meaning."""
 
     exact: bool
     fast: bool

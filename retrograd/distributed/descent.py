@@ -58,20 +58,57 @@ def minimize(
     progress: bool | Watcher | None = None,
     **options: Any,
 ) -> Minimum:
-    """Minimise a sum or mean of a loss over shards; the gradients are those of ``value_and_grad``.
+    """Minimise a sum or mean of a loss over shards.
 
-    ``start`` is a tree of floating-point arrays and numbers. ``method`` is ``"lbfgs"``, with ``history`` pairs;
-    ``"adam"``, with its ``rate``; or an optimiser of ``rg.optim``. It ends after ``steps`` steps in all, or once no
-    entry of the gradient is larger than ``tolerance``. With ``batch``, which L-BFGS has not, each step takes so many
-    shards, in an order that ``seed`` decides, anew for each pass.
+    Parameters
+    ----------
+    loss : callable or path
+        As for ``value_and_grad``.
+    start : tree
+        The first parameters, floating-point arrays and numbers.
+    shards, client, progress, **options
+        As for ``value_and_grad``, whose further options are taken.
+    method : "lbfgs", "adam" or Optimiser
+        L-BFGS, Adam with ``rate``, or an optimiser of ``rg.optim``.
+    steps : int
+        The most steps in all.
+    tolerance : float
+        It ends once no entry of the gradient is larger.
+    rate : float
+        The rate of Adam.
+    history : int
+        The number of pairs that L-BFGS keeps.
+    batch : int, optional
+        The number of shards in a step, in an order that ``seed`` decides, anew for each pass. Not for L-BFGS.
+    seed : int
+        The seed of that order.
+    checkpoint : path, optional
+        A file that gets the optimiser's state after each ``every`` steps, and whenever the run ends, by an error or
+        Ctrl-C too.
+    every : int
+        See ``checkpoint``.
+    resume : bool
+        Whether the run goes on from the file, with the bits of a run that was never interrupted. Without a file it
+        begins.
+    callback : callable, optional
+        ``callback(step, value, params)`` is called after each step.
 
-    ``checkpoint`` is a file that gets the optimiser's state after each ``every`` steps, and whenever the run ends, by
-    an error or Ctrl-C too. With ``resume=True`` the run goes on from there, and has the same bits as one that was
-    never interrupted; without a file it begins. ``callback(step, value, params)`` is called after each step. Further
-    options are those of ``value_and_grad``.
+    Returns
+    -------
+    Minimum
+        The parameters, their value, and why it ended.
 
-    Raises OptionError, NonDifferentiableError, SnapshotError, and what ``value_and_grad`` raises.
+    Raises
+    ------
+    OptionError, NonDifferentiableError
+        If an option or a parameter is wrong.
+    SnapshotError
+        If the file cannot be written or read.
+    DistributedError
+        If the cluster cannot go on. What ``value_and_grad`` raises is raised here.
 
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def loss(w, x, y):
     ...     return np.sum((x @ w - y) ** 2)

@@ -100,14 +100,43 @@ def map(
     progress: bool | Watcher | None = None,
     **options: Any,
 ) -> Ensemble:
-    """``rg.vmap`` over processes: lanes in chunks of ``chunk``, each computed by ``rg.vmap`` on a worker.
+    """``rg.vmap`` over processes: batch elements in chunks, each computed by ``rg.vmap`` on a worker.
 
-    ``in_axes`` is 0 or None for each argument; lanes stand along the first axis. The bits depend on ``chunk``, by
-    default a 64th of the lanes, and on nothing else: neither on the workers nor on retries. If all results would take
-    more than ``limit`` bytes, by default half of the available memory, that is an error after the first chunk.
+    The bits depend on ``chunk`` and on nothing else: neither on the workers nor on retries.
 
-    Raises OptionError, ShapeError, ``ResultTooLargeError``, what the function raises, and ``DistributedError``.
+    Parameters
+    ----------
+    function : callable or path
+        The function of one batch element, or a file that ``save`` wrote.
+    client : dask client, optional
+        Without it, threads of this process compute.
+    in_axes : 0, None or tuple
+        0 or None for each argument; batch elements stand along the first axis.
+    chunk : int, optional
+        The number of batch elements in a chunk, by default a 64th of them.
+    limit : int or str, optional
+        The most bytes of all results, by default half of the available memory. More is an error after the first chunk.
+    progress : bool or callable, optional
+        True for a bar, or a function of a ``ShardProgress``.
+    **options
+        ``retries``, ``time_limit`` and ``patience``, as for ``value_and_grad``.
 
+    Returns
+    -------
+    Ensemble
+        A function of the batched arguments.
+
+    Raises
+    ------
+    OptionError, ShapeError
+        If an option or an argument is wrong.
+    ResultTooLargeError
+        If all results together exceed the limit.
+    DistributedError
+        If the cluster cannot go on. What the function raises is raised here.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def fall(height, g):
     ...     return np.sqrt(2 * height / g)
@@ -129,11 +158,28 @@ def jacobian(
     progress: bool | Watcher | None = None,
     **options: Any,
 ) -> Callable[[Any], Any]:
-    """The Jacobian of a function of one array, its rows in chunks of ``chunk``, each row a gradient.
+    """The Jacobian of a function of one array, in chunks of rows, each row a gradient.
 
-    The result has the shape of the function's result, followed by that of the argument. Its size is known before
-    anything is computed. Options and errors are those of ``map``.
+    Parameters
+    ----------
+    function, client, limit, progress, **options
+        As for ``map``.
+    chunk : int, optional
+        The number of rows in a chunk.
 
+    Returns
+    -------
+    callable
+        It takes the argument. Its result has the shape of the function's result, followed by that of the argument. Its
+        size is known before anything is computed.
+
+    Raises
+    ------
+    OptionError, ShapeError, ResultTooLargeError, DistributedError
+        As for ``map``.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.distributed.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
     array([[3., 2., 0.],

@@ -23,15 +23,36 @@ AWAY = 10.0  # seconds that a worker may take to come back
 def cluster(
     workers: int = 2, *, memory: float | str = "auto", security: Any = None, dashboard: str | None = None
 ) -> Iterator[Any]:
-    """A client of so many processes on this machine, which end with the block, by Ctrl-C too.
+    """A client of worker processes on this machine, which end with the block, by Ctrl-C too.
 
-    Each worker has one thread and a nanny, which starts it again if it dies. ``memory`` is the limit of one worker, as
-    dask takes it: bytes, a text such as ``"2 GiB"``, ``"auto"`` or 0 for none. ``security`` is dask's ``Security``, for
-    TLS. ``dashboard`` is an address such as ``"127.0.0.1:8787"``; by default there is none. Processes listen on
-    the loopback interface alone. Scripts that use it need ``if __name__ == "__main__":``, as for any pool of processes.
+    Each worker has one thread and a nanny, which starts it again if it dies. Processes listen on the loopback interface
+    alone. Scripts that use it need ``if __name__ == "__main__":``, as for any pool of processes.
 
-    Raises OptionError, UnsupportedError if dask is not installed.
+    Parameters
+    ----------
+    workers : int
+        The number of processes.
+    memory : int or str
+        The limit of one worker, as dask takes it: bytes, a text such as ``"2 GiB"``, ``"auto"``, or 0 for none.
+    security : distributed.Security, optional
+        For TLS.
+    dashboard : str, optional
+        An address such as ``"127.0.0.1:8787"``; by default there is none.
 
+    Returns
+    -------
+    context manager
+        It yields dask's client.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong.
+    UnsupportedError
+        If dask is not installed.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> with rg.distributed.cluster(2) as client:  # doctest: +SKIP
     ...     rg.distributed.map(np.sin, client)(np.zeros(4))

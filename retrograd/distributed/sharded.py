@@ -130,23 +130,50 @@ def value_and_grad(
     progress: bool | Watcher | None = None,
     **options: Any,
 ) -> Sharded:
-    """``f(*parameters) -> (value, gradient)``, the sum or mean over shards of a loss and its gradient.
+    """The sum or mean over shards of a loss and of its gradient.
 
-    The loss is called as ``loss(*parameters, *shard)``: a function, or the path of a file that ``save`` wrote. A shard
-    is a tuple of arguments, a function without arguments that returns one, or a path of an ``.npy`` or ``.npz`` file;
-    with ``load`` it is whatever that takes. ``shards`` is a list of these, or a dask array, bag or tuple of arrays with
-    equal chunks of rows, whose partitions are the shards. ``argnums`` are positions among the parameters.
+    Results have the same bits with a client or without, for any number of workers, in any order, and after retries.
 
-    Without a client, threads of this process compute; with dask's ``Client``, its workers. Results have the same bits
-    either way, for any number of workers, in any order, and after retries. ``reduce="mean"`` divides the sum by the
-    number of shards. ``memory`` is a budget for the gradients of one process, shared by its threads. ``progress`` is
-    True for a bar, or a function of a ``ShardProgress``.
+    Parameters
+    ----------
+    loss : callable or path
+        It is called as ``loss(*parameters, *shard)``: a function, or a file that ``save`` wrote.
+    client : dask client, optional
+        Its workers compute; without it, threads of this process.
+    shards : sequence or dask collection
+        A shard is a tuple of arguments, a function without arguments that returns one, or the path of an ``.npy`` or
+        ``.npz`` file; with ``load`` whatever that takes. A dask array, bag or tuple of arrays with equal chunks of rows
+        gives its partitions.
+    argnums : int or tuple of int
+        The differentiated parameters.
+    reduce : "sum" or "mean"
+        The mean divides the sum by the number of shards.
+    load : callable, optional
+        It makes the tuple of arguments of a shard.
+    memory : int or str, optional
+        A budget for the gradients of one process, shared by its threads.
+    nan_safe : bool
+        As for ``rg.grad``.
+    progress : bool or callable, optional
+        True for a bar, or a function of a ``ShardProgress``.
+    **options
+        ``group`` shards in one task and ``fan_in`` sums in one task, powers of two. ``keep=False`` loads shards at each
+        call. ``retries``, and in seconds ``time_limit`` of a task and ``patience`` without workers.
 
-    Options: ``group`` shards in one task and ``fan_in`` sums in one task, powers of two; ``keep=False`` loads shards at
-    each call; ``retries``, ``time_limit`` of a task and ``patience`` without workers, in seconds.
+    Returns
+    -------
+    Sharded
+        ``f(*parameters)`` returns ``(value, gradient)``.
 
-    Raises OptionError, TreeError, ArgnumsError, what the loss raises, and ``DistributedError``.
+    Raises
+    ------
+    OptionError, TreeError, ArgnumsError
+        If an option or an argument is wrong.
+    DistributedError
+        If the cluster cannot go on. What the loss raises is raised here.
 
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def loss(w, x, y):
     ...     return np.sum((x @ w - y) ** 2)
@@ -171,10 +198,25 @@ def hvp(
     progress: bool | Watcher | None = None,
     **options: Any,
 ) -> Sharded:
-    """``f(w, v)``: the Hessian of a loss in its first argument times ``v``, as a sum or mean over shards.
+    """The Hessian of a loss in its first argument times a vector, as a sum or mean over shards.
 
-    Arguments, options and errors are those of ``value_and_grad``.
+    Parameters
+    ----------
+    loss, client, shards, reduce, load, progress, **options
+        As for ``value_and_grad``.
 
+    Returns
+    -------
+    Sharded
+        ``f(w, v)`` returns the product.
+
+    Raises
+    ------
+    OptionError, TreeError, ArgnumsError, DistributedError
+        As for ``value_and_grad``.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> f = rg.distributed.hvp(lambda w, x: np.sum((w * x) ** 3), shards=[(1.0,), (2.0,)])
     >>> f(np.array([1.0, 2.0]), np.array([1.0, 1.0]))

@@ -30,12 +30,14 @@ class Context:
 
 
 class Function:
-    """An operation of the user's own: a class with the static methods ``forward`` and ``backward``.
+    """An operation of the user's own: a subclass has the static methods ``forward`` and ``backward``.
 
-    ``forward(ctx, *args)`` gets the arguments of ``apply``, tensors without gradient, and returns a tensor or an
-    array, or a tuple of them. ``backward(ctx, *cts)`` gets a cotangent for each, as tensors, and returns one for
-    each argument, None for zero.
+    ``forward(ctx, *args)`` gets the arguments of ``apply``, tensors without gradient, and returns a tensor or an array,
+    or a tuple of them. ``backward(ctx, *cts)`` gets a cotangent for each, as tensors, and returns one for each
+    argument, None for zero.
 
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> class Exp(rg.eager.Function):
     ...     @staticmethod

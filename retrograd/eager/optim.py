@@ -17,10 +17,25 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Optimiser:
-    """``init(params)`` is the first state; ``update(grads, state, params)`` is ``(params, state)`` after a step.
+    """An optimiser: ``init(params)`` is its first state, ``update(grads, state, params)`` makes a step.
 
     Parameters, gradients and states are trees; a leaf whose gradient is None stays as it is. Both methods are plain
     functions of arrays, and can be compiled and differentiated.
+
+    Parameters
+    ----------
+    slots : tuple of str
+        The names of the trees that its state holds for the parameters.
+    rule : callable
+        ``rule(step, gradient, parameter, *slots)`` returns the new parameter and the new slots of one leaf.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> signs = rg.optim.Optimiser((), lambda step, g, p: (p - 0.1 * np.sign(g),))
+    >>> p, state = signs.update(np.array([3.0, -4.0]), signs.init(np.zeros(2)), np.zeros(2))
+    >>> p
+    array([-0.1,  0.1])
     """
 
     slots: tuple[str, ...]
@@ -53,8 +68,25 @@ def _cast(new: Any, old: Any) -> Any:
 
 
 def sgd(rate: float) -> Optimiser:
-    """p ← p - rate·g. Raises OptionError unless rate > 0.
+    """p ← p - rate·g.
 
+    Parameters
+    ----------
+    rate : float
+        The size of a step.
+
+    Returns
+    -------
+    Optimiser
+        With ``init`` and ``update``.
+
+    Raises
+    ------
+    OptionError
+        Unless rate > 0.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> optimiser = rg.optim.sgd(0.5)
     >>> params = {"w": np.array([1.0, 2.0])}
@@ -69,8 +101,25 @@ def sgd(rate: float) -> Optimiser:
 def momentum(rate: float, beta: float = 0.9) -> Optimiser:
     """v ← beta·v + g, p ← p - rate·v (Sutskever et al., On the importance of initialization and momentum, 2013).
 
-    Raises OptionError unless rate > 0 and 0 <= beta < 1.
+    Parameters
+    ----------
+    rate : float
+        The size of a step.
+    beta : float
+        How slowly the velocity forgets.
 
+    Returns
+    -------
+    Optimiser
+        With ``init`` and ``update``.
+
+    Raises
+    ------
+    OptionError
+        Unless rate > 0 and 0 <= beta < 1.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> optimiser, p, g = rg.optim.momentum(0.5), np.array([1.0, 2.0]), np.array([1.0, -1.0])
     >>> p, state = optimiser.update(g, optimiser.init(p), p)
@@ -91,8 +140,27 @@ def momentum(rate: float, beta: float = 0.9) -> Optimiser:
 def adam(rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Optimiser:
     """Steps of about ``rate`` in each entry (Kingma and Ba, Adam, arXiv 1412.6980, algorithm 1).
 
-    Raises OptionError unless rate and epsilon are positive, and beta1 and beta2 lie in [0, 1).
+    Parameters
+    ----------
+    rate : float
+        The size of a step.
+    beta1, beta2 : float
+        How slowly the means of gradients and of their squares forget.
+    epsilon : float
+        What is added to the root of the mean square.
 
+    Returns
+    -------
+    Optimiser
+        With ``init`` and ``update``.
+
+    Raises
+    ------
+    OptionError
+        Unless rate and epsilon are positive, and beta1 and beta2 lie in [0, 1).
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> optimiser, p = rg.optim.adam(0.1), np.array([1.0, 2.0])
     >>> p, state = optimiser.update(np.array([1.0, -1.0]), optimiser.init(p), p)

@@ -13,9 +13,18 @@ from ..errors import OptionError, ShapeError
 class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
     """Arrays by name. Layers load their parameters from it, and put updated ones back.
 
-    A parameter that is missing is drawn from ``rng``: normally distributed, with the layer's own scale, in ``dtype``.
-    Arrays are copied in, and handed out read-only.
+    A parameter that is missing is drawn from a normal distribution with the layer's own scale. Arrays are copied in,
+    and handed out read-only.
 
+    Parameters
+    ----------
+    rng : numpy.random.Generator, optional
+        Where missing parameters are drawn.
+    dtype : dtype
+        The dtype of drawn parameters.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> store["fc.W"] = np.eye(2)

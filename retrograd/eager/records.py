@@ -84,13 +84,20 @@ class Gradients:
 class Record:
     """A computation graph of its own, to which its tensors belong.
 
-    ``rec.tensor(value)`` enters a value; NumPy functions and operators on tensors run at once and are recorded;
+    ``rec.tensor(value)`` enters a value. NumPy functions and operators on tensors run at once and are recorded.
     ``loss.grad().wrt(t)`` is a gradient. Gradients are compiled from the recorded operations, once for each sequence of
     operations, shapes and dtypes: a training loop that makes a record in each step compiles in the first step only. At
     the end of a ``with`` statement the record is closed and forgets all values.
 
-    Values of two records never mix: RecordMismatchError. A closed record computes nothing more: LeakedTracerError.
+    Raises
+    ------
+    RecordMismatchError
+        If values of two records meet in one operation.
+    LeakedTracerError
+        If a closed record is used.
 
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> x, y = 2.0, 3.0
     >>> for k in range(2):

@@ -40,14 +40,26 @@ class AccumulateGrad(PastNode):
 class Tensor(Eager):
     """An array whose gradients ``backward`` computes; NumPy functions, operators and methods take it.
 
-    ``data`` is copied in; ``tensor.data`` is read-only, and may be assigned. With ``requires_grad``, operations on the
-    tensor are remembered, and ``backward`` of their results adds to its ``grad``, a Tensor or None. A tensor that no
-    remembered operation made is a leaf; ``grad_fn`` is the node of the operation that made it, or None. Gradients are
-    detached leaves, and add up until ``zero_grad``. The gradient with respect to a complex tensor is the direction of
-    steepest ascent, as in PyTorch: the conjugate of the result of ``rg.grad``.
+    Operations on a tensor with ``requires_grad`` are remembered, and ``backward`` of their results adds to its
+    ``grad``, a Tensor or None. A tensor that no remembered operation made is a leaf; ``grad_fn`` is the node of the
+    operation that made it, or None. Gradients are detached leaves, and add up until ``zero_grad``. The gradient with
+    respect to a complex tensor is the direction of steepest ascent, as in PyTorch: the conjugate of the result of
+    ``rg.grad``.
 
-    Raises NonDifferentiableError if ``requires_grad`` is asked for numbers that are not floating-point.
+    Parameters
+    ----------
+    data : array
+        Its value, which is copied. ``tensor.data`` is read-only, and may be assigned.
+    requires_grad : bool
+        Whether gradients flow to it.
 
+    Raises
+    ------
+    NonDifferentiableError
+        If ``requires_grad`` is asked for numbers that are not floating-point.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> x = rg.eager.Tensor([1.0, 2.0], requires_grad=True)
     >>> y = np.sum(3 * x * x)

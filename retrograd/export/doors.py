@@ -17,10 +17,22 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
 
     The module has a function with types, its shapes in a docstring, a record of what it was made of, and a self-test:
     ``python FILE``. Arrays of more than 64 elements stand in an ``.npz`` beside it. What the function reads besides its
-    arguments is frozen. Its function refuses other shapes, types and containers by name, and other ways of decisions.
+    arguments is frozen. Its function refuses other shapes, types and containers by name, and other paths of decisions.
 
-    Raises UnsupportedError for what only this process can do: random numbers, host functions, states in files.
+    Parameters
+    ----------
+    path : path
+        The file.
+    *args, **kwargs
+        Arguments of a call.
 
+    Raises
+    ------
+    UnsupportedError
+        For what only this process can do: random numbers, host functions, states in files.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg, tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "slope.py")
@@ -38,10 +50,29 @@ def save(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) 
     """Write the function for these arguments into a file: its graph as text, arrays as data, and no program.
 
     ``rg.load(path)`` gives it back, in another process too. What the function reads besides its arguments is frozen.
-    Without arguments, the one call is saved that the function knows.
 
-    Raises UnsupportedError for what only this process can do: random numbers, host functions, primitives of one's own,
-    states in files. Raises OptionError where the arguments are needed.
+    Parameters
+    ----------
+    path : path
+        The file.
+    *args, **kwargs
+        Arguments of a call. Without them, the one call is saved that the function knows.
+
+    Raises
+    ------
+    UnsupportedError
+        For what only this process can do: random numbers, host functions, primitives of your own, states in files.
+    OptionError
+        If the arguments are needed.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg, tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "slope.rg")
+    ...     rg.grad(np.sin).save(path, 0.5)
+    ...     print(float(rg.load(path)(0.5)) == np.cos(0.5))
+    True
     """
     from .frozen import freeze, freeze_known  # noqa: PLC0415 - few programs write files
     from .saving import saved_form, to_bytes, write_whole  # noqa: PLC0415 - likewise

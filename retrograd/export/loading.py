@@ -198,11 +198,26 @@ class LoadedCompiled(Compiled):
 def load(path: str | os.PathLike[str]) -> Any:
     """The function that ``f.save(path)`` wrote: compiled, and differentiable again.
 
-    It takes arguments of the shapes, types and containers that it was saved for. Nothing in the file is a program:
-    the source is made from the graph here. Classes of containers must be imported already.
+    Nothing in the file is a program: the source is made from the graph here. Classes of containers must be imported
+    before.
 
-    Raises SavedFileError for a file that is damaged, or of another version.
+    Parameters
+    ----------
+    path : path
+        The file.
 
+    Returns
+    -------
+    Compiled
+        A function of arguments with the shapes, types and containers that it was saved for.
+
+    Raises
+    ------
+    SavedFileError
+        If the file is damaged, or of another version.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg, tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "wave.rg")

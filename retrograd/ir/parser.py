@@ -26,9 +26,29 @@ BODY = re.compile(r"[a-z_]\w* = graph ")
 
 
 def parse(text: str) -> Graph:
-    """The graph of a text.
+    r"""The graph of a text.
 
-    Raises ``ParseError``, which quotes the line, where the text is malformed or names an unknown primitive.
+    Parameters
+    ----------
+    text : str
+        The text form, as ``to_text`` writes it.
+
+    Returns
+    -------
+    Graph
+        The graph.
+
+    Raises
+    ------
+    ParseError
+        If the text is malformed or names an unknown primitive; the message quotes the line.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> graph = rg.ir.parse("graph double(%x: f64) {\n  %0 = add %x, %x : f64\n  return %0\n}\n")
+    >>> [float(value) for value in rg.ir.evaluate(graph, (2.0,))]
+    [4.0]
     """
     reader = _Reader(text)
     graph = reader.graph()

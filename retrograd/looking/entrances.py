@@ -19,16 +19,33 @@ if TYPE_CHECKING:
 
 @member
 def explain(self: Any, /, *args: Any, check: bool = True, **kwargs: Any) -> FunctionExplanation:
-    """What was made of a call with these arguments: print the result, look at it in a notebook, or read its fields.
+    """Explain a call with these arguments: inputs, costs by line, memory, decisions, and a check of the derivative.
 
-    It says which inputs matter, counts operations by family, and gives for each line of the program floating-point
-    operations, bytes, and predicted and measured time, of the function and of its derivative. It says what is kept
-    and computed again, which decisions this way took, what was folded, fused or refused and why, and what the cache and
-    the compilation rely on. With ``check``, the derivative is compared with central differences.
+    The explanation says which inputs matter and counts operations by family. For each line of the program it gives
+    floating-point operations, bytes, and predicted and measured time, of the function and of its derivative. It says
+    what is kept and computed again, which decisions this path took, what was folded, fused or refused and why, and what
+    the cache and the compilation rely on. The compiled code runs many times, for some tenths of a second; what it
+    writes into are copies.
 
-    The compiled code runs many times, for some tenths of a second; what it writes into are copies. Raises what a call
-    with these arguments raises.
+    Parameters
+    ----------
+    *args, **kwargs
+        The arguments of the call.
+    check : bool
+        Whether to compare the derivative with central differences.
 
+    Returns
+    -------
+    FunctionExplanation
+        Print it, look at it in a notebook, or read its fields.
+
+    Raises
+    ------
+    RetrogradError
+        Whatever a call with these arguments raises.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> found = rg.grad(lambda x, a: np.sum(np.sin(x))).explain(np.ones(3), 2.0)
     >>> found.checked, [(use.name, use.result) for use in found.inputs]
@@ -42,11 +59,27 @@ def explain(self: Any, /, *args: Any, check: bool = True, **kwargs: Any) -> Func
 
 @member
 def profile(self: Any, /, *args: Any, **kwargs: Any) -> Profile:
-    """The measured time of a call with these arguments by line of the program, in the function and in its derivative.
+    """Measure a call with these arguments: the time of each line of the program, in the function and in its derivative.
 
-    Print the result, or read its ``lines``. The compiled code runs many times, for some tenths of a second. Raises what
-    a call with these arguments raises.
+    The compiled code runs many times, for some tenths of a second.
 
+    Parameters
+    ----------
+    *args, **kwargs
+        The arguments of the call.
+
+    Returns
+    -------
+    Profile
+        Print it, or read its ``lines``.
+
+    Raises
+    ------
+    RetrogradError
+        Whatever a call with these arguments raises.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> found = rg.grad(lambda x: np.sum(np.sin(x))).profile(np.ones(3))
     >>> abs(sum(line.measured for line in found.lines) / found.seconds - 1) < 1e-6
@@ -62,12 +95,33 @@ def profile(self: Any, /, *args: Any, **kwargs: Any) -> Profile:
 def report(self: Any, path: str | os.PathLike[str], /, *args: Any, check: bool = True, **kwargs: Any) -> Path:
     """Write a page about a call with these arguments; any browser shows it, without a network.
 
-    It holds the graph of the function and its adjoint, in groups that open; a click on an operation shows its line, the
+    It holds the graph of the function and its adjoint, in groups that open. A click on an operation shows its line, the
     generated statement, its shape, bytes and cost, and its adjoint. Beside it stand both sources, the memory over time,
     the cost of less memory, and all that ``explain`` says. The file is whole or not written.
 
-    Returns the path. Raises OSError where it cannot be written, and what a call with these arguments raises.
+    Parameters
+    ----------
+    path : path
+        The file.
+    *args, **kwargs
+        The arguments of the call.
+    check : bool
+        Whether to compare the derivative with central differences.
 
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    RetrogradError
+        Whatever a call with these arguments raises.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg, tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = rg.grad(lambda x: np.sum(x**2)).report(pathlib.Path(folder, "report.html"), np.ones(3))
@@ -81,9 +135,30 @@ def report(self: Any, path: str | os.PathLike[str], /, *args: Any, check: bool =
 
 
 def source(self: Any, /, *args: Any, **kwargs: Any) -> str:
-    """The generated module for these arguments: it runs on NumPy alone, and SciPy where it is used.
+    """The generated module for these arguments; it runs on NumPy alone, and on SciPy where SciPy is used.
 
     A notebook shows it in two columns, with the user's line beside the statements that stand for it.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        The arguments of a call.
+
+    Returns
+    -------
+    str
+        The text of the module.
+
+    Raises
+    ------
+    RetrogradError
+        Whatever a call with these arguments raises.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> rg.grad(np.sin).source(0.5).splitlines()[-1].strip()
+    'return v1'
     """
     from .notebook import source_of  # noqa: PLC0415 - it is needed for sources alone
 

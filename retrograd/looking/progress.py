@@ -24,11 +24,28 @@ __all__ = ["Progress", "listen", "rich", "tqdm"]
 
 @contextmanager
 def listen(listener: Listener | None) -> Iterator[None]:
-    """Call ``listener`` with a Progress from time to time in this block, in this thread or task; None: nobody listens.
+    """Call a listener from time to time while work in this block goes on, in this thread or task.
 
-    Phases of the compiler are reported from another thread. A listener that raises is warned of and hears no more; the
-    work goes on. Raises OptionError for what cannot be called.
+    Phases of the compiler are reported from another thread. A listener that raises gives a warning and is not called
+    again; the work goes on.
 
+    Parameters
+    ----------
+    listener : callable or None
+        It takes a ``Progress``. None: nobody listens.
+
+    Returns
+    -------
+    context manager
+        It yields nothing.
+
+    Raises
+    ------
+    OptionError
+        If the listener cannot be called.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> heard = []
     >>> with rg.progress.listen(heard.append):
@@ -50,7 +67,29 @@ def listen(listener: Listener | None) -> Iterator[None]:
 
 
 def tqdm(**options: Any) -> Listener:
-    """A listener that shows bars of tqdm, which ``options`` are given to. Raises ImportError where it is missing."""
+    """A listener that shows bars of tqdm.
+
+    Parameters
+    ----------
+    **options
+        What the bars are made with, such as ``disable=True``.
+
+    Returns
+    -------
+    callable
+        A listener for ``rg.progress.listen``.
+
+    Raises
+    ------
+    ImportError
+        If tqdm is missing.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> with rg.progress.listen(rg.progress.tqdm(disable=True)):
+    ...     total = rg.fori_loop(3, lambda i, x: x + i, 0.0, progress=True)
+    """
     bar_of = import_module("tqdm.auto").tqdm
     bars: dict[tuple[str, str], Any] = {}
 
@@ -69,9 +108,28 @@ def tqdm(**options: Any) -> Listener:
 
 
 def rich(display: Any = None) -> Listener:
-    """A listener that shows bars of rich, in a ``rich.progress.Progress`` of one's own or a new one.
+    """A listener that shows bars of rich.
 
-    A new one is shown while something goes on. Raises ImportError where rich is missing.
+    Parameters
+    ----------
+    display : rich.progress.Progress, optional
+        A display of your own. By default a new one is shown while something goes on.
+
+    Returns
+    -------
+    callable
+        A listener for ``rg.progress.listen``.
+
+    Raises
+    ------
+    ImportError
+        If rich is missing.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> with rg.progress.listen(rg.progress.rich()):
+    ...     total = rg.fori_loop(3, lambda i, x: x + i, 0.0)
     """
     shown = display if display is not None else import_module("rich.progress").Progress()
     tasks: dict[tuple[str, str], Any] = {}

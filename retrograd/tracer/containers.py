@@ -71,11 +71,25 @@ def register_container(
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any] | tuple[Iterable[Any], Any, Iterable[str]]],
     unflatten_func: Callable[[Any, Any], Any],
 ) -> None:
-    """Make a class a container: ``flatten_func(x) -> (children, data)``, ``unflatten_func(data, children)``.
+    """Make a class a container, so that transforms take and return its instances.
 
-    ``flatten_func`` may return a third part, the names of the children, which then name arguments in generated code.
-    Raises ValueError for a class that is registered already.
+    Parameters
+    ----------
+    cls : type
+        The class.
+    flatten_func : callable
+        ``flatten_func(x)`` returns the children and hashable data. A third part may give the names of the children,
+        which then name arguments in generated code.
+    unflatten_func : callable
+        ``unflatten_func(data, children)`` returns an instance.
 
+    Raises
+    ------
+    ValueError
+        If the class is registered already.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> class Interval:
     ...     def __init__(self, low, high):

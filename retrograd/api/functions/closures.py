@@ -36,10 +36,18 @@ class Template:
 
 
 class Fn:
-    """A function value: its ``template`` and its ``captures``, a dict by name. See ``rg.functions.fn``.
+    """A function value: a callable and its captures, a dict by name. ``rg.functions.fn`` makes it.
 
     It is a container: passed to a transform, its captures are traced, and another closure of the same definition
     compiles nothing anew.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> slope = 2.0
+    >>> line = rg.functions.fn(lambda x, a=slope: a * x)
+    >>> float(line(3.0)), float(line.over({"a": 5.0})(3.0))
+    (6.0, 15.0)
     """
 
     __slots__ = ("_function", "captures", "template")

@@ -14,19 +14,35 @@ from .closures import Fn, converted, is_inexact
 
 
 def fn(function: Callable[..., Any], *examples: Any) -> Fn:
-    """A function as a value: ``.captures`` is a dict of the numbers and arrays that it captures, by name.
+    """A function as a value that can be differentiated: a callable with its captures.
 
     Captured are floating-point numbers and arrays, and trees of them, in the variables of enclosing functions, the
-    globals that it names, default arguments, the arguments of a ``functools.partial``, the attributes of a callable
+    globals that it names, default arguments, the arguments of a ``functools.partial``, and the attributes of a callable
     object or of a method's instance. If a function among these captures something, it becomes a function value in turn.
-    A variable that the function itself rebinds is not captured; neither are values that it reaches in other ways, such
-    as the attributes of other objects.
+    A variable that the function itself rebinds is not captured, and neither are values that it reaches in other ways,
+    such as attributes of other objects.
 
-    A function value is called like the function. It is a container: as an argument of a transform its captures are
-    traced, and another closure of the same definition is not compiled again. ``.over(captures)`` is the same function
-    with other values. With ``examples``, the function is recorded on them at once, so that an operation that cannot be
-    traced is refused here. Raises OptionError if ``function`` is not callable.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    *examples : tree
+        Arguments on which the function is recorded at once, so that an operation that cannot be traced is refused here.
 
+    Returns
+    -------
+    Fn
+        It is called like the function. ``.captures`` is a dict by name, and ``.over(captures)`` the same function with
+        other values. As an argument of a transform its captures are traced, and another closure of the same definition
+        is not compiled again.
+
+    Raises
+    ------
+    OptionError
+        If ``function`` is not callable.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> def line(a, b):
     ...     return lambda x: a * x + b
@@ -45,12 +61,30 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
 
 
 def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """``(pure, captures)``: the values that a function captures, and ``pure(*captures, *args)``, which captures none.
+    """Separate a function from the values that it captures.
 
-    ``captures`` is a flat tuple of the floating-point numbers and arrays that ``rg.functions.fn`` finds. The
-    ``examples`` serve to check that the function uses no other value of an enclosing trace: CapturedTracerError
-    otherwise. Raises OptionError if ``function`` is not callable, or ``pure`` gets too few arguments.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    *examples : tree
+        Arguments, to check that the function uses no other value of an enclosing trace.
 
+    Returns
+    -------
+    tuple
+        ``(pure, captures)``: a flat tuple of the floating-point numbers and arrays that ``rg.functions.fn`` finds, and
+        ``pure(*captures, *args)``, which captures nothing.
+
+    Raises
+    ------
+    CapturedTracerError
+        If the function uses another value of an enclosing trace.
+    OptionError
+        If ``function`` is not callable, or ``pure`` gets too few arguments.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> w = np.array([1.0, 2.0])
     >>> pure, captures = rg.functions.closure_convert(lambda x: w @ x, w)

@@ -27,6 +27,13 @@ class FunctionCotangent(Blocks):
     ``pairs`` lists them in the order of the calls; the input is bare for one argument and a tuple for several.
     ``blocks`` holds them as they were made: a call under ``rg.vmap`` or in ``rg.scan`` is one block.
 
+    Parameters
+    ----------
+    pairs : FunctionCotangent or iterable of pairs
+        The pairs of input and cotangent.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> ct = rg.functions.FunctionCotangent([(3.0, 18.0), (9.0, 1.0)]) + rg.functions.FunctionCotangent([(3.0, -8.0)])
     >>> ct.pairs

@@ -34,7 +34,7 @@ def fit_pairs(
     eta: float = 0.1,
     steps: int = 1,
 ) -> Fn:
-    """The function after learning from its cotangent: a function value, with ``.captures``.
+    """The function after learning from its cotangent.
 
     A cotangent is not an update of parameters: it says at which points the values of the function should move, and how.
     The wanted values are the targets ``function(x) - alpha * ct``. The learner decides how the captures θ change:
@@ -46,8 +46,31 @@ def fit_pairs(
       the function is linear in θ and the targets can be reached.
     - ``"table"``: θ stays, and a table overrides the function at the points: it memorises the targets.
 
-    A point that is listed more than once counts once, with the sum of its cotangents. Raises OptionError.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    pairs : FunctionCotangent or iterable of pairs
+        Its cotangent. A point that is listed more than once counts once, with the sum of its cotangents.
+    learner : str
+        One of the four.
+    alpha, eta : float
+        How far targets lie from the values, and the rate of gradient descent.
+    steps : int
+        The number of steps.
 
+    Returns
+    -------
+    Fn
+        The function with other ``.captures``.
+
+    Raises
+    ------
+    OptionError
+        If an option is wrong.
+
+    Examples
+    --------
     >>> import retrograd as rg
     >>> def line(t0, t1):
     ...     return lambda x: t0 + t1 * x

@@ -10,8 +10,24 @@ from ...errors import OptionError, ShapeError
 
 
 def linear(x: Any, W: Any, b: Any = None) -> Any:
-    """``x @ W + b`` for rows x of shape (..., n_in), W of shape (n_in, n_out), b of shape (n_out,) or None.
+    """``x @ W + b``.
 
+    Parameters
+    ----------
+    x : array
+        Rows, of shape (..., n_in).
+    W : array
+        Of shape (n_in, n_out).
+    b : array, optional
+        Of shape (n_out,).
+
+    Returns
+    -------
+    array
+        Of shape (..., n_out).
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.nn.linear(np.array([[1.0, 2.0]]), np.eye(2), np.array([0.5, 0.0]))
     array([[1.5, 2. ]])
@@ -22,6 +38,18 @@ def linear(x: Any, W: Any, b: Any = None) -> Any:
 def relu(x: Any) -> Any:
     """max(x, 0) elementwise, with derivative 0 at 0.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+
+    Returns
+    -------
+    array
+        Of the shape of x.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.grad(lambda x: np.sum(rg.nn.relu(x)))(np.array([-1.0, 0.0, 2.0]))
     array([0., 0., 1.])
@@ -32,6 +60,20 @@ def relu(x: Any) -> Any:
 def leaky_relu(x: Any, slope: float = 0.01) -> Any:
     """x if it is positive, else ``slope * x``, elementwise; the derivative at 0 is ``slope``.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    slope : float
+        The factor of negative numbers.
+
+    Returns
+    -------
+    array
+        Of the shape of x.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.nn.leaky_relu(np.array([-1.0, 2.0]), slope=0.1)
     array([-0.1,  2. ])
@@ -42,6 +84,20 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Any:
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """log(eˣ / Σ eˣ) along an axis, relative to the maximum, so that nothing overflows.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    axis : int
+        The axis of the sum.
+
+    Returns
+    -------
+    array
+        Of the shape of x.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.grad(lambda x: np.sum(rg.nn.log_softmax(x)))(np.array([1.0, 2.0, 3.0, 4.0]))
     array([ 0.87176559,  0.65142273,  0.05246873, -1.57565704])
@@ -53,8 +109,25 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 def cross_entropy(scores: Any, labels: Any) -> Any:
     """The mean of -log softmax(scores)[label] over rows.
 
-    ``scores`` have the shape (rows, classes), ``labels`` are integers of shape (rows,). Raises ShapeError.
+    Parameters
+    ----------
+    scores : array
+        Of shape (rows, classes).
+    labels : array
+        Integers of shape (rows,).
 
+    Returns
+    -------
+    scalar
+        The mean.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> print(rg.nn.cross_entropy(np.zeros((2, 4)), np.array([0, 3])).round(12), np.log(4.0).round(12))
     1.386294361120 1.386294361120
@@ -70,10 +143,35 @@ def cross_entropy(scores: Any, labels: Any) -> Any:
 def conv2d(x: Any, W: Any, b: Any = None, *, stride: int = 1, padding: int = 0) -> Any:
     """The cross-correlation of images with kernels, as networks use it.
 
-    ``x`` has the shape (n, c_in, height, width), ``W`` (c_out, c_in, k, l), ``b`` (c_out,) or None; the result is
-    (n, c_out, (height + 2·padding - k) // stride + 1, (width + 2·padding - l) // stride + 1), out[n, o, i, j] =
-    Σ W[o, c, p, q] · x[n, c, i·stride + p, j·stride + q] over c, p, q. Raises ShapeError, OptionError.
+    out[n, o, i, j] = Σ W[o, c, p, q] · x[n, c, i·stride + p, j·stride + q] over c, p, q.
 
+    Parameters
+    ----------
+    x : array
+        Images of shape (n, c_in, height, width).
+    W : array
+        Kernels of shape (c_out, c_in, k, l).
+    b : array, optional
+        One number for each output channel, of shape (c_out,).
+    stride : int
+        The step from one place of the kernel to the next.
+    padding : int
+        Rows and columns of zeros around each image.
+
+    Returns
+    -------
+    array
+        Of shape (n, c_out, (height + 2·padding - k) // stride + 1, (width + 2·padding - l) // stride + 1).
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    OptionError
+        If stride or padding is wrong.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> rg.nn.conv2d(np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2)))[0, 0]
     array([[4., 4.],

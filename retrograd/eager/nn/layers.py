@@ -34,11 +34,33 @@ class Layer:
 
 
 class Linear(Layer):
-    """``x @ W``, with ``bias`` ``x @ W + b``, for rows x of shape (..., n_in).
+    """A linear layer of a record: ``x @ W``, with ``bias`` ``x @ W + b``, for rows x of shape (..., n_in).
 
-    ``W`` has the shape (n_in, n_out) and is drawn with variance 2 / n_in (He et al., arXiv 1502.01852); ``b`` starts
-    at zero. Raises OptionError, ShapeError.
+    ``W`` has the shape (n_in, n_out) and is drawn with variance 2 / n_in (He et al., arXiv 1502.01852). ``b`` starts at
+    zero.
 
+    Parameters
+    ----------
+    rec : Record
+        The record that the layer belongs to.
+    n_in, n_out : int
+        The numbers of features.
+    store : ParameterStore
+        Where parameters come from.
+    name : str, optional
+        The name of the layer in the record and in the store.
+    bias : bool
+        Whether there is a ``b``.
+
+    Raises
+    ------
+    OptionError
+        If a number is wrong or the name is taken.
+    ShapeError
+        If a stored parameter has another shape.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> for step in range(3):
@@ -63,11 +85,37 @@ class Linear(Layer):
 
 
 class Conv2d(Layer):
-    """``rg.nn.conv2d`` with kernels of ``size`` by ``size``, from ``c_in`` to ``c_out`` channels.
+    """A convolution layer of a record: ``rg.nn.conv2d`` with square kernels.
 
-    ``W`` has the shape (c_out, c_in, size, size) and is drawn with variance 2 / (c_in·size²); ``b`` has the shape
-    (c_out,) and starts at zero. Raises OptionError, ShapeError.
+    ``W`` has the shape (c_out, c_in, size, size) and is drawn with variance 2 / (c_in·size²). ``b`` has the shape
+    (c_out,) and starts at zero.
 
+    Parameters
+    ----------
+    rec : Record
+        The record that the layer belongs to.
+    c_in, c_out : int
+        The numbers of channels.
+    size : int
+        The height and width of a kernel.
+    store : ParameterStore
+        Where parameters come from.
+    name : str, optional
+        The name of the layer in the record and in the store.
+    bias : bool
+        Whether there is a ``b``.
+    stride, padding : int
+        As for ``rg.nn.conv2d``.
+
+    Raises
+    ------
+    OptionError
+        If a number is wrong or the name is taken.
+    ShapeError
+        If a stored parameter has another shape.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> store = rg.eager.ParameterStore(np.random.default_rng(0))
     >>> with rg.eager.Record() as rec:
