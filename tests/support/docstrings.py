@@ -15,7 +15,7 @@ SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Examples")
 PACKAGES = ("distributed", "eager", "functions", "ir", "nn", "optim", "progress", "tree")
 RAISE_NOTHING = {"no_grad", "stop_gradient", "debug_counters", "pull", "push", "cache_info", "evaluate", "to_text"}
 RAISE_NOTHING |= {"leaky_relu", "linear", "log_softmax", "relu"}
-RETURNED = {"Minimum", "Report", "ShardProgress", "Progress", "Graph", "Node", "Value", "Aval"}  # users make none
+RETURNED = {"Minimum", "Report", "ShardProgress", "Progress", "Graph", "Node", "Value", "Aval", "Fn"}  # users make none
 
 
 def public() -> dict[str, Any]:
