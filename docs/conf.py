@@ -96,7 +96,8 @@ def _inside(prefix: str, text: str) -> str:
 
 
 def _read(_app: Any, name: str, source: list[str]) -> None:
-    source[0] = _inside("../" * name.count("/"), source[0])
+    text = _inside("../" * name.count("/"), source[0])
+    source[0] = re.sub(r"\n\n```$", "\n```", text, flags=re.MULTILINE)  # doctests end in an empty line
 
 
 def _read_included(_app: Any, _path: Path, _parent: str, content: list[str]) -> None:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.support.doctested import failures
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TOCTREE = re.compile(r"^```\{toctree\}\n(?::[^\n]*\n)*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-class Checker(doctest.OutputChecker):
-    """Generated source names the user's file; on a page that is ``program.py``."""
-
-    def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        return super().check_output(want, re.sub(r"<doctest [^>]*>", "program.py", got), optionflags)
-
-
-def failures(text: str, name: str) -> int:
-    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, Path(name).name, name, 0)
-    return doctest.DocTestRunner(Checker(), optionflags=FLAGS).run(test).failed
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in (DOCS / page).read_text(encoding="utf-8")])
