@@ -254,6 +254,8 @@ def _over(path: Compilation, captures: dict[int, Any]) -> Graph:
     """The path's graph with the captures of all paths as its trailing inputs."""
     graph = path.graph
     n = len(graph.inputs) - len(path.recorded.captures)
+    if [id(c.payload) for c in path.recorded.captures] == [*captures]:
+        return graph
     own = {id(c.payload): v for c, v in zip(path.recorded.captures, graph.inputs[n:], strict=True)}
     trailing = tuple(own.get(key) or Value(aval_of(payload)) for key, payload in captures.items())
     return Graph(graph.name, (*graph.inputs[:n], *trailing), graph.nodes, graph.outputs)

@@ -55,8 +55,8 @@ class Stage:
 
 
 def of_pass(function: Pass) -> Stage:
-    """A pass as a stage."""
-    return Stage(lambda graph, rest: function(graph))
+    """A pass as a stage; planners have it run on what they choose, and so does the pipeline after them."""
+    return Stage(lambda graph, rest: graph.once(("stage", function), lambda: function(graph)))
 
 
 def _rules(settings: Settings) -> list[Rule]:

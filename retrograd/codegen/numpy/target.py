@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,14 +57,13 @@ class NumPy:
 
     def legalise(self, graph: Graph) -> Graph:
         """The graph without broadcasts and casts that NumPy does by itself, after the further passes."""
-        graph = absorb(graph)
-        for further in FURTHER_PASSES:
-            graph = further(graph)
-        return graph
+        passes = (absorb, *FURTHER_PASSES)
+        legal: Graph = graph.once(("numpy legal", passes), lambda: reduce(lambda graph, run: run(graph), passes, graph))
+        return legal
 
     def plan(self, graph: Graph, ordered: bool = True) -> Plan:
         """The storage of a graph; ``ordered`` says whether arrays that come in are C-ordered."""
-        return self._place(graph, ordered)
+        return graph.once(("numpy plan", ordered), lambda: self._place(graph, ordered))
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         """The module of a plan."""

@@ -19,6 +19,7 @@ from ...where import Where
 
 FEW = 4  # thriftiest choices to try; one of them may turn out better than estimated
 NEAR = 1.05  # times a budget: choices with a greater estimate are not tried
+FAR = 1.2  # times a budget: with a greater estimate, it is not tried to keep everything
 
 
 def peak_of(graph: Graph, limit: float = inf) -> int:
@@ -64,6 +65,7 @@ class Choosing:
     def __init__(self, graph: Graph, rest: Callable[[Graph], Graph]) -> None:
         self.graph, self.rest = graph, rest
         self._peaks: dict[frozenset[Value], int] = {}
+        self._last: tuple[frozenset[Value], Graph] | None = None  # the choice that was made last
 
     @cached_property
     def crossing(self) -> Crossing:
@@ -82,9 +84,14 @@ class Choosing:
         return Choice(kept, self.crossing.score(kept))
 
     def made(self, choice: Choice) -> Graph:
-        """The graph for a choice, with the turn in its place."""
-        made, at = self.crossing.again(choice.kept), len(self.crossing.first)
-        return with_nodes(made, (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:]))
+        """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
+        if choice.kept == self.everything.kept:
+            return self.graph
+        if self._last is None or self._last[0] != choice.kept:
+            made, at = self.crossing.again(choice.kept), len(self.crossing.first)
+            nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
+            self._last = choice.kept, with_nodes(made, nodes)
+        return self._last[1]
 
     def peak(self, choice: Choice) -> int:
         """The peak of the code for a choice."""
@@ -114,7 +121,8 @@ class Choosing:
 
     def best(self, budget: int) -> Choice | None:
         """The choice within a budget: everything, if it fits."""
-        return self.everything if self.fits(budget) else self.within(budget)
+        likely = self.everything.score.peak <= FAR * budget
+        return self.everything if likely and self.fits(budget) else self.within(budget)
 
     def within(self, budget: int) -> Choice | None:
         """The choice that computes least again within a budget, if any choice is within it.

@@ -85,6 +85,7 @@ class Liveness:
         kinds: dict[object, int] = {}
         kind = [kinds.setdefault((v.aval.shape, v.aval.dtype), len(kinds)) for v in values]
         self.sizes, self.ours, self.kind = sizes * 2, ours * 2, kind * 2
+        self.pooled = [own and size >= POOL for own, size in zip(self.ours, self.sizes, strict=True)]
 
     def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> StorageUse | None:
         """The node as a StorageUse; None if it uses no storage."""
@@ -113,7 +114,9 @@ class Liveness:
         """
         at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
         again = len(operations) // 2
-        steps: list[tuple[StorageUse, list[int]]] = []  # each with the storage that it reads
+        steps: list[StorageUse] = []
+        read: list[list[int]] = []  # the storage that each step reads
+        t = 0
         for i in order:
             operation = operations[i]
             if operation is None:
@@ -121,30 +124,35 @@ class Liveness:
             values, makes, _, _, _, shows, copied = operation
             if shows >= 0:
                 at[makes[0] - n if i >= again else makes[0]] = at[shows]
-                if copied:
-                    steps.append((operation, [at[shows]]))
-                continue
-            reads = [at[v] for v in values]
-            for v in reads:
-                last[v] = len(steps)
-            for v in makes:
-                last[v] = len(steps)
-                if i >= again and not there[v - n]:
-                    at[v - n] = v
-            steps.append((operation, reads))
+                if not copied:
+                    continue
+                reads = [at[shows]]
+            else:
+                reads = [at[v] for v in values]
+                for v in reads:
+                    last[v] = t
+                for v in makes:
+                    last[v] = t
+                    if i >= again and not there[v - n]:
+                        at[v - n] = v
+            steps.append(operation)
+            read.append(reads)
+            t += 1
         for v in chain(self.outputs, staying):
-            last[at[v]] = len(steps)
-        return self._most(steps, last)
+            last[at[v]] = t
+        return self._most(steps, read, last)
 
-    def _most(self, steps: list[tuple[StorageUse, list[int]]], last: list[int]) -> int:
+    def _most(self, steps: list[StorageUse], read: list[list[int]], last: list[int]) -> int:
         """The peak in bytes, given the step that reads each value last."""
-        sizes, ours, kinds = self.sizes, self.ours, self.kind
+        sizes, ours, pooled, kinds = self.sizes, self.ours, self.pooled, self.kind
         storage = [0] * len(last)  # the storage of each value
         born: list[int] = []  # the bytes of each storage; ``dies`` has the step that reads it last
         dies: list[int] = []
         dead: dict[int, list[int]] = {}
         change = [0] * (len(steps) + 2)
-        for t, ((_, makes, fit, kind, _, _, copied), reads) in enumerate(steps):
+        t = -1
+        for (_, makes, fit, kind, _, _, copied), reads in zip(steps, read, strict=True):
+            t += 1
             if copied:
                 change[t] += copied
                 if sizes[reads[0]]:
@@ -160,21 +168,21 @@ class Liveness:
                 if dead.get(kind):
                     taken = dead[kind].pop()
             for v in makes:
-                if taken < 0:
-                    storage[v] = len(born)
-                    born.append(sizes[v])
-                    dies.append(last[v])
-                    change[t] += sizes[v]
-                else:
+                if taken >= 0:
                     storage[v] = taken
                     dies[taken] = last[v]
+                elif size := sizes[v]:
+                    storage[v] = len(born)
+                    born.append(size)
+                    dies.append(last[v])
+                    change[t] += size
             for v in reads:
-                if last[v] == t and sizes[v] >= POOL and ours[v] and storage[v] != taken:
+                if last[v] == t and pooled[v] and storage[v] != taken:
                     dead.setdefault(kinds[v], []).append(storage[v])
                     last[v] = -1
         for size, end in zip(born, dies, strict=True):
             if size >= FREED:
                 change[end + 1] -= size
         live = list(accumulate(change))
-        work = (live[t] + operation.scratch for t, (operation, _) in enumerate(steps) if operation.scratch)
+        work = (live[t] + operation.scratch for t, operation in enumerate(steps) if operation.scratch)
         return max(chain(live, work))

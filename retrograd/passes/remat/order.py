@@ -117,20 +117,22 @@ class Recomputation:
 
     def _order(self, there: list[bool]) -> list[int]:
         """The nodes that run, by number; i + n, the second run of node i of n, comes just before its first reader."""
-        had, second, n = there[:], [], len(self.whole.nodes)
+        had, second, n = there[:], list[int](), len(self.whole.nodes)
+        missable, maker, results, idle = self.missable, self.maker, self.liveness.results, self.idle
         for i in range(len(self.first), n):
-            stack = [v for v in self.missable[i] if not had[v]]
-            while stack:
-                node = self.maker[stack[-1]]
-                missing = [] if had[stack[-1]] else [v for v in self.missable[node] if not had[v]]
-                stack.extend(missing)
-                if not missing and not had[stack.pop()]:
-                    second.append(node + n)
-                    for v in self.liveness.results[node]:
-                        had[v] = True
+            if missable[i]:
+                stack = [v for v in missable[i] if not had[v]]
+                while stack:
+                    node = maker[stack[-1]]
+                    missing = [] if had[stack[-1]] else [v for v in missable[node] if not had[v]]
+                    stack.extend(missing)
+                    if not missing and not had[stack.pop()]:
+                        second.append(node + n)
+                        for v in results[node]:
+                            had[v] = True
             second.append(i)
         runs = self.runs[:]
-        wanted = [self.maker[v] for i in second for v in self.idle[i] if there[v]]
+        wanted = [maker[v] for i in second if idle[i] for v in idle[i] if there[v]]
         while wanted:
             node = wanted.pop()
             if not runs[node]:

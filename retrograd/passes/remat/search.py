@@ -28,7 +28,8 @@ CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0
 PARTS = (2, 3, 4, 6, 8, 12, 16)  # keep every k-th value of a cut
 STEPS = 24  # points on the list by cost per byte
 BETWEEN = 6  # points between two neighbouring choices
-SEARCH = 200_000  # nodes to go through in search of better neighbours of choices
+TRIES = 48  # neighbours of choices to try in search of better ones,
+SMALL, SEARCH = 12_000, 200_000  # going through that many nodes at least and at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,8 @@ class Crossing(Recomputation):
 
     def _improved(self, best: list[Choice]) -> list[Choice]:
         """The best choices and their neighbours, one of each in turn, until none is better or enough were tried."""
-        tries = SEARCH // len(self.whole.nodes)
+        size = len(self.whole.nodes)
+        tries = min(max(TRIES, SMALL // size), SEARCH // size)
         beside = {choice.kept: self._neighbours(choice.kept) for choice in best}
         while tries > 0:
             found = [kept for choice in best for kept in (next(beside[choice.kept], None),) if kept is not None]
