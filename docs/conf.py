@@ -59,6 +59,13 @@ def _without_signature(_app: Any, kind: str, *_rest: Any) -> tuple[str, str] | N
     return ("", "") if kind == "exception" else None
 
 
+def _with_code(_app: Any, kind: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+    """An error has a code, and a page that explains it."""
+    if kind == "exception" and thing.__module__ == rg.errors.__name__ and hasattr(thing, "code"):
+        place = f"explanations.html#{thing.code.lower()}-{thing.__name__.lower()}"
+        lines[:] = [*lines, "", f"`{thing.code}, explained <{place}>`__", ""]
+
+
 def _named_exception(_app: Any, _env: Any, reference: Any, shown: nodes.Element) -> nodes.Element | None:
     """A docstring names an exception without its package; those of Python itself have no page here."""
     name = reference.get("reftarget", "")
@@ -107,6 +114,7 @@ def _read_included(_app: Any, _path: Path, _parent: str, content: list[str]) -> 
 def setup(app: Any) -> None:
     """Connect what is above."""
     app.connect("autodoc-process-signature", _without_signature)
+    app.connect("autodoc-process-docstring", _with_code)
     app.connect("missing-reference", _named_exception)
     app.connect("source-read", _read)
     app.connect("include-read", _read_included)

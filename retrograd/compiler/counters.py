@@ -49,7 +49,8 @@ def debug_counters() -> Iterator[Counters]:
     Returns
     -------
     context manager of Counters
-        With ``advances``, the repeated steps, and ``snapshots_peak``, the most states at a time.
+        With ``advances``, the steps that ran forward without being reversed at once, and ``snapshots_peak``, the most
+        states at a time.
 
     Examples
     --------

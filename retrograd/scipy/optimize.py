@@ -9,18 +9,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..compiler.prepared import ForAllValues, code_of, prepared
-from ..compiler.record_body import check_functions, label_of, operand, put, recorded_body, strong
+from ..compiler.record_body import check_functions
 from ..compiler.unknowns import Unknowns, flat, unknowns_of
-from ..errors import OptionError, ShapeError
+from ..errors import OptionError
 from ..ir.builder import Builder
-from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..ops import implicit, slopes
 from ..ops.shape import reshape_to
@@ -28,8 +25,8 @@ from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.trace import unsupported
-from ..tracer.tree import Spec, flatten, unflatten
 from .dispatch import Lazy, rest_of, stands_for
+from .problems import Equations, problem_of, refuse, vector_problem
 
 __all__ = ["brentq", "fixed_point", "least_squares", "minimize", "root"]
 __getattr__ = rest_of("scipy.optimize")
@@ -43,129 +40,44 @@ BY_GRADIENTS = ("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp")
 TO_THE_BOUND = ("l-bfgs-b", "tnc", "slsqp")  # these end on a bound, and not only near it
 # Their code in C goes on after a result that is no number, with the error pending: what it calls then may fail anyhow.
 IN_C = ("bisect", "brenth", "brentq", "ridder")
-Bodies = dict[str, Graph]
-
-
-class Problem(NamedTuple):
-    """A user's function as a graph of the vector of unknowns and of operands: arguments, then captures."""
-
-    graph: Graph
-    operands: list[Any]
-
-    def solved(self, solver: str, start: Any, bodies: Bodies, options: dict[str, Any], **more: Any) -> Any:
-        """The vector of unknowns in a trace; outside, what SciPy returns."""
-        trace = enclosing()
-        given = tuple((name, _plain(name, value)) for name, value in options.items() if value is not None)
-        if trace is not None:
-            attrs = {**bodies, "solver": solver, "options": given, "symmetric": False, **more}
-            operands = [operand(trace, x) for x in (start, *self.operands)]
-            return put(trace, implicit.solution, attrs, operands)[0]
-        functions = [_called(bodies.get(name), self.operands) for name in ("value", "slope", "product")]
-        return implicit.helpers()["search"](solver, start, tuple(self.operands), *functions, given)
-
-
-def _called(graph: Graph | None, operands: Sequence[Any]) -> Callable[..., Any] | None:
-    """A graph as a function; None stays None."""
-    if graph is None:
-        return None
-    run, single = code_of(graph, operands), len(graph.outputs) == 1
-
-    def call(*args: Any) -> Any:
-        found = run(*args)
-        return found[0] if single else found
-
-    return call
-
-
-def _plain(name: str, value: Any) -> Any:
-    """An option as plain data, which source can hold."""
-    if isinstance(value, dict):
-        return tuple((str(key), _plain(f"{name}[{key!r}]", x)) for key, x in value.items())
-    if isinstance(value, (list, tuple)):
-        return tuple(_plain(name, x) for x in value)
-    if isinstance(value, Tracer) and value.const:
-        value = value.shadow
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(name, value.tolist())
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise OptionError(
-        f"{name}= is {type(value).__name__}",
-        remedy="give plain numbers and texts as options; what has derivatives is an argument of the function",
-    )
-
-
-@dataclass(frozen=True)
-class Equations(ForAllValues):
-    """A function of a tree and of arguments as one of a vector; it returns ``numbers`` numbers, or any number."""
-
-    shapes: tuple[tuple[int, ...], ...] = ()
-    spec: Spec | None = None
-    numbers: int | None = None
-    alone: bool = False  # one number is returned bare
-
-    def body(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of the vector."""
-
-        def equation(x: Any, *args: Any) -> Any:
-            found = flat(function(Unknowns(x, list(self.shapes), self.spec).tree(x), *args), self.label)
-            if self.numbers is not None and found.shape != (self.numbers,):
-                few = "one number" if self.alone else "one number for each unknown; rg.scipy.least_squares takes more"
-                of = "" if self.alone else f" for {self.numbers} unknowns"
-                raise ShapeError(f"{self.label}: the function returns {found.size} numbers{of}", remedy=f"return {few}")
-            return found[0] if self.alone else found
-
-        equation.__name__ = label_of(function, "equation")
-        return equation
-
-
-def _problem(f: Callable[..., Any], x: Any, args: Sequence[Any], equations: Equations) -> Problem:
-    """Record the equations; outside of a trace once for each signature."""
-    leaves, spec = flatten(tuple(args))
-    leaves = [strong(y) if isinstance(y, (Tracer, bool, float, complex)) else y for y in leaves]
-    if enclosing() is None:
-        graph, operands = prepared(f, equations, x, *unflatten(spec, leaves))
-        return Problem(graph, operands[1:])
-    body = equations.body(f)
-
-    def together(x: Any, args: Any) -> Any:
-        return body(x, *args)
-
-    together.__name__ = body.__name__
-    recorded = recorded_body(together, "equation", [flatten(x), (leaves, spec)])
-    given = [y for y in leaves if isinstance(y, (Tracer, np.ndarray, np.generic)) or type(y) is int]
-    return Problem(recorded.graph, [*given, *recorded.captures])
-
-
-def _vector_problem(
-    what: str, f: Callable[..., Any], unknowns: Unknowns, args: Sequence[Any], numbers: int | None, alone: bool = False
-) -> Problem:
-    """The problem of a function that returns so many numbers, as a vector or a tree."""
-    equations = Equations(what, shapes=tuple(unknowns.shapes), spec=unknowns.spec, numbers=numbers, alone=alone)
-    return _problem(f, np.array(shadow_of(unknowns.start)), args, equations)
-
-
-def _refuse(what: str, options: dict[str, Any], refused: dict[str, str]) -> None:
-    """UnsupportedError for options that have a value and a reason here."""
-    for name, remedy in refused.items():
-        value = options.get(name)
-        if value is not None and value is not False and not (isinstance(value, tuple) and not value):
-            raise unsupported(f"rg.scipy.{what} with {name}=", remedy)
-
-
 DERIVED = "leave it out: it is derived from the function"
 ARGS = "pass them after x0"
 CALLBACK = "leave it out, or call SciPy's function outside of traced ones"
 
 
 def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
-    """A solution x of f(x, *args) = 0, by ``scipy.optimize.root``; x has derivatives in the arguments.
+    """A solution x of ``f(x, *args) = 0``, by ``scipy.optimize.root``; x has derivatives in the arguments.
 
-    ``x0`` is a vector, as SciPy has it, or a tree, and ``f`` returns as many numbers. The Jacobian is derived. Outside
-    of a trace the result is SciPy's; inside, ``.x`` and ``.fun`` are traced, and a solver that does not converge is a
-    SolutionError. So is a derivative where the Jacobian is singular. What ``f`` closes over gets derivatives, too; x0
-    gets none. Raises ShapeError, UnsupportedError for complex unknowns, OptionError.
+    Outside of a trace the result is SciPy's. In a trace it has ``.x`` and ``.fun``, and a solver that does not converge
+    is an error. The Jacobian is derived. What ``f`` closes over gets derivatives, too.
 
+    Parameters
+    ----------
+    f : callable
+        It takes the unknowns and the arguments, and returns as many numbers as there are unknowns.
+    x0 : array or tree
+        The first guess, which gets no derivative.
+    *args : tree
+        Further arguments of ``f``.
+    **scipy_options
+        ``method``, ``tol`` and ``options``, as for SciPy.
+
+    Returns
+    -------
+    OptimizeResult
+        The solution is ``.x``, a vector or a tree like x0.
+
+    Raises
+    ------
+    SolutionError
+        In a trace, if the solver does not converge; where a derivative is wanted, if the Jacobian is singular.
+    ShapeError
+        If the numbers of unknowns and equations differ.
+    UnsupportedError, OptionError
+        For complex unknowns, or a wrong option.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> def crossing(a):
     ...     return rg.scipy.root(lambda x, a: (x[0] ** 2 - a, x[1] - x[0]), np.ones(2), a, tol=1e-12).x
@@ -173,9 +85,9 @@ def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> An
     array([0.25, 0.25])
     """
     check_functions("root", "rg.scipy.root(f, x0, *args)", f)
-    _refuse("root", scipy_options, {"jac": DERIVED, "args": ARGS, "callback": CALLBACK})
+    refuse("root", scipy_options, {"jac": DERIVED, "args": ARGS, "callback": CALLBACK})
     unknowns = unknowns_of(x0, "root")
-    problem = _vector_problem("root", f, unknowns, args, len(shadow_of(unknowns.start)))
+    problem = vector_problem("root", f, unknowns, args, len(shadow_of(unknowns.start)))
     method = str(scipy_options.get("method") or "hybr").lower()
     bodies = {"value": problem.graph, "equation": slopes.result_of(problem.graph, 0)}
     if method in ("hybr", "lm"):
@@ -212,20 +124,41 @@ for _name in IN_C:
 
 
 def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: Any) -> Any:
-    """The number x between a and b with f(x, *args) = 0, by ``scipy.optimize.brentq``; see ``root``.
+    """The number x between a and b with ``f(x, *args) = 0``, by ``scipy.optimize.brentq``.
 
-    The ends of the interval get no derivatives. Raises SolutionError where f has one sign at both, in a trace.
+    Parameters
+    ----------
+    f : callable
+        A function of one number and the arguments. What it closes over gets derivatives, too.
+    a, b : float
+        The ends of the interval, which get no derivatives.
+    *args : tree
+        Further arguments of ``f``.
+    **scipy_options
+        ``xtol``, ``rtol`` and ``maxiter``, as for SciPy.
 
+    Returns
+    -------
+    float
+        The solution.
+
+    Raises
+    ------
+    SolutionError
+        In a trace, if f has one sign at both ends.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> kepler = lambda m, e: rg.scipy.brentq(lambda x: x - e * np.sin(x) - m, 0.0, np.pi)
     >>> rg.check_grads(kepler, (1.0, 0.3), order=2)
     """
     check_functions("brentq", "rg.scipy.brentq(f, a, b, *args)", f)
-    _refuse(
+    refuse(
         "brentq", scipy_options, {"full_output": "leave it out", "disp": "leave it out", "args": "pass them after b"}
     )
     start = flat((a, b), "brentq")
-    problem = _problem(f, float(shadow_of(start)[0]), args, Equations("brentq", numbers=1, alone=True))
+    problem = problem_of(f, float(shadow_of(start)[0]), args, Equations("brentq", numbers=1, alone=True))
     graph = problem.graph
     inner = Builder()
     x = inner.input(Aval((1,), np.dtype(float)), "x")
@@ -237,16 +170,39 @@ def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: A
 
 
 def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
-    """A solution x of f(x, *args) = x, by ``scipy.optimize.fixed_point``; see ``root``. x is a tree like x0.
+    """A solution x of ``f(x, *args) = x``, by ``scipy.optimize.fixed_point``.
 
+    Parameters
+    ----------
+    f : callable
+        It takes and returns x. What it closes over gets derivatives, too.
+    x0 : array or tree
+        The first guess, which gets no derivative.
+    *args : tree
+        Further arguments of ``f``.
+    **scipy_options
+        ``xtol``, ``maxiter`` and ``method``, as for SciPy.
+
+    Returns
+    -------
+    array or tree
+        The solution, a tree like x0.
+
+    Raises
+    ------
+    SolutionError
+        In a trace, if the iteration does not converge; where a derivative is wanted, if it is not determined.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> settled = lambda a: rg.scipy.fixed_point(lambda x: np.cos(a * x), 0.5, xtol=1e-12)
     >>> rg.check_grads(settled, (1.0,), order=2)
     """
     check_functions("fixed_point", "rg.scipy.fixed_point(f, x0, *args)", f)
-    _refuse("fixed_point", scipy_options, {"args": ARGS})
+    refuse("fixed_point", scipy_options, {"args": ARGS})
     unknowns = unknowns_of(x0, "fixed_point", vectors=False)
-    problem = _vector_problem("fixed_point", f, unknowns, args, len(shadow_of(unknowns.start)))
+    problem = vector_problem("fixed_point", f, unknowns, args, len(shadow_of(unknowns.start)))
     b = Builder()
     given = b.inputs_like(problem.graph.inputs)
     (after,) = inline_into(b, problem.graph, given)
@@ -256,13 +212,37 @@ def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any
 
 
 def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
-    """The x that minimizes f(x, *args), by ``scipy.optimize.minimize``; x and the minimum have derivatives.
+    """The x that minimizes ``f(x, *args)``, by ``scipy.optimize.minimize``; x and the minimum have derivatives.
 
-    Gradients, and products with the Hessian where the method takes them, are derived. ``bounds=`` holds pairs for the
-    vector of unknowns; unknowns on a bound that holds them have no derivative. In a trace ``.x`` and ``.fun`` are
-    there; see ``root``. Derivatives are as exact as the minimum: set ``tol=``, or a method with Hessians. Raises
-    UnsupportedError for constraints, and for bounds with a method that only comes near them.
+    Gradients are derived, and so are products with the Hessian where the method takes them. Derivatives of the solution
+    are as exact as the minimum: set ``tol=``, or a method with Hessians.
 
+    Parameters
+    ----------
+    f : callable
+        It takes the unknowns and the arguments, and returns one number.
+    x0 : array or tree
+        The first guess, which gets no derivative.
+    *args : tree
+        Further arguments of ``f``.
+    **scipy_options
+        ``method``, ``tol``, ``options``, and ``bounds``, which holds pairs for the vector of unknowns. Unknowns on a
+        bound that holds them have no derivative.
+
+    Returns
+    -------
+    OptimizeResult
+        The solution is ``.x`` and the minimum ``.fun``.
+
+    Raises
+    ------
+    SolutionError
+        In a trace, if the solver does not converge; where a derivative is wanted, if the Hessian is singular.
+    UnsupportedError
+        For constraints, and for bounds with a method that only comes near them.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> x, y = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]]), np.array([1.0, 0.0, 2.0])
     >>> ridge = lambda w, c: np.sum((x @ w - y) ** 2) + c * np.sum(w * w)
@@ -274,7 +254,7 @@ def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -
     check_functions("minimize", "rg.scipy.minimize(f, x0, *args)", f)
     refused = dict.fromkeys(("jac", "hess", "hessp"), DERIVED) | {"args": ARGS, "callback": CALLBACK}
     refused["constraints"] = "substitute variables, or add a penalty: derivatives under constraints are not known"
-    _refuse("minimize", scipy_options, refused)
+    refuse("minimize", scipy_options, refused)
     unknowns = unknowns_of(x0, "minimize")
     n = len(shadow_of(unknowns.start))
     options = {name: value for name, value in scipy_options.items() if name != "constraints"}
@@ -288,7 +268,7 @@ def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -
     if bounded and method not in TO_THE_BOUND and enclosing() is not None:
         raise unsupported(f"bounds with method={method!r}", f"choose one of {', '.join(TO_THE_BOUND)}")
     options["method"] = method
-    problem = _vector_problem("minimize", f, unknowns, args, 1, alone=True)
+    problem = vector_problem("minimize", f, unknowns, args, 1, alone=True)
     both = slopes.gradient_of(problem.graph)
     gradient = slopes.result_of(both, 1)
     bodies = {"value": problem.graph} if method in BY_VALUES else {"slope": both}
@@ -328,13 +308,36 @@ def _paired(bounds: Any, n: int) -> Any:
 
 
 def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
-    """The x that minimizes the sum of squares of f(x, *args), by ``scipy.optimize.least_squares``; see ``minimize``.
+    """The x that minimizes the sum of squares of ``f(x, *args)``, by ``scipy.optimize.least_squares``.
 
-    In a trace the result has ``.x``, the residuals ``.fun`` and ``.cost``. Derivatives are those of the minimum, with
-    the curvature of the residuals. ``bounds=`` is a pair of numbers or vectors, low and high; with it the method is
-    ``dogbox``, unless another one is given. Raises UnsupportedError for robust losses, and in a trace for bounds with
-    a method that only comes near them.
+    Derivatives are those of the minimum, with the curvature of the residuals.
 
+    Parameters
+    ----------
+    f : callable
+        It takes the unknowns and the arguments, and returns the residuals.
+    x0 : array or tree
+        The first guess, which gets no derivative.
+    *args : tree
+        Further arguments of ``f``.
+    **scipy_options
+        ``method``, ``xtol``, ``ftol``, ``gtol``, and ``bounds``: a pair of numbers or vectors, low and high. With
+        bounds the method is ``dogbox``, unless another one is given.
+
+    Returns
+    -------
+    OptimizeResult
+        In a trace it has ``.x``, the residuals ``.fun``, and ``.cost``.
+
+    Raises
+    ------
+    SolutionError
+        In a trace, if the solver does not converge; where a derivative is wanted, if the Hessian is singular.
+    UnsupportedError
+        For robust losses, and in a trace for bounds with a method that only comes near them.
+
+    Examples
+    --------
     >>> import numpy as np, retrograd as rg
     >>> t = np.linspace(0.0, 1.0, 8)
     >>> def rate(y):
@@ -350,7 +353,7 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
         "kwargs": ARGS,
         "jac_sparsity": DERIVED,
     }
-    _refuse("least_squares", scipy_options, refused | ({} if robust is None else {"loss": robust}))
+    refuse("least_squares", scipy_options, refused | ({} if robust is None else {"loss": robust}))
     unknowns = unknowns_of(x0, "least_squares")
     low, high = _bounds(
         _paired(scipy_options.get("bounds"), len(shadow_of(unknowns.start))), len(shadow_of(unknowns.start))
@@ -360,7 +363,7 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
         options |= {"bounds": (low, high), "method": options.get("method") or "dogbox"}
     if bounded and options["method"] != "dogbox" and enclosing() is not None:
         raise unsupported(f"bounds with method={options['method']!r}", "choose dogbox")
-    problem = _vector_problem("least_squares", f, unknowns, args, None)
+    problem = vector_problem("least_squares", f, unknowns, args, None)
     graph = problem.graph
     b = Builder()
     given = b.inputs_like(graph.inputs)

@@ -13,6 +13,7 @@ import retrograd as rg
 
 SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Examples")
 PACKAGES = ("distributed", "eager", "functions", "ir", "nn", "optim", "progress", "tree")
+SOLVERS = ("brentq", "fixed_point", "least_squares", "minimize", "root")  # all else of SciPy keeps SciPy's names
 RAISE_NOTHING = {"no_grad", "stop_gradient", "debug_counters", "pull", "push", "cache_info", "evaluate", "to_text"}
 RAISE_NOTHING |= {"leaky_relu", "linear", "log_softmax", "relu"}
 RETURNED = {"Minimum", "Report", "ShardProgress", "Progress", "Graph", "Node", "Value", "Aval", "Fn"}  # users make none
@@ -29,6 +30,7 @@ def public() -> dict[str, Any]:
             thing = getattr(module, name)
             if getattr(thing, "__module__", "").startswith((module.__name__, "retrograd.compiler.phases")):
                 found.setdefault(f"{package}.{name}", thing)
+    found |= {f"scipy.{name}": getattr(rg.scipy, name) for name in SOLVERS}
     return {name: thing for name, thing in found.items() if not _is_exception(thing)}
 
 
