@@ -34,7 +34,7 @@ from ..tracer.tree import flatten, map_leaves
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; only the chosen function runs.
 
-    If ``pred`` is traced, both functions are recorded. Under ``vmap`` each batch element chooses for itself.
+    If ``pred`` is traced, both functions are traced. Under ``vmap`` each batch element chooses for itself.
 
     Parameters
     ----------

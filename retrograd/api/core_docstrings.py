@@ -296,8 +296,8 @@ The graph for these arguments.
 Parameters
 ----------
 {_ARGUMENTS}stage : str
-    ``"optimised"``, the graph that runs; ``"traced"``, what was recorded; for derivatives also ``"linearized"`` and
-    ``"adjoint"``.
+    ``"optimised"``, the graph that runs; ``"traced"``, the one before any pass; for derivatives also
+    ``"linearized"`` and ``"adjoint"``.
 
 Returns
 -------

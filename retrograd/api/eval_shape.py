@@ -44,7 +44,7 @@ class ShapeDtype:
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the results of a call, without compiling it.
 
-    The function is recorded on zeros. Loops such as ``rg.scan`` run two steps only; other operations run once on arrays
+    The function is traced on zeros. Loops such as ``rg.scan`` run two steps only; other operations run once on arrays
     of full size.
 
     Parameters

@@ -68,7 +68,7 @@ def jit(
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
-    """The graph of a function as recorded, before any pass: ``trace(f)(*examples)``.
+    """The graph of a function as traced, before any pass: ``trace(f)(*examples)``.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def fn(function: Callable[..., Any], *examples: Any) -> Fn:
     function : callable
         The function.
     *examples : tree
-        Arguments on which the function is recorded at once, so that an operation that cannot be traced is refused here.
+        Arguments on which the function is traced at once, so that an operation that cannot be traced is refused here.
 
     Returns
     -------
