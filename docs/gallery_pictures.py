@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import nbformat
 import numpy as np
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
+
+import retrograd as rg
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "_static" / "gallery"
@@ -70,6 +73,31 @@ def sampler(folder: Path) -> None:
     figure.savefig(folder / "sampler.png", dpi=110)
 
 
+def many_shards(folder: Path) -> None:
+    """The sums over shards come closer to the price and its derivatives, the more paths they have."""
+    example = import_module("many_shards")
+    value, slope = rg.value_and_grad(example.exact)(example.MARKET)
+    right = np.array([value, *slope])
+    size, counts = 4_000, 2 ** np.arange(9)
+    off = []
+    for count in counts:
+        load = partial(example.draw, paths=size)
+        f = rg.distributed.value_and_grad(example.payoffs, shards=range(count), load=load)
+        found, slopes = f(example.MARKET)
+        off.append(np.abs(np.array([found, *slopes]) / (count * size) - right) / np.abs(right))
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for name, errors in zip(
+        ("price", *(f"d/d {name}" for name in example.Market._fields)), np.transpose(off), strict=True
+    ):
+        axes.loglog(size * counts, errors, marker="o", markersize=4, label=name)
+    axes.loglog(size * counts, 1.0 / np.sqrt(size * counts), color="gray", linestyle="--", label="1/√paths")
+    axes.set_xlabel("paths, in shards of 4,000")
+    axes.set_ylabel("relative error")
+    axes.legend(fontsize=8)
+    figure.savefig(folder / "many_shards.png", dpi=110)
+
+
 def digits(folder: Path) -> None:
     """Held-out digits and what the network reads, and the page about a call of its gradient."""
     text = (ROOT / "examples" / "digits.py").read_text(encoding="utf-8")
@@ -105,7 +133,7 @@ def notebook(folder: Path) -> None:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {
-    maker.__name__: maker for maker in (digits, wave, memory_curves, function_space, sampler, notebook)
+    maker.__name__: maker for maker in (digits, wave, memory_curves, function_space, sampler, many_shards, notebook)
 }
 
 
