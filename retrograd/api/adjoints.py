@@ -109,7 +109,23 @@ class CotangentSpace:
                 yield unflatten(self._point, leaves)
 
     def check(self, ct: Any) -> Any:
-        """``ct`` with the dtypes of the space; ShapeError or TreeError if it is not a member."""
+        """Check that a cotangent belongs to the space.
+
+        Parameters
+        ----------
+        ct : tree
+            The cotangent.
+
+        Returns
+        -------
+        tree
+            The cotangent with the dtypes of the space.
+
+        Raises
+        ------
+        ShapeError, TreeError
+            If it is not a member.
+        """
         leaves = flatten_like(self._spec, ct, "the cotangent")
         avals = [a for a in self._avals if a is not None]
         members = [as_member(x, a, "the cotangent") for x, a in zip(leaves, avals, strict=True)]

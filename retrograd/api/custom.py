@@ -125,20 +125,36 @@ def _closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[lis
 
 
 class CustomJvp(Custom):
-    """See ``custom_jvp``."""
+    """A function with a forward derivative of its own; ``rg.custom_jvp`` makes it."""
 
     _rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Set ``rule(primals, tangents) -> (out, tangent)``; usable as a decorator."""
+        """Set the rule; usable as a decorator.
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(primals, tangents)`` takes tuples and returns ``(out, tangent)``.
+
+        Returns
+        -------
+        callable
+            The rule.
+        """
         self._rule = rule
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Set one ``rule(tangent, out, *primals) -> tangent of out`` for each argument; None stands for zero.
+        """Set one rule for each argument; the tangents that they return are added.
 
-        The tangents that the rules return are added.
+        Parameters
+        ----------
+        *rules : callable or None
+            ``rule(tangent, out, *primals)`` returns the tangent of the result. None stands for zero.
 
+        Examples
+        --------
         >>> import numpy as np, retrograd as rg
         >>> product = rg.custom_jvp(lambda x, y: x * y)
         >>> product.defjvps(lambda t, out, x, y: t * y, None)
@@ -218,7 +234,7 @@ def _captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexa
 
 
 class CustomVjp(Custom):
-    """See ``custom_vjp``."""
+    """A function with a pullback of its own; ``rg.custom_vjp`` makes it."""
 
     _fwd: Callable[..., Any] | None = None
     _bwd: Callable[..., Any] | None = None
@@ -228,9 +244,15 @@ class CustomVjp(Custom):
         super().__init__(function)
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Set ``fwd(*args) -> (out, residuals)`` and ``bwd(residuals, ct) -> tuple``, one entry per argument.
+        """Set the rules.
 
-        With ``nondiff_argnums``, ``bwd`` takes those arguments first, and returns entries for the others.
+        Parameters
+        ----------
+        fwd : callable
+            ``fwd(*args)`` returns ``(out, residuals)``.
+        bwd : callable
+            ``bwd(residuals, ct)`` returns a tuple with one cotangent for each argument, None for zero. With
+            ``nondiff_argnums``, it takes those arguments first, and returns cotangents of the others.
         """
         self._fwd, self._bwd = fwd, bwd
 

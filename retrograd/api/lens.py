@@ -50,14 +50,41 @@ class Point:
         return iter((self.value, self.pull))
 
     def bind(self, step: Callable[..., Any]) -> Point:
-        """The chain rule: continue with a lens, or with any function that returns ``(value, pullback)``."""
+        """The chain rule: continue with another step.
+
+        Parameters
+        ----------
+        step : Lens or callable
+            A lens, or a function that returns ``(value, pullback)``.
+
+        Returns
+        -------
+        Point
+            The value of the step, and both pullbacks in one.
+        """
         args = _arguments(self.value)
         value, after = step.at(*args) if isinstance(step, Lens) else step(*args)
         before = self.pull
         return Point(value, lambda ct: before(after(ct)), self.source)
 
     def zip(self, other: Point) -> Point:
-        """Fan-in: both values as a pair; the pullback adds the cotangents that both send to their common source."""
+        """Both values as a pair; the pullback adds the cotangents that both send to their common source.
+
+        Parameters
+        ----------
+        other : Point
+            Another point of the same source.
+
+        Returns
+        -------
+        Point
+            The pair.
+
+        Raises
+        ------
+        RecordMismatchError
+            If the sources differ.
+        """
         mine, theirs = flatten(self.source), flatten(other.source)
         if mine[1] != theirs[1] or not all(a is b for a, b in zip(mine[0], theirs[0], strict=True)):
             raise RecordMismatchError(
@@ -104,8 +131,20 @@ class Lens(Travelling):
     def at(self, *args: Any) -> Point:
         """The value and the pullback at a source.
 
-        Arguments without floating-point numbers have the cotangent None. Raises NonDifferentiableError if no argument
-        has a cotangent.
+        Parameters
+        ----------
+        *args : tree
+            The source. Arguments without floating-point numbers have the cotangent None.
+
+        Returns
+        -------
+        Point
+            ``value, pull = lens.at(x)``.
+
+        Raises
+        ------
+        NonDifferentiableError
+            If no argument has a cotangent.
         """
         source = _source(args)
         args = _arguments(source)
@@ -228,16 +267,49 @@ class Lenses:
         return functools.update_wrapper(Lens(lens_node(function, host), name), function, updated=())
 
     def of(self, function: Callable[..., Any]) -> Lens:
-        """A plain NumPy function as a lens; its pullback is what ``rg.vjp`` makes."""
+        """A plain NumPy function as a lens; its pullback is what ``rg.vjp`` makes.
+
+        Parameters
+        ----------
+        function : callable
+            The function.
+
+        Returns
+        -------
+        Lens
+            The lens.
+        """
         return Lens(function, name_of(function))
 
     def unit(self, *source: Any) -> Point:
-        """A source with the identity as pullback: ``rg.lens.unit(a).bind(f)`` is ``f.at(a)``."""
+        """A source with the identity as pullback: ``rg.lens.unit(a).bind(f)`` is ``f.at(a)``.
+
+        Parameters
+        ----------
+        *source : tree
+            The source; several arguments are a tuple.
+
+        Returns
+        -------
+        Point
+            The point.
+        """
         value = _source(source)
         return Point(value, lambda ct: ct, value)
 
     def zip(self, first: Point, second: Point) -> Point:
-        """``first.zip(second)``."""
+        """Both values as a pair: ``first.zip(second)``.
+
+        Parameters
+        ----------
+        first, second : Point
+            Two points of one source.
+
+        Returns
+        -------
+        Point
+            The pair; its pullback adds the cotangents of the source.
+        """
         return first.zip(second)
 
     @property
@@ -246,7 +318,18 @@ class Lenses:
         return Lens(lambda *args: _source(args), "id")
 
     def copy(self, n: int) -> Lens:
-        """The source n times; the pullback adds the n cotangents."""
+        """The source n times; the pullback adds the n cotangents.
+
+        Parameters
+        ----------
+        n : int
+            The number of copies.
+
+        Returns
+        -------
+        Lens
+            The lens.
+        """
         return Lens(lambda *args: (_source(args),) * n, f"copy{n}")
 
     @property
@@ -260,7 +343,18 @@ class Lenses:
         return Lens(lambda a, b: (b, a), "swap")
 
     def proj(self, i: int) -> Lens:
-        """The entry ``i`` of a tuple; the cotangents of the others are zero."""
+        """One entry of a tuple; the cotangents of the others are zero.
+
+        Parameters
+        ----------
+        i : int
+            The position of the entry.
+
+        Returns
+        -------
+        Lens
+            The lens.
+        """
         return Lens(lambda *args: args[i], f"proj{i}")
 
     @property
@@ -269,7 +363,18 @@ class Lenses:
         return Lens(lambda *args: (), "drop")
 
     def const(self, c: Any) -> Lens:
-        """The constant ``c`` for any source; the cotangent of the source is zero."""
+        """A constant for any source; the cotangent of the source is zero.
+
+        Parameters
+        ----------
+        c : tree
+            The constant.
+
+        Returns
+        -------
+        Lens
+            The lens.
+        """
         return Lens(lambda *args: map_leaves(_number, c), "const")
 
 

@@ -44,19 +44,63 @@ class Policies:
     save_matmuls: Policy = ("products",)
 
     def save_names(self, *names: str) -> Policy:
-        """Save the values with these names."""
+        """Save the values with these names.
+
+        Parameters
+        ----------
+        *names : str
+            Names that ``rg.name`` gives.
+
+        Returns
+        -------
+        Policy
+            For ``rg.checkpoint``.
+        """
         return ("names", *map(_checked_name, names))
 
     def except_names(self, *names: str) -> Policy:
-        """Save all values but those with these names."""
+        """Save all values but those with these names.
+
+        Parameters
+        ----------
+        *names : str
+            Names that ``rg.name`` gives.
+
+        Returns
+        -------
+        Policy
+            For ``rg.checkpoint``.
+        """
         return ("except", *map(_checked_name, names))
 
     def any_of(self, *policies: Policy) -> Policy:
-        """Save the values that one of the policies saves."""
+        """Save the values that one of the policies saves.
+
+        Parameters
+        ----------
+        *policies : Policy
+            Policies.
+
+        Returns
+        -------
+        Policy
+            For ``rg.checkpoint``.
+        """
         return ("any", *map(_checked_policy, policies))
 
     def all_of(self, *policies: Policy) -> Policy:
-        """Save the values that all of the policies save."""
+        """Save the values that all of the policies save.
+
+        Parameters
+        ----------
+        *policies : Policy
+            Policies.
+
+        Returns
+        -------
+        Policy
+            For ``rg.checkpoint``.
+        """
         return ("all", *map(_checked_policy, policies))
 
 

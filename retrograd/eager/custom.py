@@ -57,17 +57,59 @@ class Function:
 
     @staticmethod
     def forward(ctx: Context, *args: Any) -> Any:
-        """The result, or a tuple of results."""
+        """Compute the operation; to be defined.
+
+        Parameters
+        ----------
+        ctx : Context
+            What ``backward`` will get, too: it keeps tensors and other values.
+        *args
+            The arguments of ``apply``, tensors without gradient.
+
+        Returns
+        -------
+        tensor, array or tuple
+            The result, or a tuple of results.
+        """
         raise NotImplementedError
 
     @staticmethod
     def backward(ctx: Context, *cts: Any) -> Any:
-        """One cotangent per argument of ``forward``: bare for one argument, else a tuple."""
+        """Pull cotangents back; to be defined.
+
+        Parameters
+        ----------
+        ctx : Context
+            What ``forward`` has kept.
+        *cts : Tensor
+            One cotangent for each result.
+
+        Returns
+        -------
+        Tensor or tuple
+            One cotangent for each argument of ``forward``, None for zero: bare for one argument, else a tuple.
+        """
         raise NotImplementedError
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run ``forward`` and remember ``backward``. Raises TreeError and ShapeError if their results do not fit."""
+        """Run ``forward`` and remember ``backward``.
+
+        Parameters
+        ----------
+        *args
+            The arguments.
+
+        Returns
+        -------
+        Tensor or tuple
+            The results.
+
+        Raises
+        ------
+        TreeError, ShapeError
+            If the results of ``forward`` or ``backward`` do not fit.
+        """
         needs = tuple(isinstance(x, Tensor) and x.requires_grad for x in args)
         ctx = Context(needs)
         with no_grad():

@@ -42,13 +42,44 @@ class Optimiser:
     rule: Callable[..., tuple[Any, ...]]
 
     def init(self, params: Any) -> State:
-        """Zeros like the parameters, and the number of steps."""
+        """The first state: zeros like the parameters, and the number of steps.
+
+        Parameters
+        ----------
+        params : tree
+            The parameters.
+
+        Returns
+        -------
+        dict
+            The state.
+        """
         leaves, spec = flatten(params)
         zeros = [np.zeros(np.shape(p), p.dtype if hasattr(p, "dtype") else type(p)) for p in leaves]
         return {"step": 0.0, **{slot: unflatten(spec, zeros) for slot in self.slots}}
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
-        """Parameters and state after one step along the gradient. Raises TreeError."""
+        """Make one step along the gradient.
+
+        Parameters
+        ----------
+        grads : tree
+            The gradient, a tree like the parameters. A leaf whose gradient is None stays as it is.
+        state : dict
+            The state.
+        params : tree
+            The parameters.
+
+        Returns
+        -------
+        tuple
+            The new parameters and the new state.
+
+        Raises
+        ------
+        TreeError
+            If the structures differ.
+        """
         leaves, spec = flatten(params)
         slopes = prefix_leaves(grads, spec, "the gradient")
         step = state["step"] + 1.0

@@ -42,7 +42,29 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
         self._arrays: dict[str, np.ndarray[Any, Any]] = {}
 
     def load(self, name: str, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
-        """The parameter, drawn if it is missing. Raises ShapeError, and OptionError if it cannot be drawn."""
+        """A parameter, drawn if it is missing.
+
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+        shape : tuple of int
+            Its shape.
+        scale : float
+            The standard deviation of what is drawn.
+
+        Returns
+        -------
+        array
+            The parameter, read-only.
+
+        Raises
+        ------
+        ShapeError
+            If it is there with another shape.
+        OptionError
+            If it is missing and cannot be drawn.
+        """
         found = self._arrays.get(name)
         if found is None:
             if self._rng is None:

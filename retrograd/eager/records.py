@@ -36,9 +36,21 @@ class RecordTensor(Eager):
         return self.record.constant(self)
 
     def grad(self) -> Gradients:
-        """The gradients of this value, which must have one element, with respect to everything in its record.
+        """The gradients of this value with respect to everything in its record.
 
-        Raises NonScalarOutputError, NonDifferentiableError, and LeakedTracerError once the record is closed.
+        Returns
+        -------
+        Gradients
+            ``.wrt(tensor)`` is the gradient with respect to one tensor.
+
+        Raises
+        ------
+        NonScalarOutputError
+            If the value has several elements.
+        NonDifferentiableError
+            If it is no floating-point number.
+        LeakedTracerError
+            If the record is closed.
         """
         return self.record.gradients(self)
 
@@ -58,10 +70,24 @@ class Gradients:
         self._found = step.adjoint(loss)(self._values)
 
     def wrt(self, tensor: Any) -> Any:
-        """The gradient with respect to a tensor of the same record, also an intermediate one, with its shape and dtype.
+        """The gradient with respect to one tensor, which may be an intermediate one.
 
-        It is zero for a tensor that the value does not depend on. Raises RecordMismatchError for an object that is not
-        a tensor of this record, NonDifferentiableError for a tensor of integers.
+        Parameters
+        ----------
+        tensor : RecordTensor
+            A tensor of the same record.
+
+        Returns
+        -------
+        array
+            Of the shape and dtype of the tensor; zero if the value does not depend on it.
+
+        Raises
+        ------
+        RecordMismatchError
+            If the object is not a tensor of this record.
+        NonDifferentiableError
+            If the tensor holds integers.
         """
         if not isinstance(tensor, RecordTensor) or tensor.record is not self._record:
             raise RecordMismatchError(
@@ -136,9 +162,24 @@ class Record:
         return HISTORY.info()
 
     def tensor(self, value: Any) -> RecordTensor:
-        """A copy of an array, a list or a number as a tensor with respect to which gradients can be taken.
+        """Enter a value with respect to which gradients can be taken.
 
-        Raises RecordMismatchError for a tensor of another record, UnsupportedError for dtypes that are not traced.
+        Parameters
+        ----------
+        value : array, list or number
+            The value, which is copied.
+
+        Returns
+        -------
+        RecordTensor
+            A tensor of this record.
+
+        Raises
+        ------
+        RecordMismatchError
+            If the value is a tensor of another record.
+        UnsupportedError
+            If its dtype is not traced.
         """
         if isinstance(value, ArrayLike):
             raise RecordMismatchError(

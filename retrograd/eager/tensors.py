@@ -88,6 +88,7 @@ class Tensor(Eager):
 
     @property
     def data(self) -> Any:
+        """The value, a read-only array. An array of the same shape may be assigned, which is copied."""
         return self._data
 
     @data.setter
@@ -133,10 +134,23 @@ class Tensor(Eager):
         self.grad = None
 
     def backward(self, ct: Any = None) -> None:
-        """Add the gradients of this tensor, along the cotangent ``ct``, to the leaves from which it was computed.
+        """Add the gradients of this tensor to the leaves from which it was computed.
 
-        ``ct`` has the shape of the tensor, and is 1 by default for one element. ``backward`` may be called again.
-        Raises NonScalarOutputError, ShapeError, and NonDifferentiableError for a tensor without ``requires_grad``.
+        ``backward`` may be called again.
+
+        Parameters
+        ----------
+        ct : array, optional
+            The cotangent, of the shape of the tensor; 1 by default for one element.
+
+        Raises
+        ------
+        NonScalarOutputError
+            If the tensor has several elements and there is no cotangent.
+        ShapeError
+            If the cotangent has another shape.
+        NonDifferentiableError
+            If the tensor does not require a gradient.
         """
         if self._node is None:
             raise NonDifferentiableError(

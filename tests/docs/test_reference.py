@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 import pytest
 
 import retrograd as rg
-from tests.support.docstrings import exceptions, faults, members, public
+from tests.support.docstrings import exceptions, faults, members, method_faults, public
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
+MEMBERS = re.compile(
+    r"^ *\.\. autoclass:: retrograd\.([\w.]+)(?:\(\))?\n(?:   :(?!members)\S+:.*\n)*   :members: (.*)$", re.MULTILINE
+)
+METHOD = re.compile(r"^ *\.\. automethod:: retrograd\.([\w.]+)\.(\w+)$", re.MULTILINE)
 DIRECTIVE = re.compile(r"^ *\.\. auto\w+:: retrograd\.([\w.]+)(?:\(\))?$", re.MULTILINE)
 PUBLIC = public()
 
@@ -37,6 +42,27 @@ def test_no_name_stands_in_two_places() -> None:
 def test_every_docstring_has_all_its_sections() -> None:
     found = {name: faults(name, thing) for name, thing in (PUBLIC | members()).items()}
     assert {name: said for name, said in found.items() if said} == {}
+
+
+def methods() -> dict[str, Any]:
+    """The methods and properties that pages show."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    listed = [(cls, name) for cls, names in MEMBERS.findall(text) for name in names.split(", ")]
+    return {
+        f"{cls}.{name}": getattr(operator.attrgetter(cls)(rg), name) for cls, name in [*listed, *METHOD.findall(text)]
+    }
+
+
+def test_every_method_says_what_it_takes_and_returns() -> None:
+    found = {name: method_faults(thing) for name, thing in methods().items()}
+    assert {name: said for name, said in found.items() if said} == {}
+    assert {"eager.Tensor.backward", "api.lens.Lens.at", "Compiled.explain", "eager.Tensor.is_leaf"} <= found.keys()
+
+
+def test_a_method_without_its_parameters_is_found() -> None:
+    assert method_faults(_documented(GOOD)) == []
+    assert method_faults(_documented("A sum.")) == ["parameters [], not ['x', 'y']", "no result"]
+    assert method_faults(property(_documented(""))) == ["no first sentence"]
 
 
 def test_the_names_are_those_of_the_face() -> None:

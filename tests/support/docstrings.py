@@ -74,6 +74,19 @@ def entries(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
             yield [name.strip(" *") for name in names.split(",")], following.startswith("    ")
 
 
+def method_faults(thing: Any) -> list[str]:
+    """The same of a method, whose class has an example; a property needs a sentence."""
+    text = inspect.getdoc(thing) or ""
+    found = sections(text)
+    said = [] if found[""] and found[""][0].endswith((".", ":")) else ["no first sentence"]
+    if not inspect.isroutine(thing):
+        return said
+    wanted = _parameters(thing)
+    documented = [one for names, _ in entries(found.get("Parameters", [])) for one in names]
+    said += [] if sorted(wanted) == sorted(documented) else [f"parameters {documented}, not {wanted}"]
+    return said if not wanted or "Returns" in found or _returns_nothing(thing) else [*said, "no result"]
+
+
 def faults(name: str, thing: Any) -> list[str]:
     """What is missing in the docstring of a public name, or does not fit its signature."""
     text = inspect.getdoc(thing) or ""

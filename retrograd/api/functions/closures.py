@@ -70,7 +70,23 @@ class Fn:
         return f"<function value {getattr(self.function, '__qualname__', self.function)!s} over {list(self.captures)}>"
 
     def over(self, captures: Mapping[str, Any]) -> Fn:
-        """The same function over other captures, a dict like ``captures`` with nested functions as dicts. TreeError."""
+        """The same function with other captures.
+
+        Parameters
+        ----------
+        captures : dict
+            A dict like ``captures``, with nested functions as dicts.
+
+        Returns
+        -------
+        Fn
+            The function.
+
+        Raises
+        ------
+        TreeError
+            If the names or structures differ.
+        """
         leaves = flatten_like(flatten(as_mapping(self))[1], as_mapping(dict(captures)), "the captures")
         opened: Fn = unflatten(flatten(self)[1], leaves)
         return opened

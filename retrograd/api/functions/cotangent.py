@@ -138,15 +138,38 @@ class FunctionCotangent(Blocks):
         return FunctionCotangent.of_blocks(made)
 
     def stack(self) -> tuple[Any, Any]:
-        """Inputs and cotangents as arrays with a first axis over the pairs. ShapeError if pairs differ in shape."""
+        """Inputs and cotangents as arrays with a first axis over the pairs.
+
+        Returns
+        -------
+        tuple
+            The inputs and the cotangents.
+
+        Raises
+        ------
+        ShapeError
+            If pairs differ in shape.
+        """
         if not self.pairs:
             raise ShapeError("a cotangent without pairs has no shapes to stack", remedy="look at pairs first")
         return _stacked([x for x, _ in self.pairs]), _stacked([ct for _, ct in self.pairs])
 
     def fold(self, function: Callable[[Any, Any], Any], zero: Any = 0.0) -> Any:
-        """The sum of ``function(input, cotangent)`` over the pairs; ``zero`` if there are none.
+        """The sum of a function over the pairs.
 
         Every linear function of a cotangent has this form, with a ``function`` that is linear in the cotangent.
+
+        Parameters
+        ----------
+        function : callable
+            It takes an input and a cotangent.
+        zero : tree
+            The sum if there are no pairs.
+
+        Returns
+        -------
+        tree
+            The sum.
         """
         terms = [function(x, ct) for x, ct in self.pairs]
         return summed(terms) if terms else zero
@@ -155,15 +178,41 @@ class FunctionCotangent(Blocks):
         """The sum of ⟨cotangent, function(input)⟩: the derivative of the differentiated result along ``function``.
 
         Complex numbers are not conjugated, as in all cotangents.
+
+        Parameters
+        ----------
+        function : callable
+            The direction, a function of the same inputs.
+
+        Returns
+        -------
+        scalar
+            The sum.
         """
         return sum((np.sum(ct * y) for y, ct in self.matched(function)), 0.0)
 
     def pull_into(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """The cotangents of the captures of ``function``, by name: the sum over all pairs, each pulled back through it.
+        """The cotangents of what ``function`` captures: the sum over all pairs, each pulled back through it.
 
-        ``function`` is the function value that this is a cotangent of; ``rg.functions.fn`` says what it captures. Here
-        the additions are made that a list of pairs postpones. Raises ShapeError, TreeError.
+        Here the additions are made that a list of pairs postpones.
 
+        Parameters
+        ----------
+        function : callable
+            The function value that this is a cotangent of; ``rg.functions.fn`` says what it captures.
+
+        Returns
+        -------
+        dict
+            A cotangent for the name of each capture.
+
+        Raises
+        ------
+        ShapeError, TreeError
+            If the pairs do not fit the function.
+
+        Examples
+        --------
         >>> import retrograd as rg
         >>> def line(a):
         ...     return lambda x: a * x
