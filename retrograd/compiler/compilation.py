@@ -17,7 +17,7 @@ from .executable import Executable
 from .garbage import paused
 from .settings import Settings
 from .signature import Call
-from .stages import PIPELINE, run
+from .stages import PIPELINE, Rest, run
 
 if TYPE_CHECKING:
     from .later import Evaluate, Later
@@ -92,7 +92,9 @@ class Compilation:
         with paused:
             if self.derived.later is not None:
                 return self.derived.later.first(self.planned)
-            return run(self.planned, ("divide",), self.settings)
+            if self.settings.verify:
+                return run(self.planned, ("divide",), self.settings)
+            return Rest(("divide",), self.settings)(self.planned)
 
     @cached_property
     def graphs(self) -> dict[str, Callable[[], Graph]]:

@@ -46,9 +46,8 @@ class Symbol(Operand):
 
     def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
         b = self.builder
-        if all(isinstance(x, Symbol) for x in operands):
-            values = [x.value for x in operands]
-        else:
+        values = [x.value for x in operands if isinstance(x, Symbol)]
+        if len(values) < len(operands):
             like = next(x for x in reversed(operands) if isinstance(x, Symbol)).aval  # in where(c, 1, y) that is y
             values = [x.value if isinstance(x, Symbol) else b.constant(x, like).value for x in operands]
         outs = b.emit(prim, values, attrs)
@@ -121,7 +120,7 @@ class Builder:
                 return [Symbol(self, v) for v in node.outputs]
         if avals is None:
             avals = prim.avals([v.aval for v in inputs], attrs)
-        outputs = tuple(Value(a, h) for a, h in zip(avals, hints, strict=True)) if hints else tuple(map(Value, avals))
+        outputs = tuple(map(Value, avals, hints)) if hints else tuple(map(Value, avals))
         node = Node(prim, inputs, attrs, outputs, self.where, self.replica)
         self.nodes.append(node)
         if key is not None:

@@ -55,12 +55,12 @@ class Node:
     @property
     def effect(self) -> bool:
         """Whether it does more than compute results; then it is never merged, dropped or reordered."""
-        return self.prim.effect or any(graph.effect for _, graph in self.graphs)
+        return self.prim.effect or (self.prim.structure is not None and any(graph.effect for _, graph in self.graphs))
 
     @property
     def graphs(self) -> list[tuple[str, Graph]]:
         """The graphs among the attributes."""
-        if not self.attrs:
+        if self.prim.structure is None:
             return []
         return [(name, attr) for name, attr in self.attrs.items() if isinstance(attr, Graph)]
 

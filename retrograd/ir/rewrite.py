@@ -31,6 +31,8 @@ def _walk(nodes: Iterable[Node], seen: set[Graph]) -> Iterator[Node]:
 
 def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> Node:
     """The node with ``change`` applied to its bodies; the node itself if none changes."""
+    if node.prim.structure is None:
+        return node
     bodies = {name: new for name, body in node.graphs if (new := change(body)) is not body}
     return replace(node, attrs={**node.attrs, **bodies}) if bodies else node
 

@@ -41,14 +41,15 @@ class NumPyText:
 
     def render(self, node: Node, operands: Sequence[str], template: Template = "") -> str:
         """The code, filled in with names of operands and literals of attributes."""
-        attrs = node.attrs
+        attrs, template = node.attrs, template or self.code
+        if not attrs and isinstance(template, str) and "{args}" not in template:
+            return template.format(*operands)
         fields = {name: literal(value) for name, value in attrs.items() if not isinstance(value, (Graph, Aval))}
         if "aval" in attrs:
             aval: Aval = attrs["aval"]
             fields |= {"shape": literal(aval.shape), "dtype": literal(aval.dtype), "size": str(aval.size)}
         if "index" in attrs:
             fields["index"] = subscript(attrs["index"], operands)
-        template = template or self.code
         text = template if isinstance(template, str) else template(node)
         return text.format(*operands, args=", ".join(operands), **fields)
 
@@ -57,8 +58,13 @@ class NumPyText:
 TEXTS: dict[str, type[Any]] = {"numpy": NumPyText}
 
 
+PLAIN = frozenset({int, bool, str, type(None)})  # what Python writes as its source
+
+
 def literal(value: Any) -> str:
     """Python source of an attribute; ``np`` is in scope there."""
+    if type(value) in PLAIN:
+        return repr(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "np.nan" if math.isnan(value) else "np.inf" if value > 0 else "-np.inf"
     if isinstance(value, complex):

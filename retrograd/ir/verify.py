@@ -39,7 +39,7 @@ def _problem(node: Node, defined: set[Value]) -> str:
     for value in node.inputs:
         if value not in defined:
             return f"operand {value!r} is used before it is defined"
-    if not defined.isdisjoint(node.outputs) or len(set(node.outputs)) < len(node.outputs):
+    if not defined.isdisjoint(node.outputs) or (len(node.outputs) > 1 and len({*node.outputs}) < len(node.outputs)):
         return "a result is defined twice"
     try:
         expected = node.prim.avals([v.aval for v in node.inputs], node.attrs)
@@ -48,7 +48,10 @@ def _problem(node: Node, defined: set[Value]) -> str:
     found = tuple([v.aval for v in node.outputs])
     if expected != found:
         return f"results are {', '.join(map(str, found))} but should be {', '.join(map(str, expected))}"
-    return next(filter(None, (check(node) for check in CHECKS)), "")
+    for check in CHECKS:
+        if problem := check(node):
+            return problem
+    return ""
 
 
 def _fault(graph: Graph, at: int, problem: str) -> GraphError:

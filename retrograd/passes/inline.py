@@ -13,8 +13,13 @@ from ..ir.primitive import TRANSFORMS
 def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool = False) -> list[Symbol]:
     """The outputs of ``graph`` applied to ``args``, as symbols of ``b``; with ``opening``, calls are inlined, too."""
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
+    keeps = type(b) is Builder
     for node in graph.nodes:
         ins = [env[v] for v in node.inputs]
+        if keeps and tuple(ins) == node.inputs and node.prim.structure is None:
+            b.where = node.where
+            env.update(zip(node.outputs, b.keep(node), strict=True))
+            continue
         if node.graphs:  # operands may have another kind than the inputs; elementwise operations mix kinds
             ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
         body = body_in_place(node) if opening and not node.attrs.get("closed", False) else None

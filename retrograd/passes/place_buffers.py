@@ -270,7 +270,9 @@ class _BufferPlacer:
 
     def _ordered(self) -> frozenset[Value]:
         orders = ((v, self.layouts.order(v)) for v in self.last)
-        return frozenset(v for v, order in orders if order is not None and order == tuple(sorted(order)))
+        return frozenset(
+            v for v, order in orders if order is not None and (len(order) < 2 or order == tuple(sorted(order)))
+        )
 
 
 def _bytes(value: Value) -> int:

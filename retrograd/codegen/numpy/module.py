@@ -13,6 +13,7 @@ from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.target import VERSION, Module
 from ...ir.texts import literal
+from ...where import Where
 from .emitter import Definition, Line, Scope
 
 COMMENT_COLUMN = 64
@@ -43,6 +44,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     lines += [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     imports = scipy_parts("\n".join(line.text for line in lines))
+    places = {where: where.short for where in {line.where for line in lines} if where is not None}
     text = _template().render(
         imports=imports,
         modules=list(scope.modules),
@@ -50,7 +52,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
         title=_signature(graph, main),
         version=VERSION,
         constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
-        lines=[_comment(line, column) for line in lines],
+        lines=[_comment(line, column, places) for line in lines],
     )
     offset = text.count("\n") - len(lines) + 1
     return Module(text, main.name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
@@ -72,11 +74,11 @@ def _array_text(array: np.ndarray[Any, Any]) -> str:
     return f"np.array([{values}], {literal(array.dtype)}).reshape({array.shape})"
 
 
-def _comment(line: Line, column: int) -> str:
+def _comment(line: Line, column: int, places: Mapping[Where, str]) -> str:
     text = "    " * line.depth + line.text
     if line.where is None:
         return text
-    return f"{text:<{column}}  # {line.where.short}"
+    return f"{text:<{column}}  # {places[line.where]}"
 
 
 def return_statement(results: list[str]) -> str:
