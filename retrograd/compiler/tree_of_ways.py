@@ -92,7 +92,7 @@ class TreeOfWays:
         at: Fork | KnownWay | None = self._root
         parted: tuple[Fork, Any] | None = None  # the last fork of other ways, and the answer
         new: list[tuple[Fork, Any]] = []
-        for node in graph.nodes:
+        for node in _asked(graph):
             if node.prim is not guard:
                 c = self._computed(graph, node, tuple([places[v] for v in node.inputs]))
                 places.update((v, (c, k)) for k, v in enumerate(node.outputs))
@@ -169,6 +169,17 @@ class TreeOfWays:
 def keepable(graph: Graph) -> bool:
     """Whether a recording does nothing but compute and decide."""
     return not any(node.effect for node in graph.nodes if node.prim is not guard)
+
+
+def _asked(graph: Graph) -> list[Node]:
+    """The guards of a recording, and what computes their operands, in order."""
+    needed: set[Value] = set()
+    found = []
+    for node in reversed(graph.nodes):
+        if node.prim is guard or not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            found.append(node)
+    return found[::-1]
 
 
 def _missing(last: Computed, ready: set[Computed]) -> tuple[Computed, ...]:

@@ -64,6 +64,7 @@ class Check:
         self._parts: dict[str, Part] = {}  # by the source of the value
         self._constant: set[str] = set()  # names of places
         self._given: dict[int, str] = {}  # names of the arrays that were read
+        self._relied: tuple[int, str] | None = None  # the number of parts of ``run``, and what it gives
         self.run: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
 
     def rely_on(self, reads: Sequence[Read], function: Any, statics: Sequence[Any], captures: Captures) -> None:
@@ -75,8 +76,13 @@ class Check:
             self._add(read, places)
         self._given |= self._arrays
         self._names, self._arrays = {}, {}
-        names = [self._given.get(id(c)) or self._held("c", c) for c in captures]
-        self.run = self._compiled(f"({''.join(f'{name}, ' for name in names)})")
+        for c in captures:
+            if id(c) not in self._given:
+                self._given[id(c)] = self._held("c", c)
+        relied = (len(self._parts), f"({''.join(f'{self._given[id(c)]}, ' for c in captures)})")
+        if relied != self._relied:  # else it is this check already
+            self.run = self._compiled(relied[1])
+            self._relied = relied
 
     def _starts(self, function: Any, statics: Sequence[Any]) -> dict[int, str]:
         """Names of the objects at which paths start: the function, what it is made of, and the static arguments."""
