@@ -155,7 +155,7 @@ class KeptWays:
         at = {id(x): c for x, c in zip(present or (), paths._captures, strict=False)}
         if present is None or not all(read.holds() for read in reads):
             return False
-        if any(not c.made and id(c.payload) not in at for c in recorded.captures):
+        if not all(isinstance(c.payload, np.ndarray) if c.made else id(c.payload) in at for c in recorded.captures):
             return False
         captures = tuple([c if c.made else at[id(c.payload)] for c in recorded.captures])
         kept = KeptPath(replace(way, recorded=replace(recorded, captures=captures, shadows=())))
