@@ -1,4 +1,4 @@
-"""The page of the documentation that is made of the table of NumPy."""
+"""The documentation page generated from the table of NumPy functions."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from .table_rows import ROWS
 
 HEAD = """# The table of NumPy
 
-Every function of NumPy, `numpy.linalg` and `numpy.fft` and every member of `ndarray`, and what happens to it in a
-traced function. This page is made of the table that the tests run (`tests/support/table_rows.py`): each call stands
-there as it is tested, over the dtypes float16, float32, float64, complex64 and complex128 as far as NumPy takes
-them, and over arrays that are contiguous, without axes, empty, of size 1, broadcast, transposed, of negative
-stride, and read-only. Results, dtypes and shapes are NumPy's own; gradients have the dtypes and shapes of their
+This page lists every function of NumPy, `numpy.linalg` and `numpy.fft` and every member of `ndarray`, and says what it
+does in a traced function. The page is generated from the table that the tests run (`tests/support/table_rows.py`).
+
+Each call is tested as shown. The tests use the dtypes float16, float32, float64, complex64 and complex128, where NumPy
+accepts them. They use arrays that are contiguous, without axes, empty, of size 1, broadcast, transposed, with negative
+strides, and read-only. Results, dtypes and shapes equal NumPy's. Gradients have the dtypes and shapes of their
 arguments.
 
-What happens where a derivative is a matter of choice stands in [edges](edges.md), what is weaker in
-[limits](limits.md).
+[Edges](edges.md) lists the choices at points without a unique derivative, and [limits](limits.md) lists what differs
+from NumPy.
 """
 
 SMOOTH = """
 ## {title}: derivatives of any order
 
-Forward and reverse, nested as you like, and over lanes.
+These have derivatives in forward and reverse mode, nested in any way, and work under `vmap`.
 
-| function | as tested | to know |
+| function | as tested | notes |
 |---|---|---|
 """
 
 ZERO = """
 ## Zero derivatives
 
-Steps, comparisons, positions and counts pass through a derivative with zero: it is no error to use them, and nothing
-warns, unless the whole output is constant (`IndependentOutputWarning`).
+Step functions, comparisons, positions and counts have the derivative zero. Using them raises no error and no warning,
+unless the whole output is constant (`IndependentOutputWarning`).
 
 | function | as tested |
 |---|---|
@@ -46,25 +47,25 @@ warns, unless the whole output is constant (`IndependentOutputWarning`).
 FACTS = """
 ## Facts about arrays
 
-Shapes, dtypes and the like are known while a function is traced; they are plain Python values.
+Shapes, dtypes and similar facts are known during tracing. They are plain Python values.
 
 """
 
 
 ITERATORS = """
-## Python functions, iterators and texts
+## Python functions, iterators and text
 
-`np.vectorize` (with `otypes`, `excluded`, `signature` and `cache`, also as a decorator) and ufuncs that `np.frompyfunc`
-made call the Python function once for each element, as NumPy does, and record what it does. So a decision on an element
-is one decision for each element; write it with `np.where`, and for many elements use `rg.vmap`. The results of
+`np.vectorize` (with `otypes`, `excluded`, `signature` and `cache`, also as a decorator) and ufuncs created by
+`np.frompyfunc` call the Python function once per element, as NumPy does. Each call is traced. A Python decision on an
+element is therefore one decision per element. Use `np.where` instead, and `rg.vmap` for many elements. The results of
 `np.frompyfunc` have the dtype of the numbers, where NumPy has an array of objects.
 
-`np.ndenumerate`, `np.ndindex` and `np.nditer` go through traced arrays in NumPy's order for C-contiguous ones.
-`np.nditer` takes several operands, operands that it makes (`None`), `op_flags=["readwrite"]`, `order=`, and the flags
-`multi_index`, `c_index` and `f_index`; other flags and options are a named error.
+`np.ndenumerate`, `np.ndindex` and `np.nditer` iterate over traced arrays in NumPy's order for C-contiguous arrays.
+`np.nditer` accepts several operands, operands that it allocates (`None`), `op_flags=["readwrite"]`, `order=`, and the
+flags `multi_index`, `c_index` and `f_index`. Other flags and options raise an error that names them.
 
-`np.array2string`, `np.array_repr` and `np.array_str` of a traced value give the text of its example, marked as
-`<traced ...>`, for messages.
+`np.array2string`, `np.array_repr` and `np.array_str` of a traced value return the text of its example value, marked as
+`<traced ...>`. This is useful in messages.
 """
 
 
@@ -81,11 +82,11 @@ hamming hanning require
 
 # What is not traced, and why; with traced values these are named errors.
 REFUSED: dict[str, tuple[str, str]] = {
-    "histogram2d histogramdd": ("counts are steps", "`np.digitize` and `np.bincount`"),
-    "kaiser": ("NumPy does not hand it over", "`np.i0`"),
+    "histogram2d histogramdd": ("counts are step functions", "`np.digitize` and `np.bincount`"),
+    "kaiser": ("NumPy does not dispatch it", "`np.i0`"),
     "packbits unpackbits": ("bits have no derivative", "`np.bitwise_and`, shifts"),
-    "einsum_path min_scalar_type isfortran": ("facts that depend on contents or memory", "`x.dtype`"),
-    "asmatrix bmat": ("`np.matrix` is no array", "arrays"),
+    "einsum_path min_scalar_type isfortran": ("these facts depend on contents or memory", "`x.dtype`"),
+    "asmatrix bmat": ("`np.matrix` is not supported", "arrays"),
     "busday_count busday_offset is_busday datetime_as_string datetime_data isnat": ("dates", "numbers of days"),
 }
 APART = _words("""
@@ -140,9 +141,9 @@ def _calls(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def _remarks(rows: list[Row]) -> str:
     notes = {row.remark for row in rows if row.remark}
-    notes |= {f"not of {np.dtype(char).name}" for row in rows for char in row.refused}
+    notes |= {f"not for {np.dtype(char).name}" for row in rows for char in row.refused}
     if any(row.simple for row in rows):
-        notes.add("of distinct elements" if not rows[0].name.startswith("numpy.linalg") else "of a simple spectrum")
+        notes.add("distinct elements" if not rows[0].name.startswith("numpy.linalg") else "distinct eigenvalues or singular values")
     return "; ".join(sorted(notes))
 
 
@@ -165,14 +166,14 @@ def page() -> str:
     for name, rows in _calls(row for row in ROWS if row.derivative == "zero").items():
         text += f"| {_code(name)} | {', '.join(_code(row.code) for row in rows)} |\n"
     text += FACTS + ", ".join(_code(name) for name in _calls(r for r in ROWS if r.derivative == "facts")) + "\n"
-    text += "\n## Functions that make arrays\n\n"
-    text += "Inside a traced function their arrays are traced, and may be written into.\n\n"
+    text += "\n## Functions that create arrays\n\n"
+    text += "Inside a traced function, their arrays are traced and may be written into.\n\n"
     text += ", ".join(_code(f"numpy.{name}") for name in CREATION) + "\n"
     text += ITERATORS
-    text += "\n## Not supported\n\nWith traced values these are named errors, never wrong numbers.\n\n"
+    text += "\n## Not supported\n\nWith traced values, these raise an error that names the function. They never return wrong numbers.\n\n"
     text += "| function | why | instead |\n|---|---|---|\n"
     for group, (why, instead) in REFUSED.items():
         text += f"| {', '.join(_code(f'numpy.{name}') for name in group.split())} | {why} | {instead} |\n"
-    text += f"| {', '.join(_code(f'ndarray.{name}') for name in MEMORY)} | they concern memory | |\n"
-    text += "\nFiles, printing, settings and dtypes are no matter of derivatives: "
+    text += f"| {', '.join(_code(f'ndarray.{name}') for name in MEMORY)} | they access memory | |\n"
+    text += "\nThese functions on files, printing, settings and dtypes have nothing to do with derivatives: "
     return text + ", ".join(_code(f"numpy.{name}") for name in APART) + ".\n"
