@@ -35,9 +35,9 @@ EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any]], str]] = {
     "dot": lambda f, _, args: str(jit(f).dot(*args)),
     "grad-dot": lambda _, gradient, args: str(gradient.dot(*args)),
 }
-TARGET = "module:function or path/file.py:function; it is imported, and its main part does not run"
-ARGNUMS = "of the derivative: positions or names of arguments, by commas; by default all floating-point ones"
-ARG = "of each argument: a type (f64[3,2], float), a value (3), or NAME=... for a keyword"
+TARGET = "module:function or path/file.py:function; the file is imported, and its main part does not run"
+ARGNUMS = "arguments of the derivative: positions or names, separated by commas; default: all floating-point arguments"
+ARG = "an argument: a type (f64[3,2], float), a value (3), or NAME=... for a keyword"
 
 # Of each command: what it does, and examples.
 ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -46,32 +46,32 @@ ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
         ("show model.py:loss --arg f64[3] --arg float", "show model.py:loss --arg f64[3] --argnums 0 --emit grad-ir"),
     ),
     "explain": (
-        "say what was made of a call: inputs, costs by line, memory, decisions, a gradient check",
+        "explain a call: inputs, cost by line, memory, decisions, a gradient check",
         ("explain model.py:loss --arg f64[100] --arg n=3", "explain model.py:loss --arg f64[100] --transform jit"),
     ),
     "report": (
-        "write a page about a call, to click through",
+        "write an interactive page about a call",
         ("report model.py:loss --arg f64[100] -o report.html",),
     ),
     "source": ("print the generated source", ("source model.py:loss --arg f64[3] --transform hessian",)),
     "plan": (
-        "say what a call keeps in memory and computes again",
+        "show what a call keeps in memory and recomputes",
         ("plan model.py:loss --arg f64[1000]", "plan model.py:loss --arg f64[1000] --curve"),
     ),
     "profile": ("measure the lines of a function and of its derivative", ("profile model.py:loss --arg f64[1000]",)),
     "check": (
-        "compare derivatives with central differences; the status is 1 where they differ",
+        "compare derivatives with central differences; the status is 1 if they differ",
         ("check model.py:loss --arg f64[3] --arg float --order 1",),
     ),
     "export": (
-        "write a derivative as a module of NumPy, or check a committed one",
+        "write a derivative as a NumPy module, or check a committed one",
         ("export model.py:loss --arg f64[3] -o loss_grad.py", "export --check loss_grad.py"),
     ),
     "errors": ("explain an error by its code, or list all", ("errors", "errors RG0203")),
     "opt": ("run passes over a graph in text", ("opt graph.ir -p simplify,prune", "opt - -p transpose < graph.ir")),
-    "doctor": ("look whether what is installed fits together", ("doctor",)),
+    "doctor": ("check whether the installed packages fit together", ("doctor",)),
     "audit": (
-        "tell which functions of a program trace, which do not and why, and which lines block; the status is 1 if any",
+        "show which functions of a program can be traced, and which lines block; the status is 1 if any line blocks",
         ("audit src/", "audit main.py --run", "audit main.py --run -- --steps 10"),
     ),
     "completion": (
@@ -83,9 +83,9 @@ ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(prog="retrograd", description="Look at what retrograd makes of a function.")
+    top = argparse.ArgumentParser(prog="retrograd", description="Inspect how retrograd compiles a function.")
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    top.add_argument("--traceback", action="store_true", help="show where an error comes from, in full")
+    top.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands = {name: _command(subparsers, name) for name in ABOUT}
     for name in ("show", "explain", "report", "source", "plan", "profile", "check"):
@@ -93,23 +93,23 @@ def parser() -> argparse.ArgumentParser:
         commands[name].add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE", help=ARG)
         commands[name].add_argument("--argnums", metavar="NAMES", help=ARGNUMS)
     for name in ("explain", "report", "source", "plan", "profile"):
-        what = "of a plain function, by default grad; a compiled function is taken as it is"
+        what = "the transform for a plain function, by default grad; a compiled function is used unchanged"
         commands[name].add_argument("--transform", choices=sorted(TRANSFORMS), help=what)
     commands["show"].add_argument("--emit", choices=sorted(EMITS), default="source", help="what to print")
     for name in ("explain", "report"):
-        commands[name].add_argument("--no-check", action="store_true", help="leave the gradient check out")
+        commands[name].add_argument("--no-check", action="store_true", help="skip the gradient check")
     commands["report"].add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page to write")
-    commands["plan"].add_argument("--curve", action="store_true", help="also what less memory costs")
-    commands["check"].add_argument("--order", type=int, default=2, help="up to which order of derivatives")
+    commands["plan"].add_argument("--curve", action="store_true", help="also show the cost of less memory")
+    commands["check"].add_argument("--order", type=int, default=2, help="the highest order of derivatives")
     _of_export(commands["export"])
     commands["opt"].add_argument("file", help="a file with one graph; - for standard input")
-    known = f"of {', '.join(passes())}; by commas"
+    known = f"from {', '.join(passes())}; separated by commas"
     commands["opt"].add_argument("-p", "--passes", default="simplify", metavar="NAMES", help=known)
     commands["errors"].add_argument("code", nargs="?", help="RG0203, or the name of a class")
     commands["audit"].add_argument("path", help="a file or a folder")
-    run = "run the file as a program, and record each of its functions with the arguments of its first call"
+    run = "run the file as a program, and trace each of its functions with the arguments of its first call"
     commands["audit"].add_argument("--run", action="store_true", help=run)
-    commands["audit"].epilog = f"{commands['audit'].epilog}\n\nWhat follows -- are arguments of the program."
+    commands["audit"].epilog = f"{commands['audit'].epilog}\n\nArguments after -- are passed to the program."
     commands["completion"].add_argument("shell", choices=SHELLS)
     return top
 
@@ -134,12 +134,18 @@ def _command(subparsers: Any, name: str) -> argparse.ArgumentParser:
 
 
 def _of_export(keep: argparse.ArgumentParser) -> None:
-    keep.add_argument("target", nargs="?", help="module:function; a compiled function is exported as it is")
+    keep.add_argument("target", nargs="?", help="module:function; a compiled function is exported unchanged")
     keep.add_argument(
-        "--arg", action="append", default=[], metavar="[NAME=]TYPE", help="f64[3,2], float; values are fixed: 3, n=3"
+        "--arg",
+        action="append",
+        default=[],
+        metavar="[NAME=]TYPE",
+        help="a type (f64[3,2], float) or a fixed value (3, n=3)",
     )
     keep.add_argument("--argnums", metavar="NAMES", help=ARGNUMS)
-    keep.add_argument("--transform", choices=sorted(TRANSFORMS), default="grad", help="of a plain function")
+    keep.add_argument(
+        "--transform", choices=sorted(TRANSFORMS), default="grad", help="the transform for a plain function"
+    )
     keep.add_argument("-o", "--output", metavar="FILE", help="the module to write")
     keep.add_argument(
         "--check", metavar="FILE", nargs="?", const="", help="exit with 1 if a committed file has changed"
@@ -168,7 +174,7 @@ def keep(options: argparse.Namespace) -> str:
         except ChangedError as fault:
             raise ChangedError(fault.what, where=None, remedy=fault.remedy) from fault.__cause__
     if not options.target or not options.output:
-        raise OptionError("export wants a function and a file", remedy="python -m retrograd export module:f -o FILE")
+        raise OptionError("export needs a function and a file", remedy="python -m retrograd export module:f -o FILE")
     found = named(options.target)
     args, kwargs = given(options.arg)
     if not isinstance(found, Compiled):

@@ -1,1 +1,1 @@
-"""The doors: transforms, control flow, function values, lenses, memory options. What users call stands here."""
+"""The public API: transforms, control flow, function values, lenses, memory options."""

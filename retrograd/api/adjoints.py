@@ -76,7 +76,7 @@ class CotangentSpace:
         self._spec = flatten(self.zero())[1]
         if not self._spec.num_leaves:
             raise NonDifferentiableError(
-                f"{point!r:.80} holds no floating-point value: it has no cotangents",
+                f"{point!r:.80} contains no floating-point value, so it has no cotangents",
                 remedy="pass floating-point numbers: 1.0 instead of 1, x.astype(float)",
             )
 

@@ -300,7 +300,7 @@ def _jvp_along_functions(
         if is_f and not callable(t):
             raise TreeError(
                 f"the tangent of a function value is a function, not a {type(t).__name__}",
-                remedy="pass a function g: the derivative is that of f + eps * g in eps",
+                remedy="pass a function g; the derivative is that of f + eps * g by eps",
             )
 
     def moved(eps: Any, *others: Any) -> Any:

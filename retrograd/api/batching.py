@@ -1,4 +1,4 @@
-"""vmap: a function over lanes."""
+"""vmap: a function applied to a batch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Batched(Transform):
         super().accept(function)
         if self.axis_size is not None and not (_is_axis(self.axis_size) and self.axis_size >= 0):
             raise OptionError(
-                f"axis_size={self.axis_size!r} is no number of lanes", remedy="give an int from 0 on, or leave it out"
+                f"axis_size={self.axis_size!r} is not a number of batch elements",
+                remedy="give an int from 0 on, or leave it out",
             )
 
     def axes(self, call: Call) -> list[int | None]:
@@ -56,7 +57,7 @@ class Batched(Transform):
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"in_axes gives axis {axis!r} for an argument with {ndim} axes",
-                    remedy="in_axes=None shares an argument among the lanes",
+                    remedy="in_axes=None shares an argument among the batch elements",
                 )
             found.append(None if axis is None else axis % ndim)
         return found
@@ -70,7 +71,7 @@ class Batched(Transform):
         if len(sizes) != 1:
             what = f"have different lengths {sorted(sizes)}" if sizes else "are all shared"
             given = "" if self.axis_size is None else f", with axis_size={self.axis_size}"
-            remedy = "map equal lengths" if sizes else "map an argument, or give the number of lanes by axis_size"
+            remedy = "map equal lengths" if sizes else "map an argument, or give the batch size by axis_size"
             raise ShapeError(f"the mapped axes {what}{given}", remedy=remedy)
         return int(sizes.pop())
 
@@ -110,8 +111,8 @@ class Batched(Transform):
         for out, flag, axis in zip(outs, on, out_axes, strict=True):
             if axis is None and flag:
                 raise ShapeError(
-                    "out_axes=None for an output that differs between lanes",
-                    remedy="give the axis of the lanes in this output",
+                    "out_axes=None for an output that differs between batch elements",
+                    remedy="give the batch axis of this output",
                 )
             ndim = out.ndim + (not flag)
             if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):

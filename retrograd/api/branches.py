@@ -1,4 +1,4 @@
-"""Choices: cond and switch."""
+"""Branches: cond and switch."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     1.0
     """
     if not isinstance(branches, (list, tuple)) or not branches:
-        raise OptionError("switch wants a list of functions", remedy="write switch(i, [f, g], x)")
+        raise OptionError("switch needs a list of functions", remedy="write switch(i, [f, g], x)")
     check_functions("switch", "switch(index, [f, g, ...], *operands)", *branches)
     if np.asarray(shadow_of(index)).dtype.kind not in "iu":
         raise OptionError(
@@ -111,7 +111,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """The results of one of the functions, chosen by a traced number when the compiled function runs."""
-    check_single(label, "number", index, "choose elements with np.where, lanes with rg.vmap")
+    check_single(label, "number", index, "choose elements with np.where, or use rg.vmap")
     trace = enclosing()
     at = _number(label, shadow_of(index), len(functions))
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:

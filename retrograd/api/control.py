@@ -129,7 +129,7 @@ def _scanned(
         )
     if recorded.statics:
         raise CarryError(
-            f"the body returns {results_named(recorded)}, which no array can hold",
+            f"the body returns {results_named(recorded)}, which an array cannot hold",
             remedy="return only arrays and numbers, and None where there is nothing",
         )
     wider = widened(recorded, start, children(spec)[0])

@@ -88,7 +88,7 @@ def _only_arrays(captures: Sequence[Capture]) -> None:
     for c in captures:
         if isinstance(c.payload, Symbol):
             raise CapturedTracerError(
-                f"a function with a derivative of its own closes over the traced value {_named(c.payload)}",
+                f"a function with its own derivative captures the traced value {_named(c.payload)}",
                 remedy="pass it as an argument",
             )
 
@@ -192,7 +192,7 @@ class CustomJvp(Custom):
             dots = [next(rest) if on else None for on in inexact]
             result = rule(call.rebuild(leaves[:n])[0], call.rebuild(dots)[0])
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("a jvp rule returns no pair (out, tangent)", remedy="return out, tangent")
+                raise TreeError("a jvp rule must return a pair (out, tangent)", remedy="return out, tangent")
             out, tangent = (flatten_like(body.out_spec, part, "the rule's result") for part in result)
             keep = [i for i, a in enumerate(body.graph.out_avals) if a.inexact]
             return [*out, *(tangent[i] for i in keep)]
@@ -269,7 +269,7 @@ class CustomVjp(Custom):
             given = flatten(args)[0]
             result = fwd(*args)
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TreeError("fwd returns no pair (out, residuals)", remedy="return out, residuals")
+                raise TreeError("fwd must return a pair (out, residuals)", remedy="return out, residuals")
             residuals, spec = flatten(result[1])
             specs.append(spec)
             kept = [given[i] for i in fixed]
@@ -327,7 +327,7 @@ def _cotangents(call: Call, found: Any, nondiff: Sequence[int]) -> list[Any]:
     args = call.rebuild(call.values())[0]
     if not isinstance(found, tuple) or len(found) != len(args) - len(set(nondiff)):
         raise TreeError(
-            f"bwd returns no tuple of {len(args) - len(set(nondiff))} cotangents",
+            f"bwd must return a tuple of {len(args) - len(set(nondiff))} cotangents",
             remedy="return a tuple with one cotangent per argument, None for zero",
         )
     flat = []

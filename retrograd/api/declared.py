@@ -1,4 +1,4 @@
-"""What a user declares of a primitive, checked before it is registered: its source, its rules, its shape."""
+"""A user's declaration of a primitive, checked before it is registered: its source, its rules, its shape."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fields_of(name: str, emit: Any) -> tuple[int, list[str]]:
     try:
         found = [field for _, field, _, _ in Formatter().parse(emit) if field is not None]
     except ValueError as fault:
-        raise OptionError(f"emit of {name} is no template: {fault}", remedy="write operands as {0}, {1}") from None
+        raise OptionError(f"emit of {name} is not a template: {fault}", remedy="write operands as {0}, {1}") from None
     numbers = sorted({int(field) for field in found if field.isdigit()})
     others = sorted({field for field in found if not field.isdigit()})
     wrong = [field for field in others if not field.isidentifier() or field == "args"]
@@ -59,11 +59,11 @@ def check_expression(name: str, emit: str, count: int, attributes: Sequence[str]
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError as fault:
-        raise OptionError(f"emit of {name} is no expression: {fault.msg}", remedy=f"correct {emit!r}") from None
+        raise OptionError(f"emit of {name} is not an expression: {fault.msg}", remedy=f"correct {emit!r}") from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in known:
             raise OptionError(
-                f"emit of {name} names {node.id}, which generated source does not know",
+                f"emit of {name} names {node.id}, which is not available in generated source",
                 remedy="use operands, attributes, np and scipy",
             )
     for node in ast.walk(tree):
@@ -76,7 +76,7 @@ def check_expression(name: str, emit: str, count: int, attributes: Sequence[str]
             isinstance(node, ast.Attribute) and path[:1] not in (["np"], ["scipy"]) and node.attr not in MEMBERS
         ):
             raise OptionError(
-                f"emit of {name} holds {ast.unparse(node)!r}, which generated source may not",
+                f"emit of {name} holds {ast.unparse(node)!r}, which is not allowed in generated source",
                 remedy="write one plain expression of NumPy's functions and operators",
             )
 
@@ -108,7 +108,7 @@ def check_ufunc(name: str, emit: str, ufunc: Any, count: int) -> None:
     operands = ", ".join(f"{{{k}}}" for k in range(count))
     if not isinstance(found, np.ufunc) or emit != f"{ufunc}({operands})":
         raise OptionError(
-            f"ufunc of {name} is {ufunc!r}, but emit is no call of such a ufunc",
+            f"ufunc of {name} is {ufunc!r}, but emit is not a call of such a ufunc",
             remedy="leave ufunc out, or give the ufunc that emit calls, as 'np.cbrt'",
         )
 
@@ -148,7 +148,8 @@ def _named(name: str, k: int, declared: Push | Pull) -> Push | Pull:
         if not isinstance(found, Symbol) or found.shape != like.shape:
             what = f"a value of shape {found.shape}" if isinstance(found, Symbol) else repr(found)
             raise OptionError(
-                f"the rule of operand {k} of {name} gives {what}, where shape {like.shape} is wanted", remedy=RULES
+                f"the rule of operand {k} of {name} gives {what}, but the operand has the shape {like.shape}",
+                remedy=RULES,
             )
         return found
 
@@ -181,7 +182,7 @@ def check_on_samples(prim: Primitive, count: int, emit: str) -> bool:
         _check_rules(prim, samples)
         return _elementwise(prim, samples, out)
     raise OptionError(
-        f"emit of {prim.name}, {emit!r}, does not suit the shape rule, by which all operands and the result have one "
+        f"emit of {prim.name}, {emit!r}, does not fit the shape rule, by which all operands and the result have one "
         f"shape and dtype: {faults[0]}",
         remedy="correct emit, or give shape=, a function from the avals of the operands to that of the result",
     )

@@ -98,7 +98,7 @@ def _emit(trace: Trace, pred: Any, payload: Any, tag: int) -> None:
         form = form_of(payload, leaves)
     except TypeError as fault:
         raise UnsupportedError(
-            f"a payload cannot hold an object of type {fault}",
+            f"a payload cannot contain an object of type {fault}",
             remedy="throw tuples, lists, dicts, arrays, numbers and strings",
         ) from None
     where = trace.builder.where = user_site()[0]

@@ -96,7 +96,7 @@ class Gradient(Transform):
             raise NonScalarOutputError(
                 f"the function returns {written(head)}, not one number",
                 where=where,
-                remedy="return one scalar; pass has_aux=True to return more beside it",
+                remedy="return one scalar; pass has_aux=True to return more values",
             )
         aval = recorded.graph.outputs[0].aval
         if aval.size != 1:
@@ -109,7 +109,7 @@ class Gradient(Transform):
             raise NonDifferentiableError(
                 f"the function returns {aval}, not a real number",
                 where=where,
-                remedy="return a floating-point number; of a complex one, its real part or its modulus",
+                remedy="return a floating-point number, or the real part or modulus of a complex one",
             )
 
 

@@ -1,4 +1,4 @@
-"""implicit: a solver of one's own, with the derivative of the implicit function theorem."""
+"""implicit: the user's own solver, with the derivative given by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _solution(residual: Callable[..., Any], solver: Solver, args: tuple[Any, ...
             x = by_host(solver, args)
         except TracerError as fault:
             raise CapturedTracerError(
-                "a solver that cannot be traced closes over a traced value",
+                "a solver that cannot be traced captures a traced value",
                 remedy="pass it as an argument, to the residual and to the solver",
             ) from fault
         forms.append(unknowns_of(x, "a solution", vectors=False))
@@ -96,7 +96,7 @@ def _solution(residual: Callable[..., Any], solver: Solver, args: tuple[Any, ...
         found = flat(residual(forms[-1].tree(x), *args), "a residual")
         if found.shape != x.shape:
             raise ShapeError(
-                f"the residual has {found.size} numbers, and the solution {x.size}",
+                f"the residual has {found.size} numbers, but the solution has {x.size}",
                 remedy="return one number for each unknown",
             )
         return found

@@ -182,7 +182,7 @@ class Lens(Travelling):
             if len(pair) != 2:
                 raise TreeError(
                     f"{self!r} * {other!r} takes a pair, not {len(pair)} values",
-                    remedy="products nest to the left: (f * g) * h takes ((a, b), c)",
+                    remedy="products group to the left: (f * g) * h takes ((a, b), c)",
                 )
             return left(*_arguments(pair[0])), right(*_arguments(pair[1]))
 

@@ -58,7 +58,7 @@ def check_lens(function: Callable[..., Any], *args: Any) -> None:
         raise LensLawError(
             f"derivative: {fault.what}",
             law="derivative",
-            remedy="let the pullback be the transpose of the value's derivative",
+            remedy="make the pullback the transpose of the value's derivative",
         ) from None
 
 
@@ -82,5 +82,5 @@ def _require(law: str, found: Any, expected: Any, exactly: bool = False) -> None
             raise LensLawError(
                 f"{law}: entry {k} of the cotangents is {a!r:.80}, but the law gives {b!r:.80}",
                 law=law,
-                remedy="let the pullback be linear in the cotangent, and depend on nothing that changes",
+                remedy="make the pullback linear in the cotangent and independent of changing state",
             )

@@ -202,8 +202,8 @@ def plan_of(memory: MemoryPlan, known: bool = True) -> tuple[Any, ...] | None:
     unplaced = (isinstance(memory, Snapshots) and memory.mixed) or isinstance(memory, Tiered)
     if not known and (unplaced or memory == Periodic()):
         raise OptionError(
-            f"memory={memory} needs to know the number of steps",
-            remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes, which do not",
+            f"memory={memory} needs a known number of steps",
+            remedy="give rg.Log(), rg.Snapshots(c), rg.Periodic(every) or a number of bytes instead",
         )
     match memory:
         case None:
@@ -237,7 +237,7 @@ def bytes_of(memory: object) -> int:
         return int(available_bytes() * float(found[1]) / 100)
     if found is None or found[2].lower() not in UNITS:
         raise OptionError(
-            f"memory={memory!r} is no plan and no number of bytes",
+            f"memory={memory!r} is neither a plan nor a number of bytes",
             remedy='give bytes, as 2**26, "64 MiB", "available" or "50 %"; loops take plans, too, as rg.Snapshots(c)',
         )
     return math.floor(float(found[1]) * UNITS[found[2].lower()])

@@ -1,4 +1,4 @@
-"""primitive: declare an operation of one's own, as the package declares its operations."""
+"""primitive: declare a new operation, in the same form as the operations of the package."""
 
 from __future__ import annotations
 
@@ -184,6 +184,6 @@ def _made(prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> tu
 def _check(prim: Primitive, found: Aval, wanted: Aval) -> None:
     if found != wanted:
         raise ShapeError(
-            f"{prim.name} gives {found}, but its shape rule says {wanted}",
+            f"{prim.name} gives {found}, but its shape rule gives {wanted}",
             remedy="give rg.primitive a shape= that maps the avals of the operands to that of the result",
         )

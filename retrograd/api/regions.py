@@ -110,14 +110,14 @@ KINDS = ("all", "any", "everything", "except", "names", "nothing", "products")
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
-        raise OptionError(f"{name!r} is no name", remedy='give strings, as in rg.name(x, "a")')
+        raise OptionError(f"{name!r} is not a name", remedy='give strings, as in rg.name(x, "a")')
     return name
 
 
 def _checked_policy(policy: Any) -> Policy:
     if not (isinstance(policy, tuple) and policy and policy[0] in KINDS):
         raise OptionError(
-            f"{policy!r} is no policy",
+            f"{policy!r} is not a policy",
             remedy="choose one of rg.policies, such as rg.policies.save_matmuls",
         )
     return policy

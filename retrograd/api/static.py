@@ -82,7 +82,7 @@ def _fixed(argument: Any, name: int | str) -> Any:
             what = "a traced value" if isinstance(x, Tracer) else "an array"
             raise OptionError(
                 f"the static argument {name!r} holds {what}",
-                remedy="static arguments are numbers, texts, functions and the like; leave it out of the static ones",
+                remedy="make it a traced argument; static arguments are numbers, strings and other hashable objects",
             )
         return Fixed(x) if is_traced(x) or isinstance(x, int) else x
 

@@ -1,4 +1,4 @@
-"""subgraph: a function that stays one graph of its own inside those that call it."""
+"""subgraph: a function that remains a separate graph inside the graphs of its callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that tell how far they are: ``progress=True``."""
+"""Loops that report their progress: ``progress=True``."""
 
 from __future__ import annotations
 

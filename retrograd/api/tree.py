@@ -187,7 +187,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     for x in examples:
         if x.dtype.kind not in "biufc":
             raise OptionError(
-                f"a leaf of the tree has the dtype {x.dtype}, which is no number", remedy="leave such leaves out"
+                f"a leaf of the tree has the dtype {x.dtype}, which is not a number", remedy="leave such leaves out"
             )
     dtype = np.result_type(*[x.dtype for x in examples]) if examples else np.dtype(float)
     numbers = [not isinstance(shadow_of(x), np.ndarray) for x in found]
@@ -207,7 +207,7 @@ class Unravel:
         sizes = [int(np.prod(shape)) for shape, _, _ in self._leaves]
         if np.shape(shadow_of(flat)) != (sum(sizes),):
             raise ShapeError(
-                f"a flat array of {sum(sizes)} numbers is wanted, not one of shape {np.shape(shadow_of(flat))}",
+                f"a flat array of {sum(sizes)} numbers is needed, not one of shape {np.shape(shadow_of(flat))}",
                 remedy="pass an array of the shape that rg.tree.ravel returned",
             )
         if flat.dtype.kind == "c" and self._leaves and all(dtype.kind != "c" for _, dtype, _ in self._leaves):

@@ -1,4 +1,4 @@
-"""Names for generated code: the user's where they are harmless, else made up."""
+"""Names for generated code: the user's where they are harmless, otherwise new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doors between packages: programs that were written for others move in, and functions of ours go into theirs.
+"""Compatibility: programs written for other packages run here, and compiled functions run in other packages.
 
 Nothing here loads with ``import retrograd``.
 """

@@ -1,4 +1,4 @@
-"""Calls with the arrays of other packages: the arrays of the arguments, and a function of these alone."""
+"""Calls with the arrays of other packages: the arrays among the arguments, and a function of these only."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def refuse_draws(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, An
     """UnsupportedError if a compiled function draws random numbers for these arguments."""
     if any(stateful(c.payload) is not None for c in compiled.at(*args, **kwargs).recorded.captures):
         raise UnsupportedError(
-            f"the function draws random numbers, and {why}", remedy="draw before, and pass the numbers in"
+            f"the function draws random numbers, and {why}", remedy="draw before the call, and pass the numbers"
         )
 
 

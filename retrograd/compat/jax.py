@@ -1,4 +1,4 @@
-"""to_jax: compiled functions in JAX's programs."""
+"""to_jax: compiled functions in JAX programs."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class JaxKind:
         for x in leaves:
             if not hasattr(x, "shape") or not hasattr(x, "dtype"):
                 raise UnsupportedError(
-                    f"a result is a {type(x).__name__}, which JAX does not hold",
+                    f"a result is a {type(x).__name__}, which JAX does not support",
                     remedy="return arrays and numbers, in containers",
                 )
         return [jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype)) for x in leaves], spec
@@ -212,8 +212,8 @@ class JaxKind:
             found = found.reshape(lanes + found.shape[1:])
         if found.shape != lanes + wanted.shape or not np.can_cast(found.dtype, wanted.dtype, "same_kind"):
             raise ShapeError(
-                f"a result is {found.dtype}{[*found.shape]}, but JAX was told {wanted.dtype}{[*wanted.shape]}",
+                f"a result is {found.dtype}{[*found.shape]}, but JAX expects {wanted.dtype}{[*wanted.shape]}",
                 where=self._where,
-                remedy="JAX's programs have fixed shapes: they must not depend on values, nor on what changes outside",
+                remedy="JAX programs have fixed shapes, which must not depend on values or on outside state",
             )
         return found.astype(wanted.dtype, copy=False)

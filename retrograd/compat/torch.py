@@ -1,4 +1,4 @@
-"""to_torch: compiled functions in PyTorch's graphs."""
+"""to_torch: compiled functions in PyTorch programs."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def array_of(x: Any) -> Any:
     if not hasattr(x, "detach"):
         return x
     if x.device.type != "cpu":
-        raise UnsupportedError(f"a tensor on the device {x.device}", remedy="pass x.cpu(): NumPy computes there")
+        raise UnsupportedError(f"a tensor on the device {x.device}", remedy="pass x.cpu(), since NumPy runs on the CPU")
     if str(x.layout) != "torch.strided":
         raise UnsupportedError(f"a tensor of the layout {x.layout}", remedy="pass x.to_dense()")
     try:
@@ -199,4 +199,4 @@ def array_of(x: Any) -> Any:
         raise UnsupportedError(f"a tensor of {x.dtype}, which NumPy does not have", remedy="pass x.float()") from None
     except RuntimeError as fault:
         remedy = "call the function outside of torch.func's transforms; rg.vmap, rg.jvp and rg.hessian take arrays"
-        raise UnsupportedError(f"a tensor without memory of its own: {fault}", remedy=remedy) from None
+        raise UnsupportedError(f"a tensor without its own memory: {fault}", remedy=remedy) from None

@@ -1,1 +1,1 @@
-"""From a recorded function to code that runs: settings, stages, signatures, paths, the cache."""
+"""From a traced function to code that runs: settings, stages, signatures, paths, the cache."""

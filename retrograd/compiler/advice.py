@@ -1,4 +1,4 @@
-"""What compiled functions say of their recompilations: two warnings, and why a call would compile again."""
+"""Messages of compiled functions about recompilation: two warnings, and why a call would compile again."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _once(category: type[Warning], said: str, instead: str) -> Callable[[Any, Pa
 
 retraced = _once(  # it has all the versions of one signature that are kept
     RetraceWarning,
-    "was compiled many times for one signature, since what it reads was another each time. What changed last",
-    "Pass it as an argument, as an array or a float",
+    "was compiled many times for one signature, because a value that it reads changes each time. Last change",
+    "Pass the value as an argument: an array or a float",
 )
 unwatched = _once(  # its recordings hold for one call each
     UnwatchedWarning,
-    "is recorded at each call and not compiled, since it changes what it reads, or reads what cannot be watched",
-    "Pass it as an argument, and return what changes",
+    "is traced at each call and not compiled, because it changes what it reads, or reads what cannot be checked",
+    "Pass the value as an argument, and return the new value",
 )
 
 
@@ -98,12 +98,12 @@ def _explained(compiled: Any, call: Call) -> str:
     statics = call.statics()
     versions = [*entries.get(key, ()), *(SHARING[-1].versions_of(compiled._user, (compiled._transform, key)) or ())]
     if any(paths.check(compiled._user, statics) is not None for paths in versions):
-        return "nothing is compiled: a version for these arguments holds"
+        return "nothing would be compiled: a version for these arguments is valid"
     if versions:
-        return f"what the function reads has changed: {versions[0].changed(compiled._user, statics)}"
+        return f"state that the function reads has changed: {versions[0].changed(compiled._user, statics)}"
     others = [known for known, kept in entries.items() if kept]
     if not others:
-        return "nothing is compiled so far"
+        return "nothing has been compiled yet"
     return min((list(_differences(known, key, call)) for known in reversed(others)), key=len)[0]
 
 
@@ -111,23 +111,23 @@ def _differences(known: Any, key: Any, call: Call) -> Iterator[str]:
     """How a key differs from one that is known."""
     for name, before, now in zip(Settings._fields, known[0], key[0], strict=True):
         if before != now:
-            yield f"rg.config.{name} is {now!r}, and was {before!r}"
+            yield f"rg.config.{name} is {now!r}, but was {before!r}"
     spec, orders, *leaves = known[1]
     if spec != call.spec:
-        yield f"the structure of the arguments is {written(call.spec)}, and was {written(spec)}"
+        yield f"the structure of the arguments is {written(call.spec)}, but was {written(spec)}"
         return
     if orders != call.orders:
-        yield f"the keys of dicts have the order {call.orders}, and had {orders}"
+        yield f"the keys of dicts have the order {call.orders}, but had {orders}"
     for name, before, now in zip(call.names, leaves, call.leaf_keys(), strict=True):
         if before != now:
-            yield f"{name} is {_described(now)}, and was {_described(before)}"
+            yield f"{name} is {_described(now)}, but was {_described(before)}"
 
 
 def _described(key: Any) -> str:
     """A part of a key in words: an array, a type, or a value that is static."""
     if isinstance(key, tuple) and key and isinstance(key[0], tuple):
         shape, dtype, *steps = key
-        return f"an array of {dtype} and the shape {shape}{f' with the strides {steps[0]}' if steps else ''}"
+        return f"an array of dtype {dtype} and shape {shape}{f' with the strides {steps[0]}' if steps else ''}"
     if isinstance(key, tuple) and key:
         return f"the static value {key[1]!r}" if len(key) > 1 else f"of type {key[0].__name__}"
     return "not read"

@@ -1,4 +1,4 @@
-"""Arguments that share memory: refused where the function writes into one of them, since each is traced apart."""
+"""Arguments that share memory: refused if the function writes into one of them, since each is traced separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilation: all that is known of one way through a function under a transform, from its recording to its code."""
+"""Compilation: everything known about one path through a function under a transform, from its trace to its code."""
 
 from __future__ import annotations
 

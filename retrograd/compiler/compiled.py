@@ -167,7 +167,7 @@ class Compiled:
         """The graph for these arguments: ``"traced"``, ``"linearized"``, ``"adjoint"`` or ``"optimised"``."""
         graphs = self.at(*args, **kwargs).graphs
         if stage not in graphs:
-            raise OptionError(f"there is no stage {stage!r} of {self!r}", remedy=f"choose from {sorted(graphs)}")
+            raise OptionError(f"{self!r} has no stage {stage!r}", remedy=f"choose from {sorted(graphs)}")
         return graphs[stage]()
 
     def executable(self, *args: Any, **kwargs: Any) -> Executable:

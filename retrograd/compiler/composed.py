@@ -1,4 +1,4 @@
-"""Transforms that are composed of others: the function that is recorded calls these."""
+"""Transforms that are composed of others: the traced function calls these."""
 
 from __future__ import annotations
 

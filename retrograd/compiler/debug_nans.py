@@ -58,7 +58,7 @@ def _look(stage: str, node: Node, operands: Sequence[Any], results: Sequence[Any
         raise NanError(
             f"{node.prim.name} made {made} in {stage}",
             where=node.where,
-            remedy="keep its operands away from there with np.where or np.clip; where a branch that is not taken makes "
+            remedy="avoid such operands with np.where or np.clip; if a branch that is not taken makes "
             "it in a derivative, nan_safe=True annihilates it",
         )
 

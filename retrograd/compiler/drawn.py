@@ -1,4 +1,4 @@
-"""The random draws of bodies, which are made before whoever repeats or chooses them."""
+"""The random draws of bodies, which are moved before the loop or branch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def drawn_alike(
         raise UnsupportedError(
             f"the branches of a {label} draw different random numbers",
             where=user_site()[0],
-            remedy="draw before it, and pass the numbers in, or choose between results with np.where",
+            remedy="draw before the branch and pass the numbers, or choose between results with np.where",
         )
     given = [(getitem(symbol, index=(0,)), example[0]) for symbol, example in _drawn_for(trace, each[0], 1)]
     return [_without(r, [drawn[key] for key in each[0]], at) for r, drawn in zip(bodies, each, strict=True)], given

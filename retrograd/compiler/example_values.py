@@ -1,4 +1,4 @@
-"""Example results of a node that may throw while it is recorded."""
+"""Example results of a node that may throw during tracing."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ class Executable:
             if step.tb_frame.f_code.co_filename == self.filename:
                 where = self.module.lines.get(step.tb_lineno)
                 if where is not None:
-                    fault.add_note(f"in compiled code that stands for {where}")
+                    fault.add_note(f"in compiled code for {where}")
             step = step.tb_next

@@ -1,8 +1,8 @@
-"""Folding: long ways of a signature that differ by decisions in a loop run as one loop that chooses.
+"""Folding: long paths of a signature that differ by decisions in a loop run as one loop that chooses.
 
-What was folded is a conjecture for answers that no recording had. So its code returns no result before these answers
-are proved: the first call with them runs the user's function once more, on traced values, and what it does must be what
-the loop does, operation by operation. Else the call is served as without folding.
+The folded loop is a conjecture for answers that no trace had. So its code returns no result before these answers
+are proved: the first call with them runs the user's function once more on traced values, and its operations must equal
+those of the loop. Otherwise the call is handled without folding.
 """
 
 from __future__ import annotations

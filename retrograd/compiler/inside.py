@@ -66,11 +66,7 @@ def _outside(x: Any) -> Any:
 
 
 def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded, Any]:
-    """The recording for a call inside a trace, kept unless it closes over traced values.
-
-    Where Python may decide, it holds for these decisions only, and so is no recording for other places. A function that
-    changes what it reads is recorded each time.
-    """
+    """The inner trace for a call inside a trace, kept unless it captures traced values, or a read no longer holds."""
     statics = call.statics()
     key = (call.key, tuple(map(id, statics)), trace.concrete, config.nan_safe)
     known: tuple[Recorded, Any, Any] | None = compiled._inner.get(key)

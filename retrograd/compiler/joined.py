@@ -1,4 +1,4 @@
-"""Several ways of one signature as one graph; its first result tells forms of results apart, if there are several."""
+"""Several paths of one signature as one graph. Its first result identifies the form of the others, if needed."""
 
 from __future__ import annotations
 

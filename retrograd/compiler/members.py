@@ -23,7 +23,7 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
         found = traceable(shadow_of(x))
     except TypeError:
         raise ShapeError(
-            f"{what}: a {type(x).__name__} is no array of numbers",
+            f"{what}: a {type(x).__name__} is not an array of numbers",
             remedy=f"pass an array of shape {aval.shape}",
         ) from None
     if found.shape != aval.shape or (found.dtype.kind == "c" and aval.dtype.kind != "c"):

@@ -14,7 +14,7 @@ from ..ir.builder import attr_key
 from ..ir.graph import Graph, Value
 from ..ir.primitive import TRANSFORMS
 from ..ir.types import aval_of, in_order
-from ..ops.structural.guard import Miss, guard
+from ..ops.structural.guard import Miss, guard, parted
 from ..tracer.around import renewed, whole
 from ..tracer.array import shadow_of
 from ..tracer.surroundings import SURROUNDINGS, Captures
@@ -238,11 +238,7 @@ def interpreted(way: Compilation, leaves: Sequence[Any]) -> Any:
     try:
         return way.interpret(leaves)
     except Miss as miss:
-        raise ControlFlowError(
-            "lanes of a vmap answer a Python decision differently",
-            where=miss.where,
-            remedy="choose with np.where or rg.cond, which each lane may do in its own way",
-        ) from None
+        raise parted(miss.where) from None
 
 
 def answers(graph: Graph) -> Any:

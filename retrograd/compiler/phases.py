@@ -65,7 +65,7 @@ def tell(listener: Listener, progress: Progress) -> None:
         listener(progress)
     except Exception as fault:  # noqa: BLE001 - a listener may fail in any way, and must not end the work
         _deaf.add(id(listener))
-        warnings.warn(f"a listener for progress failed, and hears no more: {fault!r}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"a progress listener failed and was removed: {fault!r}", RuntimeWarning, stacklevel=2)
 
 
 def left_of(done: float, total: float | None, seconds: float) -> float | None:

@@ -110,7 +110,7 @@ def check_functions(label: str, remedy: str, *functions: Any) -> None:
     """OptionError unless all are functions."""
     for f in functions:
         if not callable(f):
-            raise OptionError(f"{label} wants a function, got {type(f).__name__}", remedy=f"write {remedy}")
+            raise OptionError(f"{label} needs a function, got {type(f).__name__}", remedy=f"write {remedy}")
 
 
 def recorded_body(
@@ -293,7 +293,7 @@ def common(label: str, bodies: Sequence[Recorded]) -> list[Aval]:
             raise TreeError(
                 f"{label}: one function returns {results_named(first)}, another {results_named(other)}",
                 where=where,
-                remedy="return the same containers from both, with equal values where they hold no arrays",
+                remedy="return the same containers from both, with equal values where they contain no arrays",
             )
     names = [n for i, n in enumerate(leaf_names(first.out_spec)) if i not in first.statics]
     return [
@@ -329,7 +329,7 @@ def check_single(label: str, number: str, x: Any, remedy: str) -> None:
     """ShapeError if the deciding number is an array."""
     if np.ndim(shadow_of(x)):
         raise ShapeError(
-            f"{label} decides by one {number}, not by an array of shape {np.shape(shadow_of(x))}",
+            f"{label} needs one {number}, not an array of shape {np.shape(shadow_of(x))}",
             remedy=remedy,
         )
 

@@ -42,7 +42,7 @@ class Transform:
             raise OptionError(f"nan_safe={self.nan_safe!r}", remedy="choose from False and True")
         if not callable(function):
             raise OptionError(
-                f"{self.label} wants a function, got {type(function).__name__}",
+                f"{self.label} needs a function, got {type(function).__name__}",
                 remedy=f"write {self.label}(f), and call the result with the arguments",
             )
 

@@ -41,7 +41,7 @@ def flat(tree: Any, what: str) -> Any:
 
 def _real(x: Any, what: str) -> Any:
     if not isinstance(shadow_of(x), (np.ndarray, np.generic, bool, int, float, complex)):
-        raise OptionError(f"{what}: {type(x).__name__} is no number", remedy="use arrays and numbers only")
+        raise OptionError(f"{what}: {type(x).__name__} is not a number", remedy="use arrays and numbers only")
     x = as_array(x) if isinstance(x, Tracer) else np.asarray(x)
     if x.dtype.kind == "c":
         raise unsupported(f"{what} of complex numbers", "take real and imaginary parts as unknowns of their own")

@@ -1,7 +1,7 @@
 """Unpackers: generated code that takes the arguments of one structure apart, in one pass.
 
 An unpacker gives the key of a call, its traced leaves and its other leaves, or None if the arguments are built
-otherwise. Structures that it cannot tell by exact types go the long way at each call, by ``take_apart``.
+otherwise. ``take_apart`` handles structures that exact types cannot identify, at each call.
 """
 
 from __future__ import annotations

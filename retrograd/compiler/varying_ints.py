@@ -1,8 +1,8 @@
 """Python ints among the arguments: static at first; what takes a second value is traced from then on.
 
-A step number or a count that only enters arithmetic so compiles twice, and not at each value. Where Python or NumPy
-must know an int while the function is recorded, as a length, an index, an axis or an exponent, it stays static: that
-shows in the recording, or as an error. A compiled function that ``counts`` traces them from its first call on.
+A step number or a count that is only used in arithmetic thus compiles twice, and not at each value. If Python or NumPy
+needs an int during tracing, as a length, an index, an axis or an exponent, it stays static: that
+shows in the trace, or as an error. A compiled function that ``counts`` traces them from its first call on.
 """
 
 from __future__ import annotations

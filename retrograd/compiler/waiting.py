@@ -1,9 +1,9 @@
-"""Waiting: which further ways through a function are compiled, and when.
+"""Waiting: which further paths through a function are compiled, and when.
 
-All ways of a signature are compiled as one, so that compiling each as it comes would cost the square of their number.
-As long as they are short together, they are compiled as they come. Later ones are kept and interpreted
-(``kept_ways``). What cannot be kept, as it draws or calls the host, is recorded each time and waits: a way must come
-back, and ways must come back often enough. So a way that is gone once costs its recording, and all compilations
+All paths of a signature are compiled as one, so compiling each at once would cost the square of their number.
+While they are short together, each is compiled at once. Later ones are kept and interpreted (``kept_ways``). A path
+that cannot be kept, as it draws or calls the host, is traced each time and waits: a path must come back, and paths must
+come back often enough. So a path that is followed once costs its trace, and all compilations
 together cost as much as a few of the last one.
 """
 

@@ -15,7 +15,7 @@ def watch(stage: str, graph: Graph, seconds: float, level: int) -> None:
     """Check that the text of a graph can be read back, and print it at level 3."""
     text = to_text(graph)
     if to_text(parse(text)) != text:
-        raise InternalError(f"the text of {graph.name} after {stage} does not round trip")
+        raise InternalError(f"the text of {graph.name} after {stage} does not round-trip")
     if level >= 3:
         sys.stderr.write(f"--- {stage}: {len(graph.nodes)} nodes, {1e3 * seconds:.2f} ms\n{text}")
 

@@ -1,6 +1,6 @@
 """Gradients over shards, ensembles and long jobs: in this process, or on the processes and machines of a dask cluster.
 
-dask is imported when a client is used. Errors are ``DistributedError`` and its kin.
+dask is imported when a client is used. Errors are ``DistributedError`` and its subclasses.
 """
 
 from .descent import Minimum, minimize

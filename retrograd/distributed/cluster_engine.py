@@ -216,7 +216,7 @@ class ClusterEngine:
             self._scheduler_lost(fault)
         error = WorkerLostError(
             f"workers died under {self._kernel.name}, {self.options.retries + 1} times: {fault}",
-            remedy="give each worker more memory, or make shards smaller; memory= bounds what a gradient takes",
+            remedy="give each worker more memory, or make shards smaller; memory= limits the memory of a gradient",
         )
         raise LostWork(error) from fault
 
@@ -233,8 +233,8 @@ class ClusterEngine:
 
     def _scheduler_lost(self, fault: BaseException | None) -> NoReturn:
         raise SchedulerLostError(
-            f"the scheduler does not answer any more: {type(fault).__name__ if fault else self.client.status}",
-            remedy="connect a new client, and call again; rg.distributed.minimize goes on with resume=True",
+            f"the scheduler no longer answers: {type(fault).__name__ if fault else self.client.status}",
+            remedy="connect a new client and call again; rg.distributed.minimize continues with resume=True",
         ) from fault
 
     def _threads(self) -> int:
@@ -286,7 +286,7 @@ class Lookout:
         elif now - self._worked > self._options.patience:
             raise NoWorkerError(
                 f"the cluster has had no worker for {self._options.patience:g} seconds",
-                remedy="start workers, or give the option patience= more seconds",
+                remedy="start workers, or increase patience=",
             )
         if self._options.time_limit is not None:
             ours = {address: {key for key in keys if self._ours(key)} for address, keys in processing.items()}
@@ -326,7 +326,7 @@ class Lookout:
                 raise TimeLimitError(
                     f"a task of {self._engine._kernel.name} took longer than {limit:g} seconds, on "
                     f"{len(self._counts.given_up)} workers: {', '.join(self._counts.given_up)}",
-                    remedy="give a longer time_limit=, or smaller shards; look for a loop that does not end",
+                    remedy="increase time_limit=, make shards smaller, or look for an endless loop",
                 )
 
     def _silent(self, seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""minimize: L-BFGS, Adam and their kin on gradients over shards, with their state in a file."""
+"""minimize: L-BFGS, Adam and other methods on gradients over shards, with their state in a file."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def minimize(
             state = None if saved is None else saved.read()
             if state is not None and not resume:
                 raise OptionError(
-                    f"{os.fspath(checkpoint or '')} holds the state of an earlier run",
-                    remedy="go on from it by resume=True, or remove the file",
+                    f"{os.fspath(checkpoint or '')} contains the state of an earlier run",
+                    remedy="continue it by resume=True, or remove the file",
                 )
             run = _Run(descent, saved, steps, every, tolerance, callback, Pace(watcher, steps, f.__name__))
             return run.from_state(state)
@@ -280,7 +280,7 @@ def _flat(start: Any) -> tuple[np.ndarray[Any, Any], Callable[[Any], Any]]:
     if not leaves or any(np.asarray(x).dtype.kind != "f" for x in leaves):
         kinds = sorted({str(np.asarray(x).dtype) for x in leaves})
         raise NonDifferentiableError(
-            f"the start holds {', '.join(kinds) or 'nothing'}",
+            f"the start contains {', '.join(kinds) or 'nothing'}",
             remedy="start from a tree of floating-point arrays and numbers",
         )
     flat, unravel = tree.ravel(start)
@@ -314,4 +314,4 @@ def _check(
     if not isinstance(tolerance, (int, float)) or not tolerance >= 0:
         raise OptionError(f"tolerance={tolerance!r}", remedy="choose a number from 0")
     if resume and checkpoint is None:
-        raise OptionError("resume=True without a file", remedy="give the file: checkpoint='steps.rgs'")
+        raise OptionError("resume=True needs a file", remedy="give the file: checkpoint='steps.rgs'")

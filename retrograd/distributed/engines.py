@@ -39,7 +39,9 @@ class Options:
         for name in ("group", "fan_in"):
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1) or (name == "fan_in" and n == 1):
-                raise OptionError(f"{name}={n!r}", remedy="choose a power of two: then the sum is the same for each")
+                raise OptionError(
+                    f"{name}={n!r}", remedy="choose a power of two, so that every choice gives the same sum"
+                )
         if type(self.keep) is not bool:
             raise OptionError(f"keep={self.keep!r}", remedy="choose True or False")
         if type(self.retries) is not int or self.retries < 0:

@@ -1,4 +1,4 @@
-"""Maps over ensembles, and Jacobians by their rows: lanes in chunks, on any number of workers to the same bits."""
+"""Maps over ensembles, and Jacobians by their rows: batches in chunks, on any number of workers with the same bits."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Ensemble:
         if len(axes) != count or any(a not in (0, None) or isinstance(a, bool) for a in axes) or 0 not in axes:
             raise OptionError(
                 f"in_axes={self._axes!r} for {count} arguments",
-                remedy="give 0 for each argument with an entry for each lane, None for those that all lanes share",
+                remedy="give 0 for each batched argument, and None for each shared one",
             )
         return tuple(a == 0 for a in axes)
 
@@ -83,10 +83,10 @@ class Ensemble:
         limit = int(SHARE * bytes_of("available")) if self._limit is None else self._limit
         if 2 * needed > limit:
             raise ResultTooLargeError(
-                f"the results of {lanes:,} lanes take {needed:,} bytes, and as many again while they are joined; "
+                f"the results of {lanes:,} batch elements take {needed:,} bytes, and twice that while they are joined; "
                 f"{limit:,} bytes are allowed",
                 needed=2 * needed,
-                remedy="reduce within the function, map fewer lanes at once, or give the option limit= more bytes",
+                remedy="reduce within the function, map fewer elements at once, or increase limit=",
             )
 
 
@@ -144,7 +144,7 @@ def map(
     array([1., 2.])
     """
     if chunk is not None and (type(chunk) is not int or chunk < 1):
-        raise OptionError(f"chunk={chunk!r}", remedy="give a number of lanes, at least 1")
+        raise OptionError(f"chunk={chunk!r}", remedy="give a number of batch elements, at least 1")
     watcher = watcher_of(progress)
     return Ensemble(function_of(function), client, in_axes, chunk, limit, watcher, options_of(options))
 
@@ -207,7 +207,7 @@ def _lanes(own: Sequence[Any]) -> int:
     sizes = {np.shape(x)[0] if np.ndim(x) else -1 for x in tree.leaves(list(own))}
     if len(sizes) != 1 or min(sizes) < 1:
         raise ShapeError(
-            f"the arguments have {sorted(sizes)} lanes along their first axes",
-            remedy="give each the same number of lanes, at least 1",
+            f"the arguments have {sorted(sizes)} batch elements along their first axes",
+            remedy="give each the same number of batch elements, at least 1",
         )
     return sizes.pop()

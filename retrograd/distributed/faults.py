@@ -1,11 +1,11 @@
-"""Errors of work on other processes and machines, which stand beside what raises them.
+"""Errors of work on other processes and machines, defined beside the code that raises them.
 
 | error | code | what happened |
 |---|---|---|
 | DistributedError | RG0400 | the base class: work on other processes cannot go on |
 | WorkerLostError | RG0401 | workers died again and again under the same work |
 | TimeLimitError | RG0402 | a task took longer than the time limit, on each worker that tried |
-| SchedulerLostError | RG0403 | the scheduler does not answer any more |
+| SchedulerLostError | RG0403 | the scheduler no longer answers |
 | NoWorkerError | RG0404 | the cluster has no worker |
 | TravelError | RG0405 | a function, shard or error that cannot be sent between processes |
 | ResultTooLargeError | RG0406 | results that would not fit into memory |

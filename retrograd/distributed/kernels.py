@@ -156,7 +156,7 @@ def function_of(loss: Any) -> Any:
         return load(loss)
     if not callable(loss):
         raise OptionError(
-            f"{loss!r:.80} is no function", remedy="pass a function, or the path of a file that f.save wrote"
+            f"{loss!r:.80} is not a function", remedy="pass a function, or the path of a file that f.save wrote"
         )
     return loss
 
@@ -173,7 +173,7 @@ def check_argnums(argnums: Argnums, count: int) -> None:
         if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < count:
             raise ArgnumsError(
                 f"argnums={argnums!r}, but the parameters of this call are {', '.join(map(str, range(count)))}",
-                remedy="differentiate the parameters, by their positions: what differs from shard to shard has no sum",
+                remedy="give positions of parameters, since arguments of single shards have no common gradient",
             )
 
 

@@ -1,4 +1,4 @@
-"""What runs on workers, and in this process in their place: shards evaluated, and their results summed."""
+"""Code that runs on workers, or in this process instead: it evaluates shards and sums their results."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def blamed(what: str, address: str, work: Callable[..., T], *args: Any) -> T:
     raise TravelError(  # here, as it must not refer to the error that cannot be pickled
         f"{note} failed with an error that cannot be pickled:\n{text}",
         where=line,
-        remedy="mend what the error says; errors that can be pickled arrive as they are",
+        remedy="correct the cause named in the error; errors that can be pickled are raised unchanged",
     )
 
 

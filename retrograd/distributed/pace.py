@@ -1,4 +1,4 @@
-"""How far long work is: what is done, how fast, and how long the rest takes; a bar for terminals."""
+"""The progress of long work: done, rate and remaining time; a bar for terminals."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def watcher_of(option: bool | Watcher | None) -> Watcher | None:
     if not callable(option):
         raise OptionError(
             f"progress={option!r}",
-            remedy="True draws a bar; a function is called with a ShardProgress(done, total, ...)",
+            remedy="give True for a bar, or a function that takes a ShardProgress(done, total, ...)",
         )
     return option
 

@@ -1,6 +1,6 @@
-"""Parcels: trees on a journey, as their leaves and a pickle of the structure, which each process unpickles once.
+"""Parcels: trees in transport, as their leaves and a pickle of the structure, which each process unpickles once.
 
-cloudpickle sends classes of scripts by value, and sets their methods anew each time that it unpickles an object of
+cloudpickle sends classes of scripts by value, and sets their methods again each time that it unpickles an object of
 theirs. A function that reads such a class would then be compiled again at each step.
 """
 
@@ -82,6 +82,6 @@ def pickled(x: Any, what: str, name: str) -> bytes:
     except Exception as fault:
         raise TravelError(
             f"{what} of {name} cannot be sent to workers: {type(fault).__name__}: {fault}",
-            remedy="pass arrays, numbers and containers of these; let workers open files: load=",
+            remedy="pass arrays, numbers and containers of these; use load= so that workers open files",
         ) from fault
     return found

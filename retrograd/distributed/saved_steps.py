@@ -41,8 +41,8 @@ class SavedSteps:
         digest, body = data[len(MAGIC) : len(MAGIC) + 65], data[len(MAGIC) + 65 :]
         if not data.startswith(MAGIC) or digest != hashlib.sha256(body).hexdigest().encode() + b"\n":
             raise SnapshotError(
-                f"{self._path} is not a whole state of an optimiser",
-                remedy="give the path of one, or remove the file and begin anew",
+                f"{self._path} is not a complete optimiser state",
+                remedy="give the path of a complete state, or remove the file and start again",
             )
         line, _, arrays = body.partition(b"\n")
         self._check(json.loads(line))
@@ -53,7 +53,7 @@ class SavedSteps:
         for name, value in self._identity.items():
             if found.get(name) != value:
                 raise OptionError(
-                    f"{self._path} belongs to another run: its {name} is {found.get(name)}, and here it is {value}",
+                    f"{self._path} belongs to another run: its {name} is {found.get(name)}, but here it is {value}",
                     remedy="call with the same parameters, shards and options, or give another path",
                 )
 
@@ -71,7 +71,7 @@ class SavedSteps:
             beside.replace(self._path)
         except OSError as fault:
             raise SnapshotError(
-                f"{self._path} cannot be written: {fault.strerror}", remedy="give a path on a disk with room"
+                f"{self._path} cannot be written: {fault.strerror}", remedy="give a path on a disk with free space"
             ) from fault
         finally:
             beside.unlink(missing_ok=True)
@@ -93,13 +93,13 @@ def _locked(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as fault:
         raise SnapshotError(
-            f"{path} cannot be made: {fault.strerror}", remedy="give a path in a folder that exists"
+            f"{path} cannot be created: {fault.strerror}", remedy="give a path in a folder that exists"
         ) from fault
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as fault:
         os.close(descriptor)
         raise SnapshotError(
-            f"another run is at work on {path.name.removesuffix('.lock')}", remedy="wait for it, or give another path"
+            f"another run is using {path.name.removesuffix('.lock')}", remedy="wait for it to end, or give another path"
         ) from fault
     return descriptor

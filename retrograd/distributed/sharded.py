@@ -112,7 +112,7 @@ class Sharded:
         chosen = [int(k) for k in numbers if isinstance(k, (int, np.integer)) and 0 <= k < self._count]
         if not chosen or len(chosen) != len(only):
             raise OptionError(
-                f"only={list(only)!r:.80} for {self._count} shards", remedy="give at least one number of a shard"
+                f"only={list(only)!r:.80} does not fit {self._count} shards", remedy="give at least one shard number"
             )
         return chosen
 
@@ -252,7 +252,7 @@ def engine_of(client: Any, kernel: Kernel, shards: Sequence[Shard], options: Opt
             f"client is a {type(client).__name__}", remedy="pass dask's Client, or None for threads of this process"
         )
     if client.asynchronous:
-        raise OptionError("the client is asynchronous", remedy="make it by Client(..., asynchronous=False)")
+        raise OptionError("the client is asynchronous", remedy="create it by Client(..., asynchronous=False)")
     return ClusterEngine(client, kernel, shards, options)
 
 
@@ -278,7 +278,8 @@ def warned(report: Report) -> bool:
     if len(report.environments) < 2:
         return False
     warnings.warn(
-        "the workers differ, so that the last bits depend on who computes what: " + "; ".join(report.environments),
+        "the workers differ, so the last bits depend on which worker computes a shard: "
+        + "; ".join(report.environments),
         UnequalWorkersWarning,
         stacklevel=3,
     )

@@ -68,7 +68,7 @@ def shards_of(given: Any, load: Loader | None) -> list[Shard]:
     tuple of dask's arrays with the same rows.
     """
     if load is not None and not callable(load):
-        raise OptionError(f"load={load!r:.80}", remedy="pass a function that makes a tuple of arguments of an entry")
+        raise OptionError(f"load={load!r:.80}", remedy="pass a function that turns an entry into a tuple of arguments")
     if _is_dask(given) or (isinstance(given, tuple) and given and all(map(_is_dask, given))):
         parts = _partitions(given)
         return [Partition(k, part, load) for k, part in enumerate(parts)]
@@ -98,7 +98,7 @@ def _reader(path: Path) -> Loader:
     readers: dict[str, Loader] = {".npy": _from_npy, ".npz": _from_npz}
     if path.suffix not in readers:
         raise OptionError(
-            f"shard {path} is no .npy or .npz file", remedy="say how it is read: load=lambda path: (array, ...)"
+            f"shard {path} is not an .npy or .npz file", remedy="define how to read it: load=lambda path: (array, ...)"
         )
     return readers[path.suffix]
 
@@ -116,7 +116,7 @@ def arguments_of(found: Any, number: int, what: str) -> tuple[Any, ...]:
     """A tuple of arguments, laid out as it is after a journey; TreeError for anything but a tuple."""
     if type(found) is not tuple:
         raise TreeError(
-            f"shard {number} is no tuple of arguments: {what} is a {type(found).__name__}",
+            f"shard {number} is not a tuple of arguments: {what} is a {type(found).__name__}",
             remedy="each shard is a tuple of the loss's further arguments: (x, y), or (x,) for one",
         )
     laid: tuple[Any, ...] = as_shipped(found)

@@ -178,7 +178,7 @@ def _places(index: Any) -> Any:
 
 def _immutable() -> UnsupportedError:
     return UnsupportedError(
-        "an eager array cannot be written into, since other values may have been computed from it",
+        "an eager array is read-only, since other values may depend on it",
         remedy="compute a new one: np.where, np.concatenate, x = x + y",
     )
 

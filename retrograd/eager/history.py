@@ -1,4 +1,4 @@
-"""The history of all records: a tree of steps, in which records that do the same follow one path."""
+"""The history of all records: a tree of steps, in which records with the same operations follow one path."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _is_operand(x: Any, cls: type[ArrayLike]) -> bool:
         return True
     if hasattr(x, "__array__") and not isinstance(x, (type, ArrayLike)):
         raise UnsupportedError(
-            f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, whose history would be lost",
+            f"one operation mixes a {cls.__name__} and a foreign {type(x).__name__}, which would lose its history",
             remedy="pass np.asarray(x) for a constant",
         )
     return isinstance(x, (cls, float, complex))

@@ -214,4 +214,4 @@ def adam(rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, epsilon: 
 
 def _check(name: str, value: float, fine: bool) -> None:
     if not fine:
-        raise OptionError(f"{name}={value!r}", remedy="rates are positive, decays below 1")
+        raise OptionError(f"{name}={value!r}", remedy="give positive rates, and decays below 1")

@@ -55,7 +55,7 @@ class RecordTensor(Eager):
         return self.record.gradients(self)
 
     def __reduce__(self) -> Any:
-        raise OptionError("a tensor of a record is copied deeply or pickled", remedy="use t.data, or np.copy(t)")
+        raise OptionError("a tensor of a record cannot be deep-copied or pickled", remedy="use t.data, or np.copy(t)")
 
     def __repr__(self) -> str:
         return f"RecordTensor({self.data!r})"
@@ -91,15 +91,15 @@ class Gradients:
         """
         if not isinstance(tensor, RecordTensor) or tensor.record is not self._record:
             raise RecordMismatchError(
-                f"a gradient is asked for {tensor!r:.60}, which is not a tensor of the loss's record",
-                remedy="pass a tensor that rec.tensor made, or one that was computed from it",
+                f"{tensor!r:.60} is not a tensor of the loss's record",
+                remedy="pass a tensor created by rec.tensor, or computed from one",
             )
         k = tensor.position
         found = self._found.get(k)
         if found is not None:
             return found
         if not aval_of(tensor.data).inexact:
-            raise NonDifferentiableError(f"a tensor of {tensor.dtype} has no gradient", remedy="make it of floats")
+            raise NonDifferentiableError(f"a tensor of {tensor.dtype} has no gradient", remedy="create it from floats")
         if k > self._loss:  # the tensor was made after the loss
             self._found[k] = np.zeros(tensor.shape, tensor.dtype)[()]
         else:
@@ -183,7 +183,7 @@ class Record:
         """
         if isinstance(value, ArrayLike):
             raise RecordMismatchError(
-                f"{value!r:.60} is put into a record as a new value, which would cut its gradient off",
+                f"{value!r:.60} is added to a record as a new value, which would lose its gradient",
                 remedy="pass value.data if that is intended",
             )
         return RecordTensor(self, *self._leaf(copied(value)[()], variable=True))
@@ -223,7 +223,7 @@ class Record:
             if x.record is not self:
                 raise RecordMismatchError(
                     "one operation mixes tensors of two records",
-                    remedy="put x.data into the other record, or compute in one",
+                    remedy="add x.data to the other record, or use one record",
                 )
             return x.position
         return self._leaf(np.array(x) if isinstance(x, np.ndarray) else x, variable=False)[0]
@@ -264,7 +264,7 @@ class Record:
         self._check_open()
         if np.size(loss.data) != 1:
             raise NonScalarOutputError(
-                f"a gradient is asked for of a tensor of shape {loss.shape}, which has {loss.size} elements",
+                f"grad() is called on a tensor of shape {loss.shape}, which has {loss.size} elements",
                 remedy="reduce it to one number: np.sum(t).grad()",
             )
         if loss.dtype.kind != "f":
@@ -278,5 +278,5 @@ class Record:
         if self._closed:
             raise LeakedTracerError(
                 "a closed record is used",
-                remedy="compute inside its with statement; t.data stays readable",
+                remedy="compute inside its with statement; t.data remains readable",
             )

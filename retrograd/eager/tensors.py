@@ -75,7 +75,7 @@ class Tensor(Eager):
     def __init__(self, data: Any, requires_grad: bool = False) -> None:
         if isinstance(data, ArrayLike):
             raise RecordMismatchError(
-                "a tensor is made of a tensor, which would cut its gradient off",
+                "a tensor is created from a tensor, which would lose its gradient",
                 remedy="pass t.data or t.detach() if that is intended",
             )
         self._data = _frozen(copied(data)[()])
@@ -96,8 +96,8 @@ class Tensor(Eager):
         new = copied(value.data if isinstance(value, Tensor) else value, self.dtype)
         if new.shape != self.shape:
             raise ShapeError(
-                f"data of shape {new.shape} are assigned to a tensor of shape {self.shape}",
-                remedy="make a new tensor",
+                f"data of shape {new.shape} cannot be assigned to a tensor of shape {self.shape}",
+                remedy="create a new tensor",
             )
         self._data = _frozen(new[()])
 
@@ -119,9 +119,9 @@ class Tensor(Eager):
     @requires_grad.setter
     def requires_grad(self, on: bool) -> None:
         if not self.is_leaf:
-            raise OptionError("requires_grad is set on the result of an operation", remedy="use t.detach()")
+            raise OptionError("requires_grad cannot be set on the result of an operation", remedy="use t.detach()")
         if on and not inexact(self._data):
-            raise NonDifferentiableError(f"a tensor of {self.dtype} has no gradient", remedy="make it of floats")
+            raise NonDifferentiableError(f"a tensor of {self.dtype} has no gradient", remedy="create it from floats")
         self._requires = bool(on)
         self._node = AccumulateGrad(self) if on else None
 
@@ -155,7 +155,7 @@ class Tensor(Eager):
         if self._node is None:
             raise NonDifferentiableError(
                 "backward is called on a tensor that depends on no tensor with requires_grad",
-                remedy="make the parameters with requires_grad=True, and compute outside no_grad",
+                remedy="create the parameters with requires_grad=True, and compute outside no_grad",
             )
         if ct is None and self.size != 1:
             raise NonScalarOutputError(
@@ -185,7 +185,7 @@ class Tensor(Eager):
 
     def __reduce__(self) -> Any:
         if not self.is_leaf:
-            raise OptionError("a tensor with a past is copied deeply or pickled", remedy="use t.detach()")
+            raise OptionError("a tensor with a history cannot be deep-copied or pickled", remedy="use t.detach()")
         return Tensor, (np.array(self._data), self._requires)
 
     def __repr__(self) -> str:

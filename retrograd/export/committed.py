@@ -1,4 +1,4 @@
-"""Exported modules as files, and whether a committed one is still what its function gives."""
+"""Exported modules as files, and whether a committed one still equals the current output for its function."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def exported(
     target = Path(path)
     if target.suffix != ".py" or not harmless(target.stem):
         raise OptionError(
-            f"{target.name!r} cannot be the file of a module", remedy="name it by letters and digits: grad_loss.py"
+            f"{target.name!r} is not a valid file name for a module", remedy="use letters and digits: grad_loss.py"
         )
     frozen = freeze(compiled, args, kwargs, "exported")
     return write_module(frozen, target.stem, origin or origin_of(compiled))
@@ -146,7 +146,7 @@ def remade(function: Any, transforms: Sequence[Any]) -> Any:
             function = kinds[compiled](function, kinds[transform](**given))
         except (KeyError, TypeError) as fault:
             raise OptionError(
-                f"the committed file tells of a transform that there is not: {transform}", remedy="export it again"
+                f"the committed file records an unknown transform: {transform}", remedy="export it again"
             ) from fault
     return function
 
@@ -170,7 +170,8 @@ def check(path: str | os.PathLike[str], find: Found, target: str | None = None) 
             new = exported(path, compiled, args, kwargs, {k: record.get(k) for k in ("of", "transforms")})
     except Exception as fault:
         raise ChangedError(
-            f"{os.fspath(path)} cannot be made again: {fault}", remedy="export the function anew, with new arguments"
+            f"{os.fspath(path)} cannot be generated again: {fault}",
+            remedy="export the function again with new arguments",
         ) from fault
     return _compared(os.fspath(path), old, record, new)
 
@@ -250,7 +251,7 @@ def _record_of(text: str, path: str | os.PathLike[str]) -> dict[str, Any]:
     except (SyntaxError, ValueError):
         pass
     raise OptionError(
-        f"{os.fspath(path)} is no module that this version of retrograd has exported",
+        f"{os.fspath(path)} is not a module exported by this version of retrograd",
         remedy="export the function again: python -m retrograd export module:function --arg ... -o FILE",
     )
 
@@ -260,7 +261,7 @@ def _compiled(record: dict[str, Any], find: Found, target: str | None, path: str
     name = target or record.get("of") or ""
     if not name:
         raise OptionError(
-            f"{os.fspath(path)} does not tell which function it was made of",
+            f"{os.fspath(path)} does not record the function that it was exported from",
             remedy="name it: python -m retrograd export module:function --check FILE",
         )
     found = find(name)
@@ -270,7 +271,7 @@ def _compiled(record: dict[str, Any], find: Found, target: str | None, path: str
         found = found._user
     if not record.get("transforms"):
         raise OptionError(
-            f"{os.fspath(path)} does not tell how {name} is differentiated",
+            f"{os.fspath(path)} does not record how {name} is differentiated",
             remedy="name the compiled function: module:name, where name = rg.grad(f)",
         )
     return remade(found, record["transforms"])
@@ -285,7 +286,7 @@ def _compared(path: str, old: str, record: dict[str, Any], new: Exported) -> str
         other = (
             f"versions of retrograd ({before}, now {VERSION})"
             if before != VERSION
-            else "comments, layout or its record"
+            else "comments, layout or its metadata"
         )
         return f"{path} is what the function gives; only {other} differ\n"
     theirs, ours = _lines(old), _lines(new.text)
@@ -302,7 +303,7 @@ def _compared(path: str, old: str, record: dict[str, Any], new: Exported) -> str
         why = f"was derived otherwise by retrograd {record.get('retrograd')}, or for other constants"
     else:
         why = "is not what the function gives now"
-    raise ChangedError(f"{path} {why}\n{_shown(theirs, ours, path)}", remedy=f"if this is right: {again}")
+    raise ChangedError(f"{path} {why}\n{_shown(theirs, ours, path)}", remedy=f"if this is intended: {again}")
 
 
 def _essence(text: str) -> str:

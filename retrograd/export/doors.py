@@ -81,7 +81,7 @@ def save(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) 
     if frozen is None:
         if not args and not kwargs and not _takes_nothing(self._function):
             raise OptionError(
-                f"{self!r} was not called yet, so that its shapes are not known",
+                f"{self!r} has not been called yet, so its shapes are unknown",
                 remedy="give the arguments of a call after the path: f.save(path, x)",
             )
         frozen = freeze(self, args, kwargs, "saved")

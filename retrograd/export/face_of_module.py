@@ -1,4 +1,4 @@
-"""The function of an exported module that users call: its types, the checks of its arguments, what it returns."""
+"""The public function of an exported module: its types, the checks of its arguments, its results."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _class_name(form: TreeForm) -> str:
     fields = [k for k in form.keys if not harmless(k)]
     if not harmless(name) or fields:
         raise OptionError(
-            f"the class {form.value} cannot stand in an exported module: {', '.join(fields) or name} is no plain name",
-            remedy="use names of ASCII letters that are not Python's own",
+            f"the class {form.value} cannot be in an exported module: {', '.join(fields) or name} is not a plain name",
+            remedy="use names of ASCII letters that are not Python keywords or builtins",
         )
     return str(name)
 

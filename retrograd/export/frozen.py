@@ -1,4 +1,4 @@
-"""Frozen: what a compiled function does for one signature, as data, with all that it read besides its arguments."""
+"""Frozen: a compiled function for one signature, as data, with all state that it read besides its arguments."""
 
 from __future__ import annotations
 
@@ -102,16 +102,17 @@ def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
             return None
         (_, leaf_keys), paths, way = ways[0]
         if len(ways) > 1 or len(way.call.traced) < len(way.call.leaves):
-            several = "was called with several signatures, or went several ways"
+            several = "was called with several signatures, or has several paths"
             static = "has arguments that are neither arrays nor floats"
             raise OptionError(
-                f"{compiled!r} {several if len(ways) > 1 else static}: which one is to be {what}?",
+                f"{compiled!r} {several if len(ways) > 1 else static}: specify which one to use",
                 remedy="give the arguments of a call after the path",
             )
         captures = paths.check(compiled._user, ())
         if captures is None:
             raise OptionError(
-                f"what {compiled!r} reads has changed since it was called", remedy="give the arguments after the path"
+                f"state that {compiled!r} reads has changed since its last call",
+                remedy="give the arguments after the path",
             )
         present = paths.present(captures)
         constants = tuple(present[id(c.payload)] for c in way.recorded.captures)
@@ -125,7 +126,7 @@ def _quietly(what: str) -> Iterator[None]:
     if CURRENT.get() is not None:
         raise OptionError(
             f"a function is {what} while another one is traced",
-            remedy=f"let it be {what} outside of compiled functions",
+            remedy="do this outside of compiled functions",
         )
     with config(counters=False, debug_nans=False):
         yield
@@ -139,7 +140,7 @@ def _frozen(
         raise UnsupportedError(f"{way.name} returns a function, which cannot be {what}", remedy=CALLED)
     if recorded.tainted:
         raise UnsupportedError(
-            f"{way.name} catches an error that depends on the values of its arguments: its graph holds for these alone",
+            f"{way.name} catches an error that depends on argument values: its graph is valid for these values only",
             remedy="decide with an if before the operation that fails",
         )
     _check_constants(way.name, constants, what)
@@ -179,7 +180,7 @@ def _watched(compiled: Compiled, call: Call, recorded: Recorded, what: str) -> t
     relied.rely_on(recorded.reads, compiled._user, statics, captured)
     if relied.run(compiled._user, statics) is None:
         raise UnsupportedError(
-            f"{compiled!r} changes what it reads, or reads what cannot be watched, and so cannot be {what}: "
+            f"{compiled!r} changes what it reads, or reads what cannot be checked, so it cannot be {what}: "
             f"{relied.changed(compiled._user, statics)}",
             remedy="pass it as an argument, and return what changes",
         )
@@ -191,12 +192,12 @@ def _check_constants(title: str, constants: Sequence[Any], what: str) -> None:
     for x in constants:
         if isinstance(x, (np.random.Generator, np.random.RandomState)):
             raise UnsupportedError(
-                f"{title} draws random numbers from a generator of this process, and so cannot be {what}",
-                remedy="draw outside, and pass the numbers as an argument",
+                f"{title} draws random numbers from a generator of this process, so it cannot be {what}",
+                remedy="draw outside and pass the numbers as an argument",
             )
         if not isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
             raise UnsupportedError(
-                f"{title} reads a {type(x).__name__} outside, and so cannot be {what}",
+                f"{title} reads a {type(x).__name__} outside, so it cannot be {what}",
                 remedy="pass it as an argument, as arrays",
             )
 
@@ -205,8 +206,8 @@ def _arguments(call: Call) -> TreeForm:
     """The form of the arguments of a call."""
     if type(call) is not Call:
         raise UnsupportedError(
-            "a function that takes functions as arguments cannot be kept in a file",
-            remedy="close over the function: rg.grad(lambda x: f(g, x))",
+            "a function that takes functions as arguments cannot be stored in a file",
+            remedy="capture the function: rg.grad(lambda x: f(g, x))",
         )
     place = {leaf: k for k, leaf in enumerate(call.traced)}
     leaves = [
@@ -226,7 +227,7 @@ def _refuse(title: str, graph: Graph, what: str) -> None:
         found = only_here(node, what)
         if found is not None:
             why, remedy = found
-            raise UnsupportedError(f"{title} {why}, and so cannot be {what}", where=node.where, remedy=remedy)
+            raise UnsupportedError(f"{title} {why}, so it cannot be {what}", where=node.where, remedy=remedy)
 
 
 def only_here(node: Node, what: str) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ def check_gaps(x: Any, what: str) -> None:
     """UnsupportedError for an array with gaps so large that no file should keep them."""
     if isinstance(x, np.ndarray) and not x.flags.c_contiguous and not fits(x.shape, x.dtype, x.strides):
         raise UnsupportedError(
-            f"the memory of an array of the shape {x.shape} has very large gaps, so that its function cannot be {what}",
+            f"the memory of an array of shape {x.shape} has very large gaps, so the function cannot be {what}",
             remedy="pass or capture a copy without gaps: x.copy()",
         )
 

@@ -1,4 +1,4 @@
-"""Loaded functions: compiled functions whose recording comes from a file."""
+"""Loaded functions: compiled functions whose trace comes from a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LoadedFunction:
         self.orders = key_orders(tree)
         self.places = [k for k, x in enumerate(self.expected) if x.kind == "leaf"]
         if [self.expected[k].value for k in self.places] != [*range(len(self.places))]:
-            raise SavedFileError("the arguments in the file stand in a wrong order", remedy=DAMAGED)
+            raise SavedFileError("the arguments in the file are in the wrong order", remedy=DAMAGED)
         self.__signature__ = _signature(saved)
         saved.results.build(Expected, known_class)  # so that an unknown class is found out here
 
@@ -76,7 +76,7 @@ class LoadedFunction:
         if call.orders != self.orders:
             raise TreeError(
                 f"the keys of dicts have the order {call.orders}, but {self.__name__} was saved for {self.orders}",
-                remedy="pass the keys in the same order, as a function may walk over them",
+                remedy="pass the keys in the same order, since a function may iterate over them",
             )
         leaves = list(call.leaves)
         for i, (x, expected) in enumerate(zip(call.leaves, self.expected, strict=True)):
@@ -166,9 +166,9 @@ def _check_way(function: LoadedFunction, values: list[Any]) -> None:
         evaluate(function.saved.graph, values)
     except Miss as miss:
         raise ControlFlowError(
-            f"{function.__name__} decides otherwise for these arguments than for those that it was saved with",
+            f"{function.__name__} makes other decisions for these arguments than for those it was saved with",
             where=miss.where,
-            remedy="decide with np.where or rg.cond, which save both ways, or save the function for these, too",
+            remedy="decide with np.where or rg.cond, which save both branches, or save the function for these, too",
         ) from None
     except Exception:  # noqa: BLE001 - it is raised again where the code runs
         return

@@ -1,4 +1,4 @@
-"""What an exported module is made of besides its function: texts of the package, arrays, classes, a target's code."""
+"""The parts of an exported module besides its function: source of the package, arrays, classes, a target's code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SavedFunction functions: a file with the graph as text and arrays as ``.npy``; nothing in it is a program.
+"""Saved functions: a file with the graph as text and arrays as ``.npy``, and without any program.
 
 A file has a line that names its form, a line with the hash of all that follows, a line of JSON, the text of the graph,
-and one ``.npy`` after the other. It is read within bounds, and only operations of the package may stand in it. The
+and one ``.npy`` after the other. It is read within bounds, and may only contain operations of the package. The
 source is made again when it is loaded.
 """
 
@@ -136,22 +136,24 @@ def from_bytes(data: bytes) -> SavedFunction:
     first, _, rest = data.partition(b"\n")
     form = first.removeprefix(MAGIC)
     if not first.startswith(MAGIC) or not form.isdigit():
-        raise SavedFileError("this is no saved function", remedy="save one by f.save(path)")
+        raise SavedFileError("this is not a saved function", remedy="save one by f.save(path)")
     if form != str(FORMAT).encode():
         raise SavedFileError(
-            f"the file has the form {form[:9].decode()}, and this version of retrograd reads the form {FORMAT}",
+            f"the file has the format {form[:9].decode()}, but this version of retrograd reads the format {FORMAT}",
             remedy="load it with the version that saved it, or save the function again",
         )
     digest, _, body = rest.partition(b"\n")
     if digest != hashlib.sha256(body).hexdigest().encode():
-        raise SavedFileError("the file is not what was saved: its hash is another", remedy=DAMAGED)
+        raise SavedFileError("the file was changed: its hash differs", remedy=DAMAGED)
     try:
         return _read(body)
     except SavedFileError:
         raise
     except Exception as fault:  # a file that breaks the rules may do so anywhere
         said = str(getattr(fault, "what", fault)).partition("\n")[0]
-        raise SavedFileError(f"the file holds no function: {type(fault).__name__}: {said}", remedy=DAMAGED) from fault
+        raise SavedFileError(
+            f"the file contains no function: {type(fault).__name__}: {said}", remedy=DAMAGED
+        ) from fault
 
 
 def _read(body: bytes) -> SavedFunction:
@@ -224,7 +226,7 @@ def _check_graph(graph: Graph) -> None:
     """Only operations of the package that work on values, and no value beyond all bounds."""
     for node in walk(graph):
         if node.prim.name not in BUILT_IN or (node.prim.final and node.prim is not turn):
-            raise ValueError(f"{node.prim.name} may not stand in a saved function")
+            raise ValueError(f"{node.prim.name} is not allowed in a saved function")
         if (found := only_here(node, "saved")) is not None:
             raise ValueError(f"it {found[0]}")
     for aval in _avals(graph):
@@ -242,19 +244,19 @@ def _avals(graph: Graph) -> Iterator[Aval]:
 
 def _count(n: Any, most: int) -> int:
     if type(n) is not int or not 0 <= n <= most:
-        raise ValueError(f"{n!r} is no count up to {most}")
+        raise ValueError(f"{n!r} is not a count up to {most}")
     return n
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _strides(data: Any) -> Strides:
     if data is None:
         return None
     if type(data) is not list or not all(type(n) is int for n in data):
-        raise ValueError(f"{data!r} are no strides")
+        raise ValueError(f"{data!r} are not strides")
     return tuple(data)
 
 
@@ -263,7 +265,7 @@ def _array(data: bytes, strides: Any) -> np.ndarray[Any, Any]:
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
     if version != (1, 0):
-        raise ValueError(f"an array has the form {version}")
+        raise ValueError(f"an array has the format {version}")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype not in DTYPE_NAMES or dtype.str not in {d.str for d in DTYPE_NAMES} or fortran:
         raise ValueError(f"an array of {dtype}")
@@ -274,14 +276,14 @@ def _array(data: bytes, strides: Any) -> np.ndarray[Any, Any]:
     if order is None:
         return found
     if not fits(shape, dtype, order) or not found.size:
-        raise ValueError(f"{order} are no strides of an array of the shape {shape}")
+        raise ValueError(f"{order} are not strides of an array of the shape {shape}")
     again: np.ndarray[Any, Any] = laid(found, order)
     if again.tobytes() != found.tobytes():
-        raise ValueError(f"the strides {order} lay elements over each other")
+        raise ValueError(f"the strides {order} make elements overlap")
     return again
 
 
 def _as_kind(x: np.ndarray[Any, Any], aval: Aval) -> Any:
     if (x.shape, x.dtype) != (aval.shape, aval.dtype):
-        raise ValueError(f"an array of {x.dtype} and the shape {x.shape} is no {aval}")
+        raise ValueError(f"an array of {x.dtype} and the shape {x.shape} is not {aval}")
     return x if aval.kind == "array" else x[()] if aval.kind == "scalar" else x.item()

@@ -1,4 +1,4 @@
-"""Functions and classes that stand in exported modules word for word; they need nothing but NumPy."""
+"""Functions and classes that exported modules contain word for word; they only need NumPy."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ThrownPayload(Exception):  # noqa: N818 - the user's own signal, not a fau
 def miss(value: Any) -> Any:
     """End a call in which Python would decide otherwise than in the recorded one."""
     raise OtherWayError(
-        "the function decides otherwise for these arguments than for those that it was exported with: "
-        "export it with these, too, or decide with np.where or rg.cond",
+        "the function makes other decisions for these arguments than for those it was exported with: "
+        "export it for these, too, or decide with np.where or rg.cond",
         value,
     )
 
@@ -61,7 +61,7 @@ def unsolved(message: str) -> Any:
 def checked_array(x: Any, name: str, shape: Any, dtype: Any, strides: Any = None) -> None:
     """Accept an array of this shape, dtype and layout alone: the code was made for these."""
     if type(x) is not np.ndarray:
-        raise ArgumentError(f"{name} is of type {type(x).__name__}, and should be an array: pass np.asarray({name})")
+        raise ArgumentError(f"{name} is of type {type(x).__name__}, but should be an array: pass np.asarray({name})")
     if x.shape != shape or x.dtype != dtype:
         raise ArgumentError(
             f"{name} has the shape {x.shape} and the dtype {x.dtype}, but the function was exported for "
@@ -77,7 +77,7 @@ def checked_number(x: Any, name: str, kind: type) -> None:
     """Accept a number of this very type: NumPy computes otherwise with the numbers of another one."""
     if type(x) is not kind:
         wanted = kind.__name__ if kind.__module__ == "builtins" else f"np.{kind.__name__}"
-        raise ArgumentError(f"{name} is of type {type(x).__name__}, and should be of type {wanted}")
+        raise ArgumentError(f"{name} is of type {type(x).__name__}, but should be of type {wanted}")
 
 
 def checked_value(x: Any, name: str, value: Any) -> None:
@@ -146,7 +146,7 @@ def stored(file: str, digest: str) -> Any:
     with np.load(Path(__file__).with_name(file), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     if digest_of_arrays(arrays) != digest:
-        raise ValueError(f"{file} is not the file that was written with {Path(__file__).name}: export both again")
+        raise ValueError(f"{file} is not the file written with {Path(__file__).name}: export both again")
     return arrays
 
 

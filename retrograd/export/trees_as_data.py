@@ -15,7 +15,7 @@ DEEPEST = 60  # levels of containers
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;!?-+*/()[]=<>@%|'")
 NUMBERS = (bool, int, float, complex, str, bytes)  # types of static values
 CALLED = "call it inside, and return what it gives: rg.jit(lambda x, ct: rg.vjp(f, x)[1](ct))"
-CONTAINERS = "use tuples, lists, dicts, namedtuples and dataclasses of arrays and numbers, and close over all else"
+CONTAINERS = "use tuples, lists, dicts, namedtuples and dataclasses of arrays and numbers, and capture everything else"
 MEMBERS = {"tuple": 0, "list": 0, "dict": 1, "namedtuple": 1, "dataclass": 1}  # kinds of containers; 1 if with keys
 
 
@@ -98,7 +98,7 @@ def form_of_tree(
         fields = _fields(cls)
         if fields is None:
             raise UnsupportedError(
-                f"{what} holds {named(cls)}, which a file cannot express",
+                f"{what} holds {named(cls)}, which cannot be stored in a file",
                 remedy=CALLED if cls is FunctionType and "result" in what else CONTAINERS,
             )
         kind = "namedtuple" if issubclass(cls, tuple) else "dataclass"
@@ -140,21 +140,21 @@ def form_from_json(data: Any, level: int = 0) -> TreeForm:
     inner = tuple(form_from_json(part, level + 1) for part in parts)
     alone = kind in ("leaf", "none", "any")
     if type(kind) is not str or not (alone or kind in MEMBERS) or (alone and (known or inner)):
-        raise ValueError(f"{kind!r} is no kind of tree")
+        raise ValueError(f"{kind!r} is not a kind of tree")
     if not alone and (len(known) != len(inner) * MEMBERS[kind] or len(set(known)) != len(known)):
-        raise ValueError(f"the keys of a {kind} do not fit its parts")
+        raise ValueError(f"the keys of a {kind} do not match its parts")
     of_class = kind in ("namedtuple", "dataclass")
     if type(value) is not (int if kind == "leaf" else str if of_class else type(None)):
         raise ValueError(f"{value!r} is not the value of a {kind}")
     if of_class and not all(type(name) is str and name.isidentifier() for name in known):
-        raise ValueError(f"{known!r} are no fields")
+        raise ValueError(f"{known!r} are not fields")
     return TreeForm(kind, value, known, inner)
 
 
 def _static_from_text(data: Any) -> Any:
     kind, *rest = data
     if not all(type(x) is str for x in data):
-        raise ValueError(f"{data!r} is no value")
+        raise ValueError(f"{data!r} is not a value")
     if kind == "complex":
         real, imag = rest
         return complex(float.fromhex(real), float.fromhex(imag))
@@ -180,12 +180,12 @@ def known_class(form: TreeForm) -> Any:
         raise SavedFileError(
             f"the saved function takes or returns objects of the class {name} of the module {module}, which is not "
             "imported here",
-            remedy=f"import {module} before rg.load; load itself imports nothing",
+            remedy=f"import {module} before rg.load, which itself imports nothing",
         )
     right = (issubclass(found, tuple) and hasattr(found, "_make")) if form.kind == "namedtuple" else True
     if _fields(found) != form.keys or not right:
         raise SavedFileError(
-            f"the class {name} of the module {module} has other fields now than when the function was saved: "
+            f"the class {name} of the module {module} has changed its fields since the function was saved: "
             f"{', '.join(map(str, _fields(found) or ()))} in place of {', '.join(form.keys)}",
             remedy="save the function again",
         )

@@ -1,4 +1,4 @@
-"""The text of an exported module: Frozen → Python source that needs NumPy alone, and the arrays that lie beside it.
+"""The text of an exported module: Frozen → Python source that only needs NumPy, and the arrays beside it.
 
 A module has, in this order: its docstring, imports, the record of what it was made of, which ``--check`` reads, the
 function with its types, the code as a target writes it, what arguments are checked by, constants, and a self-test.
@@ -201,7 +201,7 @@ def _check(function: str, scope: dict[str, Any], wanted: Sequence[Any]) -> None:
         right = right and type(x) is type(y) and np.asarray(x).tobytes() == np.asarray(y).tobytes()
         right = right and np.shape(x) == np.shape(y) and getattr(x, "strides", ()) == getattr(y, "strides", ())
     if not right:
-        raise InternalError(f"the exported module of {function} gives other results than the compiled function")
+        raise InternalError(f"the exported module of {function} returns other results than the compiled function")
 
 
 def _drawn(k: int, x: np.ndarray[Any, Any], parts: ModuleParts) -> str:

@@ -1,4 +1,4 @@
-"""Functions of this package that stand word for word in generated modules, such as schedules of loops."""
+"""Functions of this package that generated modules contain word for word, such as schedules of loops."""
 
 from __future__ import annotations
 

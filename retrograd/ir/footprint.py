@@ -1,4 +1,4 @@
-"""The footprint of a plan: the memory that its code takes, which a target tells before it emits anything."""
+"""The footprint of a plan: the memory that its code takes, which a target computes before it emits anything."""
 
 from __future__ import annotations
 

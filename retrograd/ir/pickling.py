@@ -16,9 +16,8 @@ from .rewrite import walk
 def _reduced_graph(graph: Graph) -> tuple[Any, ...]:
     if any(node.prim.name == "host" for node in walk(graph)):
         raise UnsupportedError(
-            f"the graph {graph.name} calls a Python function of this process, which its text only names: it cannot be "
-            "pickled",
-            remedy="pickle the function that it was recorded from",
+            f"the graph {graph.name} calls a Python function of this process, so it cannot be pickled",
+            remedy="pickle the function that it was traced from",
         )
     return parse, (to_text(graph),)
 

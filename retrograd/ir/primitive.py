@@ -181,7 +181,7 @@ class Primitive:
         for operand in operands:
             if isinstance(operand, Operand):
                 return operand.bind(self, operands, attrs)
-        raise InternalError(f"primitive {self.name} applied to no symbol")
+        raise InternalError(f"primitive {self.name} applied to no operand")
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -207,7 +207,7 @@ class Registry(dict[str, Primitive]):
         text = prim.numpy
         own = not isinstance(text.code, str) or text.code == text.op or text.code.startswith(f"{text.ufunc}({{0}}")
         if text.ufunc and not own:  # out= is appended to a call of the ufunc, not to the code
-            raise InternalError(f"the code of {prim.name} is no call of {text.ufunc}: leave the ufunc empty")
+            raise InternalError(f"the code of {prim.name} is not a call of {text.ufunc}: leave the ufunc empty")
         embed(text.helper)
         self[prim.name] = prim
         return prim
@@ -216,7 +216,7 @@ class Registry(dict[str, Primitive]):
         """Add a target's texts for primitives that are declared elsewhere, by name."""
         for name, text in texts.items():
             if name not in self:
-                raise InternalError(f"the target {target} describes {name}, which is no primitive")
+                raise InternalError(f"the target {target} describes {name}, which is not a primitive")
             if self[name].texts.setdefault(target, text) is not text:
                 raise InternalError(f"the target {target} describes {name} twice")
 

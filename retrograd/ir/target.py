@@ -1,4 +1,4 @@
-"""The interface of targets: a backend plans, emits and measures graphs, so planning need not know which one it is."""
+"""The interface of targets: a backend plans, emits and measures graphs, so planning is independent of the target."""
 
 from __future__ import annotations
 

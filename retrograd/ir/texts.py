@@ -1,4 +1,4 @@
-"""The texts of a primitive: a dataclass of texts for each target, and how a text is filled in."""
+"""The code of a primitive: a dataclass for each target, and how its templates are filled in."""
 
 from __future__ import annotations
 

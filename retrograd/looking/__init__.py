@@ -1,1 +1,1 @@
-"""Looking inside: explanations, profiles, pages and notebooks for compiled functions; long work that shows itself."""
+"""Looking inside: explanations, profiles, pages and notebooks for compiled functions; progress of long work."""

@@ -1,7 +1,7 @@
 """Anatomy: one compilation taken apart, so that each operation knows its line, its source, its adjoint and its cost.
 
-A recording is numbered, derived and planned once more. Passes hand lines on, so that each operation of the derivative
-says from which operation of the recording it comes, and each statement of the source from which operation of the graph.
+A trace is numbered, derived and planned once more. Passes keep lines, so that each operation of the derivative
+says from which operation of the trace it comes, and each statement of the source from which operation of the graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""audit: which functions of a program trace, which do not and why, and which lines block.
+"""audit: which functions of a program can be traced, which cannot and why, and which lines block.
 
 Without running anything, calls are looked up by their full names. If the program runs, each of its functions is
-recorded with the arguments of its first call.
+traced with the arguments of its first call.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _judged(path: Path, name: str, function: Function, names: dict[str, str]) ->
         remedy = full and _remedy(full)
         if full and remedy:
             return Verdict(name, where, "may block", f"{full} is not traced", f"{path}:{node.lineno}", remedy)
-    return Verdict(name, where, "not tried", "no call in it is known to block")
+    return Verdict(name, where, "not tried", "no call in it is known to block tracing")
 
 
 def _full_name(node: ast.expr, names: dict[str, str]) -> str | None:
@@ -241,7 +241,7 @@ def run(program: Path, argv: Sequence[str]) -> tuple[list[Verdict], str]:
         with contextlib.redirect_stdout(sys.stderr), observing:
             runpy.run_path(str(program.resolve()), run_name="__main__")
     except SystemExit as end:
-        ended = f"the program ended itself with status {end.code}" if end.code else ""
+        ended = f"the program exited with status {end.code}" if end.code else ""
     except Exception as fault:  # noqa: BLE001 - the program may fail in any way; what ran before is judged
         ended = f"the program raised {type(fault).__name__}: {cut(printable(str(fault)))}"
     finally:

@@ -1,4 +1,4 @@
-"""Cells of notebooks have names that people know: ``Cell [3], line 2``."""
+"""Readable names for lines in notebook cells: ``Cell [3], line 2``."""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def check(options: argparse.Namespace) -> Answer:
     chosen = argnums_of(args, options.argnums)
     places = [k for k in chosen if isinstance(k, int)]
     if len(places) < len(chosen) or not all(-len(args) <= k < len(args) for k in places):
-        raise OptionError(f"--argnums {options.argnums} names no position", remedy="give positions from 0, by commas")
+        raise OptionError(
+            f"--argnums {options.argnums} is not a position", remedy="give positions from 0, separated by commas"
+        )
     if not places:
         raise OptionError("no argument is floating-point", remedy="give types such as float and f64[3]: --arg f64[3]")
 
@@ -122,9 +124,7 @@ def audit(options: argparse.Namespace) -> Answer:
     ended = ""
     if options.run:
         if not path.is_file():
-            raise OptionError(
-                "--run runs a program, which is one file", remedy="python -m retrograd audit main.py --run"
-            )
+            raise OptionError("--run needs one file", remedy="python -m retrograd audit main.py --run")
         verdicts, ended = run(path, options.arguments)
     else:
         verdicts = [verdict for file in python_files(path) for verdict in read(file)]
@@ -133,7 +133,7 @@ def audit(options: argparse.Namespace) -> Answer:
 
 def _audited(verdicts: list[Verdict], ended: str, ran: bool) -> str:
     """Verdicts as text: those that block with the line and the remedy, and how many there are of each kind."""
-    lines = [f"{ended}: what ran before is judged"] if ended else []
+    lines = [f"{ended}; the functions that ran before are listed"] if ended else []
     rows = [(v.status, v.name, v.where, v.why if v.status == "not tried" else "") for v in verdicts]
     lines += table(("", "function", "line", ""), rows, frozenset({0, 1, 2, 3})) if rows else ["no functions were found"]
     for v in verdicts:
@@ -143,5 +143,5 @@ def _audited(verdicts: list[Verdict], ended: str, ran: bool) -> str:
     kinds = {status: sum(v.status == status for v in verdicts) for status in dict.fromkeys(v.status for v in verdicts)}
     lines += ["", ", ".join(f"{count} {status}" for status, count in kinds.items())]
     if not ran:
-        lines.append("nothing was run; --run records each function with the arguments of its first call")
+        lines.append("nothing was run; --run traces each function with the arguments of its first call")
     return "\n".join(lines) + "\n"

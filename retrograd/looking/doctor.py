@@ -1,4 +1,4 @@
-"""doctor: whether what is installed fits together, and whether a derivative comes out right here."""
+"""doctor: whether the installed packages fit together, and whether a derivative is correct here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The members of compiled functions that look inside, and what notebooks ask for: drawings, cells, tracebacks."""
+"""The members of compiled functions that look inside, and the support for notebooks: drawings, cells, tracebacks."""
 
 from __future__ import annotations
 

@@ -194,10 +194,10 @@ def _remarks(anatomy: Anatomy) -> Iterator[Remark]:
     rules = [*([] if settings.exact else REASSOCIATE), *(FAST if settings.fast else [])]
     fired: Counter[str] = Counter()
     simplify(anatomy.derived.graph, rules, fired)
-    whys = {r.name: "it may change the last bits; off with rg.config.exact" for r in REASSOCIATE}
-    whys |= {r.name: "it may change overflow and nan; on with rg.config.fast" for r in FAST}
+    whys = {r.name: "it may change the last bits; rg.config.exact disables it" for r in REASSOCIATE}
+    whys |= {r.name: "it may change overflow and nan; rg.config.fast enables it" for r in FAST}
     for name, count in fired.most_common():
-        what = "numbers computed beforehand" if name == "fold" else f"rewritten: {name}"
+        what = "constants folded" if name == "fold" else f"rewritten: {name}"
         yield Remark(True, f"{what} ×{count}", whys.get(name, "it keeps every bit"))
     yield from _loops(graph)
     yield from _fusions(anatomy)
@@ -206,11 +206,11 @@ def _remarks(anatomy: Anatomy) -> Iterator[Remark]:
     if not settings.fast:
         yield Remark(False, "rewrites that may change overflow and nan", "rg.config.fast is off")
     for node in keeping_all(anatomy.planned):
-        yield Remark(False, "the plan of memory for a loop", "something else than a loop reads its residuals", at(node))
+        yield Remark(False, "the memory plan of a loop", "code other than a loop reads its residuals", at(node))
     if isinstance(anatomy.paths, Paths) and folds(anatomy.paths):
-        yield Remark(True, "ways joined into a loop that chooses", "they differ by decisions in a loop")
+        yield Remark(True, "paths folded into one loop", "they differ by decisions in a loop")
     if way.recorded.tainted:
-        yield Remark(False, "compiled", "an operation failed on these values, and the function caught that")
+        yield Remark(False, "compiled", "an operation failed on these values, and the function caught the error")
 
 
 def _loops(graph: Graph) -> Iterator[Remark]:
@@ -219,8 +219,8 @@ def _loops(graph: Graph) -> Iterator[Remark]:
         loop = loop_of(node)
         rolled = loop is not None and loop.condition is None and loop.body.name == "body"  # no function's name
         if loop is not None and rolled and not any(word in code_at(where) for word in LOOPS):
-            what = f"a Python loop of {loop.length} steps is a loop of the graph"
-            yield Remark(True, what, "its steps do the same operations", at(node))
+            what = f"a Python loop of {loop.length} steps is a loop in the graph"
+            yield Remark(True, what, "its steps have the same operations", at(node))
     alike = Counter((node.where, node.prim, tuple(v.aval for v in node.inputs)) for node in graph.nodes if node.inputs)
     told = set()
     for (where, prim, _), count in alike.most_common():
@@ -229,9 +229,9 @@ def _loops(graph: Graph) -> Iterator[Remark]:
         told.add(where)
         short = len(graph.nodes) < LONG
         why = (
-            f"loops are searched for from {LONG} operations on, and there are {len(graph.nodes)}"
+            f"the search for loops needs {LONG} operations, but there are {len(graph.nodes)}"
             if short
-            else "its steps are not proved to do the same"
+            else "its steps could not be proved equal"
         )
         plain = line_of(where)
         yield Remark(
@@ -242,7 +242,7 @@ def _loops(graph: Graph) -> Iterator[Remark]:
 def _fusions(anatomy: Anatomy) -> Iterator[Remark]:
     reused = sum(len(code.executable.plan.into) for code in anatomy.codes)
     if reused:
-        yield Remark(True, f"{reused} results computed into storage of others", "nothing reads those any more")
+        yield Remark(True, f"{reused} results reuse the storage of other values", "those are no longer needed")
     statements = {n for code in anatomy.codes for n in code.statements.values()}
     kinds = Counter(
         op.node.prim.name
@@ -252,10 +252,10 @@ def _fusions(anatomy: Anatomy) -> Iterator[Remark]:
     )
     for name, count in kinds.most_common():
         if name in ABSORBED:
-            yield Remark(True, f"{name} ×{count} is part of other statements", "NumPy does it by itself there")
+            yield Remark(True, f"{name} ×{count} is part of other statements", "NumPy does it implicitly there")
     copies = sum(len(code.executable.plan.copies) for code in anatomy.codes)
     if copies:
-        yield Remark(False, f"{copies} views kept as views", "what they show is written while they are read")
+        yield Remark(False, f"{copies} views kept as views", "their base is written while they are read")
 
 
 def at(node: Node) -> str:
@@ -297,7 +297,7 @@ def _bindings(anatomy: Anatomy) -> Bindings:
 def _check(anatomy: Anatomy) -> tuple[bool | None, str]:
     """Whether the derivative agrees with differences along a random direction, and what to say of it."""
     if anatomy.derived.lin is None:
-        return None, "not checked: this is no derivative"
+        return None, "not checked: this is not a derivative"
     if getattr(anatomy.compiled._transform, "has_aux", False):
         return None, "not checked: the function returns more than what is differentiated"
     active = differentiated(anatomy)

@@ -1,4 +1,4 @@
-"""What was made of one call of a function: inputs, operations, costs, memory, decisions, bindings, and a check."""
+"""The explanation of one call of a function: inputs, operations, costs, memory, decisions, bindings, and a check."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LineCost:
 
 @dataclass(frozen=True)
 class Decision:
-    """A question that Python asked of a traced value, and the answer that this way holds for."""
+    """A question that Python asked of a traced value, and the answer for which this path is valid."""
 
     where: str
     code: str
@@ -87,7 +87,7 @@ class Bindings:
     misses: int
     signatures: int
     versions: int
-    ways: int
+    paths: int
     compiled: bool
     captured: tuple[str, ...]
     watched: tuple[str, ...]
@@ -152,9 +152,9 @@ class FunctionExplanation:
     def _inputs(self) -> Section:
         rows = []
         for use in self.inputs:
-            said = "does not matter to this result" if use.value else "does not matter"
+            said = "does not affect this result" if use.value else "does not affect the result"
             kind = "captured" if use.captured else "differentiated" if use.differentiated else ""
-            rows.append((use.name, use.type, in_bytes(use.bytes), kind, "matters" if use.result else said))
+            rows.append((use.name, use.type, in_bytes(use.bytes), kind, "affects the result" if use.result else said))
         return Section("inputs", ("name", "type", "size", "", ""), rows, left=frozenset({0, 1, 3, 4}))
 
     def _families(self) -> Section:
@@ -163,14 +163,14 @@ class FunctionExplanation:
 
     def _lines(self) -> Section:
         rows = [cost_row(line) for line in sorted(self.lines, key=lambda line: -line.measured)]
-        rest = "" if len(rows) <= ROWS else f"{len(rows) - ROWS} more lines, which take less"
+        rest = "" if len(rows) <= ROWS else f"{len(rows) - ROWS} more lines, which take less time"
         head = ("line", "part", "operations", "flops", "bytes", "predicted", "measured", "code")
         return Section("cost by line", head, rows, frozenset({0, 1, 7}), most=ROWS, rest=rest)
 
     def _decisions(self) -> Section:
         rows = [(d.where, d.kind, d.answer, d.code) for d in self.decisions]
-        ways = self.bindings.ways
-        rest = f"{ways} way{'s' if ways != 1 else ''} through the function {'are' if ways != 1 else 'is'} known"
+        paths = self.bindings.paths
+        rest = f"{paths} path{'s' if paths != 1 else ''} through the function {'are' if paths != 1 else 'is'} known"
         return Section("decisions", ("line", "asked for", "answer", "code"), rows, frozenset({0, 1, 2, 3}), rest=rest)
 
     def _remarks(self) -> Section:
@@ -184,7 +184,7 @@ class FunctionExplanation:
             ("calls that compiled", f"{b.misses:,}"),
             ("signatures kept", f"{b.signatures:,}"),
             ("versions of this signature", f"{b.versions:,}"),
-            ("this way", "is compiled" if b.compiled else "is recorded at each call"),
+            ("this path", "is compiled" if b.compiled else "is traced at each call"),
             *[("captured", name) for name in b.captured],
             *[("watched", words) for words in b.watched],
             *[("fixed", words) for words in b.statics],

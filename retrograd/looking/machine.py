@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured once per process: the figures behind predicted times."""
+"""The rates of this machine, measured once per process: the basis of predicted times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line names: functions in modules and files, and arguments by types and values."""
+"""Names on the command line: functions in modules and files, and arguments by types and values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_count(function: Callable[..., Any], given: int, named_ones: Sequence[s
         signature.bind(*[None] * given, **dict.fromkeys(named_ones))
     except TypeError as fault:
         raise OptionError(
-            f"{given + len(named_ones)} arguments are given, but the function takes {signature}: {fault}",
+            f"{given + len(named_ones)} arguments do not fit the parameters {signature}: {fault}",
             remedy="give the type of each argument: --arg f64[3,2] --arg float",
         ) from None
 
@@ -70,7 +70,7 @@ def named(target: str) -> Any:
     """
     module_name, _, attribute = target.rpartition(":")
     if not module_name:
-        raise OptionError(f"{target!r} names no function", remedy="write module:function, or path/file.py:function")
+        raise OptionError(f"{target!r} is not a function", remedy="write module:function, or path/file.py:function")
     try:
         if module_name.endswith(".py"):
             spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
@@ -86,8 +86,8 @@ def named(target: str) -> Any:
         raise OptionError(f"cannot load {target!r}: {fault}", remedy="check the module path and the name") from None
     except SystemExit as end:
         raise OptionError(
-            f"{target!r} ends itself with status {end.code} when it is imported",
-            remedy='put what it does as a program below if __name__ == "__main__":',
+            f"{target!r} exits with status {end.code} when it is imported",
+            remedy='put the main part of the program below if __name__ == "__main__":',
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What notebooks show: graphs drawn, sources in two columns, and what is compiled of a function."""
+"""The display in notebooks: drawn graphs, sources in two columns, and the compilations of a function."""
 
 from __future__ import annotations
 
@@ -182,6 +182,6 @@ def compiled_html(self: Any) -> str:
                 graph = way.recorded.graph
                 types = ", ".join(f"{n}: {v.aval}" for n, v in zip(way.call.hints, graph.inputs, strict=False))
                 rows.append((types, f"{len(paths.known)}", f"{len(graph.nodes)}", way.recorded.graph.name))
-    head = ("compiled for", "ways", "operations recorded", "name")
+    head = ("compiled for", "ways", "operations traced", "name")
     headline = f"{info.hits:,} calls found code, {info.misses:,} compiled"
     return page_of(repr(self), headline, [Section("signatures", head, rows, frozenset({0, 3}))])

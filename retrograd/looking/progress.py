@@ -1,9 +1,9 @@
-"""Listening to long work: what is reported, how to listen, and bars of tqdm and rich.
+"""Progress of long work: reports, listeners, and bars of tqdm and rich.
 
     with rg.progress.listen(rg.progress.tqdm()):
         train(...)
 
-Recording, folding, planning and compilation are reported when they last more than two seconds, and loops that are asked
+Tracing, folding, planning and compilation are reported when they last more than two seconds, and loops that are asked
 for it: ``rg.scan(..., progress=True)``, and likewise ``fori_loop`` and ``while_loop``. In a terminal a line shows them,
 without any listener. Where there is no terminal, nothing is shown.
 """
@@ -54,9 +54,7 @@ def listen(listener: Listener | None) -> Iterator[None]:
     ('sines', 'forward', 3, 3, True)
     """
     if listener is not None and not callable(listener):
-        raise OptionError(
-            f"a listener is called with each report, but {listener!r} cannot be", remedy="pass a function"
-        )
+        raise OptionError(f"a listener must be callable, but {listener!r} is not", remedy="pass a function")
     token = HEARD.set(listener or silent)
     SWITCH.changed(1)
     try:

@@ -1,4 +1,4 @@
-"""A line in the terminal for long work, where nobody else listens."""
+"""A line in the terminal for long work, if there is no other listener."""
 
 from __future__ import annotations
 

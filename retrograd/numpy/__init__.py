@@ -1,4 +1,4 @@
-"""The table of NumPy functions that are traced, one file per family; importing the room fills it."""
+"""The table of NumPy functions that are traced, one file per family; importing the package fills it."""
 
 from ..tracer import (
     as_text,

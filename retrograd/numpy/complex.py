@@ -140,7 +140,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def complex_number(real: Any = 0, imag: Any = None) -> Any:
     """``complex(real, imag)`` of traced numbers; a complex ``imag`` counts as ``imag * 1j``, as in Python."""
     if isinstance(shadow_of(real), str) or isinstance(shadow_of(imag), str):
-        raise TypeError("complex() takes no string together with a traced number")
+        raise TypeError("complex() does not accept a string together with a traced number")
     if imag is None:
         return number(real, complex)
     a, b = (number(x, complex if shadow_dtype(x).kind == "c" else float) for x in (real, imag))

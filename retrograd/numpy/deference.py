@@ -1,6 +1,6 @@
-"""Operators leave ``x * other`` to the class of ``other`` where NumPy does.
+"""Operators leave ``x * other`` to the class of ``other`` if NumPy does.
 
-A number asks the other operand at last, so that classes of the user's with ``__rmul__`` answer. An array leaves it only
+A number asks the other operand last, so that the user's classes with ``__rmul__`` answer. An array leaves it only
 to classes that say ``__array_ufunc__ = None``, or have a higher ``__array_priority__``.
 """
 

@@ -1,7 +1,7 @@
 """``numpy.polynomial``: its functions of power, Chebyshev, Legendre, Hermite and Laguerre series, and its classes.
 
 They are plain Python over NumPy, but NumPy's own code makes its arrays by names that no trace sees. So a traced call
-runs NumPy's code over a namespace in which these names mean what they mean in the user's code.
+runs NumPy's code over a namespace in which these names mean the same as in the user's code.
 """
 
 from __future__ import annotations

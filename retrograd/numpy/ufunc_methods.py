@@ -103,7 +103,7 @@ def _computed_in(ufunc: Any, a: Any, dtype: Any, out: Any) -> Any:
 def _not_python(ufunc: Any, method: str) -> None:
     """Refuse the methods of ufuncs that ``np.frompyfunc`` made."""
     if python_function(ufunc) is not None:
-        raise unsupported(f"{method} of a ufunc made of a Python function", "repeat the function in a loop")
+        raise unsupported(f"{method} of a ufunc created from a Python function", "repeat the function in a loop")
 
 
 def _primitive(ufunc: Any, method: str, dtype: Any) -> Any:

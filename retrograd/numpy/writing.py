@@ -33,7 +33,7 @@ def _target(x: Any) -> Tracer:
     if not isinstance(x, Tracer):
         raise CapturedWriteError(
             "a traced value is written into an array made outside the traced function",
-            remedy="make the array inside the traced function",
+            remedy="create the array inside the traced function",
         )
     return x
 

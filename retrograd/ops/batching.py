@@ -1,4 +1,4 @@
-"""Batch rules: what a primitive does when some operands carry a leading axis of lanes."""
+"""Batch rules: what a primitive does when some operands have a leading batch axis."""
 
 from __future__ import annotations
 

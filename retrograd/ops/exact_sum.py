@@ -28,7 +28,7 @@ def exact_sum(x):
 
 def _shape(x: Aval) -> Aval:
     if x.ndim != 1 or x.dtype != REAL:
-        raise ValueError(f"{x} is no vector of doubles")
+        raise ValueError(f"{x} is not a vector of doubles")
     return Aval((), REAL, "scalar")
 
 

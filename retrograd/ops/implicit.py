@@ -128,7 +128,7 @@ def raise_unsolved(message: str) -> None:
     """Raise the named error for an equation without a solution, or a solution without a derivative."""
     raise SolutionError(
         " ".join(message.split()),
-        remedy="start nearer to the solution, allow more steps, scale the unknowns; "
+        remedy="start closer to the solution, allow more steps, or scale the unknowns; "
         "a derivative needs a regular Jacobian and a converged solution",
     )
 
@@ -272,7 +272,7 @@ def _solution_shape(
 ) -> Aval:
     x = equation.in_avals[0]
     if start.ndim != 1 or start.dtype != REAL or solver not in SOLVERS or not _fits(x, given, equation):
-        raise ValueError(f"{equation.name} is no equation for unknowns like {start}")
+        raise ValueError(f"{equation.name} is not an equation for unknowns like {start}")
     return x
 
 
@@ -318,7 +318,7 @@ solution: Primitive = primitive(
 
 def _implicit_shape(*given: Aval, body: Graph, equation: Graph) -> Aval:
     if body.in_avals != given or len(body.outputs) != 1 or not _fits(body.out_avals[0], given, equation):
-        raise ValueError(f"{equation.name} is no equation for the result of {body.name}")
+        raise ValueError(f"{equation.name} is not an equation for the result of {body.name}")
     return body.out_avals[0]
 
 

@@ -1,4 +1,4 @@
-"""A batch rule for what takes no leading axis: a loop over the lanes."""
+"""A batch rule for operations without a leading axis: a loop over the batch elements."""
 
 from __future__ import annotations
 

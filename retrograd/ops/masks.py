@@ -39,7 +39,7 @@ def _putmask_pull_v(ct: Symbol, x: Any, mask: Symbol, v: Any) -> Any:
 
 def _flatnonzero_batch(*_: Any, **__: Any) -> Any:
     raise ControlFlowError(
-        "the number of elements that a mask names may differ between the lanes of a vmap",
+        "the number of elements that a mask selects may differ between the batch elements of a vmap",
         remedy="choose with np.where(mask, x, 0), or write x[mask] = value",
     )
 

@@ -1,4 +1,4 @@
-"""batch: f(x...) → y... becomes f over lanes: flagged inputs, and all that depends on them, get a leading axis."""
+"""batch: f(x...) → y... becomes f over a batch: flagged inputs, and all that depends on them, get a leading axis."""
 
 from __future__ import annotations
 

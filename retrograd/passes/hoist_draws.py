@@ -1,4 +1,4 @@
-"""hoist_draws: the random draws of a body become inputs, so that whoever repeats the body can draw for all steps."""
+"""hoist_draws: the random draws of a body become inputs, so that a loop can draw for all its steps."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _refuse_inside(node: Node) -> None:
         for inner in walk(body):
             if inner.prim in DRAWING:
                 raise UnsupportedError(
-                    f"a draw inside of {node.prim.name}, in a function that is repeated",
+                    f"a random draw inside {node.prim.name}, in a function that is repeated",
                     where=inner.where,
-                    remedy="draw all numbers before, and pass them in",
+                    remedy="draw all numbers before, and pass them as an argument",
                 )
 
 

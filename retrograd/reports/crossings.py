@@ -1,4 +1,4 @@
-"""The crossing of a turn, in a gradient with a budget: values that its adjoint finds kept, nodes that run again."""
+"""The crossing of a turn, in a gradient with a budget: values kept for its adjoint, nodes that run again."""
 
 from __future__ import annotations
 

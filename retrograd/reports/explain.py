@@ -1,6 +1,6 @@
-"""Explain each error, with a program that raises it and the same program mended: ``python -m retrograd errors``.
+"""Explain each error, with a program that raises it and a corrected program: ``python -m retrograd errors``.
 
-The texts stand in ``errors.md`` beside the exceptions.
+The explanations are in ``errors.md`` beside the exceptions.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def warn_of_unused_plans(graph: Graph) -> None:
     """UnusedPlanWarning for loops of a planned graph that keep all residuals in spite of their plans."""
     for where in dict.fromkeys(node.where for node in keeping_all(graph)):
         warn(
-            f"the plan of memory for the loop at {where} is not followed: all its residuals are kept, since something "
-            "else than a loop reads them; put it on a loop around rg.cond, or use rg.vjp instead of rg.linearize",
+            f"the memory plan of the loop at {where} is not followed: all its residuals are kept, since code other "
+            "than a loop reads them. Put the plan on a loop around rg.cond, or use rg.vjp instead of rg.linearize",
             UnusedPlanWarning,
         )

@@ -1,6 +1,6 @@
 """Filters of ``scipy.signal`` for traced signals and coefficients; ``retrograd.scipy.signal`` has their names.
 
-Everything is made of one recurrence, which ``ops.recurrences`` has.
+All filters use one recurrence, in ``ops.recurrences``.
 """
 
 from __future__ import annotations

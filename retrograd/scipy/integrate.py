@@ -23,7 +23,7 @@ def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
     x = inexact(x)
     x = x if x.ndim == 1 else np.moveaxis(x, axis, -1)
     if x.shape[-1] != n:
-        raise ValueError(f"x has {x.shape[-1]} points, and y has {n} samples")
+        raise ValueError(f"x has {x.shape[-1]} points, but y has {n} samples")
     return np.diff(x)
 
 

@@ -1,4 +1,4 @@
-"""Piecewise polynomials of ``scipy.interpolate`` at traced points: CubicSpline, PPoly and their kin, built before.
+"""Piecewise polynomials of ``scipy.interpolate`` at traced points: CubicSpline, PPoly and similar, created before.
 
 >>> import numpy as np, retrograd as rg
 >>> from scipy.interpolate import CubicSpline

@@ -1,4 +1,4 @@
-"""``scipy.integrate.odeint`` and ``solve_ivp`` for traced starts, times, arguments, and slopes that close over them.
+"""``scipy.integrate.odeint`` and ``solve_ivp`` for traced starts, times, arguments, and slopes that capture them.
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.ode import odeint
@@ -62,7 +62,7 @@ def _problem(slope: Any, name: str, start: Any, times: Any, args: Sequence[Any],
         found = _real(slope(t, y, args))
         if found.shape != start.shape:
             raise ShapeError(
-                f"the slope has the shape {found.shape}, and the state {start.shape}",
+                f"the slope has the shape {found.shape}, but the state has {start.shape}",
                 remedy="return one slope for each element of the state",
             )
         return found if events is None else (found, events(t, y, args))
@@ -194,7 +194,7 @@ class _Path:
             raise ControlFlowError(
                 "the number of steps and events of scipy.integrate.solve_ivp depends on data, while the function is "
                 "compiled for all values",
-                remedy="pass t_eval=, and for the time of an event solve for it with rg.scipy.brentq",
+                remedy="pass t_eval=; find the time of an event with rg.scipy.brentq",
             )
         attrs |= {"body": problem.body, "event": problem.event, "directions": events.directions, "most": events.most}
         operands = _operands(trace, problem.operands)

@@ -67,7 +67,7 @@ def _plain(name: str, value: Any) -> Any:
         return value
     raise OptionError(
         f"{name}= is {type(value).__name__}",
-        remedy="give plain numbers and texts as options; what has derivatives is an argument of the function",
+        remedy="give plain numbers and strings as options; pass differentiated values as arguments of the function",
     )
 
 

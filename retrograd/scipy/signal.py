@@ -1,4 +1,4 @@
-"""Convolutions of ``scipy.signal`` for traced arguments; its filters and spectra stand beside, and are found here.
+"""Convolutions of ``scipy.signal`` for traced arguments; its filters and spectra are imported here.
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.signal import convolve

@@ -1,1 +1,1 @@
-"""The engine that records: traces, traced arrays, writes and views, captures, and what stands for functions."""
+"""The tracing engine: traces, traced arrays, writes and views, captures, and replacements of functions."""

@@ -1,7 +1,7 @@
-"""around: what stands while someone needs it, and goes however a call ends; and locks that a forked child makes anew.
+"""around: changes that last while someone needs them, and end however a call ends; and locks that a fork renews.
 
 A trace changes what does not belong to it: names of NumPy, context variables, the collector's setting. An interrupt
-(Ctrl-C) may come at any instruction, also in the middle of the code that restores them. So whatever is taken is listed,
+(Ctrl-C) may come at any instruction, also in the middle of the code that restores them. So each change is listed,
 restoring may be repeated, and ``whole`` repeats it. A fork copies one thread alone: what the others held goes.
 """
 

@@ -1,4 +1,4 @@
-"""Tracer: what a traced function sees in place of an array or a number."""
+"""Tracer: the value that a traced function sees in place of an array or a number."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ class Tracer(Held):
         if is_known(self):
             return np.array(self.shadow)
         raise adviser().refusal(
-            "a traced value reached code that needs a plain array (it was written into an array made outside "
-            "the traced function, or handed to a library that does not dispatch to NumPy)",
-            "make the array inside the traced function, or use the NumPy function of the same purpose",
+            "a traced value reached code that needs a plain array (it was written into an array created outside "
+            "the traced function, or passed to a library that does not dispatch to NumPy)",
+            "create the array inside the traced function, or use the NumPy function of the same purpose",
         )
 
     def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
@@ -113,7 +113,7 @@ class Tracer(Held):
         if not self.home.concrete:
             raise ControlFlowError(
                 f"Python asks for the {kind} value of a traced value in a function that is compiled for all values",
-                remedy="choose with np.where or rg.cond, and repeat with rg.while_loop",
+                remedy="choose with np.where or rg.cond, or repeat with rg.while_loop",
             )
         self.home.decide(read(self), kind, found, user_site()[0])
         return found

@@ -1,8 +1,8 @@
-"""Texts of traced values: of a Python int the number, since a name or a key may come of it; else the example.
+"""Text of traced values: the number of a Python int, since it may become a name or a key; otherwise the example.
 
-Digits, as in ``f"{loss:.3f}"`` and ``round(float(x), 2)``, are those of the call that is recorded. They may become a
-message, a key or a result, so such a recording holds for this call alone: the function is recorded at each call, and
-warns of it (``UnwatchedWarning``).
+Digits, as in ``f"{loss:.3f}"`` and ``round(float(x), 2)``, are those of the traced call. They may become a
+message, a key or a result, so such a trace is valid for this call only: the function is traced at each call, and
+an ``UnwatchedWarning`` says so.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def formatted(x: Tracer, how: str) -> str:
     if for_this_call(x):
         return Digits(format(x.shadow, how))
     raise TracerConversionError(
-        f"a traced value is formatted by {how!r}, but it is known only when the compiled function runs",
-        remedy="print the value itself, which shows its example, or return it",
+        f"a traced value is formatted by {how!r}, but its value is known only when the compiled function runs",
+        remedy="print the value itself, which shows its example value, or return it",
     )
 
 
@@ -44,8 +44,8 @@ class Digits(str):
 
     def __float__(self) -> float:
         raise TracerConversionError(
-            "the digits of a traced value are made a number again, which would have no derivative",
-            remedy="leave the value a number; np.round(x, n) rounds it",
+            "text with digits of a traced value is converted to a number, which would lose its derivative",
+            remedy="keep the number, and round it with np.round(x, n)",
         )
 
     def __int__(self) -> int:
@@ -80,6 +80,6 @@ for _function in (np.array2string, np.array_repr, np.array_str):
     implements(_function)(_of_array(_function))
 
 
-DIGITS = type("the digits of a traced value in a text", (), {})
+DIGITS = type("text with digits of a traced value", (), {})
 METHODS["__str__"] = text
 METHODS["__format__"] = formatted

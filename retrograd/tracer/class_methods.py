@@ -1,4 +1,4 @@
-"""Methods of other libraries' classes that mean something else for traced values: ``norm.logpdf``, a spline's call.
+"""Methods of other libraries' classes with another meaning for traced values: ``norm.logpdf``, a spline's call.
 
 An object made outside the traced function cannot be replaced by name, as a function of a module can. So while a trace
 is active, handlers replace these methods of its class; a handler passes on the calls that it does not answer. A method

@@ -1,4 +1,4 @@
-"""Errors about code that takes no traced values, and who can say more about it than the core."""
+"""Errors about code that does not accept traced values, and the hook for more specific advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random generators inside a trace: draws are recorded, and each call draws anew, from the stream that NumPy uses.
+"""Random generators inside a trace: draws are traced, and each call draws new numbers from the stream that NumPy uses.
 
 A TracedGenerator stands for a generator that the function captures, and for the hidden one behind
 ``np.random.normal``. While tracing it draws from a copy. A generator that the function makes from a seed gives the
@@ -168,7 +168,7 @@ class TracedGenerator:
         if not isinstance(out, Tracer):
             raise CapturedWriteError(
                 "a draw inside a traced function is written into an array made outside",
-                remedy="make the array inside the traced function, or drop out=",
+                remedy="create the array inside the traced function, or omit out=",
             )
         plain, options = map(_plain, args), {key: _plain(x) for key, x in named.items()}
         getattr(np.random.default_rng(0), method)(*plain, **options, out=np.empty_like(out.shadow))

@@ -1,4 +1,4 @@
-"""Held: the memory of a traced value, and of what becomes of it when its trace is over."""
+"""Held: the memory layout shared by a traced value and its replacement after the trace."""
 
 from __future__ import annotations
 

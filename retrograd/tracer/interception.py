@@ -1,4 +1,4 @@
-"""Names of modules that mean something else inside a trace: ``np.zeros``, ``math.sin``, ``scipy.linalg.expm``.
+"""Names of modules with another meaning inside a trace: ``np.zeros``, ``math.sin``, ``scipy.linalg.expm``.
 
 NumPy does not dispatch such calls to its operands. So while some thread traces, each module with registered
 substitutes has a subclass of ModuleType as its class, in which the intercepted names are properties. The getter looks

@@ -1,4 +1,4 @@
-"""Modules that a traced function is the first to import: a second recording intercepts what they offer."""
+"""Modules that are first imported by a traced function: a second trace intercepts their names."""
 
 from __future__ import annotations
 

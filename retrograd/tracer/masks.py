@@ -27,7 +27,7 @@ def places(mask: Tracer) -> Tracer:
     site = user_site()[0]
     if not mask.home.concrete:
         raise ControlFlowError(
-            "the number of elements that a traced mask names depends on data, while the function is compiled for "
+            "the number of elements that a traced mask selects depends on data, but the function is compiled for "
             "all values",
             where=site,
             remedy="choose with np.where(mask, x, 0), or write x[mask] = value",

@@ -1,4 +1,4 @@
-"""How example arrays lie in memory, on which reshapes, orders A and K, and the last bits of sums depend."""
+"""The memory layout of example arrays. Reshapes, orders A and K, and the last bits of sums depend on it."""
 
 from __future__ import annotations
 

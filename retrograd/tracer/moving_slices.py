@@ -1,7 +1,7 @@
 """Slices between traced ints whose distance is known: ``x[i * n : (i + 1) * n]`` holds for every ``i``.
 
-Such a slice is recorded by its start, with guards that it lies within the axis. NumPy cuts other slices short: one of
-these is a path of its own, at the bounds that it has in the recording.
+Such a slice is traced by its start, with guards that it lies within the axis. NumPy cuts other slices short: one of
+these is a path of its own, at the bounds that it has in the trace.
 """
 
 from __future__ import annotations

@@ -99,14 +99,14 @@ def check_writable(t: Traced, trace: Trace) -> None:
             raise ReadOnlyError("the array is read-only", remedy="write into a copy: x = x.copy()")
         raise CapturedWriteError(
             "the traced function writes into an array that it captures, which would change the array outside",
-            remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
+            remedy="create the array inside the traced function, or write into a copy: x = x.copy()",
         )
     current = CURRENT.get()
     trace = trace if current is None else current
     if t.home is not trace:
         raise CapturedWriteError(
             f"{trace} writes into an array of {t.home}",
-            remedy="return the value, or make the array inside the function that writes into it",
+            remedy="return the value, or create the array inside the function that writes into it",
         )
 
 

@@ -1,4 +1,4 @@
-"""Operands and results of compositions: their axes and dtypes, what becomes an array, and where it is written."""
+"""Operands and results of compositions: their axes and dtypes, conversion to arrays, and writes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def into(out: Any, result: Any) -> Any:
     if not isinstance(out, Tracer):
         raise CapturedWriteError(
             "a traced value is written into an array made outside the traced function",
-            remedy="make the array inside the traced function, or drop out=",
+            remedy="create the array inside the traced function, or omit out=",
         )
     if out.shape != np.shape(shadow_of(result)):
         shape = np.shape(shadow_of(result))

@@ -1,4 +1,4 @@
-"""NumPy's two protocols on Tracer, and its methods of ndarray; the rooms above fill the tables."""
+"""NumPy's two protocols on Tracer, and its methods of ndarray; the packages above fill the tables."""
 
 from __future__ import annotations
 

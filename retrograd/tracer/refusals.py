@@ -1,4 +1,4 @@
-"""Calls that cannot be traced: which function the user's line calls, and what to do instead."""
+"""Calls that cannot be traced: the function that the user's line calls, and an alternative."""
 
 from __future__ import annotations
 
@@ -161,9 +161,9 @@ def _refusal(frame: FrameType, what: str, remedy: str) -> TracerConversionError:
     if called is not None:
         instead = alternative(called.name)
         if instead is not None:
-            what, remedy = f"{called.text} was handed a traced value, but needs a plain one", instead
+            what, remedy = f"{called.text} got a traced value, but needs a plain one", instead
     elif isinstance(tree := _expression(frame, frame.f_lasti), ast.BinOp) and isinstance(tree.op, ast.Mod):
-        remedy = 'if this writes digits as in "%.3f" % x, write f"{x:.3f}" or "{:.3f}".format(x); else np.mod'
+        remedy = 'to write digits as in "%.3f" % x, use f"{x:.3f}" or "{:.3f}".format(x); else use np.mod'
     return TracerConversionError(what, where=Where(frame.f_code.co_filename, frame.f_lineno), remedy=remedy)
 
 

@@ -1,4 +1,4 @@
-"""Surroundings: what a function reads besides its arguments. Who watches them registers here."""
+"""Surroundings: the state that a function reads besides its arguments. Observers register here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace: one recording of a function, with the example values that NumPy ran on."""
+"""A trace: one run of a function on example values, recorded as a graph."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Trace:
             loops = adviser().loops(sys._getframe(1), self.frame)
             place = f", in the {'loops' if loops[1:] else 'loop'} at {' and '.join(map(str, loops))}" if loops else ""
             raise TraceLengthError(
-                f"the recording of {self.name} has more than {self.max_nodes} operations{place}",
+                f"the trace of {self.name} has more than {self.max_nodes} operations{place}",
                 remedy="repeat with rg.scan, rg.fori_loop or rg.while_loop, or raise rg.config.max_nodes",
             )
 

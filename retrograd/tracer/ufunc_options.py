@@ -117,7 +117,7 @@ def _written(ufunc: Any, target: Any, result: Any, mask: Any, options: dict[str,
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
             f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
-            remedy="make the array inside the traced function, or drop out=",
+            remedy="create the array inside the traced function, or omit out=",
         )
     if options.get("casting") == "unsafe" and isinstance(result, Tracer) and result.dtype != target.dtype:
         result = astype(result, target.dtype)

@@ -1,4 +1,4 @@
-"""What is not traced runs on values that are known while tracing: functions, methods and attributes of NumPy."""
+"""Functions, methods and attributes of NumPy that are not traced, and only run on values known during tracing."""
 
 from __future__ import annotations
 

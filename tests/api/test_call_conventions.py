@@ -292,5 +292,5 @@ def test_budgets_in_any_number(memory):
 
 @pytest.mark.parametrize("memory", [0, -1, 0.5, float("nan"), np.inf, True, "0 %", "101 %", "1e6 %", np.ones(2)])
 def test_what_is_no_budget(memory):
-    with pytest.raises(rg.errors.OptionError, match="no number of bytes"):
+    with pytest.raises(rg.errors.OptionError, match="nor a number of bytes"):
         rg.grad(np.sin, memory=memory)

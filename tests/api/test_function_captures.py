@@ -299,7 +299,7 @@ def test_examples_are_recorded_at_once():
     with pytest.raises(rg.errors.UnsupportedError):
         rg.functions.fn(lambda x: x.tobytes(), np.ones(3))
     for wrong in (rg.functions.fn, rg.functions.closure_convert):
-        with pytest.raises(rg.errors.OptionError, match="wants a function"):
+        with pytest.raises(rg.errors.OptionError, match="needs a function"):
             wrong(3.0)
 
 

@@ -216,7 +216,7 @@ def test_draws_are_saved_and_cost_what_they_take() -> None:
         source = rg.grad(lambda x, f=region: np.sum(f(x))).source(X)
         assert source.count(".normal(") == source.count(".uniform(") == 1
     too_small = rg.checkpoint(memory=2 * X.nbytes - 1)(drawing(generator))
-    with pytest.raises(rg.errors.MemoryBudgetError, match=r"region must not compute again .* 95,999 bytes") as caught:
+    with pytest.raises(rg.errors.MemoryBudgetError, match=r"region must not recompute .* 95,999 bytes") as caught:
         rg.grad(lambda x: np.sum(too_small(x)))(X)
     assert caught.value.minimum == 2 * X.nbytes
 

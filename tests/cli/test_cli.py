@@ -72,7 +72,7 @@ def test_a_file_is_imported_and_its_main_part_does_not_run(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["show", "nothing"], "names no function"),
+        (["show", "nothing"], "is not a function"),
         (["show", "no.such.module:f"], "cannot load"),
         (["show", "math:nothing"], "cannot load"),
         (["show", "math:sin", "--arg", "f65[3]"], "is not a type"),
@@ -124,7 +124,7 @@ def test_show_says_which_arguments_need_types(tmp_path, capsys):
     path.write_text("import numpy as np\ndef loss(w, x):\n    return np.sum(w * x)\n")
     assert main(["show", f"{path}:loss"]) == 2
     said = capsys.readouterr().err
-    assert "takes (w, x)" in said
+    assert "the parameters (w, x)" in said
     assert "--arg" in said
     assert "__main__" not in said
 

@@ -142,9 +142,9 @@ def test_a_rule_of_the_users_own_is_not_taken_off(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (["--argnums", "7"], "names no position"),
-        (["--argnums", "x"], "names no position"),
-        (["--arg", "f64[3]", "--arg", "3", "--arg", "4"], "the function takes (x, n=2)"),
+        (["--argnums", "7"], "is not a position"),
+        (["--argnums", "x"], "is not a position"),
+        (["--arg", "f64[3]", "--arg", "3", "--arg", "4"], "do not fit the parameters (x, n=2)"),
         (["--arg", "nonsense"], "neither a type nor a value"),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_file_that_does_not_parse_or_ends_itself(tmp_path, capsys):
     assert "SyntaxError" in capsys.readouterr().err
     file.write_text("raise SystemExit(5)\n")
     assert main(["explain", f"{file}:f"]) == 2
-    assert "ends itself with status 5" in capsys.readouterr().err
+    assert "exits with status 5" in capsys.readouterr().err
 
 
 def test_an_error_of_ours_names_no_line_of_the_command_line(program, tmp_path):
@@ -217,7 +217,7 @@ def test_audit_runs_a_program_and_records_its_functions(program, capsys):
 def test_audit_judges_what_ran_before_a_program_ended(program, capsys):
     assert main(["audit", str(program), "--run", "--", "stop"]) == 1
     shown = capsys.readouterr().out
-    assert "ended itself with status 3" in shown
+    assert "exited with status 3" in shown
     assert "has derivatives" in shown
 
 
@@ -239,7 +239,7 @@ def test_audit_goes_on_after_a_file_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
-    [(["no/such/path"], "there is nothing at"), (["."], "no Python file"), ([".", "--run"], "is one file")],
+    [(["no/such/path"], "there is nothing at"), (["."], "no Python file"), ([".", "--run"], "needs one file")],
 )
 def test_wrong_paths_of_audit(arguments, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

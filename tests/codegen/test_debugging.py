@@ -47,7 +47,7 @@ def test_a_traceback_shows_the_generated_line(executable: Executable) -> None:
 
 def test_a_fault_carries_a_note_with_the_user_s_line(executable: Executable) -> None:
     fault = fault_of(executable, np.ones((3, 3)), np.ones(4))
-    assert fault.__notes__ == ["in compiled code that stands for model.py:4"]
+    assert fault.__notes__ == ["in compiled code for model.py:4"]
 
 
 def test_the_note_tells_the_whole_path() -> None:
@@ -60,7 +60,7 @@ def test_the_note_tells_the_whole_path() -> None:
     with np.errstate(all="raise"), pytest.raises(FloatingPointError) as caught:  # only the derivative fails at 0
         compiled(np.zeros(3))
     line = inspect.getsourcelines(program)[1] + 2
-    assert caught.value.__notes__ == [f"in compiled code that stands for {__file__}:{line}"]
+    assert caught.value.__notes__ == [f"in compiled code for {__file__}:{line}"]
 
 
 def test_every_generated_line_stands_for_the_line_in_its_comment() -> None:
@@ -132,7 +132,7 @@ graph outer(%a: f64[3,3], %x: f64[3]) {
   return %0
 }""")
     notes = fault_of(Executable(graph), np.ones((3, 3)), np.ones(4)).__notes__
-    assert notes == [f"in compiled code that stands for model.py:{n}" for n in (9, 2)]
+    assert notes == [f"in compiled code for model.py:{n}" for n in (9, 2)]
 
 
 def test_a_fault_in_a_loop_points_into_its_body() -> None:
@@ -146,4 +146,4 @@ graph f(%a: f64[3,3], %x: f64[3]) {
   return %0
 }""")
     notes = fault_of(Executable(graph), np.ones((3, 3)), np.ones(4)).__notes__
-    assert notes == ["in compiled code that stands for model.py:2"]
+    assert notes == ["in compiled code for model.py:2"]

@@ -758,6 +758,18 @@ def test_lanes_that_decide_alike_are_mapped_and_others_refused() -> None:
     np.testing.assert_array_equal(rg.grad(lambda v: np.sum(rg.vmap(f)(v)))(np.array([3.0, 2.0])), [2.0, 2.0])
 
 
+@pytest.mark.parametrize("lanes", [[1.0, -1.0, 2.0], [-1.0, 1.0, 2.0]])
+@pytest.mark.parametrize("outer", [rg.jit, lambda f: rg.grad(lambda x: np.sum(f(x))), lambda f: rg.jit(rg.jit(f))])
+def test_lanes_that_decide_otherwise_are_refused_inside_a_trace(outer: Any, lanes: list[float]) -> None:
+    """The guard of the inner trace fails for the very values that it was traced with, which is no other path."""
+    f = outer(rg.vmap(absolute))
+    with pytest.raises(rg.errors.ControlFlowError, match="different Python decisions") as caught:
+        f(np.array(lanes))
+    assert "test_guards.py" in str(caught.value.where)
+    assert np.all(np.isfinite(f(np.array([1.0, 3.0, 2.0]))))
+    assert np.all(np.isfinite(f(np.array([-1.0, -3.0, -2.0]))))
+
+
 def test_compiled_functions_inside_compiled_functions_decide_too() -> None:
     @rg.jit
     def inner(x):

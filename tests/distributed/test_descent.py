@@ -141,7 +141,7 @@ def test_an_earlier_state_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "steps.rgs"
     descent(checkpoint=path, steps=3)
     before = path.read_bytes()
-    with pytest.raises(rg.errors.OptionError, match="holds the state of an earlier run") as caught:
+    with pytest.raises(rg.errors.OptionError, match="contains the state of an earlier run") as caught:
         descent(checkpoint=path)
     assert "resume=True" in caught.value.remedy
     assert path.read_bytes() == before
@@ -165,7 +165,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for data_ in (b"", whole[:-1], whole[: len(whole) // 2], b"x" + whole, whole[:300] + b"?" + whole[301:]):
         path.write_bytes(data_)
-        with pytest.raises(rg.errors.SnapshotError, match="is not a whole state"):
+        with pytest.raises(rg.errors.SnapshotError, match="is not a complete optimiser state"):
             descent(checkpoint=path, resume=True)
         assert path.read_bytes() == data_
 
@@ -177,13 +177,13 @@ def test_two_runs_with_one_file_are_refused(tmp_path: Path) -> None:
         if step == 2:
             descent(checkpoint=path, resume=True)
 
-    with pytest.raises(rg.errors.SnapshotError, match="another run is at work"):
+    with pytest.raises(rg.errors.SnapshotError, match="another run is using"):
         descent(checkpoint=path, callback=second)
     assert descent(checkpoint=path, resume=True).steps == 12
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(rg.errors.SnapshotError, match="cannot be made"):
+    with pytest.raises(rg.errors.SnapshotError, match="cannot be created"):
         descent(checkpoint=tmp_path / "gone" / "steps.rgs")
 
 
@@ -204,7 +204,7 @@ def test_no_program_is_read_from_a_file(tmp_path: Path) -> None:
         ({"steps": -1}, "steps=-1"),
         ({"every": 0}, "every=0"),
         ({"batch": 2}, "batch=2 with 'lbfgs'"),
-        ({"resume": True}, "resume=True without a file"),
+        ({"resume": True}, "resume=True needs a file"),
         ({"tolerance": -1.0}, "tolerance=-1.0"),
         ({"groups": 2}, "there is no option 'groups'"),
     ],

@@ -143,11 +143,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "another reduction": ({"reduce": "max"}, rg.errors.OptionError, "reduce='max'"),
     "no shards": ({"shards": []}, rg.errors.OptionError, "there are no shards"),
     "an array as shards": ({"shards": np.ones(3)}, rg.errors.OptionError, "shards is a ndarray"),
-    "bare arrays": ({"shards": [np.ones(3)]}, rg.errors.TreeError, "shard 0 is no tuple of arguments"),
-    "a text file": ({"shards": ["data.csv"]}, rg.errors.OptionError, r"no \.npy or \.npz file"),
+    "bare arrays": ({"shards": [np.ones(3)]}, rg.errors.TreeError, "shard 0 is not a tuple of arguments"),
+    "a text file": ({"shards": ["data.csv"]}, rg.errors.OptionError, r"not an \.npy or \.npz file"),
     "a client of something else": ({"client": 2}, rg.errors.OptionError, "client is a int"),
     "a bar of text": ({"progress": "yes"}, rg.errors.OptionError, "progress='yes'"),
-    "a loss that is none": ({"loss": 3}, rg.errors.OptionError, "3 is no function"),
+    "a loss that is none": ({"loss": 3}, rg.errors.OptionError, "3 is not a function"),
     "a file that is none": ({"loss": "no.rg"}, rg.errors.SavedFileError, "no.rg cannot be read"),
     "a budget that is none": ({"memory": "much"}, rg.errors.OptionError, "much"),
     "a loader that is none": ({"load": 3}, rg.errors.OptionError, "load=3"),
@@ -171,12 +171,14 @@ def test_only_parameters_are_differentiated(argnums: Any) -> None:
 
 @pytest.mark.parametrize("only", [[], [7], [-1], ["a"], [0.5]])
 def test_only_shards_that_are_there(only: Any) -> None:
-    with pytest.raises(rg.errors.OptionError, match="for 7 shards"):
+    with pytest.raises(rg.errors.OptionError, match="does not fit 7 shards"):
         D.value_and_grad(network, shards=data())(weights(), only=only)
 
 
 def test_a_loader_must_return_a_tuple(anywhere: Any) -> None:
-    with pytest.raises(rg.errors.TreeError, match="shard 0 is no tuple of arguments: what the function that loads it"):
+    with pytest.raises(
+        rg.errors.TreeError, match="shard 0 is not a tuple of arguments: what the function that loads it"
+    ):
         D.value_and_grad(network, anywhere, shards=[lambda: np.ones(3)])(weights())
 
 
@@ -190,7 +192,9 @@ def test_results_larger_than_memory_are_refused_after_the_first(anywhere: Any) -
         calls.append(now.done)
 
     big = D.map(wide, anywhere, chunk=2, limit="100 MB", progress=watch)
-    with pytest.raises(D.ResultTooLargeError, match="the results of 1,000 lanes take 80,000,000 bytes") as caught:
+    with pytest.raises(
+        D.ResultTooLargeError, match="the results of 1,000 batch elements take 80,000,000 bytes"
+    ) as caught:
         big(np.ones(1000))
     assert caught.value.needed == 160_000_000
     assert max(calls, default=0) <= 1
@@ -216,7 +220,7 @@ def test_wrong_maps_are_refused() -> None:
         D.map(np.sin, in_axes=1)(np.ones(3))
     with pytest.raises(rg.errors.OptionError, match=r"in_axes=\(None,\)"):
         D.map(np.sin, in_axes=(None,))(np.ones(3))
-    with pytest.raises(rg.errors.ShapeError, match=r"\[2, 3\] lanes"):
+    with pytest.raises(rg.errors.ShapeError, match=r"\[2, 3\] batch elements"):
         D.map(np.add)(np.ones(2), np.ones(3))
     with pytest.raises(rg.errors.ShapeError):
         D.map(np.sin)(1.0)

@@ -674,7 +674,7 @@ def an_inner_value_in_an_outer_array():
 add_traced("a format in a loop", lambda x: rg.map(lambda v: v * len(f"{v:.3f}"), x), errors.TracerConversionError)
 
 for _name, (_function, _) in HANDED_OVER.items():
-    add_traced(f"handed to {_name}", _function, errors.TracerConversionError)
+    add_traced(f"passed to {_name}", _function, errors.TracerConversionError)
 
 for _name, (_function, _error) in UNTRACED_SCIPY.items():
     add_traced(f"of {_name}", _function, _error, rg.jacfwd)
@@ -914,7 +914,7 @@ def in_another_thread(work: Callable[[], Any]) -> Any:
     def run() -> None:
         try:
             work()
-        except BaseException as fault:  # noqa: BLE001 - handed to the caller
+        except BaseException as fault:  # noqa: BLE001 - passed to the caller
             faults.append(fault)
 
     thread = threading.Thread(target=run)

@@ -67,7 +67,7 @@ def test_there_are_many_bad_uses():
 
 @pytest.mark.parametrize("name", HANDED_OVER)
 def test_a_foreign_call_is_named_with_its_alternative(name: str):
-    fault = raised(BAD_USES[f"handed to {name}"])
+    fault = raised(BAD_USES[f"passed to {name}"])
     assert HANDED_OVER[name][1] in fault.remedy
     assert fault.what.split()[0] in inspect.getsource(HANDED_OVER[name][0])
 

@@ -194,7 +194,7 @@ def test_a_function_that_can_no_longer_be_exported_fails(folder: Path, command: 
     change(folder / "program.py", "* k * SCALE", "* k * np.random.normal()")
     status, _, err = command("--check", "made.py")
     assert status == 1
-    assert "cannot be made again" in err
+    assert "cannot be generated again" in err
 
 
 def test_a_decision_is_checked_with_arguments_that_go_its_way(folder: Path, command: Command) -> None:
@@ -271,12 +271,15 @@ def test_a_script_that_exports_is_checked_by_its_file(folder: Path) -> None:
 
 WRONG = {
     "no file": (["--check"], "names no file"),
-    "no function": (["-o", "made.py"], "wants a function and a file"),
+    "no function": (["-o", "made.py"], "needs a function and a file"),
     "a file that is not there": (["--check", "nowhere.py"], "cannot read"),
-    "a file of another kind": (["--check", "program.py"], "no module that this version of retrograd has exported"),
+    "a file of another kind": (["--check", "program.py"], "not a module exported by this version of retrograd"),
     "an argument of no type": (["program.py:loss", "--arg", "float[", "-o", "made.py"], "neither a type nor a value"),
     "an int without its value": (["program.py:loss", "--arg", "int", "-o", "made.py"], "give its value"),
-    "a file with another suffix": (["program.py:tabled", "--arg", "f64[100]", "-o", "made.txt"], "file of a module"),
+    "a file with another suffix": (
+        ["program.py:tabled", "--arg", "f64[100]", "-o", "made.txt"],
+        "file name for a module",
+    ),
     "a function that is not there": (["program.py:nothing", "-o", "made.py"], "cannot load"),
 }
 
@@ -304,7 +307,7 @@ def test_a_function_without_a_name_must_be_named(folder: Path, command: Command)
     rg.grad(lambda x: x**2).export("made.py", 2.0)
     status, _, err = command("--check", "made.py")
     assert status == 2
-    assert "does not tell which function" in err
+    assert "does not record the function" in err
 
 
 def f(x: Any) -> Any:

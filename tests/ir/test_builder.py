@@ -171,5 +171,5 @@ def test_coercion_changes_dtype_and_kind_but_no_shape() -> None:
 
 
 def test_a_primitive_is_applied_to_symbols_alone() -> None:
-    with pytest.raises(InternalError, match="applied to no symbol"):
+    with pytest.raises(InternalError, match="applied to no operand"):
         sin(1.0)

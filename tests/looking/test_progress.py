@@ -132,7 +132,7 @@ def test_names_of_loops_may_be_anything(at_once, name):
 def test_a_wrong_option_is_an_error():
     with pytest.raises(rg.errors.OptionError, match="progress=3"):
         rg.fori_loop(2, lambda i, x: x, 1.0, progress=3)
-    with pytest.raises(rg.errors.OptionError, match="cannot be"), rg.progress.listen(3):
+    with pytest.raises(rg.errors.OptionError, match="must be callable"), rg.progress.listen(3):
         pass
 
 

@@ -131,7 +131,7 @@ def test_arguments_are_refused_with_a_remedy(name, door):
 @every_kind
 def test_cotangents_and_sequences_of_loops_are_refused(name):
     x = made(name)
-    with pytest.raises(errors.ShapeError, match="is no array of numbers"):
+    with pytest.raises(errors.ShapeError, match="is not an array of numbers"):
         rg.vjp(np.sin, W)[1](x)
     with pytest.raises(errors.RetrogradError, match=r"remedy: .*np\.asarray\(x, float\)"):
         rg.scan(lambda c, x: (c + x, c), 0.0, x)
@@ -194,7 +194,7 @@ def test_captures_that_take_part_themselves_are_read_anew(name, change):
 def test_who_captures_a_table_is_warned():
     x = made("Series")
     slope = rg.grad(lambda w: np.sum(w * x.to_numpy()))
-    with pytest.warns(errors.UnwatchedWarning, match="of the class Series.*Pass it as an argument"):
+    with pytest.warns(errors.UnwatchedWarning, match="of the class Series.*Pass the value as an argument"):
         _ = [slope(W) for _ in range(4)]
 
 

@@ -162,7 +162,7 @@ def test_bytes_as_they_are_written(text: Any, found: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1 MB", "1 MiBs", 0, -5, True, 0.5, None, "64 furlongs", b"1"])
 def test_what_is_no_number_of_bytes_is_refused(text: Any) -> None:
-    with pytest.raises(rg.errors.OptionError, match="is no plan and no number of bytes"):
+    with pytest.raises(rg.errors.OptionError, match="is neither a plan nor a number of bytes"):
         bytes_of(text)
 
 

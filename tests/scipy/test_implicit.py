@@ -391,7 +391,7 @@ def test_a_solver_of_ones_own_is_traced_or_called():
         rg.implicit(lambda x, a: 0.0 * x * a)(lambda a: 1.0 * a),
         lambda a: rg.scipy.root(lambda x: np.sum(x) - a + 0.0 * x, np.ones(implicit.DENSE + 1)).x[0],
     ],
-    ids=["triple root", "dependent rows", "flat minimum", "valley", "no equation", "large"],
+    ids=["triple root", "dependent rows", "flat minimum", "valley", "not an equation", "large"],
 )
 def test_a_singular_jacobian_is_an_error_where_a_derivative_is_wanted(solve):
     for derivative in (rg.grad, rg.jacfwd):

@@ -143,7 +143,8 @@ def _remarks(rows: list[Row]) -> str:
     notes = {row.remark for row in rows if row.remark}
     notes |= {f"not for {np.dtype(char).name}" for row in rows for char in row.refused}
     if any(row.simple for row in rows):
-        notes.add("distinct elements" if not rows[0].name.startswith("numpy.linalg") else "distinct eigenvalues or singular values")
+        of_matrices = rows[0].name.startswith("numpy.linalg")
+        notes.add("distinct eigenvalues or singular values" if of_matrices else "distinct elements")
     return "; ".join(sorted(notes))
 
 
@@ -170,10 +171,11 @@ def page() -> str:
     text += "Inside a traced function, their arrays are traced and may be written into.\n\n"
     text += ", ".join(_code(f"numpy.{name}") for name in CREATION) + "\n"
     text += ITERATORS
-    text += "\n## Not supported\n\nWith traced values, these raise an error that names the function. They never return wrong numbers.\n\n"
+    text += "\n## Not supported\n\nWith traced values, these raise an error that names the function. "
+    text += "They never return wrong numbers.\n\n"
     text += "| function | why | instead |\n|---|---|---|\n"
     for group, (why, instead) in REFUSED.items():
         text += f"| {', '.join(_code(f'numpy.{name}') for name in group.split())} | {why} | {instead} |\n"
     text += f"| {', '.join(_code(f'ndarray.{name}') for name in MEMORY)} | they access memory | |\n"
-    text += "\nThese functions on files, printing, settings and dtypes have nothing to do with derivatives: "
+    text += "\nThese functions on files, printing, settings and dtypes do not concern derivatives: "
     return text + ", ".join(_code(f"numpy.{name}") for name in APART) + ".\n"

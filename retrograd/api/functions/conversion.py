@@ -102,7 +102,7 @@ def closure_convert(function: Callable[..., Any], *examples: Any) -> tuple[Calla
     def pure(*args: Any) -> Any:
         if len(args) < len(places):
             raise OptionError(
-                f"the converted function takes {len(places)} captures first, and {len(args)} arguments are given",
+                f"the converted function takes {len(places)} captures first, but {len(args)} arguments are given",
                 remedy="call pure(*captures, *args)",
             )
         filled = list(leaves)
@@ -132,6 +132,6 @@ def _check_closed(pure: Callable[..., Any], call: Call) -> None:
 def _check(function: Any, label: str) -> None:
     if not callable(function):
         raise OptionError(
-            f"{label} wants a function, got {type(function).__name__}",
+            f"{label} needs a function, got {type(function).__name__}",
             remedy=f"write {label}(f, *examples)",
         )

@@ -151,7 +151,7 @@ class FunctionCotangent(Blocks):
             If pairs differ in shape.
         """
         if not self.pairs:
-            raise ShapeError("a cotangent without pairs has no shapes to stack", remedy="look at pairs first")
+            raise ShapeError("a cotangent without pairs cannot be stacked", remedy="check pairs first")
         return _stacked([x for x, _ in self.pairs]), _stacked([ct for _, ct in self.pairs])
 
     def fold(self, function: Callable[[Any, Any], Any], zero: Any = 0.0) -> Any:
@@ -307,8 +307,8 @@ def _stacked(trees: Sequence[Any]) -> Any:
     shapes = [[np.shape(shadow_of(x)) for x in leaves] for leaves, _ in columns]
     if any(other != spec for _, other in columns) or any(s != shapes[0] for s in shapes):
         raise ShapeError(
-            "pairs of different structures or shapes do not stack",
-            remedy="go through pairs, or fold them",
+            "pairs of different structures or shapes cannot be stacked",
+            remedy="loop over pairs, or use fold",
         )
     return unflatten(spec, [np.stack(column) for column in zip(*(leaves for leaves, _ in columns), strict=True)])
 

@@ -89,7 +89,7 @@ def fit_pairs(
     if learner != "table" and not value.captures:
         raise OptionError(
             f"{value!r} captures no numbers that a learner could change",
-            remedy='use learner="table", or a function that closes over its parameters',
+            remedy='use learner="table", or a function that captures its parameters',
         )
     ct = FunctionCotangent(pairs).normalized().batched()
     return LEARNERS[learner](value, ct, Rates(alpha, eta, steps)) if ct.blocks else value

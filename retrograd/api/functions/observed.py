@@ -118,7 +118,7 @@ class FunctionValue:
         results, out_spec = flatten(self._results(args))
         if before != [x.storage.version for x in leaves if isinstance(x, Tracer)]:
             raise UnsupportedError(
-                "a function value writes into its argument, so its results are not all that it does",
+                "a function value writes into its argument, which its cotangent cannot express",
                 where=where,
                 remedy="let it copy the argument first: x = x.copy()",
             )
@@ -258,7 +258,7 @@ def observe(call: Call, graph: Graph) -> Observation:
         home = HOMES.get(key)
         if home is None or not home.active:
             raise LeakedTracerError(
-                "a compiled function was recorded with a function value that is not one of its arguments, and is "
+                "a compiled function was traced with a function value that is not one of its arguments, and is "
                 "called with another",
                 remedy="pass the function value to it as an argument",
             )

@@ -1,4 +1,4 @@
-"""absorb: Graph → Graph without broadcasts and casts that NumPy does by itself, for the emitter."""
+"""absorb: Graph → Graph without broadcasts and casts that NumPy does implicitly, for the emitter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One thread of NumPy's BLAS while loops with small products run.
 
-OpenBLAS hands out products from a quarter of a million multiplications on, and its threads wait for the next one by
+OpenBLAS distributes products from a quarter of a million multiplications on, and its threads wait for the next one by
 spinning. In a loop that gains little, and with a busy neighbour each product waits for a slice of the scheduler.
 """
 

@@ -1,4 +1,4 @@
-"""An emitter that also writes the graphs inside nodes, in their place or as functions, once or repeatedly."""
+"""An emitter that also writes the graphs inside nodes, inline or as functions, once or repeatedly."""
 
 from __future__ import annotations
 

@@ -145,11 +145,11 @@ def _check_tree(tree: ast.Module) -> None:
     for node in ast.walk(tree):
         kind = type(node)
         if kind not in NODES and not isinstance(node, HARMLESS):
-            raise InternalError(f"generated source holds a {kind.__name__}")
+            raise InternalError(f"generated source contains a {kind.__name__}")
         if isinstance(node, ast.Try) and not _runs_again(node):
-            raise InternalError("generated source holds a try of another form")
+            raise InternalError("generated source contains a try statement of another form")
         if isinstance(node, ast.BoolOp) and id(node) not in conditions:
-            raise InternalError("generated source holds an and or an or outside of a condition")
+            raise InternalError("generated source contains an and or an or outside of a condition")
         if isinstance(node, ast.Attribute) and node.attr not in allowed:
             raise InternalError(f"generated source uses the attribute {node.attr}")
         if isinstance(node, ast.Name) and (node.id.startswith("__") or node.id in REFUSED):

@@ -1,4 +1,4 @@
-"""workspaces: Plan of the body of a loop → values that may live in storage made once, before the loop."""
+"""workspaces: Plan of the body of a loop → values that may use storage allocated once, before the loop."""
 
 from __future__ import annotations
 

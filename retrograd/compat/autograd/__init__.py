@@ -1,4 +1,4 @@
-"""The drop-in for programs that were written for HIPS autograd: its names, on retrograd.
+"""A drop-in replacement for HIPS autograd: its names, implemented by retrograd.
 
 ``numpy`` and the modules below ``scipy`` are the real ones. ``install()`` lets programs that cannot be edited import
 this package under the name ``autograd``.

@@ -1,4 +1,4 @@
-"""Operators: derivatives that are called as autograd's are, one compiled object for each function and its options."""
+"""Operators: derivatives with autograd's call signatures, one compiled object per function and options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chosen(argnum: Any) -> Chosen:
     if any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) for k in many):
         raise ArgnumsError(
             f"argnum is {argnum!r}",
-            remedy="give a position from 0, or a list of them; of a name, grad_named(f, name) takes the gradient",
+            remedy="give a position from 0, or a list of positions; for a name, use grad_named(f, name)",
         )
     if len(set(many)) < len(many):
         raise ArgnumsError(f"argnum is {argnum!r}, which names an argument twice", remedy="name each position once")

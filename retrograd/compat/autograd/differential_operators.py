@@ -1,6 +1,6 @@
 """The operators of autograd: ``op(f, argnum=0)``, where ``argnum`` is a position, or a list of them for a tuple.
 
-An operator made anew of the same function, as ``grad(f)`` in a loop, compiles nothing anew.
+An operator created again for the same function, as ``grad(f)`` in a loop, compiles nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""primitive and its rules: functions with derivatives that the user writes, as autograd's ``extend`` has them.
+"""primitive and its rules: functions with the user's derivatives, as in autograd's ``extend``.
 
 A body or a rule that can be traced is compiled with the rest; any other one runs as plain Python when the compiled
 code comes to it.
@@ -276,7 +276,7 @@ def defjvp(fun: RuledFunction, *rules: Function | str | None, argnums: Sequence[
     table = dict(zip(range(len(rules)) if argnums is None else argnums, rules, strict=False))
     for rule in rules:
         if isinstance(rule, str) and rule != "same":
-            raise OptionError(f"{rule!r} is no rule", remedy='give a function, "same" or None')
+            raise OptionError(f"{rule!r} is not a rule", remedy='give a function, "same" or None')
 
     def one(k: int, g: Any, ans: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         rule = table[k]
@@ -320,8 +320,8 @@ def _added(one: Function) -> Function:
 def _checked(fun: Any, *rules: Any) -> RuledFunction:
     if not isinstance(fun, RuledFunction):
         raise OptionError(
-            f"a derivative is defined for {name_of(fun)}, which is no primitive",
-            remedy="decorate a function of your own with @primitive; those of NumPy have theirs",
+            f"a derivative is defined for {name_of(fun)}, which is not a primitive",
+            remedy="decorate your own function with @primitive; NumPy functions have derivatives already",
         )
     if any(rule is not None and not callable(rule) for rule in rules):
         raise OptionError("a rule is neither a function nor None", remedy="see defvjp and defjvp")

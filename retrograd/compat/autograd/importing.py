@@ -80,7 +80,7 @@ def install() -> None:
     ours = sys.modules[HOME]
     if sys.modules.get(NAME, ours) is not ours:
         raise OptionError(
-            "the package autograd is loaded already, and parts of the program hold its functions",
+            "the package autograd is already loaded, and parts of the program use its functions",
             remedy="call retrograd.compat.autograd.install() before the first import of autograd",
         )
     sys.modules.update({NAME: ours, **_below_numpy(NAME)})

@@ -1,6 +1,6 @@
 """isbox and getval, which programs ask of autograd's tracer. ``Node``, ``trace`` and ``new_box`` are not there.
 
-Derivatives here are graphs of the whole program: there are no nodes that a program could make of its own.
+Derivatives here are graphs of the whole program, so there are no nodes for a program to create.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _dtype(x: Any) -> np.dtype[Any]:
         return np.dtype(float)
     if dtype.kind not in "fc":
         raise NonDifferentiableError(
-            f"there is no space of vectors at a value of type {type(x).__name__}",
+            f"there is no vector space for a value of type {type(x).__name__}",
             remedy="pass numbers, arrays, and lists, tuples and dicts of them",
         )
     return dtype

@@ -1,4 +1,4 @@
-"""unary_to_nary: operators ``op(f, argnum)`` of the user's own, made of operators on functions of one argument."""
+"""unary_to_nary: the user's operators ``op(f, argnum)``, built from operators on functions of one argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: plans for loops and gradients with a budget of bytes, and results that own theirs."""
+"""Memory: plans for loops and gradients with a budget in bytes, and results that own their memory."""
 
 from ...passes.checkpoint.checkpoint import checkpoint
 from ...passes.open_calls import open_calls

@@ -39,9 +39,9 @@ def fits(graph: Graph, budget: int) -> bool:
 def undecided(where: Where | None) -> OptionError:
     """The error for a budget of bytes if the memory depends on data."""
     return OptionError(
-        "the memory of this function depends on its data, so that it can have no budget in bytes",
+        "the memory of this function depends on its data, so it cannot have a budget in bytes",
         where=where,
-        remedy="give each loop of unknown length rg.Snapshots(c) or a budget, in place of other plans",
+        remedy="give each loop of unknown length rg.Snapshots(c) or a budget instead of another plan",
     )
 
 

@@ -134,7 +134,7 @@ def cross_entropy(scores: Any, labels: Any) -> Any:
     """
     if len(scores.shape) != 2 or np.shape(labels) != scores.shape[:1]:
         raise ShapeError(
-            f"cross_entropy of scores {scores.shape} and labels {np.shape(labels)}",
+            f"cross_entropy got scores of shape {scores.shape} and labels of shape {np.shape(labels)}",
             remedy="pass scores of shape (rows, classes) and labels of shape (rows,)",
         )
     return -np.mean(log_softmax(scores)[np.arange(scores.shape[0]), labels])
@@ -184,7 +184,7 @@ def conv2d(x: Any, W: Any, b: Any = None, *, stride: int = 1, padding: int = 0) 
         )
     if len(x.shape) != 4 or len(W.shape) != 4 or x.shape[1] != W.shape[1]:
         raise ShapeError(
-            f"conv2d of images {x.shape} and kernels {W.shape}",
+            f"conv2d got images of shape {x.shape} and kernels of shape {W.shape}",
             remedy="pass images (n, c_in, height, width) and kernels (c_out, c_in, k, l)",
         )
     if padding:
@@ -194,7 +194,7 @@ def conv2d(x: Any, W: Any, b: Any = None, *, stride: int = 1, padding: int = 0) 
     if rows < 1 or columns < 1:
         raise ShapeError(
             f"kernels of {k} by {m} are larger than images of {x.shape[2]} by {x.shape[3]}",
-            remedy="pad the images, or take smaller kernels",
+            remedy="pad the images, or use smaller kernels",
         )
     down, right = stride * (rows - 1) + 1, stride * (columns - 1) + 1
     patches = [x[:, :, p : p + down : stride, q : q + right : stride] for p in range(k) for q in range(m)]

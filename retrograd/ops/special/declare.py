@@ -40,5 +40,5 @@ def real_only(x: Symbol, name: str) -> None:
         raise NonDifferentiableError(
             f"the derivative of scipy.special.{name} at complex numbers is not known",
             where=x.builder.where,
-            remedy="give it real numbers, or wrap the result in rg.stop_gradient",
+            remedy="pass real numbers, or wrap the result in rg.stop_gradient",
         )

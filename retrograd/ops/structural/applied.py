@@ -19,7 +19,7 @@ from ..batching import Flags, lanes
 
 def _shape(*avals: Aval, key: int, call: int, nth: int, args: int, axes: int) -> tuple[Aval, ...]:
     if not 0 <= args < len(avals) or any(a.ndim < axes for a in avals):
-        raise ValueError(f"a call with {args} arguments over {axes} axes of lanes has not {len(avals)} operands")
+        raise ValueError(f"a call with {args} arguments over {axes} batch axes does not have {len(avals)} operands")
     return avals[args:]
 
 

@@ -208,7 +208,7 @@ def _batch_lanes(
             elif not left[i]:
                 before, nothing = results[i]
                 if x.aval.steps is not None and not nothing:
-                    raise InternalError("two branches of a choice leave lists of steps in one place")
+                    raise InternalError("two branches return stacks in the same place")
                 results[i] = (x if nothing else b.coerce(chosen(mask, x, before), x.aval), False)
     return [x for x, _ in results]
 

@@ -73,7 +73,7 @@ class Disk:
             full = fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             what = f"the disk of {self.folder} is full: a state takes {size:,} bytes" if full else str(fault)
             raise SnapshotError(
-                what, remedy="give another directory, fewer states on disk or more of them in memory"
+                what, remedy="choose another directory, keep fewer states on disk, or keep more of them in memory"
             ) from fault
         self.states.append(i)
         self.own.add(i)
@@ -159,8 +159,8 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
         lock = _locked(folder)
     except BlockingIOError as fault:
         raise SnapshotError(
-            f"the same gradient of the same inputs is at work in {folder}",
-            remedy="wait for it, or give this one another directory",
+            f"the same gradient with the same inputs is running in {folder}",
+            remedy="wait for it to end, or choose another directory",
         ) from fault
     except OSError as fault:
         raise SnapshotError(str(fault), remedy=WRITABLE) from fault
@@ -264,7 +264,7 @@ def _load(path: Path) -> list[Any]:
                 return _values(file)
     except (OSError, ValueError) as fault:
         raise SnapshotError(f"{path} cannot be read back: {fault}", remedy="run the gradient again") from fault
-    raise SnapshotError(f"{path} is not what was written", remedy="run the gradient again")
+    raise SnapshotError(f"{path} has changed since it was written", remedy="run the gradient again")
 
 
 def _values(file: BinaryIO) -> list[Any]:

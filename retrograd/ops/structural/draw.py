@@ -65,7 +65,7 @@ DRAWS = frozenset(
 
 def _shape(generator: Aval, *, aval: Aval, method: str, given: tuple[Any, ...], named: tuple[Any, ...]) -> Aval:
     if generator.kind != "generator" or method not in DRAWS:
-        raise ValueError(f"{method} of {generator} is no draw")
+        raise ValueError(f"{method} of {generator} is not a draw")
     return aval
 
 

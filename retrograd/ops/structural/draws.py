@@ -52,7 +52,7 @@ def _leaves(items: Sequence[Any], lead: tuple[int, ...] = ()) -> Iterator[Aval]:
     for item in items:
         if item[0] == "draw":
             if item[1] not in DRAWS:
-                raise ValueError(f"{item[1]} is no draw")
+                raise ValueError(f"{item[1]} is not a draw")
             yield Aval((*lead, *item[5]), np.dtype(item[4]))
         else:
             yield from _leaves(item[2], (*lead, item[1]))

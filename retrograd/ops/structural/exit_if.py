@@ -25,7 +25,7 @@ def _exit_shape(value: Aval, *operands: Aval, kind: str, expected: Any, lanes: b
 
 def _exit_run(evaluate: Any, node: Node, value: Any, *operands: Any) -> tuple[Any, ...]:
     if node.attrs["lanes"]:
-        raise InternalError("a path for lanes is only ever compiled", where=node.where)
+        raise InternalError("a path for a batch cannot be interpreted", where=node.where)
     if answer(value, node.attrs["kind"]) == node.attrs["expected"]:
         raise Left(evaluate(node.attrs["body"], operands))
     return ()

@@ -26,6 +26,12 @@ class Miss(Exception):  # noqa: N818 - a signal, not an error: the caller record
         self.value, self.where = value, where
 
 
+def parted(where: Any) -> ControlFlowError:
+    """The error for batch elements that need different paths."""
+    what = "batch elements of a vmap make different Python decisions"
+    return ControlFlowError(what, where=where, remedy="choose with np.where or rg.cond")
+
+
 def answer(value: Any, kind: str) -> Any:
     """The answer that Python gets for a value."""
     if kind == "bool":
@@ -45,6 +51,8 @@ def guard_shape(value: Aval, *, kind: str, expected: Any, lanes: bool) -> tuple[
 def _guard_run(_: Any, node: Node, value: Any) -> tuple[Any, ...]:
     kind, expected = node.attrs["kind"], node.attrs["expected"]
     lanes = [answer(v, kind) for v in value] if node.attrs["lanes"] else [answer(value, kind)]
+    if len(set(lanes)) > 1:
+        raise parted(node.where)
     if any(lane != expected for lane in lanes):
         raise Miss(value, node.where)
     return ()
@@ -55,8 +63,8 @@ def _guard_batch(
 ) -> tuple[list[Any], list[bool]]:
     b = args[0].builder
     if lanes or kind not in OF_LANES:
-        what = "a decision under two nested maps" if lanes else "a shape that depends on data, under vmap"
-        raise ControlFlowError(what, where=b.where, remedy="choose with np.where or rg.cond, which lanes may do apart")
+        what = "a Python decision under two nested vmaps" if lanes else "a shape that depends on data, under vmap"
+        raise ControlFlowError(what, where=b.where, remedy="choose with np.where or rg.cond")
     b.emit(prim, (args[0].value,), {"kind": kind, "expected": expected, "lanes": True})
     return [], []
 

@@ -51,8 +51,8 @@ def _as_declared(x: Any, aval: Aval) -> Any:
     array = np.asarray(x, aval.dtype)
     if array.shape != aval.shape:
         raise ShapeError(
-            f"a host function gave an array of shape {array.shape} where {aval} was recorded",
-            remedy="let shapes depend on the shapes of the arguments only",
+            f"a host function returned an array of shape {array.shape} instead of {aval}",
+            remedy="make shapes depend on the shapes of the arguments only",
         )
     if aval.kind == "array":
         return array
@@ -70,7 +70,7 @@ PROVIDERS.append(called)
 
 def _shape(*_: Aval, name: str) -> tuple[Aval, ...]:
     if name not in HOSTS:
-        raise ValueError(f"there is no host function {name} in this process")
+        raise ValueError(f"this process has no host function {name}")
     return HOSTS[name].avals
 
 
@@ -82,7 +82,7 @@ def _jvp(b: Builder, node: Node, *_: Any) -> Any:
     raise NonDifferentiableError(
         "the derivative of a host function is not known",
         where=node.where,
-        remedy="write it with NumPy functions that are traced, or make it a lens with a pullback",
+        remedy="write it with NumPy functions, or make it a lens with a pullback",
     )
 
 

@@ -110,12 +110,12 @@ def _within(forward: Graph, needed: Sequence[Value], policy: Policy, where: Wher
     least = choices[-1].nbytes
     if math.isinf(least):
         raise OptionError(
-            "the memory of this region depends on its data, so that it can have no budget in bytes",
+            "the memory of this region depends on its data, so it cannot have a budget in bytes",
             where=where,
-            remedy="leave the budget out: results that must not be computed again are then kept in any number",
+            remedy="omit the budget; results that must not be recomputed are then always kept",
         )
     raise MemoryBudgetError(
-        f"results that this region must not compute again take more than {budget:,} bytes",
+        f"results that this region must not recompute take more than {budget:,} bytes",
         minimum=int(least),
         where=where,
     )

@@ -68,7 +68,7 @@ def _scan_shape(
         avals = tuple(rest)
     c, k, xs = parts.operands(avals)
     if any((x.steps[0] if x.steps else x.shape[0]) != length for x in xs):
-        raise ValueError(f"xs {', '.join(map(str, xs))} have not {length} steps")
+        raise ValueError(f"xs {', '.join(map(str, xs))} do not have {length} steps")
     if body.in_avals != (*c, *k, *map(step_of, xs)):
         raise ValueError(f"the body takes {', '.join(map(str, body.in_avals))}")
     k_out, ys, stacks = parts.results(body.out_avals)

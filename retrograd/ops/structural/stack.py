@@ -38,7 +38,7 @@ def _add_code(node: Node) -> str:
 
 def _same(x: Aval, y: Aval) -> Aval:
     if x.steps is None or (x.shape, x.dtype, x.steps) != (y.shape, y.dtype, y.steps):
-        raise ValueError(f"{x} and {y} are no equal lists of steps")
+        raise ValueError(f"{x} and {y} are not equal lists of steps")
     return x
 
 
@@ -68,7 +68,7 @@ def _add_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags)
 
 def _length_shape(x: Aval) -> tuple[Aval]:
     if x.steps is None:
-        raise ValueError(f"{x} is no list of steps")
+        raise ValueError(f"{x} is not a list of steps")
     return (Aval((), np.dtype(np.int64), "python"),)
 
 

@@ -58,7 +58,7 @@ def place(memory: tuple[Any, ...], n: int, tape: int = 0) -> Placement:
                 taping = (periodic_taping.__name__, ("range", 0, end, every), end)
                 return Placement(taping, (periodic_replay.__name__, KEPT, last, end), slots, mixed=True)
             return _kept(("range", 0, end, every), end, periodic_slots(n, every))
-    raise InternalError(f"{memory} is no memory plan")
+    raise InternalError(f"{memory} is not a memory plan")
 
 
 def _written(actions: list[Step]) -> str:
@@ -79,7 +79,7 @@ def place_open(memory: tuple[Any, ...]) -> tuple[Any, Any]:
             return (ctz_room.__name__, 0), ((shrinking if how == "binomial" else ctz).__name__, KEPT, COUNT)
         case ("periodic", int(every)):
             return (periodic_room.__name__, every), (periodic.__name__, KEPT, COUNT, every)
-    raise InternalError(f"{memory} is no plan for an unknown number of steps")
+    raise InternalError(f"{memory} is not a plan for an unknown number of steps")
 
 
 @embedded()

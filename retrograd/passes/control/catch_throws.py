@@ -44,9 +44,9 @@ def catch(graph: Graph, tag: int) -> Caught | None:
     for other in places[1:]:
         if other.attrs["form"] != form:
             raise TreeError(
-                f"this throw differs in its tree from the one at {where}: {_shown(other)} and {_shown(places[0])}",
+                f"this throw has another structure than the one at {where}: {_shown(other)} and {_shown(places[0])}",
                 where=other.where,
-                remedy="throw the same containers everywhere within one try_catch",
+                remedy="throw the same containers everywhere in one try_catch",
             )
     payload = tuple(_agreed(avals, places) for avals in zip(*(n.inputs[1:] for n in places), strict=True))
     return Caught(_Catcher(tag, payload).graph(graph), form, payload)
@@ -73,7 +73,7 @@ def _agreed(values: Sequence[Value], places: Sequence[Node]) -> Aval:
             raise ShapeError(
                 f"{value.aval} is thrown here, but {first} at {places[0].where}",
                 where=node.where,
-                remedy="throw equal shapes and dtypes everywhere within one try_catch",
+                remedy="throw equal shapes and dtypes everywhere in one try_catch",
             )
     return first if first.shape else Aval((), first.dtype, "scalar")
 

@@ -101,8 +101,8 @@ class _Exposer:
         if loop is not None and loop.length >= 0:
             return self._loop(position, loop, inside[0], ins)
         raise UnsupportedError(
-            f"a function value is called inside {node.prim.name}, where the number of its calls is not known, or "
-            "a custom derivative replaces theirs",
+            f"a function value is called inside {node.prim.name}, where the number of calls is unknown or "
+            "a custom derivative replaces them",
             where=node.where,
             remedy='use fns="captures", or rg.scan, rg.map or a Python loop',
         )

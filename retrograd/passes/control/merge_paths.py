@@ -1,4 +1,4 @@
-"""paths: merge the recorded paths of a function into one graph, which follows the path that its guards choose.
+"""paths: merge the traced paths of a function into one graph, which follows the path that its guards choose.
 
 The paths agree up to the first decision that turns out differently. There the graph divides: one path becomes the body
 of an ``exit_if``, which ends with the results of that path, and the other path goes on. The side with more paths goes
@@ -208,9 +208,9 @@ def _merge(level: _Level, walks: list[_Walk]) -> list[Value]:
             _together(level, walks, nodes, operands[0])
         else:
             raise ControlFlowError(
-                f"{walks[0].graph.name} does something else here than in an earlier call with the same decisions",
+                f"{walks[0].graph.name} behaves differently here than in an earlier call with the same decisions",
                 where=nodes[0].where,
-                remedy="let the arguments decide, not state that an earlier call left behind",
+                remedy="decide by the arguments, and not by state that an earlier call left",
             )
     return walks[0].rest(level)
 

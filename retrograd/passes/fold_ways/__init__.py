@@ -1,1 +1,1 @@
-"""Fold Python loops that decide: one loop of the graph whose body chooses, in place of the steps of recordings."""
+"""Fold Python loops that decide: one loop in the graph whose body chooses, in place of the steps of traces."""

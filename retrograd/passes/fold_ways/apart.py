@@ -1,4 +1,4 @@
-"""Recordings in which equal operations stay apart, as Python made them, and their merging afterwards."""
+"""Traces in which equal operations stay separate, as Python ran them, and their merging afterwards."""
 
 from __future__ import annotations
 

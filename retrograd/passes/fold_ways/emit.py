@@ -1,4 +1,4 @@
-"""Emit a loop that chooses: a scan over what was found to vary, with a cond for each choice of the body."""
+"""Emit a loop that chooses: a scan over the varying values, with a cond for each branch of the body."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _FoldedBuilder(Apart):
         if value not in self.env:
             node = self.words.producer[value]
             if is_step(node):
-                raise Unfoldable("a value of the loop that is no variable")
+                raise Unfoldable("a value of the loop that is not a variable")
             (self.env[value],) = self.copy_node(node, ())
         return self.env[value]
 
@@ -129,13 +129,13 @@ class _FoldedBuilder(Apart):
         """The value of a carry when the loop begins; zero where no recording reads it."""
         first = {value for step, value in carry.heads.items() if step % MANY == 0}
         if len(first) > 1:
-            raise Unfoldable("a variable that begins otherwise in each recording")
+            raise Unfoldable("a variable that starts differently in each trace")
         return self.fitted(self.at(first.pop()), carry.aval) if first else self.zeros(carry.aval)
 
     def _column(self, column: Column) -> Symbol:
         """The numbers of all steps as an array: an iota where they count."""
         if len(column.numbers) > MOST_NUMBERS:
-            raise Unfoldable("more numbers than code should hold")
+            raise Unfoldable("more numbers than code should contain")
         numbers = np.array(column.numbers, column.aval.dtype)
         before = len(self.nodes)
         counting = counted(self, numbers)

@@ -1,7 +1,7 @@
-"""fold_ways: recordings of one function → one graph with a loop that chooses, where their steps differ by decisions.
+"""fold_ways: traces of one function → one graph with a loop that chooses, where their steps differ by decisions.
 
-The graph is proved to be each of these recordings. For other answers it is a conjecture: it gives the answers of its
-choices, and ``follow`` proves it for a further recording.
+The graph is proved to equal each of these traces. For other answers it is a conjecture: it returns the answers of its
+branches, and ``follow`` proves it for a further trace.
 """
 
 from __future__ import annotations

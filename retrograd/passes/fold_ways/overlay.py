@@ -1,4 +1,4 @@
-"""Rows: the steps of recordings laid over each other, as operations in a row and choices between rows.
+"""Rows: the aligned steps of traces, as operations in a row and branches between rows.
 
 Where all steps have an operation of one kind, it is one item. Where the answers of a guard part them, the item has two
 sides, each with the steps that went there, and these meet again at the first operation that they share.
@@ -117,7 +117,7 @@ def steps_from(words: Words, head: int) -> Stretch:
     if left:
         found.leave = next((i for i in found.body.items if any(side.steps == left for side in i.sides or ())), None)
     if (left and (found.leave is None or len(left) < len(every))) or (not left and len(set(counts)) > 1):
-        raise Unfoldable("recordings with other numbers of steps")
+        raise Unfoldable("traces with other numbers of steps")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Follow a recording through a folded graph: the proof that the graph does the same for these answers.
+"""Follow a trace through a folded graph: the proof that the graph is equal for these answers.
 
-The graph is walked as if it ran, with values of the recording in place of numbers: each operation must be the next one
-of the recording, on the same operands. A choice takes the side that the recording took.
+The graph is walked as if it ran, with values of the trace in place of numbers: each operation must be the next one
+of the trace, on the same operands. A branch takes the side that the trace took.
 """
 
 from __future__ import annotations

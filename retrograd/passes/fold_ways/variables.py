@@ -2,7 +2,7 @@
 
 A value of the same step is an item, or differs by the side of a choice. A value from before the step is a carry: it is
 alive from the step that made it to the last one that reads it, and two of these that agree are one. What is found holds
-for the recordings. For other answers of the decisions it is a guess.
+for the traces. For other answers of the decisions it is a guess.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Variables:
                 break
             row, upto = parent.row, parent.at
         if here:
-            raise Unfoldable("an operand that is no variable")
+            raise Unfoldable("an operand that is not a variable")
         if hold is not None and all(hold.heads.get(step) is value for step, value in vals.items()):
             return hold
         return self._carry(vals)
@@ -207,7 +207,7 @@ class Variables:
             assert node is not None
             number = node.attrs["value"]
             if isinstance(number, tuple) or repr(numbers.setdefault(step % MANY, number)) != repr(number):
-                raise Unfoldable("numbers that differ between recordings")
+                raise Unfoldable("numbers that differ between traces")
         aval = wide(vals.values())
         if len(set(map(repr, numbers.values()))) == 1:
             return Outside(next(value for value in vals.values() if value.aval == aval))
@@ -221,7 +221,7 @@ class Variables:
         for step, value in vals.items():
             made = self.made[value][0] if value in self.made else step // MANY * MANY - 1
             if made // MANY != step // MANY and value in self.made:
-                raise Unfoldable("a value of another recording")
+                raise Unfoldable("a value of another trace")
             for head in range(made + 1, step + 1):
                 if heads.setdefault(head, value) is not value:
                     raise Unfoldable("two values of one variable")
@@ -276,7 +276,7 @@ class Variables:
         for vals in self._read_after():
             carry = self._end(vals)
             if carry is None:
-                raise Unfoldable("a value is read after the loop and is no variable")
+                raise Unfoldable("a value that is read after the loop is not a variable")
             found[vals[self.steps.counts[0]]] = carry
         return found
 

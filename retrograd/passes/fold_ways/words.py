@@ -1,4 +1,4 @@
-"""Words: recordings as sequences of kinds of operations, cut into the steps of a loop."""
+"""Words: traces as sequences of kinds of operations, cut into the steps of a loop."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Words:
         """Where the steps of each recording begin."""
         found = [np.flatnonzero(kinds == head).tolist() for kinds in self.kinds]
         if not all(found):
-            raise Unfoldable("recordings without the loop")
+            raise Unfoldable("traces without the loop")
         return found
 
     def aligned(self, starts: Sequence[int]) -> Words:
@@ -91,7 +91,7 @@ class Words:
         found = Words(self.graph, [self.nodes[0]], self.kinds, [self.outputs[0]], dict(self.producer))
         for k, start in enumerate(starts[1:], 1):
             if not np.array_equal(self.kinds[0][: starts[0]], self.kinds[k][:start]):
-                raise Unfoldable("recordings that begin otherwise")
+                raise Unfoldable("traces that begin differently")
             env: dict[Value, Value] = {}
             for one, other in zip(self.nodes[0][:start], self.nodes[k][:start], strict=True):
                 env.update(zip(other.outputs, one.outputs, strict=True))
@@ -121,7 +121,7 @@ def _renamed(
 ) -> Iterator[Node]:
     for node in graph.nodes:
         if not is_plain(node):
-            raise Unfoldable(f"{node.prim.name} is no plain operation")
+            raise Unfoldable(f"{node.prim.name} is not a plain operation")
         if not is_step(node):
             (out,) = node.outputs
             env[out] = numbers.setdefault((node.prim, attrs_key(node.attrs)), out)

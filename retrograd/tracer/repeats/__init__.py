@@ -1,1 +1,1 @@
-"""Python loops that repeat themselves: they are recorded a few times, then compared, and end as a loop of the graph."""
+"""Python loops that repeat themselves: a few iterations are traced, the others compared, and all become a loop."""

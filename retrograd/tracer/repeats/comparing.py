@@ -1,4 +1,4 @@
-"""An outermost recording takes note of a long program's steps, and compares further ones once they repeat.
+"""An outermost trace records a long program's steps, and compares further ones once they repeat.
 
 While it compares, the graph stands still. A step that is as expected makes a traced value of which only the place is
 known; anything else, and whatever else wants to put something into the graph, ends that: what was compared becomes a

@@ -1,4 +1,4 @@
-"""What was only compared becomes a loop of the graph, or if it is short, its operations."""
+"""Compared iterations become a loop in the graph or, if there are few, their operations."""
 
 from __future__ import annotations
 

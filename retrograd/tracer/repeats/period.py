@@ -1,4 +1,4 @@
-"""The period of a recording: the steps and nodes that each iteration of a Python loop repeats, and their sources.
+"""The period of a trace: the steps and nodes that each iteration of a Python loop repeats, and their sources.
 
 Nodes have positions, but for numbers: those of the first iteration that is only compared begin with 0, recorded ones
 are negative. A place is the number of one result of a node: ``WIDTH`` times the position, and the result.

@@ -1,8 +1,8 @@
-"""Recipes: what an operation has put into the graph for its operands, it puts there at once for operands alike.
+"""Recipes: the nodes that an operation has created are created directly for further operands of the same types.
 
-At first an operation goes the whole way, through lists, complex numbers, bounds and dtypes. Where that leads to one
+The first time, an operation takes the complete procedure: lists, complex numbers, bounds, dtypes. If the result is one
 node of its operands, perhaps cast or broadcast before, this is a recipe for further operands of the same types,
-dtypes and shapes. Whatever is out of the ordinary goes the whole way again.
+dtypes and shapes. Every exception takes the complete procedure again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is watched: the outermost recordings, and in these the operators, functions and methods of traced values."""
+"""The operators, functions and methods of traced values in outermost traces, made recordable."""
 
 from __future__ import annotations
 

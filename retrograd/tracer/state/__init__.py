@@ -1,3 +1,3 @@
-"""What is read of the state outside while a function is recorded, and how that is seen: the surroundings of a trace."""
+"""Reads of outside state during tracing, and how they are observed: the surroundings of a trace."""
 
 from . import follow as follow

@@ -1,4 +1,4 @@
-"""What a recording reads when it reads an attribute."""
+"""The reads behind the read of an attribute."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Functions that remember their results: ``functools.lru_cache`` and ``functools.cache``.
 
-What such a function gives depends on what it was asked before, and its own code may not run. So a recording that calls
+The result of such a function depends on earlier calls, and its own code may not run. So a trace that calls
 one relies on the answer: the check of a compiled function asks again, which is as quick as the cache is, and tells a
 cache that was cleared, filled by others or has dropped an entry.
 """

@@ -1,4 +1,4 @@
-"""What a recording reads when it calls something: code that is not followed gets its arguments whole."""
+"""The reads behind a call: arguments of code that is not rewritten are read completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check: whether what a recording has read is the same now, as generated code, which hands over the captured arrays.
+"""Check: generated code that tests whether all reads of a trace are unchanged, and returns the captured arrays.
 
 Reads that start at the function or at a static argument are written as paths from it, so that an equal object passes
 and no check keeps an object alive. Other places are constants of the code. An array that was found in a place may be

@@ -1,4 +1,4 @@
-"""Finished: what becomes of a traced value that depends on no input of its trace, once the trace is over.
+"""Finished: a traced value that depends on no input, after the end of its trace.
 
 Caches, attributes and globals that the user's code filled meanwhile hold such values. Each becomes its array, or its
 number, where it is: NumPy and Python compute with it as with that, and another trace captures the array.

@@ -1,4 +1,4 @@
-"""Follow: what a traced function reads of its surroundings is noted, and arrays of theirs enter it by reference."""
+"""Follow: reads of a traced function from its surroundings are recorded, and outside arrays enter it by reference."""
 
 from __future__ import annotations
 

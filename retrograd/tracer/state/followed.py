@@ -1,7 +1,7 @@
-"""Followed: the user's functions that a use of an object may run get observed code for the time of a recording.
+"""Followed: the user's functions that a use of an object may run get rewritten code during a trace.
 
-They are followed where they are, so that their identity stays their own. Of installed libraries' functions, what they
-close over is followed: a decorator of a library holds the user's function.
+They are changed in place and keep their identity. For functions of installed libraries, their captured
+functions are followed, since a library's decorator contains the user's function.
 """
 
 from __future__ import annotations

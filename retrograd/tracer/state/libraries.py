@@ -1,4 +1,4 @@
-"""What belongs to libraries, and is not followed."""
+"""The code of libraries, which is not followed."""
 
 from __future__ import annotations
 

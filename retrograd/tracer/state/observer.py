@@ -1,4 +1,4 @@
-"""Observer: what observed code shows a value to."""
+"""Observer: the object that receives the values read by rewritten code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Observers: what observed code shows its values to.
+"""Observers: the objects that receive the values read by rewritten code.
 
-Outside of a recording an observer gives back what it is shown. Inside one it takes note of what is read of an object
-from outside, counts what was found as outside, too, and puts a tracer in the place of an array.
+Outside of a trace, an observer returns the value unchanged. Inside a trace, it records values read from an object
+from outside, treats them as outside, too, and replaces an array by a tracer.
 """
 
 from __future__ import annotations

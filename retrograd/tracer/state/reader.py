@@ -1,9 +1,9 @@
-"""StateReader: what one recording knows of the state outside: which objects belong to it, and what it has read of them.
+"""StateReader: the outside state of one trace: which objects belong to it, and which values were read from them.
 
 Objects are outside if they were reached from globals, variables of enclosing functions, defaults, static arguments or
-the object of a method. The user's functions that a use of such an object may run are followed: they get observed code
-for the time of the recording, where they are, so that their identity stays their own. Code of installed libraries is
-not followed: what is handed to it counts as read, whole.
+the object of a method. The user's functions that a use of such an object may run are followed: they get rewritten code
+during the trace, in place, so that they keep their identity. Code of installed libraries is
+not followed: its arguments count as read, completely.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads: what a recording has read of the state outside, each with a test that it is the same now.
+"""Reads: the values of outside state that a trace has read, each with a test that it is unchanged.
 
-A read is a place, a kind, a key and the value that was found. The place is held itself, so that no path is needed to
+A read is a place, a kind, a key and the value that was found. The place is kept itself, so that no path is needed to
 find it again. ``text`` is the source of the expression that reads it now, for the generated check of a compilation.
 """
 
@@ -48,7 +48,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "attr": Kind("{p}.{n}", "the attribute {k!r} of {p}"),
-    "is": Kind("{p}", "which object {p} is"),
+    "is": Kind("{p}", "the object {p}"),
     "code": Kind("own_code({p})", "the code of {p}"),
     "globals": Kind("{p}.__globals__", "the module of {p}"),
     "method": Kind("{p}.{n}.__func__", "the method {k!r} of {p}"),
@@ -56,7 +56,7 @@ KINDS = {
     "get": Kind("{p}.get({k}, MISSING)", "the entry {k!r} of {p}", of_contents=True),
     "global": Kind("{p}.get({k}, MISSING)", "the global {k!r}"),
     "cell": Kind("{p}.cell_contents", "a variable of an enclosing function"),
-    "closure": Kind("{p}.__closure__[{k}]", "what {p} closes over"),
+    "closure": Kind("{p}.__closure__[{k}]", "the captured variables of {p}"),
     "context": Kind("{p}.get(MISSING)", "the context variable {p}"),
     "static": Kind("{p}.__dict__.get({k}, MISSING)", "{p}.{k}"),
     "truth": Kind("bool({p})", "whether {p} is empty", equal=True),
@@ -68,10 +68,10 @@ KINDS = {
     "asked": Kind("asked({p}, {k})", "what {p} has remembered"),
     "target": Kind("{p}()", "the target of a weak reference"),
     "buffer": Kind("bytes({p})", "the contents of {p}", equal=True),
-    "data": Kind("dumps({p}, 2)", "the numbers and texts in {p}", equal=True),
+    "data": Kind("dumps({p}, 2)", "the numbers and strings in {p}", equal=True),
     "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
     "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
-    "never": Kind("MISSING", "{p}, which cannot be watched"),
+    "never": Kind("MISSING", "{p}, which cannot be checked"),
 }
 
 

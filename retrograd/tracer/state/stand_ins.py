@@ -1,4 +1,4 @@
-"""What stands for some builtins in recorded code."""
+"""Replacements of some builtins in traced code."""
 
 from __future__ import annotations
 

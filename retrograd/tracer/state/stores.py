@@ -1,4 +1,4 @@
-"""Shown of what is stored: a traced value that is left outside would be met by later calls."""
+"""Observed stores: a traced value that is stored outside could be read by later calls."""
 
 from __future__ import annotations
 

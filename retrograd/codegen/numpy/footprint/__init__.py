@@ -1,1 +1,1 @@
-"""The most bytes that generated code takes: the emitter writes a second text, which makes no arrays, and runs it."""
+"""The peak memory of generated code: the emitter writes a second text, which creates no arrays, and runs it."""

@@ -1,6 +1,6 @@
 """The memory that generated code takes, found by running the same statements on blocks that only have a size.
 
-The text has the names, loops, schedules and deletions of the generated module; in place of each operation stands a
+The text has the names, loops, schedules and deletions of the generated module. Each operation is replaced by a
 block of as many bytes as the result has. Python's own reference counts then say what is live at every moment.
 """
 

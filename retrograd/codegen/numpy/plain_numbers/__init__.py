@@ -1,4 +1,4 @@
-"""Python's numbers in place of NumPy's, where a function or a loop works on numbers alone."""
+"""Python numbers in place of NumPy scalars, where a function or a loop works on numbers only."""
 
 from . import regions as regions
 from . import statements as statements

@@ -1,7 +1,7 @@
-"""How operations are written so that they run on Python's numbers and on NumPy's alike, with the same bits.
+"""The code of operations that runs on Python numbers and on NumPy scalars, with the same bits.
 
 ``number`` is the type of the numbers, ``float`` or ``np.float64``, and ``m`` has the functions: ``math`` or ``np``.
-Most functions of ``math`` round otherwise than NumPy's: then NumPy's are called, and their results become numbers.
+Most functions of ``math`` round differently. Then NumPy's are called, and their results become numbers.
 """
 
 from __future__ import annotations

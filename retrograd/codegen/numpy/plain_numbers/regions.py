@@ -1,4 +1,4 @@
-"""numbers: Graph → Graph whose functions and loops on numbers alone are nodes, which run on Python's numbers."""
+"""numbers: Graph → Graph whose functions and loops on numbers only are nodes, which run on Python numbers."""
 
 from __future__ import annotations
 

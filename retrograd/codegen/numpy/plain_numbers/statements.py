@@ -1,4 +1,4 @@
-"""Functions on numbers alone: they run on Python's numbers, and again on NumPy's where these raise."""
+"""Functions on numbers only: they run on Python numbers, and again on NumPy scalars if these raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of choices, of guards, and of nodes that leave a function."""
+"""Statements of branches, of guards, and of nodes that leave a function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LANES = {
 
 embed("""
 def miss(value):
-    raise LookupError("no recorded path goes on with this value", value)
+    raise LookupError("no compiled path continues with this value", value)
 """)
 embed("""
 def throw(form, *leaves):

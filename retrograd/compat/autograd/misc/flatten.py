@@ -40,8 +40,8 @@ class Unflatten:
     def __call__(self, flat: Any) -> Any:
         if np.shape(shadow_of(flat)) != (self._root.size,):
             raise ShapeError(
-                f"the tree has {self._root.size} entries, and the vector has the shape {np.shape(shadow_of(flat))}",
-                remedy="pass a vector as flatten makes it",
+                f"the tree has {self._root.size} entries, but the vector has the shape {np.shape(shadow_of(flat))}",
+                remedy="pass a vector that flatten returned",
             )
         return _made(self._root, flat, 0)
 

@@ -32,13 +32,13 @@ def convolve(A: Any, B: Any, axes: Axes | None = None, dot_axes: Axes = ((), ())
         axes = [range(len(shapes[0]))] * 2
     a, b = _ordered(A, shapes[0], axes[0], dot_axes[0]), _ordered(B, shapes[1], axes[1], dot_axes[1])
     if len(axes[0]) != len(axes[1]) or len(dot_axes[0]) != len(dot_axes[1]):
-        raise ShapeError("axes and dot_axes name different numbers of axes", remedy="name as many of A as of B")
+        raise ShapeError("axes and dot_axes name different numbers of axes", remedy="name as many axes of A as of B")
     n = len(axes[0])
     sizes = _sizes(a, n), _sizes(b, n)
     turned = mode == "valid" and any(p < q for p, q in zip(*sizes, strict=True))
     if turned and any(p > q for p, q in zip(*sizes, strict=True)):
         raise ShapeError(
-            f"neither of {sizes[0]} and {sizes[1]} is the larger one along all axes", remedy="choose 'full'"
+            f"neither of {sizes[0]} and {sizes[1]} is the larger one along every axis", remedy="choose 'full'"
         )
     if turned or (mode == "full" and np.prod(sizes[0]) < np.prod(sizes[1])):
         found = _slid(b, a, n, len(dot_axes[0]), mode)
