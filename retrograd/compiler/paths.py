@@ -1,4 +1,4 @@
-"""Paths: the recorded paths of one signature of a compiled function, and the one piece of code that follows them."""
+"""Paths: the traced paths of one signature of a compiled function, and the code that contains them all."""
 
 from __future__ import annotations
 

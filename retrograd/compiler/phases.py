@@ -1,7 +1,7 @@
-"""Phases of long work, told to whoever listens: recording, folding, planning, compilation, and loops that ask for it.
+"""Phases of long work, reported to listeners: tracing, folding, planning, compilation, and loops with ``progress=``.
 
-Without a listener nothing is noted. With one, a phase is told once it has lasted for some seconds, by a thread that
-looks at it from time to time; loops tell of themselves.
+Without a listener nothing is recorded. With one, a phase is reported once it has lasted some seconds, by a thread that
+looks at it from time to time; loops report themselves.
 """
 
 from __future__ import annotations

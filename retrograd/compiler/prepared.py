@@ -1,4 +1,4 @@
-"""A function recorded for solvers: once for each signature, as long as what it reads is the same."""
+"""A function traced for solvers: once per signature, as long as the state that it reads is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of structured control flow: recorded apart, closed over their captures, and put into a trace as one node."""
+"""Bodies of structured control flow: traced separately, with their captures, and added to a trace as one node."""
 
 from __future__ import annotations
 

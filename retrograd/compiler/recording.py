@@ -1,4 +1,4 @@
-"""A call of the user's function, recorded: once for each signature and each way that Python goes."""
+"""The trace of a call of the user's function: one per signature and path."""
 
 from __future__ import annotations
 

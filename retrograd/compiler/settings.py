@@ -1,4 +1,4 @@
-"""config: what holds for everything that is compiled from now on."""
+"""config: the settings for everything that is compiled from now on."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What functions share: what was compiled for one of them serves others that are made of the same.
+"""Sharing: functions made from the same parts share their compilations.
 
-``rg.grad(f)`` made anew has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop,
-partials and methods of equal instances are other functions each time, of the same code: what was compiled for them is
-kept as long as the code lives, ``rg.config.cache_size`` signatures of all functions together, and serves where its
-check holds. Of arrays that it captured, 64 MiB are kept altogether, those of the last functions.
+A new ``rg.grad(f)`` has the caches of the first one, which stay with ``f``. ``rg.grad(lambda x: …)`` in a loop,
+partials and methods of equal instances are new functions each time, with the same code. Their compilations are
+kept as long as the code lives, ``rg.config.cache_size`` signatures of all functions together, and used if their
+check passes. At most 64 MiB of captured arrays are kept, those of the last functions.
 """
 
 from __future__ import annotations

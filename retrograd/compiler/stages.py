@@ -1,7 +1,7 @@
 """The passes that every compiled graph goes through, as data, and the one driver that runs them.
 
 A stage is a pass, Graph → Graph, or a planner, (Graph, rest) → Graph, where ``rest`` is what follows: a planner decides
-by the memory of the code that its choice becomes. ``STAGES`` has them in their order; wings fill in their own.
+by the memory of the code that its choice becomes. ``STAGES`` has them in their order; extensions fill in their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The targets that graphs are compiled for, made here, above the passes and code generators that they consist of."""
+"""The targets that graphs are compiled for, created here, above their passes and code generators."""
 
 from __future__ import annotations
 

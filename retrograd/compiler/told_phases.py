@@ -1,4 +1,4 @@
-"""The compiler's phases are told to whoever listens: recordings, loops that fold, stages, and source."""
+"""The compiler's phases, reported to listeners: traces, loops that fold, stages, and source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transform: what is done with a function. Grad, vmap and the others say here what they make of a recording."""
+"""Transform: the definition of grad, vmap and the others: what is traced, and what is derived from the trace."""
 
 from __future__ import annotations
 

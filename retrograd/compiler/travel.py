@@ -1,8 +1,8 @@
-"""travel: how objects that stand for a function are pickled and copied.
+"""travel: how compiled functions are pickled and copied.
 
 Pickle names a function by its module and name. A decorated function's name means the compiled object, which is then
-pickled as that name, too; any other is pickled as the function and what was made of it. cloudpickle writes functions of
-a script by value, and so are compiled ones there. Nothing that was compiled travels: the other process compiles anew.
+pickled as that name, too; any other is pickled as the function and its transform. cloudpickle writes functions of
+a script by value, and so are compiled ones there. Compiled code is not pickled: the other process compiles again.
 """
 
 from __future__ import annotations

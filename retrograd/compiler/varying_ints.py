@@ -1,4 +1,4 @@
-"""Python ints among the arguments: static at first; what takes a second value is traced from then on.
+"""Python ints among the arguments: static at first, and traced once they take a second value.
 
 A step number or a count that is only used in arithmetic thus compiles twice, and not at each value. If Python or NumPy
 needs an int during tracing, as a length, an index, an axis or an exponent, it stays static: that

@@ -1,6 +1,6 @@
 """applied: mark a call of a function value in the graph, with its arguments and its results, which pass unchanged.
 
-The mark is how ``passes.expose`` finds the calls again, wherever batching, loops and calls have carried them.
+``passes.expose`` finds the calls by this mark, wherever batching, loops and calls have moved them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """call: a function that is stored once, differentiated once, and emitted as a function of its own.
 
-A ``closed`` call is not inlined, even for a budget of memory: its region alone decides what to keep.
+A ``closed`` call is not inlined, even for a memory budget: only its region decides what to keep.
 """
 
 from __future__ import annotations

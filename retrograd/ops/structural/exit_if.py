@@ -1,4 +1,4 @@
-"""exit_if: where a guard fails, leave the graph with the results of another recorded path, the ``body``.
+"""exit_if: if a guard fails, leave the graph with the results of another path, the ``body``.
 
 ``merge_paths`` makes it of guards, after all differentiation.
 """

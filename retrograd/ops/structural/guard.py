@@ -1,7 +1,7 @@
-"""Guards: the decisions of Python while a function was recorded must hold again when its graph runs.
+"""Guards: Python decisions made during tracing must have the same answers when the graph runs.
 
-A ``guard`` stands where Python asked a traced value for a bool or an int. If its value gives another answer than the
-recorded one, this graph does not apply, and it ends in a ``Miss``.
+A ``guard`` marks where Python asked a traced value for a bool or an int. If its value gives another answer than the
+traced one, this graph does not apply, and it ends in a ``Miss``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""numbers: a part of a graph that works on numbers alone; targets may run it on numbers of another type."""
+"""numbers: a part of a graph that works on numbers only; targets may run it on numbers of another type."""
 
 from __future__ import annotations
 
