@@ -114,9 +114,8 @@ class KeptWays:
             self._told = True
             last = [node.where for node in found.way.recorded.graph.nodes if node.prim is guard][-1]
             warn(
-                f"{compiled!r} goes {len(self.paths.known)} ways already, and others come back: these are interpreted."
-                f" What decides last: {last}. Repeat with rg.while_loop, choose with rg.cond, or raise "
-                "rg.config.max_traces",
+                f"{compiled!r} has {len(self.paths.known)} compiled paths. Other paths come back, and are interpreted. "
+                f"Last decision: {last}. Use rg.while_loop or rg.cond, or increase rg.config.max_traces",
                 ManyPathsWarning,
             )
         self.back += 0 if found.returns else found.size
