@@ -181,7 +181,7 @@ def told_lines(form: TreeForm, name: str, avals: Sequence[Aval]) -> Iterator[str
     """Lines of a docstring."""
     if form.kind == "leaf":
         aval = avals[form.value]
-        shape = f"array of {aval.dtype} and the shape {aval.shape}" if aval.kind == "array" else _type(aval)
+        shape = f"array of dtype {aval.dtype} and shape {aval.shape}" if aval.kind == "array" else _type(aval)
         yield f"{harmless_text(name)}: {shape.removeprefix('np.')}"
     elif form.kind == "any":
         yield f"{harmless_text(name)}: anything, as it is never read"

@@ -285,5 +285,5 @@ def _array(data: bytes, strides: Any) -> np.ndarray[Any, Any]:
 
 def _as_kind(x: np.ndarray[Any, Any], aval: Aval) -> Any:
     if (x.shape, x.dtype) != (aval.shape, aval.dtype):
-        raise ValueError(f"an array of {x.dtype} and the shape {x.shape} is not {aval}")
+        raise ValueError(f"an array of dtype {x.dtype} and shape {x.shape} is not {aval}")
     return x if aval.kind == "array" else x[()] if aval.kind == "scalar" else x.item()

@@ -16,11 +16,11 @@ class ArgumentError(TypeError):
 
 
 class OtherWayError(ValueError):
-    """The function would decide otherwise for these arguments than for those that it was exported with."""
+    """The function makes other decisions for these arguments than for those it was exported with."""
 
 
 class ThrownPayload(Exception):  # noqa: N818 - the user's own signal, not a fault
-    """What the function throws; ``payload`` is what it throws it with."""
+    """An error that the function throws, with its ``payload``."""
 
     def __init__(self, payload: Any) -> None:
         super().__init__(payload)
@@ -28,7 +28,7 @@ class ThrownPayload(Exception):  # noqa: N818 - the user's own signal, not a fau
 
 
 def miss(value: Any) -> Any:
-    """End a call in which Python would decide otherwise than in the recorded one."""
+    """End a call with other Python decisions than in the traced one."""
     raise OtherWayError(
         "the function makes other decisions for these arguments than for those it was exported with: "
         "export it for these, too, or decide with np.where or rg.cond",
@@ -59,7 +59,7 @@ def unsolved(message: str) -> Any:
 
 
 def checked_array(x: Any, name: str, shape: Any, dtype: Any, strides: Any = None) -> None:
-    """Accept an array of this shape, dtype and layout alone: the code was made for these."""
+    """Accept only an array of this shape, dtype and layout: the code is valid for these."""
     if type(x) is not np.ndarray:
         raise ArgumentError(f"{name} is of type {type(x).__name__}, but should be an array: pass np.asarray({name})")
     if x.shape != shape or x.dtype != dtype:
@@ -74,14 +74,14 @@ def checked_array(x: Any, name: str, shape: Any, dtype: Any, strides: Any = None
 
 
 def checked_number(x: Any, name: str, kind: type) -> None:
-    """Accept a number of this very type: NumPy computes otherwise with the numbers of another one."""
+    """Accept only a number of this type, since NumPy treats other types differently."""
     if type(x) is not kind:
         wanted = kind.__name__ if kind.__module__ == "builtins" else f"np.{kind.__name__}"
         raise ArgumentError(f"{name} is of type {type(x).__name__}, but should be of type {wanted}")
 
 
 def checked_value(x: Any, name: str, value: Any) -> None:
-    """Accept this value alone: the code was made for it."""
+    """Accept only this value: the code is valid for it."""
     if type(x) is not type(value) or repr(x) != repr(value):
         raise ArgumentError(f"{name} is {x!r}, but the function was exported for {value!r}")
 
@@ -94,7 +94,7 @@ def checked_items(x: Any, name: str, kind: Any, length: int) -> Any:
 
 
 def checked_entries(x: Any, name: str, keys: Any) -> Any:
-    """The entries of a dict: its keys must come in the same order, as a function may walk over them."""
+    """The entries of a dict: its keys must have the same order, since a function may iterate over them."""
     if type(x) is not dict or [(type(k), k) for k in x] != [(type(k), k) for k in keys]:
         raise ArgumentError(f"{name} should be a dict with the keys {', '.join(map(repr, keys))}, in this order")
     return tuple(x.values())
@@ -108,7 +108,7 @@ def checked_fields(x: Any, name: str, kind: str, fields: Any) -> Any:
 
 
 def checked_apart(values: Any, written: Any) -> None:
-    """Refuse arrays that share memory with one that the function writes into: each is computed on apart."""
+    """Refuse arrays that share memory with one that the function writes into."""
     for k in written:
         for j, other in enumerate(values):
             if j != k and isinstance(other, np.ndarray) and np.may_share_memory(values[k], other):
@@ -179,10 +179,10 @@ def sampled(x: Any) -> list[Any]:
 
 
 def difference(got: Any, expected: Any) -> str:
-    """What is wrong with results, or nothing; ``expected`` has type, dtype, shape, largest number and samples each."""
+    """The fault of the results, or ""; ``expected`` has type, dtype, shape, largest number and samples of each."""
     leaves = leaves_of(got)
     if len(leaves) != len(expected):
-        return f"{len(leaves)} results in place of {len(expected)}"
+        return f"{len(leaves)} results instead of {len(expected)}"
     for k, (x, (kind, dtype, shape, largest, samples)) in enumerate(zip(leaves, expected, strict=True)):
         if kind == "value":
             if repr(x) != samples:
@@ -190,7 +190,7 @@ def difference(got: Any, expected: Any) -> str:
             continue
         array = np.asarray(x)
         if (type(x).__name__, array.dtype.name, array.shape) != (kind, dtype, shape):
-            return f"result {k} is a {type(x).__name__} of {array.dtype} and the shape {array.shape}"
+            return f"result {k} is a {type(x).__name__} of dtype {array.dtype} and shape {array.shape}"
         precision = float(np.finfo(dtype).eps) if array.dtype.kind in "fc" else 0.0
         given, wanted = np.array(sampled(x), complex), np.array(samples, complex)
         if not np.allclose(given, wanted, rtol=precision**0.5, atol=largest * precision**0.5, equal_nan=True):

@@ -269,15 +269,15 @@ def _docstring(frozen: Frozen, draft: _Draft) -> str:
         "",
         _paragraph(draft.face.takes, draft.face.gives),
         "",
-        "It takes these shapes, types and containers, and refuses others by name.",
+        "It takes these shapes, types and containers. Others raise an error that names them.",
     ]
     if frozen.read or frozen.constants:
-        lines += ["", "What the function read besides its arguments was frozen when it was exported:"]
+        lines += ["", "State that the function read was frozen when it was exported:"]
         lines += [f"    {word}" for word in (*frozen.read, *_told_constants(frozen, draft))]
     if draft.code.calls and "miss" in draft.code.calls:
-        lines += ["", "The function decides by its arguments. Where these decide otherwise, it raises OtherWayError."]
+        lines += ["", "The function decides by its arguments. It raises OtherWayError if other decisions follow."]
     if draft.parts.arrays:
-        lines += ["", f"{draft.parts.stem}.npz, which lies beside this file, belongs to it."]
+        lines += ["", f"{draft.parts.stem}.npz beside this file belongs to it."]
     needs = "NumPy and SciPy" if scipy else "NumPy alone"
     lines += ["", f"Made by retrograd {VERSION}; runs on {needs}. `python {draft.parts.stem}.py` tests it."]
     return "\n".join(lines)
@@ -286,12 +286,12 @@ def _docstring(frozen: Frozen, draft: _Draft) -> str:
 def _told_constants(frozen: Frozen, draft: _Draft) -> Iterator[str]:
     for name, x in zip(draft.constants, frozen.constants, strict=True):
         array = np.asarray(x)
-        yield f"{name}: array of {array.dtype} and the shape {array.shape}"
+        yield f"{name}: array of dtype {array.dtype} and shape {array.shape}"
 
 
 def _paragraph(takes: Sequence[str], gives: Sequence[str]) -> str:
     lines = ["Takes:", *(f"    {x}" for x in takes or ["nothing"])]
-    return "\n".join([*lines, "Gives:", *(f"    {x}" for x in gives or ["nothing"])])
+    return "\n".join([*lines, "Returns:", *(f"    {x}" for x in gives or ["nothing"])])
 
 
 def _imports(draft: _Draft) -> str:

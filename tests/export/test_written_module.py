@@ -69,7 +69,7 @@ def test_the_function_has_types_shapes_and_names(tmp_path: Path) -> None:
         "(w: 'NDArray[np.float64]', k: 'float', *, n: 'int') -> 'tuple[np.float64, NDArray[np.float64]]'"
     )
     assert f.__doc__ is not None
-    assert "w: array of float64 and the shape (3,)" in f.__doc__
+    assert "w: array of dtype float64 and shape (3,)" in f.__doc__
     assert "n: always 2" in f.__doc__
 
 
@@ -80,7 +80,7 @@ def test_what_was_read_is_frozen_and_the_docstring_says_so(tmp_path: Path) -> No
     state["k"] = np.zeros(3)
     np.testing.assert_array_equal(f(X), before)
     assert "was frozen when it was exported" in str(module.__doc__)
-    assert "array of float64 and the shape (3,)" in str(module.__doc__).partition("frozen when")[2]
+    assert "array of dtype float64 and shape (3,)" in str(module.__doc__).partition("frozen when")[2]
 
 
 # ------------------------------------------------------------------------------------------- arguments of other kinds

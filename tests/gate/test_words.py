@@ -23,7 +23,7 @@ QUOTED = re.compile(r"`[^`]+`|\]\([^)]*\)")
 PRIVATE = {
     r"lanes?": "batch element",
     r"recordings?": "trace",
-    r"(?<!two )ways": "paths",
+    r"(?<!two )(?<!other )ways": "paths",
     r"(?:goes|go|went) (?:an)?other ways?": "follows another path",
     r"rooms?": "package",
     r"house": "package, code",
