@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
     *sorted(ROOT.glob("docs/**/*.md")),
     ROOT / "bench" / "README.md",
     ROOT / "CHANGELOG.md",
