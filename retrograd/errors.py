@@ -11,9 +11,9 @@
     │   ├── OptionError                   RG0107  an option with a wrong value or of a wrong type
     │   ├── GradientCheckError            RG0108  check_grads found a wrong derivative
     │   ├── CarryError                    RG0109  a loop whose carry changes shape, dtype or structure
-    │   ├── CapturedWriteError            RG0110  a traced value written into an array made outside the trace
+    │   ├── CapturedWriteError            RG0110  a traced value written into an array created outside the trace
     │   ├── ReadOnlyError                 RG0111  a write into a read-only array
-    │   ├── TraceLengthError              RG0112  a recording longer than rg.config.max_nodes
+    │   ├── TraceLengthError              RG0112  a trace longer than rg.config.max_nodes
     │   ├── NanError                      RG0113  the first nan or infinity, inside rg.debug_nans()
     │   ├── LensLawError                  RG0120  a lens whose pullback breaks a law
     │   ├── HigherOrderCotangentError     RG0130  a function value differentiated where only its calls are known
@@ -24,9 +24,9 @@
     ├── TracerError                       RG0200  a traced value used where it cannot be
     │   ├── LeakedTracerError             RG0201  used after its trace has ended
     │   ├── RecordMismatchError           RG0202  values of unrelated traces mixed in one operation
-    │   ├── TracerConversionError         RG0203  handed to code that needs a plain array or number
+    │   ├── TracerConversionError         RG0203  passed to code that needs a plain array or number
     │   ├── ControlFlowError              RG0204  a Python branch on a value that is not known yet
-    │   └── CapturedTracerError           RG0205  a derivative of the user's own closes over a traced value
+    │   └── CapturedTracerError           RG0205  a custom derivative that captures a traced value
     ├── SnapshotError                     RG0300  a state that cannot be written to disk, or read back
     └── InternalError                     RG0900  a fault of retrograd: please report it
         ├── GraphError                    RG0901  a graph that breaks the rules of the IR
@@ -36,7 +36,7 @@
     IndependentOutputWarning                      a gradient that is zero, as the output ignores the argument
     Thrown                                        what throw_if and require raise where nothing catches it
     ManyPathsWarning                              a function whose Python decisions differ from call to call
-    UnwatchedWarning                              a function that changes what it reads, or reads what none can watch
+    UnwatchedWarning                              a function that changes what it reads, or reads what cannot be checked
     RetraceWarning                                a function that is compiled again and again
 
 Each class has a stable code. A message says what happened, where in the user's program, and what to do instead.
@@ -130,7 +130,7 @@ class CarryError(UserError, TypeError):
 
 
 class CapturedWriteError(UserError, TypeError):
-    """A traced value is written into an array that was made outside the traced function."""
+    """A traced value is written into an array that was created outside the traced function."""
 
     code = "RG0110"
 
@@ -142,7 +142,7 @@ class ReadOnlyError(UserError, ValueError):
 
 
 class TraceLengthError(UserError, ValueError):
-    """A recording became longer than ``rg.config.max_nodes``: a loop or a recursion that does not end."""
+    """A trace became longer than ``rg.config.max_nodes``: a loop or a recursion that does not end."""
 
     code = "RG0112"
 
@@ -231,7 +231,7 @@ class ControlFlowError(TracerError, TypeError):
 
 
 class CapturedTracerError(TracerError):
-    """A function with a derivative of its own closes over a traced value, which would get no derivative."""
+    """A function with a custom derivative captures a traced value, which would get no derivative."""
 
     code = "RG0205"
 

@@ -173,7 +173,7 @@ def vmap(
     TreeError
         If ``in_axes`` or ``out_axes`` do not fit the structure.
     OptionError
-        If an axis is no integer, or no argument is mapped and ``axis_size`` is missing.
+        If an axis is not an integer, or no argument is mapped and ``axis_size`` is missing.
 
     Examples
     --------

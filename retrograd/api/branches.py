@@ -41,7 +41,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     pred : bool or number
         One value that decides.
     true_fn, false_fn : callable
-        They must return the same containers, shapes and dtypes. They may close over traced values, which get gradients.
+        They must return the same containers, shapes and dtypes. They may capture traced values, which get gradients.
     *operands : tree
         The arguments of the chosen function.
 
@@ -76,7 +76,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     index : int
         One integer. Below 0 it chooses the first branch, and if it is too large the last.
     branches : sequence of callables
-        They must return the same containers, shapes and dtypes. They may close over traced values, which get gradients.
+        They must return the same containers, shapes and dtypes. They may capture traced values, which get gradients.
     *operands : tree
         The arguments of the chosen function.
 
@@ -88,7 +88,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     Raises
     ------
     OptionError
-        If there are no branches, or ``index`` is no integer.
+        If there are no branches, or ``index`` is not an integer.
     ShapeError, TreeError
         If the results of the branches differ.
 

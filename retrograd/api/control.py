@@ -58,7 +58,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """Run ``body(carry, x) -> (carry, y)`` for each ``x`` along the first axis of ``xs``.
 
-    The body is traced once; it may close over traced values, which get gradients.
+    The body is traced once; it may capture traced values, which get gradients.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def fori_loop(
     """Run ``n`` steps of ``carry = body(i, carry)`` from ``carry = init``, and return the last carry.
 
     ``fori_loop(n, body, init)`` counts i = 0, ..., n - 1. ``fori_loop(lower, upper, body, init)`` counts from ``lower``
-    to ``upper`` - 1. The body is traced once; it may close over traced values, which get gradients.
+    to ``upper`` - 1. The body is traced once; it may capture traced values, which get gradients.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def while_loop(
 ) -> Any:
     """Run ``carry = body(carry)`` while ``cond(carry)`` holds, from ``carry = init``, and return the last carry.
 
-    The number of steps is found at run time, in reverse mode too. Both functions are traced once; they may close over
+    The number of steps is found at run time, in reverse mode too. Both functions are traced once; they may capture
     traced values, which get gradients. Under ``vmap`` each batch element makes its own number of steps.
 
     Parameters

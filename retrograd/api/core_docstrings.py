@@ -29,7 +29,7 @@ nan_safe : bool
     does not take then adds nothing to the gradient.
 memory : int or str, optional
     A budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, ``"available"``, or
-    ``"50 %"`` of that. What does not fit is computed again, also states of loops without plans.
+    ``"50 %"`` of that. Values that do not fit are computed again, also states of loops without plans.
 """
 RAISES = """\
 Raises

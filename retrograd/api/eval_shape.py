@@ -58,7 +58,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Returns
     -------
     tree
-        The structure of the results, with a ``ShapeDtype`` in place of each array. Results that are no numbers are
+        The structure of the results, with a ``ShapeDtype`` in place of each array. Results other than numbers are
         returned as they are.
 
     Raises

@@ -30,8 +30,8 @@ def implicit(residual: Callable[..., Any]) -> Callable[[Solver], Solver]:
     Parameters
     ----------
     residual : callable
-        It takes the solution and the arguments of the solver, and returns as many numbers as the solution has. What it
-        closes over gets derivatives, too.
+        It takes the solution and the arguments of the solver, and returns as many numbers as the solution has. Its
+        captures get derivatives, too.
 
     Returns
     -------

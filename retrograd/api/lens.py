@@ -241,7 +241,7 @@ class Lenses:
     Raises
     ------
     CapturedTracerError
-        If the function closes over a traced value, which would get no derivative.
+        If the function captures a traced value, which would get no derivative.
     ShapeError, TreeError
         If cotangents do not fit the arguments.
 

@@ -13,7 +13,7 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
     """A function whose forward derivative is given by ``f.defjvp(rule)``.
 
     ``rule(primals, tangents) -> (out, tangent)`` takes tuples, and the tangent must be linear in the tangents. Reverse
-    mode follows by transposition. Values that the rule closes over get no tangent through it.
+    mode follows by transposition. Values that the rule captures get no tangent through it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
     TreeError
         If the results of the rule do not fit.
     CapturedTracerError
-        If the rule closes over a traced value.
+        If the rule captures a traced value.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def custom_vjp(function: Callable[..., Any] | None = None, nondiff_argnums: int 
     TreeError
         If the results of the rules do not fit.
     CapturedTracerError
-        If a rule closes over a traced value.
+        If a rule captures a traced value.
     ArgnumsError
         If there is no such argument.
 

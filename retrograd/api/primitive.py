@@ -75,8 +75,8 @@ def primitive(
     Raises
     ------
     OptionError
-        If the name is taken or no identifier, if ``emit`` is no expression of NumPy, or if a rule is missing, fails, or
-        is not linear in the tangent.
+        If the name is taken or not an identifier, if ``emit`` is not an expression of NumPy, or if a rule is missing,
+        fails, or is not linear in the tangent.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from .memory import bytes_of
 
 
 class Policies:
-    """What a region saves beside its arguments; the adjoint computes all other values again.
+    """The values that a region saves beside its arguments; the adjoint computes all others again.
 
     ``save_all`` and ``save_nothing`` (the default of a region) say what they do. ``save_matmuls`` saves results of
     products, convolutions and factorisations.

@@ -15,7 +15,7 @@ def subgraph(function: Callable[..., Any] | None = None, *, inline: Any = INLINE
     """A function that is stored once for each signature, however often other functions call it.
 
     It is differentiated once for each set of differentiated arguments, and is a function of its own in generated
-    source. A function that closes over traced values is traced anew at each call. Called directly, it is compiled as by
+    source. A function that captures traced values is traced at each call. Called directly, it is compiled as by
     ``rg.jit``.
 
     Parameters

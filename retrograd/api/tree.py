@@ -169,7 +169,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     Raises
     ------
     OptionError
-        If a leaf is no number; from the function, for complex numbers where all leaves are real.
+        If a leaf is not a number; from the function, for complex numbers where all leaves are real.
     ShapeError
         From the function, for an array of another shape.
 

@@ -51,7 +51,7 @@ def to_jax(function: Function, *, vmap_method: VmapMethod = "sequential", result
     Raises
     ------
     UnsupportedError
-        If JAX is not installed, for results that are no numbers, and for draws of random numbers.
+        If JAX is not installed, for results other than numbers, and for draws of random numbers.
     ControlFlowError
         If Python decides by a traced value and the shapes of the results are not given.
     ShapeError, TreeError, OptionError

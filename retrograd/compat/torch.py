@@ -34,7 +34,7 @@ def to_torch(function: Function) -> Function:
     -------
     callable
         It takes and returns trees of tensors on the CPU. Arrays and numbers among the arguments are constants. Results
-        that are no arrays stay what they are.
+        other than arrays are unchanged.
 
     Raises
     ------

@@ -42,7 +42,7 @@ unwatched = _once(  # its recordings hold for one call each
 
 @member
 def explain_retrace(self: Any, /, *args: Any, **kwargs: Any) -> str:
-    """What a call with these arguments would compile, and why; or that it would compile nothing.
+    """Say what a call with these arguments would compile, and why.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class Compiled:
         return INSPECTORS["copied"](self, memo)
 
     def parts(self) -> tuple[Any, ...]:
-        """What it is made of, for pickles; a bound method travels as the compiled function and the instance."""
+        """The parts for a pickle; a bound method is pickled as the compiled function and the instance."""
         if self._bound is not None:
             return type(self).__get__, self._bound
         return type(self), (self._user, self._transform)

@@ -23,7 +23,7 @@ METHODS = ("lbfgs", "adam")
 
 @dataclass(frozen=True)
 class Minimum:
-    """What ``minimize`` found: ``params``, their ``value``, and ``why`` it stopped.
+    """The result of ``minimize``: ``params``, their ``value``, and ``why`` it stopped.
 
     ``converged`` says whether the gradient is within the tolerance. ``values`` are those of all steps, of earlier runs
     too; ``steps`` counts these. ``report`` tells of the last gradient.
@@ -79,7 +79,7 @@ def minimize(
     history : int
         The number of pairs that L-BFGS keeps.
     batch : int, optional
-        The number of shards in a step, in an order that ``seed`` decides, anew for each pass. Not for L-BFGS.
+        The number of shards in a step, in an order that ``seed`` decides, another for each pass. Not for L-BFGS.
     seed : int
         The seed of that order.
     checkpoint : path, optional
@@ -105,7 +105,7 @@ def minimize(
     SnapshotError
         If the file cannot be written or read.
     DistributedError
-        If the cluster cannot go on. What ``value_and_grad`` raises is raised here.
+        If the cluster cannot go on. Errors of ``value_and_grad`` are raised here.
 
     Examples
     --------

@@ -133,7 +133,7 @@ def map(
     ResultTooLargeError
         If all results together exceed the limit.
     DistributedError
-        If the cluster cannot go on. What the function raises is raised here.
+        If the cluster cannot go on. Errors of the function are raised here.
 
     Examples
     --------

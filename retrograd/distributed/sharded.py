@@ -27,7 +27,7 @@ from .shards import Shard, shards_of
 
 @dataclass(frozen=True)
 class Report:
-    """What the last call did: ``print`` it.
+    """A report of the last call: ``print`` it.
 
     ``retries`` counts how often work was begun again by us; dask computes again what died with a worker on its own.
     ``sent`` and ``received`` are the client's bytes: parameters once for each worker that took part, the function and
@@ -170,7 +170,7 @@ def value_and_grad(
     OptionError, TreeError, ArgnumsError
         If an option or an argument is wrong.
     DistributedError
-        If the cluster cannot go on. What the loss raises is raised here.
+        If the cluster cannot go on. Errors of the loss are raised here.
 
     Examples
     --------

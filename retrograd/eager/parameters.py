@@ -14,7 +14,7 @@ class ParameterStore(MutableMapping[str, np.ndarray[Any, Any]]):
     """Arrays by name. Layers load their parameters from it, and put updated ones back.
 
     A parameter that is missing is drawn from a normal distribution with the layer's own scale. Arrays are copied in,
-    and handed out read-only.
+    and returned read-only.
 
     Parameters
     ----------

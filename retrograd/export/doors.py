@@ -16,8 +16,8 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
     """Write a module that computes this function for these arguments, with NumPy alone (and SciPy, if it is used).
 
     The module has a function with types, its shapes in a docstring, a record of what it was made of, and a self-test:
-    ``python FILE``. Arrays of more than 64 elements stand in an ``.npz`` beside it. What the function reads besides its
-    arguments is frozen. Its function refuses other shapes, types and containers by name, and other paths of decisions.
+    ``python FILE``. Arrays of more than 64 elements are in an ``.npz`` beside it. State that the function reads is
+    frozen. The module refuses other shapes, types, containers and decisions by name.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
 def save(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) -> None:
     """Write the function for these arguments into a file: its graph as text, arrays as data, and no program.
 
-    ``rg.load(path)`` gives it back, in another process too. What the function reads besides its arguments is frozen.
+    ``rg.load(path)`` gives it back, in another process too. State that the function reads is frozen.
 
     Parameters
     ----------

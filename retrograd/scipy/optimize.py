@@ -49,7 +49,7 @@ def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> An
     """A solution x of ``f(x, *args) = 0``, by ``scipy.optimize.root``; x has derivatives in the arguments.
 
     Outside of a trace the result is SciPy's. In a trace it has ``.x`` and ``.fun``, and a solver that does not converge
-    is an error. The Jacobian is derived. What ``f`` closes over gets derivatives, too.
+    is an error. The Jacobian is derived. The captures of ``f`` get derivatives, too.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: A
     Parameters
     ----------
     f : callable
-        A function of one number and the arguments. What it closes over gets derivatives, too.
+        A function of one number and the arguments. Its captures get derivatives, too.
     a, b : float
         The ends of the interval, which get no derivatives.
     *args : tree
@@ -175,7 +175,7 @@ def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any
     Parameters
     ----------
     f : callable
-        It takes and returns x. What it closes over gets derivatives, too.
+        It takes and returns x. Its captures get derivatives, too.
     x0 : array or tree
         The first guess, which gets no derivative.
     *args : tree

@@ -89,7 +89,7 @@ def stateful(x: Any) -> Stateful | None:
 
 
 class Trace:
-    """One recording. ``parent`` is the enclosing trace; ``concrete`` is False if examples must not decide branches."""
+    """One trace. ``parent`` is the enclosing trace; ``concrete`` is False if examples must not decide branches."""
 
     def __init__(self, name: str, parent: Trace | None, concrete: bool = True, max_nodes: int | None = None) -> None:
         self.name = name

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import retrograd as rg
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -65,6 +68,22 @@ def riddles(text: str) -> list[str]:
     return [found.group(0) for found in FRONTED.finditer(lines)]
 
 
+def public() -> Iterator[tuple[str, str]]:
+    """The public names, and members of public classes, with their docstrings."""
+    for package in (rg, rg.errors, rg.functions, rg.eager, rg.nn, rg.optim, rg.distributed, rg.progress, rg.tree):
+        for name in dir(package):
+            thing = getattr(package, name)
+            inner = [(f"{name}.{m}", getattr(thing, m)) for m in dir(thing)] if inspect.isclass(thing) else []
+            for label, found in [(name, thing), *inner]:
+                text = inspect.getdoc(found) if getattr(found, "__module__", "") is not None else None
+                if (
+                    text
+                    and str(getattr(found, "__module__", "")).startswith("retrograd")
+                    and not label.rpartition(".")[2].startswith("_")
+                ):
+                    yield label, text
+
+
 def sentences(source: str) -> Iterator[str]:
     """The constant texts of a module that may be shown to a user: more than one word, and no docstring."""
     tree = ast.parse(source)
@@ -94,6 +113,13 @@ def test_messages_use_the_terms_of_the_field() -> None:
         if MESSAGE_WORDS.search(text)
     }
     assert found == set()
+
+
+def test_docstrings_use_the_terms_of_the_field() -> None:
+    found = dict(public())
+    assert len(found) > 150
+    assert {name: private_words(text) for name, text in found.items() if private_words(text)} == {}
+    assert {name: riddles(text) for name, text in found.items() if riddles(text)} == {}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Fn:
     """A function value: a callable and its captures, a dict by name. ``rg.functions.fn`` makes it.
 
     It is a container: passed to a transform, its captures are traced, and another closure of the same definition
-    compiles nothing anew.
+    compiles nothing.
 
     Examples
     --------
