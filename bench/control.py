@@ -77,7 +77,7 @@ def report() -> list[list[str]]:
         ["peak, predicted", f"{plan.peak_bytes / 1e6:,.1f} MB"],
         ["peak, measured by tracemalloc", f"{measured / 1e6:,.1f} MB"],
         ["peak if everything were kept, predicted", f"{everything / 1e6:,.1f} MB"],
-        ["steps without residuals, of them again", f"{plan.advances:,}, {plan.recomputed:,}"],
+        ["steps without residuals, of these repeated", f"{plan.advances:,}, {plan.recomputed:,}"],
         ["time of the function alone", table.time(once)],
         ["time of value and gradient", table.time(whole)],
         ["time to find the plan and compile", table.time(compiled)],

@@ -35,7 +35,7 @@ PARTS = {
     FORWARD: "the function",
     ADJOINT: "the adjoint",
     AGAIN: "computed again",
-    LATER: "computed later, not again",
+    LATER: "computed later, not repeated",
 }
 UNKNOWN = re.compile(r"\s+# :0$")
 # Bodies of a loop behind the turn that repeat steps of the function.

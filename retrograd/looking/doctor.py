@@ -64,7 +64,7 @@ def _required() -> list[Finding]:
         version, least = _version(name), line.partition(">=")[2].split(",")[0].strip()
         fine = version is not None and _numbers(version) >= _numbers(least)
         found.append(
-            Finding(fine, name, f"{version or 'not installed'}, wanted {line[len(name) :] or 'in any version'}")
+            Finding(fine, name, f"{version or 'not installed'}, requires {line[len(name) :] or 'any version'}")
         )
     return found
 
@@ -84,4 +84,4 @@ def _derivative() -> Finding:
     x = np.linspace(0.1, 1.0, 5)
     found = grad(lambda x: np.sum(np.sin(x) ** 2))(x)
     fine = bool(np.allclose(found, np.sin(2 * x), rtol=1e-12))
-    return Finding(fine, "a derivative", "is right" if fine else f"is wrong: {found} in place of {np.sin(2 * x)}")
+    return Finding(fine, "a derivative", "is correct" if fine else f"is wrong: {found} instead of {np.sin(2 * x)}")

@@ -186,7 +186,7 @@ class FunctionExplanation:
             ("versions of this signature", f"{b.versions:,}"),
             ("this path", "is compiled" if b.compiled else "is traced at each call"),
             *[("captured", name) for name in b.captured],
-            *[("watched", words) for words in b.watched],
+            *[("checked", words) for words in b.watched],
             *[("fixed", words) for words in b.statics],
         ]
         return Section("cache and bindings", ("", ""), rows, frozenset({0, 1}))

@@ -109,7 +109,7 @@ class MemoryReport(Drawn):
         lines = [f"{self.name}: peak {peak}{limit}", *self._bars()]
         if self.advances != 0:
             steps = "as many as the data ask for" if self.advances is None else f"{self.advances:,}"
-            before = "" if self.recomputed is None else f", {self.recomputed:,} of them again"
+            before = "" if self.recomputed is None else f", {self.recomputed:,} of them repeated"
             lines.append(f"advances: {steps}{before}")
         lines.append(f"saved: {_total(self.saved)}")
         kinds = _together(self.saved, lambda v: (v.name, v.producer, v.consumer, v.work is None and v.reason))
@@ -121,7 +121,7 @@ class MemoryReport(Drawn):
             repeated = _together(self.again, lambda v: (v.name, v.where, v.operation))
             lines += _table([_row(kind, _by(kind)) for kind in repeated])
         if self.later:
-            lines.append(f"computed later, not again: {_total(self.later)}")
+            lines.append(f"computed later, not repeated: {_total(self.later)}")
         if self.at_peak:
             lines.append("at the peak:")
             rest = self.at_peak[ROWS:]

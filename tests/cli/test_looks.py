@@ -262,7 +262,7 @@ def test_the_profiler_that_was_set_is_set_again(program, capsys):
 def test_doctor_finds_nothing_wrong_here(capsys):
     shown = out(capsys, "doctor")
     assert rg.__version__ in shown
-    assert "a derivative  is right" in shown
+    assert "a derivative  is correct" in shown
     assert "fault" not in shown
 
 
@@ -272,7 +272,7 @@ def test_doctor_finds_what_is_too_old_or_missing(capsys, monkeypatch):
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
     assert shown.count("fault") == 2
-    assert "not installed, wanted >=1" in shown
+    assert "not installed, requires >=1" in shown
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -138,7 +138,7 @@ def test_most_of_the_peak_is_what_is_kept(nets: ModuleType) -> None:
         plan = rg.grad(case.loss, memory=point.peak_bytes).plan(*case.args)
         assert 0.7 * plan.peak_bytes <= sum(v.bytes for v in plan.saved) <= plan.peak_bytes
         assert plan.later  # the slopes of tanh
-        assert "computed later, not again: " in str(plan)
+        assert "computed later, not repeated: " in str(plan)
 
 
 def test_a_kept_value_costs_what_computing_it_again_takes() -> None:
