@@ -162,7 +162,7 @@ def show(options: argparse.Namespace) -> str:
 
 
 def keep(options: argparse.Namespace) -> str:
-    """The ``export`` command: write a module, or compare a committed one with what the function gives now."""
+    """The ``export`` command: write a module, or compare a committed one with the current output."""
     if options.renew is not None:
         return renew(options.renew, named, options.target)
     if options.check is not None:

@@ -180,7 +180,7 @@ class Tiered:
         if self.directory is not None and not Path(self.directory).is_dir():
             raise SnapshotError(
                 f"there is no directory {str(self.directory)!r}",
-                remedy="make it, or leave it out: states then go to the directory for temporary files",
+                remedy="create it, or omit directory=, which uses the directory for temporary files",
             )
         if self.resume and self.directory is None:
             raise OptionError(

@@ -78,7 +78,7 @@ class SparseJacobian(Compiled):
         active = wanted(call, self._function, self._argnums).active
         if sum(active) != 1 or not path.recorded.out_spec.is_leaf() or path.recorded.statics:
             raise OptionError(
-                f"{self!r} wants one array as its argument and one as its result",
+                f"{self!r} needs one array as its argument and one as its result",
                 remedy="name one argument in argnums, and join arrays by np.concatenate",
             )
         values = [*call.values(), *(now.get(id(c.payload), c.payload) for c in path.recorded.captures)]

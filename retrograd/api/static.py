@@ -56,7 +56,7 @@ class Jit(Transform):
             if not -max(len(names), len(args)) <= k < max(len(names), len(args)):
                 raise ArgnumsError(
                     f"static_argnums names {k}, but {self.describe(function)} has {len(names)} parameters",
-                    remedy="give positions from 0; of a method, without the instance",
+                    remedy="give positions from 0; for a method, do not count the instance",
                 )
             at = k % max(len(names), len(args))
             positions.add(at)

@@ -280,7 +280,7 @@ def _compiled(record: dict[str, Any], find: Found, target: str | None, path: str
 def _compared(path: str, old: str, record: dict[str, Any], new: Exported) -> str:
     again = f"python -m retrograd export --renew {path}"
     if old == new.text:
-        return f"{path} is what the function gives\n"
+        return f"{path} matches its function\n"
     if _essence(old) == _essence(new.text):
         before = record.get("retrograd")
         other = (
@@ -288,21 +288,21 @@ def _compared(path: str, old: str, record: dict[str, Any], new: Exported) -> str
             if before != VERSION
             else "comments, layout or its metadata"
         )
-        return f"{path} is what the function gives; only {other} differ\n"
+        return f"{path} matches its function; only {other} differ\n"
     theirs, ours = _lines(old), _lines(new.text)
     edited = record.get("code") != code_digest(old)
     if not edited and record.get("graph") == new.record["graph"]:
         return (
-            f"{path} is what the function gives, in other words: the graph is the same\n{_shown(theirs, ours, path)}\n"
+            f"{path} matches its function: the text differs, but the graph is the same\n{_shown(theirs, ours, path)}\n"
         )
     if edited:
-        why = "was edited since it was exported, and is not what the function gives"
+        why = "was edited since it was exported, and no longer matches its function"
     elif any(record.get(k) != new.record[k] for k in ("takes", "gives")):
-        why = "takes or gives something else than the function does now"
+        why = "has other arguments or results than the function has now"
     elif record.get("traced") == new.record["traced"]:
-        why = f"was derived otherwise by retrograd {record.get('retrograd')}, or for other constants"
+        why = f"was derived differently by retrograd {record.get('retrograd')}, or for other constants"
     else:
-        why = "is not what the function gives now"
+        why = "no longer matches its function"
     raise ChangedError(f"{path} {why}\n{_shown(theirs, ours, path)}", remedy=f"if this is intended: {again}")
 
 

@@ -320,7 +320,7 @@ def _check(anatomy: Anatomy) -> tuple[bool | None, str]:
         after.enter_context(config(nan_safe=config.nan_safe or bool(anatomy.compiled._transform.nan_safe)))
         try:
             if not _alike(of(*point), of(*point)):
-                return None, "not checked: the function gives another value at each call"
+                return None, "not checked: the function returns another value at each call"
             check_grads(of, point, order=1, modes=("rev",))
         except GradientCheckError as fault:
             return False, f"differs: {fault.what}"

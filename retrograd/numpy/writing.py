@@ -32,7 +32,7 @@ def _target(x: Any) -> Tracer:
     """The array to write into; CapturedWriteError if it was made outside the trace."""
     if not isinstance(x, Tracer):
         raise CapturedWriteError(
-            "a traced value is written into an array made outside the traced function",
+            "a traced value is written into an array created outside the traced function",
             remedy="create the array inside the traced function",
         )
     return x

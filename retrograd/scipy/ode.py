@@ -256,7 +256,7 @@ def solve_ivp(
         raise unsupported(f"scipy.integrate.solve_ivp with {', '.join(used)}", "leave them out")
     if method not in METHODS[1:]:
         raise unsupported(
-            "scipy.integrate.solve_ivp with a method of your own", f"choose a method of {', '.join(METHODS[1:])}"
+            "scipy.integrate.solve_ivp with a custom method", f"choose a method of {', '.join(METHODS[1:])}"
         )
     parameters = () if args is None else tuple(args)
     own = _events_of(events)

@@ -140,15 +140,15 @@ class TracedGenerator:
         if self._made:
             if CURRENT.get() is not self._home:
                 raise unsupported(
-                    "a draw in an inner function from a generator that an enclosing traced function made",
-                    "make the generator outside of the traced function",
+                    "a draw in an inner function from a generator that an enclosing traced function created",
+                    "create the generator outside of the traced function",
                 )
             found = getattr(self._generator, method)(*plain, **options)
             return fresh(found) if isinstance(found, np.ndarray) else found
         trace = active_trace()
         if not trace.concrete and not HOISTED.get():
             raise unsupported(
-                "a draw in a branch, in a loop of unknown length, or in a function with a derivative of its own",
+                "a draw in a branch, in a loop of unknown length, or in a function with its own derivative",
                 "draw all numbers before, and pass them in; rg.scan and rg.fori_loop of n steps may draw",
             )
         generator = capture_generator(trace, self._generator, self._name)
@@ -167,7 +167,7 @@ class TracedGenerator:
         """``rng.random(out=x)``: NumPy's own error where ``out`` does not fit."""
         if not isinstance(out, Tracer):
             raise CapturedWriteError(
-                "a draw inside a traced function is written into an array made outside",
+                "a draw inside a traced function is written into an array created outside",
                 remedy="create the array inside the traced function, or omit out=",
             )
         plain, options = map(_plain, args), {key: _plain(x) for key, x in named.items()}
@@ -219,7 +219,7 @@ def _made_inside(make: Callable[..., Any]) -> Callable[..., Any]:
         if seed is None:
             raise unsupported(
                 "making a generator without a seed inside a traced function, which runs once,",
-                "make it outside: the function may draw from generators that it captures",
+                "create it outside: the function may draw from generators that it captures",
             )
         return TracedGenerator(make(_plain(seed)), made=True)
 

@@ -77,7 +77,7 @@ def into(out: Any, result: Any) -> Any:
         return result
     if not isinstance(out, Tracer):
         raise CapturedWriteError(
-            "a traced value is written into an array made outside the traced function",
+            "a traced value is written into an array created outside the traced function",
             remedy="create the array inside the traced function, or omit out=",
         )
     if out.shape != np.shape(shadow_of(result)):

@@ -76,9 +76,9 @@ def to_float(self: Tracer) -> float:
     if self.const or (not asked("float") and is_known(self)):
         return float(self.shadow)
     raise adviser().refusal(
-        "a traced value is converted to a plain number (by code that is not Python, or by a write into an array made "
-        "outside the traced function), but it is known only when the compiled function runs",
-        "leave it as it is, use the NumPy function of the same purpose, and make arrays inside the function",
+        "a traced value is converted to a plain number (by compiled code, or by a write into an array created "
+        "outside the traced function), but its value is known only when the compiled function runs",
+        "keep it unconverted, use the NumPy function of the same purpose, or create arrays inside the function",
     )
 
 

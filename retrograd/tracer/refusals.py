@@ -65,7 +65,7 @@ ALTERNATIVES: dict[str, str] = {
     "scipy.optimize.brentq": "write rg.scipy.brentq, whose solution has derivatives",
     "shelve": STORE,
     "sklearn": "fit and predict outside; write the model's formula with NumPy inside",
-    "statistics": "use np.mean, np.median, np.var and their like",
+    "statistics": "use np.mean, np.median, np.var and similar functions",
     "struct": STORE,
     "sympy": "make a NumPy function with sympy.lambdify outside, and call that",
     "tensorflow": OTHER_ARRAYS,

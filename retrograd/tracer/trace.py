@@ -263,7 +263,7 @@ class Trace:
                     "a captured array that meets traced values here was changed while the function was traced, by code "
                     "that compiled functions do not run again",
                     where=where,
-                    remedy="make the array inside the traced function, or write into a copy of it, x = x.copy()",
+                    remedy="create the array inside the traced function, or write into a copy: x = x.copy()",
                 )
         captured = [c.symbol.value for c in self.captures.values()]
         ordered = (*(s.value for s in inputs), *captured)
@@ -347,7 +347,7 @@ def owner(tracers: Sequence[Held]) -> Trace:
     for t in known:
         if not t.home.active:
             raise LeakedTracerError(
-                f"a value of {t.home} is used after that trace has ended; it was made at {t.where or 'its start'}",
+                f"a value of {t.home} is used after that trace has ended; it was created at {t.where or 'its start'}",
                 remedy="return it from the traced function instead of keeping it in a variable outside",
             )
         if t.home.depth > deepest.depth:

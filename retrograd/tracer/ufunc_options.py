@@ -116,7 +116,7 @@ def _masked(ufunc: Any, inputs: Sequence[Any], out: Any, mask: Any) -> Sequence[
 def _written(ufunc: Any, target: Any, result: Any, mask: Any, options: dict[str, Any]) -> Tracer:
     if not isinstance(target, Tracer):
         raise CapturedWriteError(
-            f"the result of {name_of(ufunc)} is written into an array made outside the traced function",
+            f"the result of {name_of(ufunc)} is written into an array created outside the traced function",
             remedy="create the array inside the traced function, or omit out=",
         )
     if options.get("casting") == "unsafe" and isinstance(result, Tracer) and result.dtype != target.dtype:

@@ -111,12 +111,12 @@ def test_a_derivative_is_written_and_runs(folder: Path, command: Command) -> Non
 def test_an_unchanged_function_passes(command: Command) -> None:
     command(*LOSS)
     for arguments in (("--check", "made.py"), ("program.py:loss", "--check", "made.py"), ("-o", "made.py", "--check")):
-        assert command(*arguments) == (0, "made.py is what the function gives\n", "")
+        assert command(*arguments) == (0, "made.py matches its function\n", "")
 
 
 CHANGES = {
-    "the function": ("np.sin(x) ** 2", "np.cos(x) ** 2", "is not what the function gives now"),
-    "the state that it reads": ("SCALE = 3.0", "SCALE = 4.0", "is not what the function gives now"),
+    "the function": ("np.sin(x) ** 2", "np.cos(x) ** 2", "no longer matches its function"),
+    "the state that it reads": ("SCALE = 3.0", "SCALE = 4.0", "no longer matches its function"),
     "the type of its result": ("np.sum(np.sin(x) ** 2) * k", "np.float32(np.sum(np.sin(x) ** 2))", "gives"),
 }
 
@@ -134,7 +134,7 @@ def test_a_change_fails_and_is_shown(what: str, folder: Path, command: Command) 
     assert re.search(r"^\+    v\d", err, re.MULTILINE)
     assert "--renew made.py" in err
     assert command("--renew", "made.py")[0] == 0
-    assert command("--check", "made.py") == (0, "made.py is what the function gives\n", "")
+    assert command("--check", "made.py") == (0, "made.py matches its function\n", "")
 
 
 def test_large_constants_are_compared(folder: Path, command: Command) -> None:
@@ -167,7 +167,7 @@ def test_what_only_looks_different_passes(what: str, folder: Path, command: Comm
         change(folder / file, old, new)
     status, out, err = command("--check", "made.py")
     assert (status, err) == (0, "")
-    assert out.startswith("made.py is what the function gives")
+    assert out.startswith("made.py matches its function")
     assert what != "another version" or "versions of retrograd (0.0.9, now 0.1.0)" in out
     assert what != "another name" or "the graph is the same" in out
 
@@ -237,7 +237,7 @@ def test_methods_and_loaded_functions_have_no_name_to_be_found_by(tmp_path: Path
 def test_compiled_functions_are_exported_as_they_are(name: str, command: Command) -> None:
     status, _, err = command(f"program.py:{name}", *COMPILED[name], "-o", "made.py")
     assert (status, err) == (0, "")
-    assert command("--check", "made.py") == (0, "made.py is what the function gives\n", "")
+    assert command("--check", "made.py") == (0, "made.py matches its function\n", "")
 
 
 @pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jit", "hessian"])
@@ -298,7 +298,7 @@ def test_settings_of_rounding_are_those_of_the_export(folder: Path, command: Com
     with rg.config(exact=True):
         command(*given)
     exact = (folder / "made.py").read_text(encoding="utf-8")
-    assert command("--check", "made.py") == (0, "made.py is what the function gives\n", "")
+    assert command("--check", "made.py") == (0, "made.py matches its function\n", "")
     command(*given)
     assert (folder / "made.py").read_text(encoding="utf-8") != exact
 
