@@ -261,8 +261,8 @@ def test_wrong_policies_and_names_are_refused() -> None:
     for wrong in ("save_nothing", 3, ("sometimes",), ("within", 8, p.save_all), p.save_names):
         with pytest.raises(rg.errors.OptionError, match=r"rg\.policies"):
             rg.checkpoint(policy=wrong)
-    with pytest.raises(rg.errors.OptionError, match="no name"):
+    with pytest.raises(rg.errors.OptionError, match="not a name"):
         rg.name(X, 3)
-    with pytest.raises(rg.errors.OptionError, match="no name"):
+    with pytest.raises(rg.errors.OptionError, match="not a name"):
         p.save_names("a", 1)
     assert rg.checkpoint(layer)(W, X).shape == (4,)

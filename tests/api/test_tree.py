@@ -105,7 +105,7 @@ def test_what_unravel_returns_is_a_copy():
 
 
 def test_what_does_not_ravel():
-    with pytest.raises(rg.errors.OptionError, match="no number"):
+    with pytest.raises(rg.errors.OptionError, match="not a number"):
         rg.tree.ravel({"name": "run"})
     flat, unravel = rg.tree.ravel({"w": X})
     with pytest.raises(rg.errors.ShapeError, match="3 numbers"):

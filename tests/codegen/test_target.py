@@ -176,7 +176,7 @@ def test_a_primitive_is_one_declaration_for_several_targets(monkeypatch: pytest.
 
 
 def test_texts_are_for_primitives_that_there_are_and_given_once() -> None:
-    with pytest.raises(InternalError, match="describes sine, which is no primitive"):
+    with pytest.raises(InternalError, match="describes sine, which is not a primitive"):
         REGISTRY.describe("floats", {"sine": FloatText(floats="math.sin({0})")})
     with pytest.raises(InternalError, match="describes sin twice"):
         REGISTRY.describe("floats", {"sin": FloatText(floats="math.sin({0})")})

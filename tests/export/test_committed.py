@@ -117,7 +117,7 @@ def test_an_unchanged_function_passes(command: Command) -> None:
 CHANGES = {
     "the function": ("np.sin(x) ** 2", "np.cos(x) ** 2", "no longer matches its function"),
     "the state that it reads": ("SCALE = 3.0", "SCALE = 4.0", "no longer matches its function"),
-    "the type of its result": ("np.sum(np.sin(x) ** 2) * k", "np.float32(np.sum(np.sin(x) ** 2))", "gives"),
+    "the type of its result": ("np.sum(np.sin(x) ** 2) * k", "np.float32(np.sum(np.sin(x) ** 2))", "np.float64(0.0)"),
 }
 
 

@@ -311,7 +311,7 @@ def test_draws_are_refused():
     def noisy(x):
         return np.sum(x * rng.normal(size=3))
 
-    with pytest.raises(errors.UnsupportedError, match="a draw"):
+    with pytest.raises(errors.UnsupportedError, match="a random draw"):
         rg.to_jax(noisy)(X)
     with pytest.raises(Exception, match="draws random numbers, and JAX runs it again"):
         np.asarray(rg.to_jax(noisy, result_shape_dtypes=jax.ShapeDtypeStruct((), np.float64))(X))
