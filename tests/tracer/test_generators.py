@@ -169,7 +169,7 @@ NOISY = rg.custom_jvp(lambda x: x * RNG.normal())
 NOISY.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
 
 REFUSED = {
-    "seeded by the system": (lambda x: np.random.default_rng().normal() * x, "make it outside"),
+    "seeded by the system": (lambda x: np.random.default_rng().normal() * x, "create it outside"),
     "a traced shape": (lambda x: RNG.gamma(x[0]) * x, "shift and scale"),
     "a seed": (lambda x: np.random.seed(0) or x, "outside"),
     "the state": (lambda x: RNG.bit_generator.state and x, "outside"),
