@@ -219,7 +219,9 @@ class Folding:
             return None
         present = paths.check(compiled._user, statics)
         at = {id(x): k for k, x in enumerate(present or ())}
-        if present is None or any(c.made or id(c.payload) not in at for c in recorded.captures):
+        if present is None or len(at) < len(present):  # two places hold one array
+            return None
+        if any(c.made or id(c.payload) not in at for c in recorded.captures):
             return None
         kept = replace(recorded, reads=(), shadows=())  # what is the user's is not kept
         way = KeptWay(kept, [at[id(c.payload)] for c in recorded.captures], True)

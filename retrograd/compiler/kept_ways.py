@@ -150,14 +150,13 @@ class KeptWays:
         paths, recorded = self.paths, way.recorded
         if way.settings.debug_nans or not keepable(recorded.graph):
             return False
-        present = paths.check(compiled._user, statics)
-        at = {id(x): c for x, c in zip(present or (), paths._captures, strict=False)}
-        if present is None or not all(read.holds() for read in reads):
+        former = {id(c.payload) for c in paths._captures}
+        if not all(isinstance(c.payload, np.ndarray) if c.made else id(c.payload) in former for c in recorded.captures):
             return False
-        if not all(isinstance(c.payload, np.ndarray) if c.made else id(c.payload) in at for c in recorded.captures):
+        if not all(read.holds() for read in reads):
             return False
-        captures = tuple([c if c.made else at[id(c.payload)] for c in recorded.captures])
-        kept = KeptPath(replace(way, recorded=replace(recorded, captures=captures, shadows=())))
+        captures = recorded.captures
+        kept = KeptPath(replace(way, recorded=replace(recorded, shadows=())))
         outside = [ConstantArray(c.payload) if c.made else ("outside", id(c.payload)) for c in captures]
         if kept.answers in self.ways or not self._tree.add(
             kept, recorded.graph, [*range(len(recorded.graph.inputs) - len(captures)), *outside]

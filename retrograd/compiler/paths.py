@@ -17,6 +17,7 @@ from ..ir.types import aval_of, in_order
 from ..ops.structural.guard import Miss, guard, parted
 from ..tracer.around import renewed, whole
 from ..tracer.array import shadow_of
+from ..tracer.record import Recorded
 from ..tracer.surroundings import SURROUNDINGS, Captures
 from ..tracer.trace import STATEFUL, Capture
 from .compilation import INSPECTORS, Compilation
@@ -148,10 +149,28 @@ class Paths:
         reads, recorded = recorded.reads, replace(recorded, reads=())
         key = answers(recorded.graph)
         way = Compilation(repr(compiled), self.template, recorded, derived, self.settings, self)
-        if recorded.tainted or key in self.known:
+        placed = self._placed(compiled, statics, recorded)
+        if placed is None or recorded.tainted or key in self.known:
             return way, False
-        self.join(compiled, statics, INSPECTORS["joining"](compiled, statics, self, key, way, reads))
+        kept = replace(way, recorded=placed)
+        self.join(compiled, statics, INSPECTORS["joining"](compiled, statics, self, key, kept, reads))
         return way, key in self.known
+
+    def _placed(self, compiled: Callee, statics: Sequence[Any], recorded: Recorded) -> Recorded | None:
+        """The recording with the captures of former ways where those are the same places.
+
+        None if that cannot be told: an array has moved, or two places hold one that held two.
+        """
+        if not self.known:
+            return recorded
+        present = self.check(compiled._user, statics)
+        at = {id(x): c for x, c in zip(present or (), self._captures, strict=False)}
+        former = {id(c.payload) for c in self._captures}
+        if present is None or len(at) < len(present):
+            return None
+        if any(id(c.payload) in former and id(c.payload) not in at for c in recorded.captures):
+            return None
+        return replace(recorded, captures=tuple([at.get(id(c.payload), c) for c in recorded.captures]))
 
     def join(self, compiled: Callee, statics: Sequence[Any], ways: Sequence[tuple[Any, Compilation, Any]]) -> None:
         """Take in further ways, with their answers and their reads; a call that needs their code has it compiled."""

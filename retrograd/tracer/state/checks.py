@@ -26,7 +26,8 @@ VALUES = (bool, int, float, complex, str, bytes, type(None), type, np.generic, n
 class Part:
     """The test of one read: source of its value and of the test, and words for messages.
 
-    ``expected`` names the constant to compare with, ``name`` the variable that an array or a step of a path gets.
+    ``expected`` names the constant to compare with, ``name`` the variable that an array or a step of a path gets, or
+    has in another place.
     """
 
     __slots__ = ("expected", "kind", "name", "test", "text", "words")
@@ -62,27 +63,32 @@ class Check:
         }
         self._first = "pass"  # what the check begins with
         self._parts: dict[str, Part] = {}  # by the source of the value
-        self._constant: set[str] = set()  # names of places
-        self._given: dict[int, str] = {}  # names of the arrays that were read
-        self._relied: tuple[int, str] | None = None  # the number of parts of ``run``, and what it gives
+        self._constant: dict[int, str] = {}  # names of places that are constants
+        self._given: dict[int, tuple[Any, str]] = {}  # the captures, each with the name of its place
+        self._relied, self._order = -1, list[str]()  # the number of parts of ``run``, and the names that it gives
         self.run: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
 
     def rely_on(self, reads: Sequence[Read], function: Any, statics: Sequence[Any], captures: Captures) -> None:
         """Rely on the reads of a recording, too; ``captures`` are those of all recordings, in order."""
+        held = zip(self._order, self.run(function, statics) or (), strict=False)
         self._names = self._starts(function, statics)
         self._arrays: dict[int, str] = {}
         places = {id(r.place) for r in reads}
         for read in reads:
             self._add(read, places)
-        self._given |= self._arrays
-        self._names, self._arrays = {}, {}
-        for c in captures:
+        for name, array in held:  # a former capture, which this recording has found in another place
+            other = self._arrays.get(id(array), name)
+            if other != name:
+                test = f"{name} is {other}"
+                self._parts[test] = Part("again", test, test, self._held("v", True), "which places hold one array")
+        for c in captures:  # the place of a capture is where it was when a way first had it
             if id(c) not in self._given:
-                self._given[id(c)] = self._held("c", c)
-        relied = (len(self._parts), f"({''.join(f'{self._given[id(c)]}, ' for c in captures)})")
-        if relied != self._relied:  # else it is this check already
-            self.run = self._compiled(relied[1])
-            self._relied = relied
+                self._given[id(c)] = c, self._arrays.get(id(c)) or self._held("c", c)
+        self._names, self._arrays = {}, {}
+        order = [self._given[id(c)][1] for c in captures]
+        if (len(self._parts), order) != (self._relied, self._order):  # else it is this check already
+            self.run = self._compiled(f"({''.join(f'{name}, ' for name in order)})")
+            self._relied, self._order = len(self._parts), order
 
     def _starts(self, function: Any, statics: Sequence[Any]) -> dict[int, str]:
         """Names of the objects at which paths start: the function, what it is made of, and the static arguments."""
@@ -117,11 +123,14 @@ class Check:
         return name
 
     def _place(self, place: Any) -> str:
-        found = self._arrays.get(id(place)) or self._names.get(id(place))
-        if found is None:
-            found = self._names[id(place)] = self._held("p", place)
-            self._constant.add(found)
+        found = self._arrays.get(id(place)) or self._known(place)
+        if not found:
+            found = self._constant[id(place)] = self._held("p", place)
         return found
+
+    def _known(self, x: Any) -> str:
+        """The name of an object that was met, as a step of a path or as a constant."""
+        return self._names.get(id(x)) or self._constant.get(id(x)) or ""
 
     def _add(self, read: Read, places: set[int]) -> None:
         """Add the test of one read, unless nothing can have changed."""
@@ -131,21 +140,25 @@ class Check:
             return
         known = self._parts.get(text)
         array = type(value) is np.ndarray and value.dtype.kind in "biufc"
-        step = place not in self._constant and id(value) in places and read.kind in STEPS
+        step = place[0] != "p" and id(value) in places and read.kind in STEPS
         step = step and not array and not isinstance(value, VALUES)
         step = step or (read.kind == "target" and value is not None)  # nothing keeps it alive
-        if known is not None and known.kind in ("array", "step"):
-            (self._arrays if known.kind == "array" else self._names)[id(value)] = known.name
+        if known is not None and known.name:  # an array, a step of a path, or one of these again
+            names = self._arrays if array else self._names
+            other = names.setdefault(id(value), ("" if array else self._known(value)) or known.name)
+            test = f"({text}) is {other}"
+            if other != known.name and test not in self._parts:  # two places hold one thing, which held two before
+                self._parts[test] = Part("again", test, test, self._held("v", True), str(read))
         elif known is None:
             self._parts[text] = self._part(read, text, place, array, step)
 
     def _always(self, read: Read, place: str) -> bool:
         """Whether a read gives the same value as long as the place is the same."""
-        fixed = place in self._constant
-        if read.kind == "attr" and self._names.get(id(read.value)) == f"{place}.{read.key}":  # where a path starts
+        fixed = place[0] == "p"
+        if read.kind == "attr" and self._known(read.value) == f"{place}.{read.key}":  # where a path starts
             return True
         if read.kind == "closure":
-            return fixed or id(read.value) in self._names
+            return fixed or bool(self._known(read.value))
         if read.kind == "globals":
             return fixed or place[0] == "f"
         return fixed and (read.kind == "is" or (read.kind == "item" and isinstance(read.place, tuple)))
@@ -159,7 +172,7 @@ class Check:
     def _part(self, read: Read, text: str, place: str, array: bool, step: bool) -> Part:
         """The test of a read of a kind that was not met before."""
         value, words = read.value, str(read)
-        start = self._names.get(id(value), "")
+        start = self._known(value)
         reached = self._arrays.get(id(value)) if array else start if start and (step or start[0] in "fs") else None
         if read.kind == "is":
             held = self._held("v", _weak(value))
@@ -168,7 +181,7 @@ class Check:
             return Part("never", text, "False", self._held("v", None), words)
         if reached is not None:  # in another place, too
             test = f"({text}) is {reached}"
-            return Part("again", test, test, self._held("v", True), words)
+            return Part("again", test, test, self._held("v", True), words, reached)
         if array:
             name, held = self._held("a", None), self._held("v", value)
             self._arrays[id(value)] = name
