@@ -466,7 +466,7 @@ def test_a_loop_of_unknown_length_in_fixed_slots() -> None:
         (lambda: rg.Snapshots(True), "Snapshots\\(slots=True\\)"),
         (lambda: rg.Log("revolve"), "Log\\(reverse='revolve'\\)"),
         (lambda: rg.Periodic(0), "Periodic\\(every=0\\)"),
-        (lambda: slope(0.5, 3)(0.5), "memory=0.5 is no plan"),
+        (lambda: slope(0.5, 3)(0.5), "memory=0.5 is neither a plan"),
         (lambda: rg.grad(wandering(rg.Periodic()))(W, H, XS), "needs a known number of steps"),
     ],
 )
