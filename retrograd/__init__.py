@@ -53,6 +53,7 @@ from .compiler import watch as _watch  # noqa: F401 - it reads the text of graph
 from .compiler.compiled import Compiled
 from .compiler.counters import debug_counters
 from .compiler.debug_nans import debug_nans
+from .compiler.native_info import native_info
 from .compiler.settings import config as config
 from .errors import RetrogradError
 from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
@@ -111,6 +112,7 @@ __all__ = [
     "lens",
     "linear_transpose",
     "linearize",
+    "native_info",
     "no_grad",
     "policies",
     "primitive",

@@ -47,6 +47,7 @@ from .compiler.compilation import Compilation
 from .compiler.counters import debug_counters as debug_counters
 from .compiler.debug_nans import debug_nans as debug_nans
 from .compiler.executable import Executable
+from .compiler.native_info import native_info as native_info
 from .compiler.settings import config as config
 from .eager import nn as nn
 from .eager import optim as optim

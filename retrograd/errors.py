@@ -38,6 +38,7 @@
     ManyPathsWarning                              a function whose Python decisions differ from call to call
     UnwatchedWarning                              a function that changes what it reads, or reads what cannot be checked
     RetraceWarning                                a function that is compiled again and again
+    NoCompilerWarning                             the native target is chosen, and no C compiler is there
 
 Each class has a stable code. A message says what happened, where in the user's program, and what to do instead.
 """
@@ -271,6 +272,10 @@ class UnwatchedWarning(UserWarning):
 
 class RetraceWarning(UserWarning):
     """A function was compiled again and again, since what it reads was another each time."""
+
+
+class NoCompilerWarning(UserWarning):
+    """Kernels cannot be compiled: NumPy runs them."""
 
 
 class UnusedPlanWarning(UserWarning):

@@ -129,6 +129,8 @@ debug_nans : bool
     Whether the first nan or infinity is an error; ``rg.debug_nans`` turns it on.
 cache_size : int
     The compilations that each function keeps; the least recently used are dropped.
+backend : str
+    ``"native"`` runs kernels as C, where there is a compiler and ``exact`` is off; else ``"numpy"``.
 traceback : str
     ``"user"`` leaves frames of retrograd out of tracebacks that are shown, ``"full"`` does not.
 

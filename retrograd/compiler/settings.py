@@ -23,9 +23,11 @@ class Settings(NamedTuple):
     nan_safe: bool = False
     debug_nans: bool = False
     cache_size: int = 256
+    backend: str = "numpy"
 
 
 EXACT = Settings(exact=True)
+CHOICES: dict[str, tuple[Any, ...]] = {"verify": (0, 1, 2, 3), "backend": ("numpy", "native")}
 
 OVERRIDES: ContextVar[Settings | None] = ContextVar("retrograd_config", default=None)
 kept(OVERRIDES)
@@ -34,15 +36,6 @@ kept(OVERRIDES)
 class Config:
     """Settings; assign them, or use ``with rg.config(exact=True):``. ``core_docstrings`` has their meaning."""
 
-    exact: bool
-    fast: bool
-    verify: int
-    max_traces: int
-    max_nodes: int
-    counters: bool
-    nan_safe: bool
-    debug_nans: bool
-    cache_size: int
     base: Settings
 
     def __init__(self) -> None:
@@ -82,9 +75,9 @@ def _replaced(settings: Settings, changes: dict[str, Any]) -> Settings:
     for name, value in changes.items():
         if name not in Settings._fields:
             raise OptionError(f"rg.config has no setting {name!r}", remedy=f"it has {', '.join(Settings._fields)}")
-        default = Settings._field_defaults[name]
-        if type(value) is not type(default) or (name == "verify" and value not in range(4)) or value < 0:
-            allowed = "0 to 3" if name == "verify" else "False and True" if default is False else "counts from 0"
+        default, choices = Settings._field_defaults[name], CHOICES.get(name, ())
+        if type(value) is not type(default) or (value not in choices if choices else value < 0):
+            allowed = ", ".join(map(repr, choices)) or ("False and True" if default is False else "counts from 0")
             raise OptionError(f"rg.config.{name} = {value!r}", remedy=f"choose from {allowed}")
     return settings._replace(**changes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,12 +21,13 @@ VERSION = "0.1.0"  # of the package, which generated modules name
 
 @dataclass(frozen=True)
 class Module:
-    """Source, the name of its function, the user's line behind each of its lines, and wrappers of the function."""
+    """Source, the name of its function, the user's lines, wrappers of the function, and the names of bodies."""
 
     source: str
     function: str
     lines: dict[int, Where]
     around: tuple[Callable[[Any], Any], ...] = ()
+    functions: Mapping[Graph, str] = field(default_factory=dict)
 
 
 class Target(Protocol):
@@ -80,10 +81,11 @@ class Targets(dict[str, Target]):
     @property
     def chosen(self) -> Target:
         """The target that graphs are compiled for."""
-        return self["numpy"]
+        return self[CHOICE[-1]()]
 
 
 TARGETS = Targets()
+CHOICE: list[Callable[[], str]] = [lambda: "numpy"]  # the last says which target is chosen
 
 # What tells, of a graph, the functions that its code calls by name, beside those of its module.
 PROVIDERS: list[Callable[[Graph], Mapping[str, Callable[..., Any]]]] = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.rewrite import with_bodies, with_nodes
@@ -46,10 +46,11 @@ def fuse(graph: Graph, policy: Policy) -> Graph:
     a graph early stays in front of the same operations; a mark without operands and results does not count.
     """
     done: dict[Graph, Graph] = {}
+    names = (f"{graph.name}_{k}" for k in count(1))
 
     def fused(graph: Graph) -> Graph:
         if graph not in done:
-            done[graph] = _Fusion(graph, policy, fused).graph()
+            done[graph] = _Fusion(graph, policy, fused, names).graph()
         return done[graph]
 
     return fused(graph)
@@ -62,8 +63,8 @@ class _Fusion:
     So kernels never wait for each other.
     """
 
-    def __init__(self, graph: Graph, policy: Policy, inner: Callable[[Graph], Graph]) -> None:
-        self.source, self.policy, self.inner = graph, policy, inner
+    def __init__(self, graph: Graph, policy: Policy, inner: Callable[[Graph], Graph], names: Iterator[str]) -> None:
+        self.source, self.policy, self.inner, self.names = graph, policy, inner, names
         self.made = graph.producer
         self.free: set[Node] = set()
         self.key: dict[Node, Key] = {}
@@ -158,10 +159,10 @@ class _Fusion:
             if node in self.free and not read.isdisjoint(node.outputs):
                 read.update(node.inputs)
                 units.append((self.place[node], node))
-        for k, (nodes, body) in enumerate(zip(groups, bodies, strict=True)):
+        for nodes, body in zip(groups, bodies, strict=True):
             results = [v for node in nodes for v in node.outputs if v in read]
             if results:
-                units.append((self.place[nodes[-1]], self._kernel(f"{self.source.name}_{k + 1}", body, results)))
+                units.append((self.place[nodes[-1]], self._kernel(next(self.names), body, results)))
         return units
 
     def _body(self, nodes: list[Node]) -> list[Node]:

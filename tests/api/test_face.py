@@ -22,7 +22,7 @@ vmap scan fori_loop while_loop map associative_scan
 cond switch try_catch throw_if require callcc
 checkpoint name policies Everything Snapshots Log Periodic Tiered
 custom_vjp custom_jvp implicit primitive pull push stop_gradient no_grad lens check_lens
-config debug_nans debug_counters register_container load
+config debug_nans debug_counters register_container load native_info
 distributed eager errors functions ir nn optim progress scipy to_jax to_torch tree
 RetrogradError Compiled
 """
@@ -126,7 +126,7 @@ def test_type_checkers_see_the_face():
 
 
 def test_config_shows_its_settings_and_their_values():
-    settings = ["cache_size", "counters", "debug_nans", "exact", "fast"]
+    settings = ["backend", "cache_size", "counters", "debug_nans", "exact", "fast"]
     settings += ["max_nodes", "max_traces", "nan_safe", "verify"]
     assert dir(rg.config) == sorted([*settings, "traceback"])
     with rg.config(exact=True, max_traces=7):

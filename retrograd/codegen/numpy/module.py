@@ -55,7 +55,7 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
         lines=[_comment(line, column, places) for line in lines],
     )
     offset = text.count("\n") - len(lines) + 1
-    return Module(text, main.name, {offset + i: line.where for i, line in enumerate(lines) if line.where is not None})
+    return Module(text, main.name, {offset + i: x.where for i, x in enumerate(lines) if x.where}, (), scope.by_graph)
 
 
 def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[Line]:

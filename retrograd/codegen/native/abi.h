@@ -1,0 +1,82 @@
+/* What kernels use of Python and NumPy, declared here: Python.h is often not installed, and takes long to read. */
+#include <stdint.h>
+#include <stddef.h>
+typedef struct PyObject { int64_t refcnt; struct PyObject *type; } PyObject;
+typedef struct { PyObject base; char *data; int nd; int64_t *dims, *strides; PyObject *owner, *descr; int flags; } Array;
+typedef struct { const char *name; void *function; int flags; const char *doc; } Method;
+typedef struct {
+  PyObject base; void *init; int64_t index; PyObject *copy;
+  const char *name, *doc; int64_t size; Method *methods; void *slots, *traverse, *clear, *free;
+} Definition;
+PyObject *PyModule_Create2(Definition *, int), *PyTuple_New(int64_t), *PyFloat_FromDouble(double);
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *), *PyBool_FromLong(long);
+int PyTuple_SetItem(PyObject *, int64_t, PyObject *);
+long long PyLong_AsLongLong(PyObject *);
+PyObject *PyErr_Occurred(void);
+void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
+void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
+extern PyObject PyFloat_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct;
+void *malloc(size_t), free(void *), *memcpy(void *, const void *, size_t);
+
+double exp2(double), log2(double), log10(double), sin(double), cos(double), tan(double), asin(double), acos(double);
+double atan(double), atan2(double, double), hypot(double, double), sinh(double), cosh(double), asinh(double);
+double acosh(double), atanh(double), cbrt(double), erf(double), erfc(double), pow(double, double), sqrt(double);
+double fabs(double), floor(double), ceil(double), trunc(double), rint(double), copysign(double, double);
+double fmod(double, double), nextafter(double, double);
+float exp2f(float), log2f(float), log10f(float), sinf(float), cosf(float), tanf(float), asinf(float), acosf(float);
+float atanf(float), atan2f(float, float), hypotf(float, float), sinhf(float), coshf(float), asinhf(float);
+float acoshf(float), atanhf(float), cbrtf(float), erff(float), erfcf(float), powf(float, float), sqrtf(float);
+float fabsf(float), floorf(float), ceilf(float), truncf(float), rintf(float), copysignf(float, float);
+float fmodf(float, float), nextafterf(float, float);
+
+#define F8 0
+#define F4 1
+#define I8 2
+#define B1 3
+static PyObject *array_type, *descrs[4], *scalars[4];
+static void **api; /* NumPy's table of functions */
+#define SCALAR(data, kind) (((PyObject *(*)(void *, PyObject *, PyObject *))api[60])(data, descrs[kind], 0))
+#define IN_C_ORDER(x) (((PyObject *(*)(PyObject *, int))api[85])(x, 0))
+
+/* A new array. */
+static PyObject *empty(int nd, int64_t *dims, int kind) {
+  Py_IncRef(descrs[kind]);
+  return ((PyObject *(*)(int, int64_t *, PyObject *, int))api[184])(nd, dims, descrs[kind], 0);
+}
+
+/* The elements of an array, or NULL. A copy in C order, where one is needed, goes into *copy. */
+static void *elements(PyObject *x, int nd, const int64_t *dims, int kind, PyObject **copy) {
+  Array *a = (Array *)x;
+  if (x->type != array_type || a->nd != nd || a->descr != descrs[kind]) return NULL;
+  for (int k = 0; k < nd; k++) if (a->dims[k] != dims[k]) return NULL;
+  if ((a->flags & 0x101) != 0x101) { /* in C order, aligned */
+    if (!(a = (Array *)IN_C_ORDER(x))) { PyErr_Clear(); return NULL; }
+    *copy = (PyObject *)a;
+  }
+  return a->data;
+}
+
+/* The value of a number, or NULL: a scalar of NumPy's, an array without axes, or Python's own. */
+static void *value(PyObject *x, int kind, void *block) {
+  if (x->type == scalars[kind]) return (char *)x + sizeof(PyObject);
+  if (x->type == array_type) {
+    Array *a = (Array *)x;
+    return a->nd == 0 && a->descr == descrs[kind] && (a->flags & 0x100) ? a->data : NULL;
+  }
+  if (kind == F8 && x->type == &PyFloat_Type) return (char *)x + sizeof(PyObject);
+  if (kind == I8 && x->type == &PyLong_Type) {
+    *(int64_t *)block = PyLong_AsLongLong(x);
+    if (*(int64_t *)block == -1 && PyErr_Occurred()) { PyErr_Clear(); return NULL; }
+    return block;
+  }
+  if (kind == B1 && (x == &_Py_TrueStruct || x == &_Py_FalseStruct)) { *(_Bool *)block = x == &_Py_TrueStruct; return block; }
+  return NULL;
+}
+
+static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
+  array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);
+  for (int k = 0; k < 4; k++) { descrs[k] = a[2 + k]; scalars[k] = a[6 + k]; }
+  for (int k = 0; k < n; k++) Py_IncRef(a[k]);
+  for (int k = 10; k < n; k++) *fallbacks[k - 10] = a[k];
+  Py_IncRef(array_type); return array_type;
+}

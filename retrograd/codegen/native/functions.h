@@ -1,0 +1,128 @@
+/* Functions of the kernels. They have no branches and no calls, so a loop over them is vectorised, and an element has
+   the same bits at every position and at every width of a vector. Each is within 3 units in the last place. */
+#define NAN __builtin_nan("")
+#define INFINITY __builtin_inf()
+#define RG_INLINE static inline __attribute__((always_inline, unused))
+
+RG_INLINE double rg_bits(int64_t i) { double d; __builtin_memcpy(&d, &i, 8); return d; }
+RG_INLINE int64_t rg_int(double d) { int64_t i; __builtin_memcpy(&i, &d, 8); return i; }
+
+/* x = k * log 2 + r with |r| <= log(2) / 2: adding 1.5 * 2^52 rounds, and leaves k in the low bits. */
+#define RG_ROUND 6755399441055744.0
+#define RG_LN2_HIGH 0x1.62e42feep-1
+#define RG_LN2_LOW 0x1.a39ef35793c76p-33
+#define RG_REDUCED(x) \
+  const double shifted = (x) * 0x1.71547652b82fep0 + RG_ROUND, k = shifted - RG_ROUND; \
+  const int64_t n = rg_int(shifted) - rg_int(RG_ROUND); \
+  const double high = (x) - k * RG_LN2_HIGH, low = k * RG_LN2_LOW, r = high - low
+
+/* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
+RG_INLINE double rg_tail(double r) {
+  double p = 1.6059043836821613e-10;
+  p = p * r + 2.08767569878681e-09; p = p * r + 2.505210838544172e-08; p = p * r + 2.755731922398589e-07;
+  p = p * r + 2.7557319223985893e-06; p = p * r + 2.48015873015873e-05; p = p * r + 1.984126984126984e-04;
+  p = p * r + 1.388888888888889e-03; p = p * r + 8.333333333333333e-03; p = p * r + 4.1666666666666664e-02;
+  p = p * r + 1.6666666666666666e-01;
+  return p * r + 0.5;
+}
+
+RG_INLINE double rg_exp(double x) {
+  double y = x > 709.79 ? 709.79 : x;
+  y = y < -745.2 ? -745.2 : y;
+  RG_REDUCED(y);
+  const double e = 1.0 + (r + r * r * rg_tail(r));
+  const int64_t half = n >> 1;
+  double v = e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
+  v = x > 709.782712893384 ? INFINITY : v;
+  return x < -745.1332191019412 ? 0.0 : v;
+}
+
+RG_INLINE double rg_expm1(double x) {
+  double y = x > 709.79 ? 709.79 : x;
+  y = y < -60.0 ? -60.0 : y;
+  RG_REDUCED(y);
+  const double lost = (high - r) - low, p = r + (r * r * rg_tail(r) + lost);
+  const int64_t half = n >> 1;
+  const double s = rg_bits((half + 1023) << 52), t = rg_bits((n - half + 1023) << 52);
+  double v = k == 0 ? p : k > 55 ? (1.0 + p) * s * t : s * t * p + (s * t - 1.0);
+  v = x > 709.782712893384 ? INFINITY : v;
+  return x == 0 ? x : v;
+}
+
+/* log of m * 2^k with m in [sqrt(1/2), sqrt(2)), plus a small correction c. */
+RG_INLINE double rg_log_with(double x, double c) {
+  const double scaled = x < 0x1p-1022 ? x * 0x1p54 : x;
+  const int64_t bits = rg_int(scaled), top = bits - 0x3fe6a09e667f3bcd;
+  const double k = rg_bits((top >> 52) + rg_int(RG_ROUND)) - RG_ROUND - (x < 0x1p-1022 ? 54.0 : 0.0);
+  const double f = rg_bits(bits - (top & (int64_t)0xfff0000000000000)) - 1.0;
+  const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
+  double p = 1.479819860511658591e-01;
+  p = p * z + 1.531383769920937332e-01; p = p * z + 1.818357216161805012e-01; p = p * z + 2.222219843214978396e-01;
+  p = p * z + 2.857142874366239149e-01; p = p * z + 3.999999999940941908e-01; p = p * z + 6.666666666666735130e-01;
+  double v = k * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + (k * 1.90821492927058770002e-10 + c))) - f);
+  v = x == INFINITY ? INFINITY : v;
+  v = x == 0 ? -INFINITY : v;
+  return (x < 0) | (x != x) ? NAN : v;
+}
+
+RG_INLINE double rg_log(double x) { return rg_log_with(x, 0.0); }
+
+RG_INLINE double rg_log1p(double x) {
+  const double u = 1.0 + x, away = x > 1.0 ? 1.0 - (u - x) : x - (u - 1.0);
+  const double c = (u == 0) | (u == INFINITY) ? 0.0 : away / u;
+  const double v = rg_log_with(u, c);
+  return x == 0 ? x : v;
+}
+
+RG_INLINE double rg_tanh(double x) {
+  const double y = x < 0 ? -x : x, capped = y > 22.0 ? 22.0 : y, t = rg_expm1(2.0 * capped);
+  const double v = t / (t + 2.0), w = y != y ? y : y > 22.0 ? 1.0 : v;
+  return x == 0 ? x : x < 0 ? -w : w;
+}
+
+RG_INLINE double rg_expit(double x) {
+  const double e = rg_exp(x < 0 ? x : -x);
+  return (x < 0 ? e : 1.0) / (1.0 + e);
+}
+
+/* Up to 1 a polynomial in x * x; beyond it 1 - exp(-x * x) * q, q a polynomial in (x - 3) / (x + 3). */
+RG_INLINE double rg_erf(double x) {
+  const double y = x < 0 ? -x : x, capped = y > 6.0 ? 6.0 : y, z = x * x, t = (capped - 3.0) / (capped + 3.0);
+  double p = -0x1.29b9f1b3df556p-38;
+  p = p * z + 0x1.7f072188e194dp-34; p = p * z - 0x1.4e607b41a6416p-30;
+  p = p * z + 0x1.fc4356498c2d9p-27; p = p * z - 0x1.5f6d925a0bc7ap-23;
+  p = p * z + 0x1.b9e6509b9867dp-20; p = p * z - 0x1.f4d2561aeafd4p-17;
+  p = p * z + 0x1.f9a326c233146p-14; p = p * z - 0x1.c02db3feeb579p-11;
+  p = p * z + 0x1.565bcd0e6502dp-8; p = p * z - 0x1.b82ce312889bap-6;
+  p = p * z + 0x1.ce2f21a042bdep-4; p = p * z - 0x1.812746b0379e7p-2;
+  p = p * z + 0x1.20dd750429b6dp+0;
+  double q = 0x1.d0badb83f2cadp-29;
+  q = q * t + 0x1.56695202d55bcp-20; q = q * t + 0x1.0e3fb74fdc507p-19;
+  q = q * t - 0x1.0cc37e8e915adp-17; q = q * t - 0x1.af086905fc57fp-17;
+  q = q * t + 0x1.0cb2e63fe2177p-14; q = q * t + 0x1.7b9ef7977ceafp-15;
+  q = q * t - 0x1.39085f2b38287p-11; q = q * t + 0x1.73101f6d2e434p-11;
+  q = q * t + 0x1.17c839090a469p-8; q = q * t - 0x1.8fa58eb5ea92cp-6;
+  q = q * t + 0x1.258b13b00ec66p-4; q = q * t - 0x1.336ffbef08b8ap-3;
+  q = q * t + 0x1.f6ff204105a04p-3; q = q * t - 0x1.4e102b9cf8513p-2;
+  q = q * t + 0x1.6e9827d229d2dp-3;
+  const double far = 1.0 - rg_exp(-capped * capped) * q, v = x < 0 ? -far : far;
+  return x != x ? x : y < 1.0 ? x * p : v;
+}
+
+RG_INLINE float rg_expf(float x) { return (float)rg_exp(x); }
+RG_INLINE float rg_expm1f(float x) { return (float)rg_expm1(x); }
+RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }
+RG_INLINE float rg_log1pf(float x) { return (float)rg_log1p(x); }
+RG_INLINE float rg_tanhf(float x) { return (float)rg_tanh(x); }
+RG_INLINE float rg_erff(float x) { return (float)rg_erf(x); }
+RG_INLINE float rg_expitf(float x) { return (float)rg_expit(x); }
+
+/* The larger and the smaller of two numbers; nan if one is nan. */
+RG_INLINE double rg_larger(double a, double b) { return (b > a) | (b != b) ? b : a; }
+RG_INLINE double rg_smaller(double a, double b) { return (b < a) | (b != b) ? b : a; }
+RG_INLINE float rg_largerf(float a, float b) { return (b > a) | (b != b) ? b : a; }
+RG_INLINE float rg_smallerf(float a, float b) { return (b < a) | (b != b) ? b : a; }
+#pragma omp declare reduction(rg_max : double : omp_out = rg_larger(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(rg_min : double : omp_out = rg_smaller(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(rg_maxf : float : omp_out = rg_largerf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(rg_minf : float : omp_out = rg_smallerf(omp_out, omp_in)) initializer(omp_priv = INFINITY)

@@ -1,0 +1,308 @@
+"""Which values get storage, and which of them share loops.
+
+Storage have results, reductions over more than a few elements, the operands and results of loops, and costly values
+that several loops read. These are roots. Roots over one space share a nest. A nest that reads another one at the same
+outermost index alone goes into the same outermost loop, row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import loop_of
+from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor, text_of
+from .indices import AxisIndex, CArray, Indices, at, c_type, count, extents
+
+COSTLY = 20  # additions per element from which a value is not computed twice
+FUNCTION = 10  # ... of one operation
+LOCAL = 64  # elements up to which storage is on the stack
+SEVERAL = 3  # pieces
+PIECES = frozenset({"additem", "concatenate", "getitem", "roll", "setitem", "subitem"})
+DEEP = 12  # operations that a price counts in a row
+
+OUTERMOST = AxisIndex("q0")  # where reads are found out
+
+Place = tuple[CArray, Indices]
+Stages = list[list[Value]]
+
+
+class Grouping(ElementWriter):
+    """Finds the roots of a graph, their groups, and their storage."""
+
+    def __init__(self, stored: set[Value]) -> None:
+        super().__init__(stored)
+        self.workspaces: list[tuple[str, str, int]] = []  # their types, names and numbers of elements
+        self.foreign: set[Value] = set()  # results of a body that the body does not compute
+        self.done: set[Value] = set()  # results that stand where they are wanted
+        self.target: dict[Value, CArray] = {}  # where roots are written
+        self.prices: dict[Value, int] = {}
+        self.readers: dict[Value, list[tuple[int, bool]]] = {}
+
+    def _few(self, value: Value) -> bool:
+        return count(value) <= FEW and value not in self.stored
+
+    def _store_between_pieces(self, graph: Graph) -> None:
+        """Store what is made of pieces and read in several: else each step of a stencil repeats all that precede it."""
+        pieced: set[Value] = set()
+        for node in graph.nodes:
+            own = node.prim.name in PIECES or not pieced.isdisjoint(node.inputs)
+            for out in node.outputs if own and loop_of(node) is None else ():
+                readers = [user for user in graph.uses.get(out, ()) if user.prim.name in PIECES]
+                if len(readers) >= SEVERAL and count(out) > FEW:
+                    self.stored.add(out)
+                elif out not in self.stored:
+                    pieced.add(out)
+
+    def _roots(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
+        needed = set(graph.outputs)
+        live = set()
+        for node in reversed(graph.nodes):
+            if not needed.isdisjoint(node.outputs):
+                live.add(node)
+                needed.update(node.inputs)
+        roots: list[Value | Node] = []
+        for node in graph.nodes:
+            if node not in live:
+                continue
+            if (loop := loop_of(node)) is not None:
+                consts, _, rows = loop.layout.operands(loop.operands)
+                for x in (*consts, *rows):
+                    self._hold_ready(graph, x)
+                roots.append(node)
+                continue
+            reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
+            stored = node.out in self.stored and node.prim.name != "const"
+            if reduces or stored or (node.out in placed and not self._few(node.out)):
+                roots.append(node.out)
+        return [*roots, *(v for v in graph.outputs if v in self.foreign)]
+
+    def _hold_ready(self, graph: Graph, value: Value) -> None:
+        """The operand of a loop is computed once, and not at each step, if it costs anything."""
+        node = graph.producer.get(value)
+        if node is not None and count(value) > FEW and value.aval.steps is None and value not in self.stored:
+            text = text_of(node)
+            if text is not None and text.c:
+                raise NeedsStorage(value)
+
+    # spaces
+
+    def reduces(self, value: Value) -> bool:
+        """Whether a value is a reduction with loops of its own."""
+        node = self.made.get(value)
+        text = None if node is None or value in self.foreign else text_of(node)
+        if node is None or text is None or text.fold is None:
+            return False
+        return math.prod(node.inputs[0].aval.shape[a] for a in node.attrs["axis"]) > SHORT or value in self.stored
+
+    def space(self, value: Value) -> tuple[int, ...]:
+        """The extents of the loops that compute a value."""
+        return self.made[value].inputs[0].aval.shape if self.reduces(value) else extents(value)
+
+    def kept(self, value: Value) -> list[int]:
+        """The axes of the space that the value has."""
+        gone = self.made[value].attrs["axis"] if self.reduces(value) else ()
+        return [a for a in range(len(self.space(value))) if a not in gone]
+
+    def place(self, value: Value, index: Indices) -> Indices:
+        """Where in the value a point of the space belongs."""
+        if not self.reduces(value):
+            return index
+        kept = self.kept(value)
+        if self.made[value].attrs["keepdims"]:
+            return tuple(i if a in kept else at(0) for a, i in enumerate(index))
+        return tuple(index[a] for a in kept)
+
+    def element(self, value: Value, index: Indices) -> str:
+        """What is stored, or added up, at a point of the space."""
+        if self.reduces(value):
+            return self.folded(self.made[value], index)
+        if value in self.foreign:
+            return self.pull(value, index)
+        held = self.held.pop(value, None)
+        pending = value in self.pending
+        self.pending.discard(value)
+        try:
+            return self.pull(value, index)
+        finally:
+            if held is not None:
+                self.held[value] = held
+            if pending:
+                self.pending.add(value)
+
+    # groups
+
+    def _grouped(self, graph: Graph, roots: list[Value | Node]) -> list[Node | Stages]:
+        self.pending |= {r for r in roots if isinstance(r, Value) and r not in self.foreign}
+        self.pending |= {v for r in roots if isinstance(r, Node) for v in r.outputs}
+        self.prices = {}
+        groups: list[Any] = []  # loops, and stages of roots
+        where: dict[Value, int] = {}
+        loops: dict[Value, dict[Any, set[Indices]]] = {}
+        for root in roots:
+            if isinstance(root, Node):
+                for x in root.inputs:
+                    for below in self._pending_below(x):
+                        self.readers.setdefault(below, []).append((len(groups), False))
+                where.update(dict.fromkeys(root.outputs, len(groups)))
+                groups.append(root)
+                continue
+            if root in self.foreign:
+                for below in self._pending_below(root):
+                    self.readers.setdefault(below, []).append((len(groups), False))
+                groups.append([[root]])
+                continue
+            reads = [(v, index) for v, index in self._reads(root) if v is not root]
+            self._join(groups, where, root, reads)
+            where[root] = len(groups) - 1
+            for v, index in reads:
+                self.readers.setdefault(v, []).append((len(groups) - 1, self._in_row(v, index)))
+            space = self.space(root)
+            loop = (len(groups) - 1, len(groups[-1]) if len(space) > 1 else 0)
+            for v, indices in self.pulled.items():
+                inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
+                if inner:
+                    loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
+        order = {v: k for k, node in enumerate(graph.nodes) for v in node.outputs}
+        for v in sorted(loops.keys() & order.keys(), key=order.__getitem__):
+            self._store_costly(v, loops[v])
+        return groups
+
+    def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> None:
+        """Put a root into the last group if it reads that row by row; else into one of its own."""
+        space, last = self.space(root), groups[-1] if groups else None
+        if isinstance(last, list) and space and last[0][0] not in self.foreign:
+            first = self.space(last[0][0])
+            local = all(self._in_row(v, index) for v, index in reads if where.get(v) == len(groups) - 1)
+            if local and first and first[0] == space[0] > 1 and (len(space) == 1) == (len(first) == 1):
+                stage = last[-1]
+                waits = any(v in stage and not self._at_point(v, index, space) for v, index in reads)
+                if self.space(stage[0]) == space and not waits:
+                    stage.append(root)
+                else:
+                    last.append([root])
+                return
+        groups.append([[root]])
+
+    def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
+        """The pending values that a root reads, and where; its indices are q0, q1, ..."""
+        space = self.space(root)
+        names = [f"q{k}" for k in range(len(space))]
+        blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
+        self.reads, self.pulled = [], {}
+
+        def nest(k: int) -> None:
+            if k == len(space):
+                self.element(root, tuple(AxisIndex(n) for n in names))
+            else:
+                self.loop(names[k], space[k], lambda: nest(k + 1))
+
+        try:
+            nest(0)
+            return self.reads
+        finally:
+            self.reads, self.blocks = None, blocks
+
+    def _pending_below(self, value: Value) -> list[Value]:
+        found: dict[Value, None] = {}
+        seen: set[Value] = set()
+        todo = [value]
+        while todo:
+            v = todo.pop()
+            held, node = self.held.get(v), self.made.get(v)
+            if v in seen:
+                continue
+            seen.add(v)
+            if v in self.pending:
+                found[v] = None
+            elif isinstance(held, StandsFor):
+                todo.append(held.value)
+            elif held is None and node is not None:
+                todo += node.inputs
+        return list(found)
+
+    def _in_row(self, value: Value, index: Indices) -> bool:
+        """Whether a read is at the outermost index at which the value is made."""
+        return (
+            value in self.made
+            and loop_of(self.made[value]) is None
+            and 0 in self.kept(value)
+            and index[:1] == (OUTERMOST,)
+        )
+
+    def _at_point(self, value: Value, index: Indices, space: tuple[int, ...]) -> bool:
+        return not self.reduces(value) and index == tuple(AxisIndex(f"q{k}") for k in range(len(space)))
+
+    def _store_costly(self, value: Value, loops: dict[Any, set[Indices]]) -> None:
+        if sum(map(len, loops.values())) < 2 or value in self.stored or value.aval.size <= FEW:
+            return
+        text = text_of(self.made[value])
+        if (text is not None and text.c and text.work >= FUNCTION) or self._price(value) >= COSTLY:
+            raise NeedsStorage(value)
+
+    def _price(self, value: Value, deep: int = 0) -> int:
+        """The additions per element, from what is stored."""
+        node = self.made.get(value)
+        if value in self.held or value in self.pending or node is None or value.aval.size <= FEW or deep > DEEP:
+            return 0
+        if value not in self.prices:
+            text = text_of(node)
+            below = sum(self._price(x, deep + 1) for x in node.inputs)
+            if text is not None and text.fold is not None:
+                below = (1 + below) * (node.inputs[0].aval.size // max(1, value.aval.size))
+            self.prices[value] = below + (text.work if text is not None and text.c else 0)
+        return self.prices[value]
+
+    # storage
+
+    def _allot(self, groups: list[Node | Stages], want: dict[Value, list[Any]]) -> None:
+        for g, group in enumerate(groups):
+            for root in () if isinstance(group, Node) else (r for stage in group for r in stage):
+                self.target[root] = self._storage(root, g, groups, want.get(root, ()))
+                if root not in self.foreign:
+                    self.held[root] = self.target[root]
+
+    def _storage(self, root: Value, g: int, groups: list[Any], places: Sequence[Any]) -> CArray:
+        shape, dtype = extents(root), root.aval.dtype
+        own = next((place for place in places if isinstance(place, tuple)), None)
+        if own is not None:
+            return self._part(own, shape)
+        if math.prod(shape) == 1:
+            return CArray(self.local(root, 1), shape, dtype)
+        used = self.readers.get(root, [])
+        rows = len(self.space(groups[g][0][0])) > 1 and 0 in self.kept(root)
+        if rows and used and all(k == g and row for k, row in used) and not places:
+            whole = CArray(self.local(root, count(root) // shape[0]), shape, dtype)
+            return CArray(whole.name, shape, dtype, (0, *whole.strides[1:]))
+        if count(root) <= LOCAL:
+            return CArray(self.local(root, count(root)), shape, dtype)
+        return self.workspace(root, shape)
+
+    def _part(self, place: Place, shape: tuple[int, ...]) -> CArray:
+        array, lead = place
+        if not lead:
+            return array
+        name = self.fresh("row")
+        start = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
+        self.line(f"{c_type(array.dtype)} *restrict {name} = &{start};")
+        return CArray(name, shape, array.dtype)
+
+    def local(self, value: Value, n: int) -> str:
+        """Storage on the stack, or a workspace if it is large."""
+        if n > LOCAL * LOCAL:
+            return self.workspace(value, (n,)).name
+        name = self.fresh("s")
+        self.line(f"{c_type(value.aval.dtype)} {name}[{n}];")
+        return name
+
+    def workspace(self, value: Value, shape: tuple[int, ...]) -> CArray:
+        """Storage that a call gets."""
+        name = self.fresh("w")
+        self.workspaces.append((c_type(value.aval.dtype), name, math.prod(shape)))
+        return CArray(name, shape, value.aval.dtype)
+
+
+def _inner(i: AxisIndex) -> bool:
+    return i.var is not None and i.var != OUTERMOST.var and i.var[0] == "q"

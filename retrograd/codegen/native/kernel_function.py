@@ -1,0 +1,78 @@
+"""The C function of a kernel: pointers to operands, results and workspaces in, results written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.graph import Graph, Value
+from ...ir.loop_node import loop_of
+from . import views  # noqa: F401 - it fills the table of views
+from .elements import NeedsStorage, NoC, text_of
+from .indices import CArray, c_type, count, extents
+from .step_loops import StepLoopWriter
+
+RESTARTS = 200  # values that may turn out to need storage
+LONGEST = 3000  # operations: the time that a compiler takes grows faster than their number
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """Source, the bytes of each workspace, and the additions that a call takes, about."""
+
+    source: str
+    workspaces: tuple[int, ...]
+    work: int
+
+
+def kernel_function(body: Graph, name: str) -> KernelFunction:
+    """``void name(void **p)`` for a graph; NoC if it has an operation that C has no text for."""
+    if _length(body) > LONGEST:
+        raise NoC(f"{_length(body)} operations in a row")
+    if any(v.aval.steps is not None for v in (*body.inputs, *body.outputs)):
+        raise NoC("lists of steps that NumPy makes or reads")
+    stored: set[Value] = set()
+    for _ in range(RESTARTS):
+        try:
+            return _written(body, name, stored)
+        except NeedsStorage as wanted:
+            if wanted.value in stored:
+                raise NoC("a value is needed at an index that is not known") from None
+            stored.add(wanted.value)
+    raise NoC("too many values need storage")
+
+
+def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
+    to = StepLoopWriter(set(stored))
+    head, places = [], []
+    for k, v in enumerate(body.inputs):
+        head.append(f"const {c_type(v.aval.dtype)} *restrict in{k} = p[{k}];")
+        to.held[v] = CArray(f"in{k}", extents(v), v.aval.dtype)
+    n = len(body.inputs)
+    for k, v in enumerate(body.outputs):
+        head.append(f"{c_type(v.aval.dtype)} *restrict out{k} = p[{n + k}];")
+        places.append((CArray(f"out{k}", extents(v), v.aval.dtype), ()))
+    to.lower(body, places)
+    n += len(body.outputs)
+    sizes = []
+    for k, (dtype, workspace, elements) in enumerate(to.workspaces):
+        head.append(f"{dtype} *restrict {workspace} = p[{n + k}];")
+        sizes.append(elements * {"double": 8, "int64_t": 8, "float": 4, "_Bool": 1}[dtype])
+    tables = [text for _, text in to.tables.values()]
+    lines = "\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines])
+    source = "\n".join([f"static void {name}(void **p) {{", lines, "}"])
+    return KernelFunction(source, tuple(sizes), _work(body))
+
+
+def _length(body: Graph) -> int:
+    return sum(1 + sum(_length(inner) for _, inner in node.graphs) for node in body.nodes)
+
+
+def _work(body: Graph) -> int:
+    total = 0
+    for node in body.nodes:
+        loop = loop_of(node)
+        if loop is not None:
+            total += loop.length * _work(loop.body)
+        elif (text := text_of(node)) is not None:
+            total += text.work * max(count(v) for v in (*node.inputs, *node.outputs))
+    return total

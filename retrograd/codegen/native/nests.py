@@ -1,0 +1,258 @@
+"""Nests of loops: the statements of roots that share them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...ir.graph import Graph, Node, Value
+from .elements import (
+    SHORT,
+    ChangesAt,
+    StandsFor,
+    fold_of,
+    suffix,
+    text_of,
+    total_type,
+)
+from .grouping import Grouping, Place, Stages
+from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
+
+LANE = 4096  # elements of a long sum that are added up in one go
+
+
+class NestWriter(Grouping):
+    """Writes the nests of a graph."""
+
+    # graphs
+
+    def lower(self, graph: Graph, wanted: Sequence[Place | list[str] | None]) -> None:
+        """Write a graph whose inputs are held. Each result goes to a place, or its elements into a list of names."""
+        depth = len(self.blocks) - 1
+        for node in graph.nodes:
+            for out in node.outputs:
+                self.made[out], self.home[out] = node, depth
+                self.held.pop(out, None)
+        want: dict[Value, list[Any]] = {}
+        for value, where in zip(graph.outputs, wanted, strict=True):
+            if where is not None:
+                want.setdefault(value, []).append(where)
+        placed = {v for v, places in want.items() if any(isinstance(place, tuple) for place in places)}
+        outer = self.foreign, self.done, self.readers, self.pending
+        self.foreign = {v for v in placed if v not in graph.producer and not self._few(v)}
+        self.done, self.readers, self.pending = set(), {}, set(self.pending)
+        self._store_between_pieces(graph)
+        groups = self._grouped(graph, self._roots(graph, placed))
+        self._allot(groups, want)
+        for group in groups:
+            if isinstance(group, Node):
+                self.pending.difference_update(group.outputs)
+                self.loop_node(group, want)
+            else:
+                self._group(group, want)
+        for value, places in want.items():
+            for place in places:
+                if isinstance(place, list):
+                    place.extend(self.pull(value, k) for k in everywhere(extents(value)))
+                elif value not in self.done:
+                    array, lead = place
+                    for k in everywhere(extents(value)):
+                        self.line(f"{array.at((*lead, *k))} = {self.pull(value, k)};")
+        self.foreign, self.done, self.readers, self.pending = outer
+
+    def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write a loop of the graph."""
+        raise NotImplementedError
+
+    # loops
+
+    def _group(self, group: Stages, want: dict[Value, list[Any]]) -> None:
+        roots = [r for stage in group for r in stage]
+        self.pending.difference_update(roots)
+        space = self.space(roots[0])
+        var = self.fresh("i")
+        flat = len(group) == 1 and len(space) > 1 and self._flat(group[0], space)
+        for root in roots:
+            if self.reduces(root) and (flat or 0 not in self.kept(root)):
+                self._start(root, None)
+        if not space:
+            for root in roots:
+                self.line(f"{self.target[root].at(())} = {self.element(root, ())};")
+        elif flat or len(space) == 1:
+            self._flat_loop(roots, var, math.prod(space), flat)
+        else:
+            self.loop(var, space[0], lambda: self._rows(group, var))
+        for root in roots:
+            self._copies(root, want)
+            self.done.add(root)
+
+    def _rows(self, group: Stages, var: str) -> None:
+        for stage in group:
+            self._stage(stage, var)
+
+    def _copies(self, root: Value, want: dict[Value, list[Any]]) -> None:
+        source = self.target[root]
+        for array, lead in [place for place in want.get(root, ()) if isinstance(place, tuple)][1:]:
+            target = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
+            self.line(f"memcpy(&{target}, {source.name}, sizeof(*{source.name}) * {count(root)});")
+
+    def _flat(self, roots: list[Value], space: tuple[int, ...]) -> bool:
+        """Whether all that is read is at the same index, so that the axes can be one."""
+        seen: set[Value] = set()
+
+        def alike(v: Value) -> bool:
+            if v in seen:
+                return True
+            seen.add(v)
+            held, node = self.held.get(v), self.made.get(v)
+            if isinstance(held, StandsFor):
+                return not held.lead and alike(held.value)
+            if held is not None and v not in roots:
+                return isinstance(held, CArray) and held.whole and held.shape == space
+            return node is not None and computed(node)
+
+        def computed(node: Node) -> bool:
+            if node.prim.name == "const":
+                return not isinstance(node.attrs["value"], tuple)
+            if node.prim.name == "broadcast" and node.inputs[0].aval.size == 1:
+                return True
+            text = text_of(node)
+            own = (text is not None and text.c) or node.prim.name in {"cast", "copy", "owned", "named", "stop_gradient"}
+            return bool(own) and all(alike(x) for x in node.inputs)
+
+        return all(
+            root not in self.foreign
+            and (
+                len(self.made[root].attrs["axis"]) == len(space) and alike(self.made[root].inputs[0])
+                if self.reduces(root)
+                else self.target[root].whole and computed(self.made[root])
+            )
+            for root in roots
+        )
+
+    def _start(self, root: Value, outer: AxisIndex | None) -> None:
+        """Start a reduction, or the part of it at an outermost index."""
+        array, start = self.target[root], fold_of(self.made[root]).start
+        lead = () if outer is None else (outer,)
+        n = math.prod(array.shape[len(lead) :])
+        first = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
+        z = self.fresh("z")
+        self.line(
+            f"{first} = {start};" if n == 1 else f"for (int64_t {z} = 0; {z} < {n}; {z}++) (&{first})[{z}] = {start};"
+        )
+
+    def _fold(self, root: Value, into: str, term: str) -> None:
+        node = self.made[root]
+        self.line(f"{into} = {fold_of(node).step.format(into, term, s=suffix(node))};")
+
+    def _simd(self, totals: dict[Any, tuple[Value, str]]) -> str:
+        clauses = [
+            f" reduction({fold_of(self.made[v]).clause.format(s=suffix(self.made[v]))}:{name})"
+            for v, name in totals.values()
+        ]
+        return "#pragma omp simd" + "".join(clauses)
+
+    def _flat_loop(self, roots: list[Value], var: str, n: int, flat: bool) -> None:
+        """One loop over all elements; long sums go by parts."""
+        totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r)}
+        long = n > LANE and bool(totals)
+        part = self.fresh("part")
+
+        def body() -> None:
+            for r in roots:
+                ndim = len(self.space(r))
+                index = (*[at(0)] * (ndim - 1), AxisIndex(var)) if flat else (AxisIndex(var),)
+                text = self.element(r, index)
+                if r in totals:
+                    self._fold(r, totals[r][1], text)
+                else:
+                    self.line(f"{self.target[r].at(index)} = {text};")
+                    self._known(r, index, text)
+
+        def parts() -> None:
+            for r, name in totals.values():
+                self.line(f"{total_type(self.made[r])} {name} = {fold_of(self.made[r]).start};")
+            if long:
+                self.ranges[var] = 0, n
+                with self.block(var) as block:
+                    body()
+                self.ranges.pop(var)
+                self.line(self._simd(totals))
+                end = f"({part} + {LANE} < {n} ? {part} + {LANE} : {n})"
+                self.enclose(f"for (int64_t {var} = {part}; {var} < {end}; {var}++) {{", block.lines)
+            else:
+                self.loop(var, n, body, self._simd(totals))
+            for r, name in totals.values():
+                self._fold(r, self.target[r].at(tuple(at(0) for _ in self.target[r].shape)), name)
+
+        if long and not self._splits(body, var, n):
+            with self.block(part) as block:
+                parts()
+            self.enclose(f"for (int64_t {part} = 0; {part} < {n}; {part} += {LANE}) {{", block.lines)
+        else:
+            long = False
+            parts()
+
+    def _splits(self, body: Callable[[], None], var: str, n: int) -> bool:
+        """Whether a loop falls into several."""
+        blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
+        self.ranges[var] = 0, n
+        try:
+            with self.block(var):
+                body()
+        except ChangesAt:
+            return True
+        finally:
+            self.ranges.pop(var)
+            self.blocks = blocks
+        return False
+
+    def _known(self, root: Value, index: Indices, text: str) -> None:
+        """What was just stored need not be read."""
+        if text.isidentifier():
+            self.blocks[-1].memo[root, index] = text
+
+    def _stage(self, roots: list[Value], outer: str) -> None:
+        """The inner loops of roots over one space; short last axes are written out, so that a long one is innermost."""
+        space = self.space(roots[0])
+        last = len(space) - 1
+        while last > 1 and math.prod(space[last:]) <= SHORT:
+            last -= 1
+        if last == 1 and len(space) == 2 and space[1] <= SHORT < space[0]:
+            last = 0
+        names = [outer, *(self.fresh("j") for _ in range(last))]
+        lead = tuple(AxisIndex(name) for name in names)
+        tails = everywhere(space[last + 1 :])
+        totals: dict[Any, tuple[Value, str]] = {}
+        for r in roots:
+            if self.reduces(r) and 0 in self.kept(r):
+                self._start(r, lead[0])
+            if self.reduces(r) and last > 0 and last not in self.kept(r):
+                totals.update({(r, self.place(r, (*lead, *tail))): (r, self.fresh("total")) for tail in tails})
+
+        def point() -> None:
+            for index in [(*lead, *tail) for tail in tails]:
+                for r in roots:
+                    text = self.element(r, index)
+                    if self.reduces(r):
+                        place = self.place(r, index)
+                        self._fold(r, totals[r, place][1] if (r, place) in totals else self.target[r].at(place), text)
+                    else:
+                        self.line(f"{self.target[r].at(index)} = {text};")
+                        self._known(r, index, text)
+
+        def axis(k: int) -> None:
+            if k < last:
+                self.loop(names[k], space[k], lambda: axis(k + 1))
+                return
+            for r, name in totals.values():
+                self.line(f"{total_type(self.made[r])} {name} = {fold_of(self.made[r]).start};")
+            self.loop(names[k], space[k], point, self._simd(totals))
+            for (r, place), (_, name) in totals.items():
+                self._fold(r, self.target[r].at(place), name)
+
+        if last == 0:
+            point()
+        else:
+            axis(1)

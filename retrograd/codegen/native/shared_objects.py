@@ -1,0 +1,201 @@
+"""Compile C with the compiler that is there, and keep what it makes in a folder of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .elements import NoC
+
+FLAGS = (
+    *("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fopenmp-simd", "-fwrapv"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+)
+LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
+PATIENCE = 300  # seconds for one compilation
+DTYPES = ("f8", "f4", "i8", "?")
+_loaded: dict[str, Any] = {}
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler: its command, what it says of itself, and the flags that it gets."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+
+
+def compiler() -> Compiler | None:
+    """The C compiler that the environment variable CC names, or the first of cc, gcc and clang; None without one."""
+    return _compiler(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@cache
+def _compiler(chosen: str, path: str) -> Compiler | None:
+    for command in [chosen] if chosen else ["cc", "gcc", "clang"]:
+        words = shlex.split(command)
+        found = shutil.which(words[0], path=path) if words else None
+        if found is None:
+            continue
+        told = _run([found, *words[1:], "--version"], "")
+        if told.returncode == 0:
+            return Compiler((found, *words[1:]), told.stdout.partition("\n")[0].strip(), _flags(told.stdout))
+    return None
+
+
+def _flags(version: str) -> tuple[str, ...]:
+    own = "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
+    late = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+    return (*FLAGS, own, *late)
+
+
+def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603 - no shell, and the command is a compiler's
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return subprocess.CompletedProcess(command, 1, "", str(fault))
+
+
+def fits() -> bool:
+    """Whether this Python and this NumPy have the layout of objects that kernels rely on."""
+    plain = sys.implementation.name == "cpython" and sys.maxsize == 2**63 - 1 and sys.byteorder == "little"
+    return plain and not sysconfig.get_config_var("Py_GIL_DISABLED") and not hasattr(sys, "gettotalrefcount")
+
+
+def folder() -> Path:
+    """The folder that is kept, or a new one that only this process uses: if the cache is off, or not ours alone."""
+    if os.environ.get("RETROGRAD_CACHE", "") != "off":
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        with contextlib.suppress(OSError, RuntimeError):
+            path = Path(base).expanduser() / "retrograd" / "native"
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if ours(path):
+                return path
+    return _private(os.getpid())
+
+
+def ours(path: Path) -> bool:
+    """Whether a folder belongs to this user, and nobody else can write into it."""
+    found = path.lstat()
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return own and not found.st_mode & 0o022 and os.access(path, os.W_OK)
+
+
+@cache
+def _private(process: int) -> Path:
+    made = tempfile.TemporaryDirectory(prefix="retrograd-native-")
+    _kept_alive.append(made)
+    return Path(made.name)
+
+
+_kept_alive: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def functions(source: str, count: int, fallbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """The functions ``k0``, ``k1``, ... of an extension module; NoC if it cannot be made."""
+    with _lock:
+        tool = compiler()
+        if tool is None:
+            raise NoC("there is no C compiler")
+        key = hashlib.sha256(
+            "\0".join([source, *tool.command, tool.version, *tool.flags, _machine()]).encode()
+        ).hexdigest()
+        if key not in _loaded:
+            _loaded[key] = _module(_file(key, source, tool), fallbacks)
+        return [getattr(_loaded[key], f"k{k}") for k in range(count)]
+
+
+@cache
+def _machine() -> str:
+    """What a file depends on beside its source: a home may be shared by machines."""
+    told = ""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        told = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{platform.platform()}\n{platform.machine()}\n{told}\n{sys.version}\n{np.__version__}"
+
+
+def _file(key: str, source: str, tool: Compiler) -> Path:
+    """The compiled file. Its name has the hash of its contents, so a damaged one is not loaded but made again."""
+    home = folder()
+    for known in sorted(home.glob(f"{key}-*.so")):
+        with contextlib.suppress(OSError):
+            if known.stem.partition("-")[2] == hashlib.sha256(known.read_bytes()).hexdigest():
+                os.utime(known)
+                return known
+            known.unlink()
+    descriptor, name = tempfile.mkstemp(".making", dir=home)
+    os.close(descriptor)
+    made = Path(name)
+    try:
+        told = _run([*tool.command, *tool.flags, "-x", "c", "-", "-o", name, "-lm"], source)
+        if told.returncode:
+            raise NoC(f"the compiler failed: {told.stderr.strip()[-500:]}")
+        made.chmod(0o700)
+        known = home / f"{key}-{hashlib.sha256(made.read_bytes()).hexdigest()}.so"
+        made.replace(known)
+    except OSError as fault:
+        raise NoC(f"the folder {home} cannot be used: {fault}") from fault
+    finally:
+        made.unlink(missing_ok=True)
+    _prune(home, known)
+    return known
+
+
+def _prune(home: Path, last: Path) -> None:
+    """Remove what was used least recently, until the folder is small enough."""
+    with contextlib.suppress(OSError):
+        found = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in home.glob("*.so") if p != last)
+        total = last.stat().st_size + sum(size for _, size, _ in found)
+        for _, size, path in found:
+            if total <= LARGEST:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+def _module(path: Path, fallbacks: Sequence[Callable[..., Any]]) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader("rg_native", str(path))
+    spec = importlib.util.spec_from_loader("rg_native", loader)
+    assert spec is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as fault:
+        raise NoC(f"{path.name} cannot be loaded: {fault}") from fault
+    types = [np.dtype(code) for code in DTYPES]
+    module.setup(np.ndarray, _numpy_functions(), *types, *(dtype.type for dtype in types), *fallbacks)
+    return module
+
+
+@cache
+def _numpy_functions() -> int:
+    """The address of the table of functions that NumPy has for C."""
+    private: Any = importlib.import_module("numpy._core._multiarray_umath")
+
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    found: int = address(private._ARRAY_API, None)
+    return found

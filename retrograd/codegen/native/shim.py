@@ -1,0 +1,130 @@
+"""The functions of an extension module around kernels: they take Python's objects and make the results.
+
+A call with operands of other types or shapes than those of the kernel runs the NumPy function instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from ...ir.graph import Graph, Value
+from .indices import c_type
+from .kernel_function import KernelFunction
+
+KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1"}
+ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
+STACK = 2**14  # bytes of workspace up to which it is on the stack
+ALIGNED = 64  # bytes to which workspaces are aligned
+KEPT = 2**26  # bytes of workspace up to which a kernel keeps it for the next call
+
+
+@cache
+def header(name: str) -> str:
+    """A file of this folder."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str:
+    """The source of an extension module with the functions ``k0``, ``k1``, ... for kernels."""
+    n = len(bodies)
+    table = ", ".join(f"&fallback{k}" for k in range(n))
+    methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
+    return "\n".join(
+        [
+            f"#define KERNELS {n}",
+            "typedef struct PyObject PyObject;",
+            *(f"static PyObject *fallback{k};" for k in range(n)),
+            f"static PyObject **fallbacks[] = {{{table}}};",
+            header("abi.h"),
+            header("functions.h"),
+            *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
+            f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
+            'static Definition module = {{1, 0}, 0, 0, 0, "rg_native", 0, -1, methods, 0, 0, 0, 0};',
+            '__attribute__((visibility("default"))) PyObject *PyInit_rg_native(void);',
+            "PyObject *PyInit_rg_native(void) { return PyModule_Create2(&module, 3); }",
+            "",
+        ]
+    )
+
+
+def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
+    nin, nout, extra = len(body.inputs), len(body.outputs), len(kernel.workspaces)
+    total = sum(-(-size // ALIGNED) * ALIGNED for size in kernel.workspaces)
+    lines = ["", kernel.source, "", f"static PyObject *call{k}(PyObject *self, PyObject *const *a, int64_t n) {{"]
+    lines += [
+        f"  void *p[{max(1, nin + nout + extra)}]; PyObject *o[{max(1, nout)}] = {{0}}, *c[{max(1, nin)}] = {{0}};"
+    ]
+    lines += [f"  PyObject *result = 0; char *work = 0; if (n != {nin}) goto other;"]
+    for i, v in enumerate(body.inputs):
+        lines.append(f"  {_taken(i, v)} goto other;")
+    for i, v in enumerate(body.outputs):
+        lines.append(f"  {_made(i, v, nin + i)}")
+    if total:
+        lines += _workspaces(k, kernel, nin + nout, total)
+    released = kernel.work > ALONE
+    lines += ["  void *others = PyEval_SaveThread();"] * released
+    lines += [f"  kernel{k}(p);"]
+    lines += ["  PyEval_RestoreThread(others);"] * released
+    lines += [f"  {_given(i, v)}" for i, v in enumerate(body.outputs)]
+    if nout == 1:
+        lines += ["  result = o[0]; o[0] = 0;"]
+    else:
+        lines += [f"  if (!(result = PyTuple_New({nout}))) goto end;"]
+        lines += [f"  PyTuple_SetItem(result, {i}, o[{i}]); o[{i}] = 0;" for i in range(nout)]
+    lines += ["  goto end;", "other:", f"  result = PyObject_Vectorcall(fallback{k}, a, n, 0);", "end:"]
+    if total > STACK:
+        lines += [f"  if (work == kept{k}) busy{k} = 0; else free(work);" if total <= KEPT else "  free(work);"]
+    lines += [f"  for (int k = 0; k < {nout}; k++) if (o[k]) Py_DecRef(o[k]);"]
+    lines += [f"  for (int k = 0; k < {nin}; k++) if (c[k]) Py_DecRef(c[k]);", "  return result;", "}"]
+    if STACK < total <= KEPT:
+        lines.insert(3, f"static char *kept{k}; static int busy{k};")
+    return lines
+
+
+def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[str]:
+    """Statements that get workspaces: on the stack, from the last call, or new ones."""
+    if total <= STACK:
+        lines = [f"  _Alignas({ALIGNED}) char block[{total}]; char *at = block;"]
+    elif total <= KEPT:
+        lines = [
+            f"  if (!busy{k}) {{ busy{k} = 1; if (!kept{k}) kept{k} = malloc({total + ALIGNED}); work = kept{k}; }}",
+            f"  else work = malloc({total + ALIGNED});",
+        ]
+    else:
+        lines = [f"  work = malloc({total + ALIGNED});"]
+    if total > STACK:
+        lines += ["  if (!work) goto other;", f"  char *at = work + (-(uintptr_t)work & {ALIGNED - 1});"]
+    for i, size in enumerate(kernel.workspaces, first):
+        lines.append(f"  p[{i}] = at; at += {-(-size // ALIGNED) * ALIGNED};")
+    return lines
+
+
+def _kind(value: Value) -> str:
+    return KINDS[value.aval.dtype.str[1:]]
+
+
+def _dims(value: Value) -> str:
+    return f"(int64_t[]){{{', '.join(map(str, value.aval.shape)) or '0'}}}"
+
+
+def _taken(i: int, value: Value) -> str:
+    if value.aval.shape:
+        call = f"elements(a[{i}], {value.aval.ndim}, {_dims(value)}, {_kind(value)}, &c[{i}])"
+        return f"if (!(p[{i}] = {call}))"
+    return f"int64_t x{i}; if (!(p[{i}] = value(a[{i}], {_kind(value)}, &x{i})))"
+
+
+def _made(i: int, value: Value, at: int) -> str:
+    if value.aval.kind == "array":
+        made = f"if (!(o[{i}] = empty({value.aval.ndim}, {_dims(value)}, {_kind(value)}))) goto end;"
+        return f"{made} p[{at}] = ((Array *)o[{i}])->data;"
+    return f"{c_type(value.aval.dtype)} y{i}; p[{at}] = &y{i};"
+
+
+def _given(i: int, value: Value) -> str:
+    if value.aval.kind == "array":
+        return ""
+    made = f"PyFloat_FromDouble(y{i})" if value.aval.kind == "python" else f"SCALAR(&y{i}, {_kind(value)})"
+    return f"if (!(o[{i}] = {made})) goto end;"

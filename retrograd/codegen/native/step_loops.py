@@ -1,0 +1,176 @@
+"""Loops of a graph: small carries are variables, large ones two buffers, and what steps collect are arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...ir.graph import Node, Value
+from ...ir.loop_node import LoopNode, loop_of
+from .elements import FEW, CVariables, NoC, StandsFor
+from .grouping import Place
+from .indices import AxisIndex, CArray, at, c_type, count, everywhere, extents
+from .nests import NestWriter
+
+
+@dataclass(frozen=True)
+class _Small:
+    """A carry in variables, with the names of its next elements."""
+
+    names: tuple[str, ...]
+    dtype: str
+    next: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Large:
+    """A carry in two buffers, or in the rows of its stack: then the next state is one row on."""
+
+    value: Value
+    now: str
+    then: str
+    stride: int = 0
+
+
+class StepLoopWriter(NestWriter):
+    """Also writes loops with a known number of steps."""
+
+    def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write the loop; its results are held afterwards."""
+        loop = loop_of(node)
+        if loop is None or loop.length < 0 or loop.condition is not None or loop.plan is not None:
+            raise NoC(f"{node.prim.name} with a plan or an unknown number of steps is NumPy's")
+        t = AxisIndex(self.fresh("t"))
+        consts, carry, rows = loop.layout.operands(loop.body.inputs)
+        given, starts, taken = loop.layout.operands(loop.operands)
+        for value, source in zip(consts, given, strict=True):
+            self.held[value], self.home[value] = StandsFor(source), 0
+        for value, source in zip(rows, taken, strict=True):
+            self.held[value], self.home[value] = StandsFor(source, (t,)), 0
+        places = self._collectors(loop, want)
+        states = [self._state(loop, k, start, places) for k, start in enumerate(starts)]
+        with self.block(str(t.var)) as block:
+            self._step(loop, states, [None if place is None else (place, (t,)) for place in places], carry)
+        n = loop.length
+        down = f"for (int64_t {t} = {n - 1}; {t} >= 0; {t}--) {{"
+        self.enclose(down if loop.reverse else f"for (int64_t {t} = 0; {t} < {n}; {t}++) {{", block.lines)
+        for out in node.outputs:
+            self.home[out] = len(self.blocks) - 1
+            self._deliver(out, want)
+
+    def _collectors(self, loop: LoopNode, want: dict[Value, list[Any]]) -> list[CArray | None]:
+        """The arrays in which results of steps are collected; None where a carry will live in its stack."""
+        found: list[CArray | None] = []
+        carry = loop.layout.carry
+        for out, inner in zip(loop.node.outputs[carry:], loop.body.outputs[carry:], strict=True):
+            own = next((array for array, lead in filter(_is_place, want.get(out, ())) if not lead), None)
+            if own is None and not loop.reverse and count(inner) > FEW and self._lives_in_stack(loop, inner):
+                found.append(None)
+                continue
+            array = own if own is not None else self.workspace(out, extents(out))
+            self.held[out] = array
+            found.append(array)
+        return found
+
+    def _lives_in_stack(self, loop: LoopNode, value: Value) -> bool:
+        """Whether a result of each step is a carry, which no other result is and which the step changes."""
+        _, carry, _ = loop.layout.operands(loop.body.inputs)
+        if value not in carry or loop.body.outputs[carry.index(value)] is value:
+            return False
+        return loop.body.outputs[len(carry) :].count(value) == 1
+
+    def _state(self, loop: LoopNode, k: int, start: Value, places: list[CArray | None]) -> _Small | _Large | None:
+        """A carry with its first state."""
+        n = loop.layout.carry
+        value, out, new = loop.body.inputs[loop.layout.consts + k], loop.node.outputs[k], loop.body.outputs[k]
+        dtype, shape = value.aval.dtype, extents(value)
+        if new is value:
+            self.held[value] = self.held[out] = StandsFor(start)
+            return None
+        if count(value) <= FEW and self.stored.isdisjoint((value, out)):
+            names = tuple(self.fresh("c") for _ in range(count(value)))
+            for name, index in zip(names, everywhere(shape), strict=True):
+                self.line(f"{c_type(dtype)} {name} = {self.pull(start, index)};")
+            self.held[value] = self.held[out] = CVariables(names)
+            return _Small(names, c_type(dtype))
+        now, then = self.fresh("now"), self.fresh("then")
+        stacked = [s for s, inner in enumerate(loop.body.outputs[n:]) if inner is value and places[s] is None]
+        if stacked:
+            stack = loop.node.outputs[n + stacked[0]]
+            rows = self.workspace(value, (loop.length + 1, *shape))
+            self.held[stack] = CArray(rows.name, extents(stack), dtype)
+            first, state = rows.name, _Large(value, now, then, count(value))
+            self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {first} + {count(value)};")
+        else:
+            first, other = self.workspace(value, shape).name, self.workspace(value, shape).name
+            state = _Large(value, now, then)
+            self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {other};")
+        self._fill(start, CArray(first, shape, dtype))
+        self.held[out] = CArray(now, shape, dtype)
+        return state
+
+    def _fill(self, source: Value, array: CArray) -> None:
+        held = self.held.get(source)
+        while isinstance(held, StandsFor) and not held.lead:
+            held = self.held.get(held.value)
+        if isinstance(held, CArray) and held.whole and source not in self.pending:
+            self.line(f"memcpy({array.name}, {held.name}, sizeof(*{array.name}) * {math.prod(array.shape)});")
+            return
+        index = tuple(AxisIndex(self.fresh("z")) for _ in array.shape)
+
+        def nest(k: int) -> None:
+            if k == len(index):
+                self.line(f"{array.at(index)} = {self.pull(source, index)};")
+            else:
+                self.loop(str(index[k].var), array.shape[k], lambda: nest(k + 1))
+
+        nest(0)
+
+    def _step(self, loop: LoopNode, states: list[Any], places: list[Place | None], carry: list[Value]) -> None:
+        depth = len(self.blocks) - 1
+        goes: list[Place | list[str] | None] = []
+        for value, state in zip(carry, states, strict=True):
+            if state is None:
+                goes.append(None)
+                continue
+            self.home[value] = depth
+            if isinstance(state, _Small):
+                goes.append(state.next)
+                continue
+            dtype, shape = c_type(value.aval.dtype), extents(value)
+            old, new = self.fresh("old"), self.fresh("new")
+            self.line(f"const {dtype} *restrict {old} = {state.now}; {dtype} *restrict {new} = {state.then};")
+            self.held[value] = CArray(old, shape, value.aval.dtype)
+            goes.append((CArray(new, shape, value.aval.dtype), ()))
+        self.lower(loop.body, [*goes, *places])
+        moves = []
+        for state in states:
+            if isinstance(state, _Small):
+                for name, new in zip(state.names, state.next, strict=True):
+                    later = self.fresh("n")
+                    self.line(f"const {state.dtype} {later} = {new};")
+                    moves.append(f"{name} = {later};")
+            elif isinstance(state, _Large):
+                moves.append(
+                    f"{state.now} = {state.then}; {state.then} += {state.stride};"
+                    if state.stride
+                    else f"{{ void *swapped = {state.now}; {state.now} = {state.then}; {state.then} = swapped; }}"
+                )
+        for move in moves:
+            self.line(move)
+
+    def _deliver(self, out: Value, want: dict[Value, list[Any]]) -> None:
+        """Copy a result of the loop to where it is wanted, if it does not stand there."""
+        held = self.held[out]
+        if not isinstance(held, CArray):
+            return
+        for array, lead in filter(_is_place, want.get(out, ())):
+            target = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
+            if held.name != array.name:
+                self.line(f"memcpy(&{target}, {held.name}, sizeof(*{held.name}) * {count(out)});")
+            self.done.add(out)
+
+
+def _is_place(place: Any) -> bool:
+    return isinstance(place, tuple)

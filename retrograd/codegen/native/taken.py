@@ -1,0 +1,72 @@
+"""The operations that kernels take: those that C has a text for, on dtypes that it has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import loop_of
+from ...ir.texts import Arg
+from . import views  # noqa: F401 - it fills the table of views
+from .elements import VIEWS, text_of
+from .indices import TYPES, count
+
+WRITES = frozenset({"additem", "setitem", "subitem"})
+COPIES = frozenset({"copy", "owned"})
+
+
+def takes(node: Node) -> bool:
+    """Whether a kernel may compute a node."""
+    values = (*node.inputs, *node.outputs)
+    if node.effect or any(v.aval.steps is not None for v in values if loop_of(node) is None):
+        return False
+    return _computed(node) and not any(v.aval.kind == "python" and not _float(v) for v in node.outputs)
+
+
+def _inside(node: Node) -> bool:
+    """Whether the body of a loop that is written in C may have a node."""
+    return not node.effect and _computed(node)
+
+
+def _computed(node: Node) -> bool:
+    if not all(map(_known, (*node.inputs, *node.outputs))):
+        return False
+    loop = loop_of(node)
+    if loop is not None:
+        body: Graph = loop.body
+        simple = loop.length > 0 and loop.condition is None and loop.plan is None
+        return simple and all(map(_known, (*body.inputs, *body.outputs))) and all(map(_inside, body.nodes))
+    if node.prim.structure is not None:
+        return False
+    text, name = text_of(node), node.prim.name
+    if text is None:
+        return name in ("const", "step_numbers") or (name in VIEWS and _plain_view(node))
+    if node.out.aval.kind == "python" and name in ("div", "reciprocal", "power", "pow"):
+        return False  # Python's raise where C's give infinity
+    kinds = {v.aval.dtype.kind for v in node.inputs if v.aval.kind != "python"} or {node.inputs[0].aval.dtype.kind}
+    if name == "where":
+        kinds = {node.inputs[1].aval.dtype.kind}
+    return kinds <= set(text.kinds)
+
+
+def _plain_view(node: Node) -> bool:
+    before, after = node.inputs[0].aval if node.inputs else None, node.out.aval
+    if node.prim.name == "cast" and before is not None:
+        return not (before.dtype.kind == "f" and after.dtype.kind == "i") and after.kind != "python"
+    if node.prim.name == "iota":
+        return after.dtype.kind != "b"
+    items = node.attrs.get("index", ())
+    if any(isinstance(i, (Arg, np.ndarray)) or not isinstance(i, (int, slice, type(None), type(...))) for i in items):
+        return False
+    if node.prim.name in WRITES:
+        return len(node.inputs) == 2 and all(not isinstance(i, slice) or i.step in (None, 1) for i in items)
+    return node.prim.name != "getitem" or len(node.inputs) == 1
+
+
+def _known(value: Value) -> bool:
+    aval = value.aval
+    return aval.kind != "generator" and aval.dtype.str[1:] in TYPES and count(value) > 0
+
+
+def _float(value: Value) -> bool:
+    return value.aval.dtype == np.float64

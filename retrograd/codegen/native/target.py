@@ -1,0 +1,145 @@
+"""C as a target, for kernels: the module stays NumPy's, and each kernel is a function in it that runs as C."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import NoCompilerWarning
+from ...ir.graph import Graph
+from ...ir.plan import Plan
+from ...ir.rewrite import walk
+from ...ir.target import Module, Target
+from ...ops.structural.kernel import kernel
+from .elements import NoC
+from .kernel_function import KernelFunction, kernel_function
+from .shared_objects import compiler, fits, functions
+from .shim import extension
+
+if TYPE_CHECKING:
+    from ...ir.footprint import Footprint
+
+REMEMBERED = 64  # refusals
+REFUSALS: deque[str] = deque(maxlen=REMEMBERED)
+Pass = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True)
+class NativeModule(Module):
+    """A module with the bodies of its kernels, by the names of the functions that compute them in NumPy."""
+
+    kernels: tuple[tuple[str, Graph], ...] = ()
+    alone: bool = False  # whether the module's function is no more than a call of its only kernel
+
+
+class Native:
+    """Modules of NumPy statements in which kernels run as C, where there is a compiler.
+
+    Who makes it passes the target for the rest, and ``fuse``, the pass that forms kernels.
+    """
+
+    name = "native"
+
+    def __init__(self, rest: Target, fuse: Pass) -> None:
+        self._rest, self._fuse = rest, fuse
+
+    def legalise(self, graph: Graph) -> Graph:
+        """The graph with kernels, in the form of the target for the rest; kernels know what they were before."""
+        if not available():
+            return self._rest.legalise(graph)
+        fused = self._fuse(graph)
+        legal = self._rest.legalise(fused)
+        bodies = {body.name: body for body in _bodies(fused)}
+        for body in _bodies(legal):
+            if body.name in bodies:
+                body.once("for C", partial(bodies.__getitem__, body.name))
+        return legal
+
+    def plan(self, graph: Graph, ordered: bool = True) -> Plan:
+        """The storage of a graph."""
+        return self._rest.plan(graph, ordered)
+
+    def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
+        """The module of a plan."""
+        module = self._rest.emit(plan, constants)
+        order, bodies = plan.order, [body for body in _bodies(plan.order) if body.knows("for C")]
+        names = module.functions
+        kernels = tuple((names[body], _for_c(body)) for body in bodies if body in names)
+        alone = len(order.nodes) == 1 and order.nodes[0].prim is kernel and len(bodies) == 1
+        same = alone and order.nodes[0].inputs == order.inputs and order.nodes[0].outputs == order.outputs
+        fields = {name: getattr(module, name) for name in Module.__dataclass_fields__}
+        return NativeModule(**fields, kernels=kernels, alone=same)
+
+    def footprint(self, plan: Plan) -> Footprint:
+        """The memory of a plan, by the NumPy statements: C needs less."""
+        return self._rest.footprint(plan)
+
+    def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """The function of a module, with its kernels in C."""
+        function = self._rest.load(module, filename, names)
+        if not isinstance(module, NativeModule) or not module.kernels:
+            return function
+        scope = inspect.unwrap(function).__globals__
+        made = compiled([body for _, body in module.kernels], [scope[name] for name, _ in module.kernels])
+        for (name, _), own in zip(module.kernels, made, strict=True):
+            if own is not None:
+                scope[name] = own
+        only = made[0] if module.alone and not module.around else None
+        return function if only is None else only
+
+
+def available() -> bool:
+    """Whether kernels can be compiled; the first time they cannot, a warning says why."""
+    if not fits():
+        _warn("kernels need CPython on a 64-bit machine, with its global lock: NumPy runs them")
+        return False
+    if compiler() is None:
+        _warn("there is no C compiler: NumPy runs the kernels. Install gcc or clang, or name one in CC")
+        return False
+    return True
+
+
+_warned: set[str] = set()
+
+
+def _warn(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, NoCompilerWarning, stacklevel=2)
+
+
+def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any] | None]:
+    """The functions of kernels, in one extension module; None for those that NumPy must run."""
+    kernels: list[KernelFunction] = []
+    good: list[int] = []
+    for k, body in enumerate(bodies):
+        try:
+            kernels.append(kernel_function(body, f"kernel{len(good)}"))
+            good.append(k)
+        except NoC as why:
+            REFUSALS.append(f"{body.name}: {why}")
+    found: list[Callable[..., Any] | None] = [None] * len(bodies)
+    if good:
+        source = extension([bodies[k] for k in good], kernels)
+        try:
+            for k, own in zip(good, functions(source, len(good), [fallbacks[k] for k in good]), strict=True):
+                found[k] = own
+        except NoC as why:
+            REFUSALS.append(f"{bodies[good[0]].name}: {why}")
+    return found
+
+
+def _bodies(graph: Graph) -> list[Graph]:
+    return list(dict.fromkeys(body for node in walk(graph) if node.prim is kernel for _, body in node.graphs))
+
+
+def _for_c(body: Graph) -> Graph:
+    found: Graph = body.once("for C", lambda: body)
+    return found

@@ -1,0 +1,129 @@
+"""The native target as users meet it: a setting, modules that stay NumPy's, calls that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.codegen.native import shared_objects, target
+from retrograd.errors import OptionError
+from retrograd.ir import evaluate, parse
+from retrograd.ir.target import TARGETS
+from tests.support import values
+from tests.support.native import needs_compiler, results
+
+SUM = parse("""
+graph f(%x: f64[2,3], %k: f64) {
+  %0 = broadcast %k : f64[2,3]
+  %1 = mul %x, %0 : f64[2,3]
+  %2 = sin %1 : f64[2,3]
+  return %2
+}""")
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels with the fallbacks of the test at hand."""
+    monkeypatch.setattr(shared_objects, "_loaded", {})
+
+
+def wave(x: Any) -> Any:
+    return np.sum(np.sin(x) * np.cos(x))
+
+
+def test_the_setting_chooses_the_target() -> None:
+    assert TARGETS.chosen.name == "numpy"
+    with rg.config(backend="native"):
+        assert TARGETS.chosen.name == "native"
+        with rg.config(exact=True):
+            assert TARGETS.chosen.name == "numpy"
+    with pytest.raises(OptionError, match="choose from 'numpy', 'native'"):
+        rg.config.backend = "fortran"
+
+
+@needs_compiler
+def test_the_source_is_numpys_and_runs_alone() -> None:
+    with rg.config(backend="native"):
+        source = rg.grad(wave).source(np.ones(3))
+    assert "def wave_grad_1(" in source
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    np.testing.assert_allclose(scope["wave_grad"](np.ones(3)), rg.grad(wave)(np.ones(3)), rtol=1e-14)
+
+
+@needs_compiler
+def test_a_function_that_is_one_kernel_is_the_extension_function() -> None:
+    with rg.config(backend="native"):
+        function = rg.value_and_grad(wave).executable(np.ones(3)).function
+    assert type(function).__name__ == "builtin_function_or_method"
+    values.assert_same_bits(list(function(np.ones(3))), list(rg.value_and_grad(wave)(np.ones(3))))
+
+
+def strided(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    wide = np.zeros((x.shape[0] * 2, x.shape[1] * 3))
+    wide[::2, ::3] = x
+    return wide[::2, ::3]
+
+
+def unaligned(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    room = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(x.shape)
+    room[...] = x
+    return room
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "change", [np.asfortranarray, strided, unaligned, lambda x: x[::-1], lambda x: x.astype(">f8")]
+)
+@pytest.mark.parametrize("k", [0.5, np.float64(0.5), np.array(0.5), 1])
+def test_calls_with_other_layouts_and_numbers_have_the_same_results(change: Any, k: Any) -> None:
+    def fallback(x: Any, k: Any) -> Any:
+        met.append(type(k))
+        return np.sin(x * k)
+
+    met: list[type] = []
+    (function,) = target.compiled([SUM], [fallback])
+    assert function is not None
+    x = change(np.arange(6.0).reshape(2, 3))
+    (found,) = results(function, SUM, [x, k])
+    values.assert_close([found], list(evaluate(SUM, [np.ascontiguousarray(x, np.float64), np.float64(k)])), 1e-15)
+    assert bool(met) == (x.dtype.byteorder == ">" or type(k) is int)
+
+
+@needs_compiler
+def test_errors_of_the_numpy_function_come_through() -> None:
+    def fallback(*args: Any) -> Any:
+        raise KeyError("other operands")
+
+    (function,) = target.compiled([SUM], [fallback])
+    assert function is not None
+    for args in [(), (np.ones((2, 3)),), (np.ones((3, 2)), 1.0), (None, 1.0), (np.ones((2, 3)), "x")]:
+        with pytest.raises(KeyError, match="other operands"):
+            function(*args)
+
+
+@needs_compiler
+def test_results_are_new_each_time() -> None:
+    with rg.config(backend="native"):
+        f = rg.grad(wave)
+        x = np.ones(3)
+        first, second = f(x), f(2 * x)
+    assert first.flags.owndata
+    assert first.flags.writeable
+    assert not np.shares_memory(first, second)
+    assert not np.array_equal(first, second)
+
+
+@needs_compiler
+def test_names_of_the_user_cannot_leave_a_comment(tmp_path: Any) -> None:
+    lines = "import numpy as np\ndef f(x):\n    return np.sum(np.sin(x) * x)\n"
+    scope: dict[str, Any] = {}
+    exec(compile(lines, str(tmp_path / "a*/b\\\n.py"), "exec"), scope)
+    target.REFUSALS.clear()
+    with rg.config(backend="native"):
+        found = rg.grad(scope["f"])(np.ones(3))
+    assert not target.REFUSALS
+    np.testing.assert_allclose(found, np.sin(1) + np.cos(1), rtol=1e-14)

@@ -1,0 +1,118 @@
+"""Each operation that C has computes what NumPy computes, on samples and on special values, within what it declares."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.codegen.native.elements import VIEWS, text_of
+from retrograd.ir import Aval, Graph, evaluate
+from retrograd.ir.primitive import REGISTRY
+from tests.support import values
+from tests.support.graphs import one_node
+from tests.support.native import as_kernels, needs_compiler, results, taken, units
+from tests.support.samples import SAMPLES
+
+pytestmark = needs_compiler
+DESCRIBED = sorted(name for name, prim in REGISTRY.items() if "native" in prim.texts)
+ELEMENTWISE = [name for name in DESCRIBED if REGISTRY[name].texts["native"].c]
+FLOATS = [np.dtype(np.float64), np.dtype(np.float32)]
+SUMS = 64.0  # units that a sum of a sample may be off
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.2e-308, 1e300, -1e300, 709.7]
+
+
+def samples() -> Iterator[tuple[str, Graph, list[Any]]]:
+    for name in sorted({*DESCRIBED, *VIEWS}):
+        for sample in SAMPLES.get(name, ()):
+            if taken(sample.graph()):
+                yield str(sample), sample.graph(), sample.operands()
+
+
+def test_samples_have_the_values_and_types_of_numpy() -> None:
+    found = list(samples())
+    assert {graph.nodes[-1].prim.name for _, graph, _ in found} >= {*DESCRIBED, *VIEWS} - {"step_numbers", "subitem"}
+    faults = []
+    for (title, graph, args), function in zip(found, as_kernels([graph for _, graph, _ in found]), strict=True):
+        text = text_of(graph.nodes[-1])
+        with np.errstate(all="ignore"):
+            expected = evaluate(graph, args)
+        got = results(function, graph, args)
+        limit = 0.0 if text is None else text.ulp if text.fold is None else SUMS
+        try:
+            values.assert_has_avals(got, graph.out_avals)
+            away = max(units(a, b) for a, b in zip(got, expected, strict=True))
+            assert away <= limit, f"{away} units from NumPy, {limit} are declared"
+            assert not values.shares(got, args)
+        except AssertionError as fault:
+            fault.add_note(title)
+            faults.append(fault)
+    if faults:
+        raise ExceptionGroup(f"{len(faults)} samples", faults)
+
+
+def special(dtype: np.dtype[Any], n: int) -> list[np.ndarray[Any, Any]]:
+    """Operands that meet each special value with each other, and many more numbers."""
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        points = np.array(SPECIAL).astype(dtype)
+    grid = [x.reshape(-1) for x in np.meshgrid(*[points] * n)]
+    more = [rng.normal(size=1500) * 10.0 ** rng.uniform(-6, 2, 1500) for _ in range(n)]
+    return [np.concatenate([a, b.astype(dtype)]) for a, b in zip(grid, more, strict=True)]
+
+
+def test_special_values_are_those_of_numpy() -> None:
+    cases = []
+    for name in ELEMENTWISE:
+        prim = REGISTRY[name]
+        arity = len(SAMPLES[name][0].operands())
+        for dtype in FLOATS if "f" in text_kinds(name) else ():
+            operands = special(dtype, arity if name != "where" else 2)
+            if name == "where":
+                operands = [operands[0] > 0, *operands]
+            graph = one_node(prim, [Aval(x.shape, x.dtype) for x in operands], {})
+            if taken(graph):
+                cases.append((f"{name} {dtype}", graph, operands))
+    assert len(cases) > 90
+    faults = {}
+    for (title, graph, args), function in zip(cases, as_kernels([graph for _, graph, _ in cases]), strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (expected,) = evaluate(graph, args)
+        (got,) = results(function, graph, args)
+        text = text_of(graph.nodes[-1])
+        assert text is not None
+        away = units(got, expected)
+        if away > text.ulp:
+            faults[title] = away
+    assert not faults, faults
+
+
+def text_kinds(name: str) -> str:
+    kinds: str = REGISTRY[name].texts["native"].kinds
+    return kinds
+
+
+def test_a_text_that_is_wrong_is_found() -> None:
+    assert units(np.array([1.0, np.nan]), np.array([1.0, np.inf])) == float("inf")
+    assert units(np.array([1.0]), np.array([1.0 + 2**-50])) == 4.0
+    assert units(np.array([True]), np.array([False])) == float("inf")
+
+
+@pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "tanh", "erf", "expit", "sin", "cos", "div"])
+def test_an_element_has_the_same_bits_at_every_position_and_length(name: str) -> None:
+    rng = np.random.default_rng(1)
+    x = np.abs(rng.normal(size=67)) + 0.1
+    prim = REGISTRY[name]
+    arity = len(SAMPLES[name][0].operands())
+    lengths = [*range(1, 35), 64, 67]
+    graphs = [one_node(prim, [Aval((n,), x.dtype)] * arity, {}) for n in lengths]
+    whole, *rest = (
+        results(function, graph, [x[: graph.inputs[0].aval.size]] * arity)[0]
+        for graph, function in reversed(list(zip(graphs, as_kernels(graphs), strict=True)))
+    )
+    for part in rest:
+        assert np.array_equal(part, whole[: len(part)])

@@ -1,0 +1,55 @@
+"""Kernels for tests: graphs as functions in C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.codegen.native.shared_objects import compiler, fits
+from retrograd.codegen.native.taken import takes
+from retrograd.codegen.native.target import REFUSALS, compiled
+from retrograd.ir import Graph
+
+needs_compiler = pytest.mark.skipif(compiler() is None or not fits(), reason="there is no C compiler")
+
+
+def taken(graph: Graph) -> bool:
+    """Whether one kernel can be all of a graph."""
+    made = {v for node in graph.nodes for v in node.outputs}
+    plain = all(v in made for v in graph.outputs) and len(set(graph.outputs)) == len(graph.outputs)
+    return plain and bool(graph.nodes) and all(map(takes, graph.nodes))
+
+
+def as_kernels(graphs: Sequence[Graph]) -> list[Callable[..., Any]]:
+    """Functions in C, all in one extension module; calls that do not fit raise."""
+
+    def unfit(*args: Any) -> Any:
+        raise AssertionError(f"the kernel does not take {[(type(x), np.shape(x)) for x in args]}")
+
+    REFUSALS.clear()
+    found = compiled([replace(graph) for graph in graphs], [unfit] * len(graphs))
+    assert not REFUSALS, list(REFUSALS)
+    return [function for function in found if function is not None]
+
+
+def results(function: Callable[..., Any], graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """The results of a kernel as a list."""
+    found = function(*args)
+    return [found] if len(graph.outputs) == 1 else list(found)
+
+
+def units(found: Any, expected: Any) -> float:
+    """The largest distance, in units in the last place of what is expected; infinite values and nan must agree."""
+    a, b = np.asarray(found), np.asarray(expected)
+    if b.dtype.kind != "f":
+        return 0.0 if np.array_equal(a, b) else float("inf")
+    plain = np.isfinite(b)
+    if not np.array_equal(a[~plain], b[~plain], equal_nan=True) or not np.all(np.isfinite(a[plain])):
+        return float("inf")
+    with np.errstate(all="ignore"):
+        away = np.abs(a[plain] - b[plain]) / np.spacing(np.abs(b[plain]))
+    return float(np.max(away, initial=0.0))
