@@ -35,6 +35,11 @@ def native_info() -> NativeInfo:
         The ``compiler`` and its ``command`` and ``flags``, the ``folder`` of compiled kernels with the number of
         ``files`` and of ``nbytes``, and the kernels that were ``refused``.
 
+    Raises
+    ------
+    OSError
+        If there is no place for temporary files, and the cache cannot be used.
+
     Examples
     --------
     >>> import retrograd as rg

@@ -15,7 +15,7 @@ from ..ir.verify import verify
 from ..passes.lower import lower
 from ..passes.patterns import Rule
 from ..passes.prune import prune
-from ..passes.rules import FAST, REASSOCIATE
+from ..passes.rules import FAST, NATIVE, REASSOCIATE
 from ..passes.simplify import simplify
 from .settings import Settings, config
 
@@ -61,7 +61,8 @@ def of_pass(function: Pass) -> Stage:
 
 def _rules(settings: Settings) -> list[Rule]:
     """The tables of rewrites that are on beside the exact one."""
-    return [*([] if settings.exact else REASSOCIATE), *(FAST if settings.fast else [])]
+    rules = [] if settings.exact else [*REASSOCIATE, *(NATIVE if settings.backend == "native" else [])]
+    return [*rules, *(FAST if settings.fast else [])]
 
 
 IDLE = Stage(lambda graph, rest: graph)  # the place of a stage that a wing registers

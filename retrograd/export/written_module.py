@@ -47,7 +47,7 @@ def write_module(frozen: Frozen, stem: str, record: dict[str, Any]) -> Exported:
 
     ``record`` says where the function comes from.
     """
-    code = CODE[TARGETS.chosen.name](frozen)
+    code = CODE.get(TARGETS.chosen.name, CODE["numpy"])(frozen)
     parts = ModuleParts(stem)
     for name in ALWAYS:
         parts.use(name)

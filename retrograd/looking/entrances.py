@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..codegen.native.target import c_source
 from ..compiler.compiled import Compiled, member
 from ..compiler.phases import OTHERWISE
+from ..compiler.settings import config
+from ..errors import OptionError
 from ..ir.graph import Graph
 from ..where import CELLS
 from . import cells, terminal, tracebacks
@@ -134,7 +137,7 @@ def report(self: Any, path: str | os.PathLike[str], /, *args: Any, check: bool =
     return write_page(Anatomy(self, args, kwargs), path, check)
 
 
-def source(self: Any, /, *args: Any, **kwargs: Any) -> str:
+def source(self: Any, /, *args: Any, language: str = "numpy", **kwargs: Any) -> str:
     """The generated module for these arguments; it runs on NumPy alone, and on SciPy where SciPy is used.
 
     A notebook shows it in two columns, with the user's line beside the statements that stand for it.
@@ -143,6 +146,8 @@ def source(self: Any, /, *args: Any, **kwargs: Any) -> str:
     ----------
     *args, **kwargs
         The arguments of a call.
+    language : {"numpy", "c"}
+        With ``"c"``, the C that the native target compiles for the kernels of the module.
 
     Returns
     -------
@@ -162,6 +167,11 @@ def source(self: Any, /, *args: Any, **kwargs: Any) -> str:
     """
     from .notebook import source_of  # noqa: PLC0415 - it is needed for sources alone
 
+    if language not in ("numpy", "c"):
+        raise OptionError(f"language={language!r}", remedy="choose from 'numpy' and 'c'")
+    if language == "c":
+        with config(backend="native"):
+            return c_source(self.at(*args, **kwargs).executable.module)
     return source_of(self.at(*args, **kwargs).executable)
 
 

@@ -86,3 +86,4 @@ EXACT: list[Rule] = [
 ]
 REASSOCIATE: list[Rule] = []
 FAST: list[Rule] = []
+NATIVE: list[Rule] = []  # further ones of REASSOCIATE, for C

@@ -193,6 +193,22 @@ def test_nan_and_infinity_pass_through_extrema() -> None:
             values.assert_same_bits(results(function, graph, [x]), list(evaluate(graph, [x])))
 
 
+def test_small_results_may_read_what_else_is_only_needed_row_by_row() -> None:
+    graph = parse("""
+graph f(%x: f64[3,31]) {
+  %0 = sin %x : f64[3,31]
+  %1 = exp %0 : f64[3,31]
+  %2 = sum %1 {axis=(1,), keepdims=True} : f64[3,1]
+  %3 = getitem %1 {index=s_[:, 0:1]} : f64[3,1]
+  %4 = broadcast %2 : f64[3,31]
+  %5 = div %1, %4 : f64[3,31]
+  return %3, %5
+}""")
+    (function,) = as_kernels([graph])
+    x = RNG.normal(size=(3, 31))
+    values.assert_close(results(function, graph, [x]), list(evaluate(graph, [x])), 1e-14)
+
+
 ROW = Aval((30,), np.dtype(np.float64))
 
 

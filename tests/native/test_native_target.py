@@ -127,3 +127,60 @@ def test_names_of_the_user_cannot_leave_a_comment(tmp_path: Any) -> None:
         found = rg.grad(scope["f"])(np.ones(3))
     assert not target.REFUSALS
     np.testing.assert_allclose(found, np.sin(1) + np.cos(1), rtol=1e-14)
+
+
+@needs_compiler
+def test_a_kernel_gives_up_where_an_angle_is_too_large() -> None:
+    met = []
+
+    def fallback(x: Any) -> Any:
+        met.append(x)
+        return np.sin(x)
+
+    graph = parse("""
+graph f(%x: f64[9]) {
+  %0 = sin %x : f64[9]
+  return %0
+}""")
+    (function,) = target.compiled([graph], [fallback])
+    assert function is not None
+    x = np.linspace(-1e13, 1e13, 9)
+    np.testing.assert_allclose(function(x), np.sin(x), rtol=1e-15)
+    assert not met
+    x[7] = 1e300
+    values.assert_same_bits([function(x)], [np.sin(x)])
+    assert len(met) == 1
+
+
+@needs_compiler
+def test_many_divisions_by_few_numbers_are_products() -> None:
+    def shares(x: Any) -> Any:
+        return x / np.sum(x, axis=1, keepdims=True) / 3.0
+
+    x = np.random.default_rng(0).uniform(1, 2, (4, 30))
+    with rg.config(backend="native"):
+        names = [node.prim.name for node in rg.jit(shares).graph(x).nodes]
+        np.testing.assert_allclose(rg.jit(shares)(x), shares(x), rtol=1e-15)
+    assert "div" not in names
+    assert "reciprocal" in names
+    assert "div" in [node.prim.name for node in rg.jit(shares).graph(x).nodes]
+
+
+@needs_compiler
+def test_the_c_can_be_read() -> None:
+    text = rg.grad(wave).source(np.ones(3), language="c")
+    assert "static int kernel0(void **p)" in text
+    assert "rg_sin(" in text
+    assert "/* test_native_target.py:" in text
+    assert rg.jit(np.linalg.inv).source(np.eye(2), language="c") == "/* NumPy computes all of this. */\n"
+    with pytest.raises(OptionError, match="choose from 'numpy' and 'c'"):
+        rg.grad(wave).source(np.ones(3), language="fortran")
+
+
+@needs_compiler
+def test_modules_are_exported_as_with_numpy(tmp_path: Any) -> None:
+    with rg.config(backend="native"):
+        rg.grad(wave).export(tmp_path / "slope.py", np.ones(3))
+    scope: dict[str, Any] = {"__name__": "slope"}
+    exec((tmp_path / "slope.py").read_text(), scope)
+    np.testing.assert_allclose(scope["wave_grad"](np.ones(3)), rg.grad(wave)(np.ones(3)), rtol=1e-14)

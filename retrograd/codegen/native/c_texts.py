@@ -22,8 +22,9 @@ class CText:
     """The C source of an operation.
 
     ``c`` is an expression over operands ``{0}``, ``{1}``, ...; ``{s}`` is the suffix of the functions of a dtype. It
-    holds for dtypes of the ``kinds``. ``work`` counts additions that take as long, and ``ulp`` bounds the distance to
-    NumPy's result in units in the last place.
+    holds for dtypes of the ``kinds``. Where ``beyond`` is true of an element, the kernel gives up, and NumPy computes
+    all of it. ``work`` counts additions that take as long. ``ulp`` bounds the distance to NumPy's result, in units in
+    the last place.
     """
 
     c: str = ""
@@ -31,6 +32,7 @@ class CText:
     work: int = 1
     ulp: float = 0.0
     fold: CFold | None = None
+    beyond: str = ""
 
 
 TEXTS["native"] = CText
@@ -105,8 +107,8 @@ REGISTRY.describe(
         "exp2": _function("exp2"),
         "log2": _function("log2"),
         "log10": _function("log10"),
-        "sin": _function("sin"),
-        "cos": _function("cos"),
+        "sin": CText(c="rg_sin{s}({0})", work=12, ulp=4.0, beyond="fabs{s}({0}) > RG_FAR"),
+        "cos": CText(c="rg_cos{s}({0})", work=12, ulp=4.0, beyond="fabs{s}({0}) > RG_FAR"),
         "tan": _function("tan"),
         "arcsin": _function("asin"),
         "arccos": _function("acos"),

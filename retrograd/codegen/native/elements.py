@@ -21,6 +21,7 @@ from .indices import AxisIndex, CArray, Indices, at, c_type, everywhere, extents
 
 FEW = 16  # elements up to which an array is variables
 SHORT = 8  # elements up to which a reduction is written out
+BEYOND = "beyond"  # the variable that says whether the kernel gives up
 LONGEST = 30_000  # names
 PLAIN = re.compile(r"\w+|\d[\w.+-]*|\(-\w[\w.+-]*\)")  # a name or a number: it needs no variable
 
@@ -103,6 +104,7 @@ class ElementWriter:
         self.reads: list[tuple[Value, Indices]] | None = None  # of pending values, where nothing is written
         self.pulled: dict[Value, set[Indices]] = {}
         self.tables: dict[Value, tuple[CArray, str]] = {}
+        self.gives_up = False  # whether an element may make the kernel give up
         self._names = 0
 
     def fresh(self, stem: str) -> str:
@@ -247,7 +249,11 @@ class ElementWriter:
             self.converted(v, index if v.aval.shape else (), v.aval.dtype if chosen and k == 0 else dtype)
             for k, v in enumerate(node.inputs)
         ]
-        return text.c.format(*operands, s="f" if dtype == np.float32 else "")
+        s = "f" if dtype == np.float32 else ""
+        if text.beyond:
+            self.gives_up = True
+            self.blocks[self.level(node.out, index)].lines.append(f"{BEYOND} |= {text.beyond.format(*operands, s=s)};")
+        return text.c.format(*operands, s=s)
 
     def converted(self, value: Value, index: Indices, dtype: np.dtype[Any]) -> str:
         """An element as another dtype. A compiler vectorises a choice, but no cast of a bool."""

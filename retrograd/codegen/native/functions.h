@@ -4,6 +4,13 @@
 #define INFINITY __builtin_inf()
 #define RG_INLINE static inline __attribute__((always_inline, unused))
 
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define RG_FUSED
+#define RG_FMA(a, b, c) __builtin_fma(a, b, c)
+#else
+#define RG_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
 RG_INLINE double rg_bits(int64_t i) { double d; __builtin_memcpy(&d, &i, 8); return d; }
 RG_INLINE int64_t rg_int(double d) { int64_t i; __builtin_memcpy(&i, &d, 8); return i; }
 
@@ -14,16 +21,16 @@ RG_INLINE int64_t rg_int(double d) { int64_t i; __builtin_memcpy(&i, &d, 8); ret
 #define RG_REDUCED(x) \
   const double shifted = (x) * 0x1.71547652b82fep0 + RG_ROUND, k = shifted - RG_ROUND; \
   const int64_t n = rg_int(shifted) - rg_int(RG_ROUND); \
-  const double high = (x) - k * RG_LN2_HIGH, low = k * RG_LN2_LOW, r = high - low
+  const double high = RG_FMA(-k, RG_LN2_HIGH, x), low = k * RG_LN2_LOW, r = high - low
 
 /* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
 RG_INLINE double rg_tail(double r) {
   double p = 1.6059043836821613e-10;
-  p = p * r + 2.08767569878681e-09; p = p * r + 2.505210838544172e-08; p = p * r + 2.755731922398589e-07;
-  p = p * r + 2.7557319223985893e-06; p = p * r + 2.48015873015873e-05; p = p * r + 1.984126984126984e-04;
-  p = p * r + 1.388888888888889e-03; p = p * r + 8.333333333333333e-03; p = p * r + 4.1666666666666664e-02;
-  p = p * r + 1.6666666666666666e-01;
-  return p * r + 0.5;
+  p = RG_FMA(p, r, 2.08767569878681e-09); p = RG_FMA(p, r, 2.505210838544172e-08); p = RG_FMA(p, r, 2.755731922398589e-07);
+  p = RG_FMA(p, r, 2.7557319223985893e-06); p = RG_FMA(p, r, 2.48015873015873e-05); p = RG_FMA(p, r, 1.984126984126984e-04);
+  p = RG_FMA(p, r, 1.388888888888889e-03); p = RG_FMA(p, r, 8.333333333333333e-03); p = RG_FMA(p, r, 4.1666666666666664e-02);
+  p = RG_FMA(p, r, 1.6666666666666666e-01);
+  return RG_FMA(p, r, 0.5);
 }
 
 RG_INLINE double rg_exp(double x) {
@@ -57,8 +64,8 @@ RG_INLINE double rg_log_with(double x, double c) {
   const double f = rg_bits(bits - (top & (int64_t)0xfff0000000000000)) - 1.0;
   const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
   double p = 1.479819860511658591e-01;
-  p = p * z + 1.531383769920937332e-01; p = p * z + 1.818357216161805012e-01; p = p * z + 2.222219843214978396e-01;
-  p = p * z + 2.857142874366239149e-01; p = p * z + 3.999999999940941908e-01; p = p * z + 6.666666666666735130e-01;
+  p = RG_FMA(p, z, 1.531383769920937332e-01); p = RG_FMA(p, z, 1.818357216161805012e-01); p = RG_FMA(p, z, 2.222219843214978396e-01);
+  p = RG_FMA(p, z, 2.857142874366239149e-01); p = RG_FMA(p, z, 3.999999999940941908e-01); p = RG_FMA(p, z, 6.666666666666735130e-01);
   double v = k * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + (k * 1.90821492927058770002e-10 + c))) - f);
   v = x == INFINITY ? INFINITY : v;
   v = x == 0 ? -INFINITY : v;
@@ -89,31 +96,76 @@ RG_INLINE double rg_expit(double x) {
 RG_INLINE double rg_erf(double x) {
   const double y = x < 0 ? -x : x, capped = y > 6.0 ? 6.0 : y, z = x * x, t = (capped - 3.0) / (capped + 3.0);
   double p = -0x1.29b9f1b3df556p-38;
-  p = p * z + 0x1.7f072188e194dp-34; p = p * z - 0x1.4e607b41a6416p-30;
-  p = p * z + 0x1.fc4356498c2d9p-27; p = p * z - 0x1.5f6d925a0bc7ap-23;
-  p = p * z + 0x1.b9e6509b9867dp-20; p = p * z - 0x1.f4d2561aeafd4p-17;
-  p = p * z + 0x1.f9a326c233146p-14; p = p * z - 0x1.c02db3feeb579p-11;
-  p = p * z + 0x1.565bcd0e6502dp-8; p = p * z - 0x1.b82ce312889bap-6;
-  p = p * z + 0x1.ce2f21a042bdep-4; p = p * z - 0x1.812746b0379e7p-2;
-  p = p * z + 0x1.20dd750429b6dp+0;
+  p = RG_FMA(p, z, 0x1.7f072188e194dp-34); p = RG_FMA(p, z, -0x1.4e607b41a6416p-30);
+  p = RG_FMA(p, z, 0x1.fc4356498c2d9p-27); p = RG_FMA(p, z, -0x1.5f6d925a0bc7ap-23);
+  p = RG_FMA(p, z, 0x1.b9e6509b9867dp-20); p = RG_FMA(p, z, -0x1.f4d2561aeafd4p-17);
+  p = RG_FMA(p, z, 0x1.f9a326c233146p-14); p = RG_FMA(p, z, -0x1.c02db3feeb579p-11);
+  p = RG_FMA(p, z, 0x1.565bcd0e6502dp-8); p = RG_FMA(p, z, -0x1.b82ce312889bap-6);
+  p = RG_FMA(p, z, 0x1.ce2f21a042bdep-4); p = RG_FMA(p, z, -0x1.812746b0379e7p-2);
+  p = RG_FMA(p, z, 0x1.20dd750429b6dp+0);
   double q = 0x1.d0badb83f2cadp-29;
-  q = q * t + 0x1.56695202d55bcp-20; q = q * t + 0x1.0e3fb74fdc507p-19;
-  q = q * t - 0x1.0cc37e8e915adp-17; q = q * t - 0x1.af086905fc57fp-17;
-  q = q * t + 0x1.0cb2e63fe2177p-14; q = q * t + 0x1.7b9ef7977ceafp-15;
-  q = q * t - 0x1.39085f2b38287p-11; q = q * t + 0x1.73101f6d2e434p-11;
-  q = q * t + 0x1.17c839090a469p-8; q = q * t - 0x1.8fa58eb5ea92cp-6;
-  q = q * t + 0x1.258b13b00ec66p-4; q = q * t - 0x1.336ffbef08b8ap-3;
-  q = q * t + 0x1.f6ff204105a04p-3; q = q * t - 0x1.4e102b9cf8513p-2;
-  q = q * t + 0x1.6e9827d229d2dp-3;
+  q = RG_FMA(q, t, 0x1.56695202d55bcp-20); q = RG_FMA(q, t, 0x1.0e3fb74fdc507p-19);
+  q = RG_FMA(q, t, -0x1.0cc37e8e915adp-17); q = RG_FMA(q, t, -0x1.af086905fc57fp-17);
+  q = RG_FMA(q, t, 0x1.0cb2e63fe2177p-14); q = RG_FMA(q, t, 0x1.7b9ef7977ceafp-15);
+  q = RG_FMA(q, t, -0x1.39085f2b38287p-11); q = RG_FMA(q, t, 0x1.73101f6d2e434p-11);
+  q = RG_FMA(q, t, 0x1.17c839090a469p-8); q = RG_FMA(q, t, -0x1.8fa58eb5ea92cp-6);
+  q = RG_FMA(q, t, 0x1.258b13b00ec66p-4); q = RG_FMA(q, t, -0x1.336ffbef08b8ap-3);
+  q = RG_FMA(q, t, 0x1.f6ff204105a04p-3); q = RG_FMA(q, t, -0x1.4e102b9cf8513p-2);
+  q = RG_FMA(q, t, 0x1.6e9827d229d2dp-3);
   const double far = 1.0 - rg_exp(-capped * capped) * q, v = x < 0 ? -far : far;
   return x != x ? x : y < 1.0 ? x * p : v;
 }
+
+/* x = n * pi / 2 + r with |r| <= pi / 4. The three parts of pi / 2 have 159 bits: with fused multiplications r is right
+   for |x| < 2^45. Beyond it a kernel gives up, and NumPy computes. */
+#define RG_FAR 0x1p45
+#ifdef RG_FUSED
+#define RG_TURNS(x) \
+  const double shifted = (x) * 0x1.45f306dc9c883p-1 + RG_ROUND, k = shifted - RG_ROUND; \
+  const int64_t n = rg_int(shifted); \
+  const double a = __builtin_fma(-k, 0x1.921fb54442d18p+0, x), b = __builtin_fma(-k, 0x1.1a62633145c07p-54, a); \
+  const double r = __builtin_fma(k, 0x1.f1976b7ed8fbcp-110, b), z = r * r
+
+RG_INLINE double rg_near_zero(double r, double z) {
+  double p = -0x1.ab159dc3b3bc0p-41;
+  p = RG_FMA(p, z, 0x1.61217b49ad799p-33); p = RG_FMA(p, z, -0x1.ae64540e0633bp-26);
+  p = RG_FMA(p, z, 0x1.71de3a545dd92p-19); p = RG_FMA(p, z, -0x1.a01a01a019921p-13);
+  p = RG_FMA(p, z, 0x1.1111111111110p-7); p = RG_FMA(p, z, -0x1.5555555555555p-3);
+  return RG_FMA(r * z, p, r);
+}
+
+RG_INLINE double rg_near_one(double z) {
+  double p = 0x1.ab7663475731fp-45;
+  p = RG_FMA(p, z, -0x1.9394b6b53b9c7p-37); p = RG_FMA(p, z, 0x1.1eed8de97b2c8p-29);
+  p = RG_FMA(p, z, -0x1.27e4fb77119ecp-22); p = RG_FMA(p, z, 0x1.a01a01a019d00p-16);
+  p = RG_FMA(p, z, -0x1.6c16c16c16c16p-10); p = RG_FMA(p, z, 0x1.5555555555555p-5);
+  return 1.0 - (0.5 * z - z * z * p);
+}
+
+RG_INLINE double rg_sin(double x) {
+  RG_TURNS(x);
+  const double s = rg_near_zero(r, z), c = rg_near_one(z), v = (n & 1) ? c : s;
+  return x == 0 ? x : (n & 2) ? -v : v;
+}
+
+RG_INLINE double rg_cos(double x) {
+  RG_TURNS(x);
+  const double s = rg_near_zero(r, z), c = rg_near_one(z), v = (n & 1) ? s : c;
+  return ((n + 1) & 2) ? -v : v;
+}
+
+#else
+#define rg_sin sin
+#define rg_cos cos
+#endif
 
 RG_INLINE float rg_expf(float x) { return (float)rg_exp(x); }
 RG_INLINE float rg_expm1f(float x) { return (float)rg_expm1(x); }
 RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }
 RG_INLINE float rg_log1pf(float x) { return (float)rg_log1p(x); }
 RG_INLINE float rg_tanhf(float x) { return (float)rg_tanh(x); }
+RG_INLINE float rg_sinf(float x) { return (float)rg_sin(x); }
+RG_INLINE float rg_cosf(float x) { return (float)rg_cos(x); }
 RG_INLINE float rg_erff(float x) { return (float)rg_erf(x); }
 RG_INLINE float rg_expitf(float x) { return (float)rg_expit(x); }
 

@@ -29,7 +29,7 @@ Place = tuple[CArray, Indices]
 Stages = list[list[Value]]
 
 
-class Grouping(ElementWriter):
+class RootGroups(ElementWriter):
     """Finds the roots of a graph, their groups, and their storage."""
 
     def __init__(self, stored: set[Value]) -> None:
@@ -165,6 +165,9 @@ class Grouping(ElementWriter):
                 inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
                 if inner:
                     loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
+        for v in graph.outputs:  # small ones are pulled at the end
+            for below in self._pending_below(v) if v not in self.pending else ():
+                self.readers.setdefault(below, []).append((len(groups), False))
         order = {v: k for k, node in enumerate(graph.nodes) for v in node.outputs}
         for v in sorted(loops.keys() & order.keys(), key=order.__getitem__):
             self._store_costly(v, loops[v])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
-from .elements import NeedsStorage, NoC, text_of
+from .elements import BEYOND, NeedsStorage, NoC, text_of
 from .indices import CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
@@ -25,7 +25,7 @@ class KernelFunction:
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:
-    """``void name(void **p)`` for a graph; NoC if it has an operation that C has no text for."""
+    """``int name(void **p)`` for a graph, true if it gave up; NoC if it has an operation that C has no text for."""
     if _length(body) > LONGEST:
         raise NoC(f"{_length(body)} operations in a row")
     if any(v.aval.steps is not None for v in (*body.inputs, *body.outputs)):
@@ -57,9 +57,11 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     for k, (dtype, workspace, elements) in enumerate(to.workspaces):
         head.append(f"{dtype} *restrict {workspace} = p[{n + k}];")
         sizes.append(elements * {"double": 8, "int64_t": 8, "float": 4, "_Bool": 1}[dtype])
+    if to.gives_up:
+        head.append(f"int {BEYOND} = 0;")
     tables = [text for _, text in to.tables.values()]
     lines = "\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines])
-    source = "\n".join([f"static void {name}(void **p) {{", lines, "}"])
+    source = "\n".join([f"static int {name}(void **p) {{", lines, f"  return {BEYOND if to.gives_up else 0};", "}"])
     return KernelFunction(source, tuple(sizes), _work(body))
 
 

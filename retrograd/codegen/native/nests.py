@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from .elements import (
+    BEYOND,
     SHORT,
     ChangesAt,
     StandsFor,
@@ -16,13 +17,13 @@ from .elements import (
     text_of,
     total_type,
 )
-from .grouping import Grouping, Place, Stages
+from .grouping import Place, RootGroups, Stages
 from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
 
 LANE = 4096  # elements of a long sum that are added up in one go
 
 
-class NestWriter(Grouping):
+class NestWriter(RootGroups):
     """Writes the nests of a graph."""
 
     # graphs
@@ -80,7 +81,7 @@ class NestWriter(Grouping):
             for root in roots:
                 self.line(f"{self.target[root].at(())} = {self.element(root, ())};")
         elif flat or len(space) == 1:
-            self._flat_loop(roots, var, math.prod(space), flat)
+            self._flat_loop(roots, var, math.prod(space))
         else:
             self.loop(var, space[0], lambda: self._rows(group, var))
         for root in roots:
@@ -151,9 +152,9 @@ class NestWriter(Grouping):
             f" reduction({fold_of(self.made[v]).clause.format(s=suffix(self.made[v]))}:{name})"
             for v, name in totals.values()
         ]
-        return "#pragma omp simd" + "".join(clauses)
+        return "".join(["#pragma omp simd", *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
 
-    def _flat_loop(self, roots: list[Value], var: str, n: int, flat: bool) -> None:
+    def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
         """One loop over all elements; long sums go by parts."""
         totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r)}
         long = n > LANE and bool(totals)
@@ -161,8 +162,9 @@ class NestWriter(Grouping):
 
         def body() -> None:
             for r in roots:
-                ndim = len(self.space(r))
-                index = (*[at(0)] * (ndim - 1), AxisIndex(var)) if flat else (AxisIndex(var),)
+                space = self.space(r)  # the axes behind the last one that is longer than 1 do not count
+                axis = max((a for a, n in enumerate(space) if n > 1), default=0)
+                index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
                 text = self.element(r, index)
                 if r in totals:
                     self._fold(r, totals[r][1], text)

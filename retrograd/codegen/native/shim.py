@@ -65,8 +65,9 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
         lines += _workspaces(k, kernel, nin + nout, total)
     released = kernel.work > ALONE
     lines += ["  void *others = PyEval_SaveThread();"] * released
-    lines += [f"  kernel{k}(p);"]
+    lines += [f"  const int beyond = kernel{k}(p);"]
     lines += ["  PyEval_RestoreThread(others);"] * released
+    lines += ["  if (beyond) goto other;"]
     lines += [f"  {_given(i, v)}" for i, v in enumerate(body.outputs)]
     if nout == 1:
         lines += ["  result = o[0]; o[0] = 0;"]

@@ -117,14 +117,7 @@ def _warn(text: str) -> None:
 
 def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any] | None]:
     """The functions of kernels, in one extension module; None for those that NumPy must run."""
-    kernels: list[KernelFunction] = []
-    good: list[int] = []
-    for k, body in enumerate(bodies):
-        try:
-            kernels.append(kernel_function(body, f"kernel{len(good)}"))
-            good.append(k)
-        except NoC as why:
-            REFUSALS.append(f"{body.name}: {why}")
+    kernels, good = _written(bodies)
     found: list[Callable[..., Any] | None] = [None] * len(bodies)
     if good:
         source = extension([bodies[k] for k in good], kernels)
@@ -134,6 +127,26 @@ def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -
         except NoC as why:
             REFUSALS.append(f"{bodies[good[0]].name}: {why}")
     return found
+
+
+def c_source(module: Module) -> str:
+    """The C of a module's kernels, as it is compiled; a comment if it has none."""
+    bodies = [body for _, body in module.kernels] if isinstance(module, NativeModule) else []
+    kernels, good = _written(bodies)
+    return extension([bodies[k] for k in good], kernels) if good else "/* NumPy computes all of this. */\n"
+
+
+def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:
+    """The functions of the kernels that C has texts for, and their positions."""
+    kernels: list[KernelFunction] = []
+    good: list[int] = []
+    for k, body in enumerate(bodies):
+        try:
+            kernels.append(kernel_function(body, f"kernel{len(good)}"))
+            good.append(k)
+        except NoC as why:
+            REFUSALS.append(f"{body.name}: {why}")
+    return kernels, good
 
 
 def _bodies(graph: Graph) -> list[Graph]:

@@ -1,0 +1,223 @@
+"""Random kernels of views, writes, reductions and loops on arrays of one to nine elements along each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrograd.codegen.native.target import REFUSALS, compiled
+from retrograd.ir import Aval, Graph, evaluate, verify
+from retrograd.ir.builder import Builder, Symbol
+from retrograd.ir.structure import Layout
+from retrograd.ops.structural.scan import make_scan
+from retrograd.passes.prune import prune
+from tests.support import values
+from tests.support.graphs import op
+from tests.support.native import needs_compiler, results, taken
+from tests.support.seeds import SEED
+
+pytestmark = needs_compiler
+F64 = np.dtype(np.float64)
+TOGETHER = 50  # kernels in one extension module
+UNARY = ("sin", "tanh", "neg", "square", "abs", "exp")
+BINARY = ("add", "sub", "mul", "maximum", "minimum")
+
+
+class RandomKernel:
+    """A graph under construction; results that may grow pass through a sine."""
+
+    def __init__(self, seed: int, b: Builder, start: list[Symbol], loops: int = 1) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.b, self.values, self.loops = b, [*start], loops
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high))
+
+    def any(self) -> Symbol:
+        return self.values[self.integer(max(0, len(self.values) - 6), len(self.values))]
+
+    def arrays(self) -> Symbol | None:
+        found = [x for x in self.values if x.ndim]
+        return found[self.integer(0, len(found))] if found else None
+
+    def step(self) -> None:
+        kinds: list[Callable[[], Symbol | None]] = [
+            *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
+            *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
+            *(self._where, self._scan, self._stack),
+        ]
+        made = kinds[self.integer(0, len(kinds))]()
+        if made is not None and 0 < made.aval.size <= 400:
+            self.values.append(made)
+
+    def _unary(self) -> Symbol:
+        name = UNARY[self.integer(0, len(UNARY))]
+        return op(name, op("sin", self.any())) if name in ("exp", "square") else op(name, self.any())
+
+    def _like(self, x: Symbol) -> Symbol:
+        found = [y for y in self.values if y.shape == x.shape]
+        return found[self.integer(0, len(found))] if found else self.b.constant(0.5, x.aval)
+
+    def _binary(self) -> Symbol:
+        x = self.any()
+        y = self._like(x)
+        return op("sin", op(BINARY[self.integer(0, len(BINARY))], x, y))
+
+    def _where(self) -> Symbol | None:
+        x = self.arrays()
+        return None if x is None else op("where", op("gt", x, self._like(x)), x, self.b.constant(-0.5, x.aval))
+
+    def _reduction(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        axes = tuple(a for a in range(x.ndim) if self.integer(0, 2)) or (self.integer(0, x.ndim),)
+        name = ("sum", "max", "min", "sum")[self.integer(0, 4)]
+        return op("sin", op(name, x, axis=axes, keepdims=bool(self.integer(0, 2))))
+
+    def _broadcast(self) -> Symbol | None:
+        x = self.any()
+        if x.ndim > 2:
+            return None
+        shape = tuple(self.integer(1, 10) if n == 1 else n for n in x.shape)
+        return op("broadcast", x, aval=Aval((self.integer(1, 10), *shape), F64))
+
+    def _reshape(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        n = x.aval.size
+        parts = [k for k in range(1, n + 1) if n % k == 0]
+        k = parts[self.integer(0, len(parts))]
+        shapes = [(n,), (k, n // k), (1, n), (k, 1, n // k)]
+        return op("reshape", x, aval=Aval(shapes[self.integer(0, 4)], F64))
+
+    def _permute(self) -> Symbol | None:
+        x = self.arrays()
+        return None if x is None else op("permute", x, axes=tuple(int(a) for a in self.rng.permutation(x.ndim)))
+
+    def _index(self, shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[Any, ...]:
+        items: list[Any] = []
+        for n in shape:
+            if self.integer(0, 4) == 0:
+                items.append(self.integer(-n, n))
+                continue
+            start = self.integer(0, n)
+            stop = self.integer(start + 1, n + 1)
+            step = steps[self.integer(0, len(steps))]
+            items.append(slice(start, stop, None if step == 1 else step) if step > 0 else slice(None, None, step))
+        return tuple(items)
+
+    def _getitem(self) -> Symbol | None:
+        x = self.arrays()
+        return None if x is None else op("getitem", x, index=self._index(x.shape, (1, 1, 2, -1, -2)))
+
+    def _roll(self) -> Symbol | None:
+        x = self.arrays()
+        axes = [a for a, n in enumerate(x.shape) if n > 1] if x is not None else []
+        if x is None or not axes:
+            return None
+        axis = axes[self.integer(0, len(axes))]
+        return op("roll", x, axis=axis, shift=self.integer(1, x.shape[axis]))
+
+    def _concatenate(self) -> Symbol | None:
+        x = self.arrays()
+        return None if x is None else op("concatenate", x, self._like(x), x, axis=self.integer(0, x.ndim))
+
+    def _write(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        index = self._index(x.shape, (1,))
+        part = op("getitem", x, index=index)
+        name = ("setitem", "additem")[self.integer(0, 2)]
+        return op("sin", op(name, x, op("neg", part), index=index))
+
+    def _stack(self) -> Symbol | None:
+        found = [x for x in self.values if not x.ndim]
+        return op("array", *found[-5:]) if found else None
+
+    def _scan(self) -> Symbol | None:
+        x, ys = self.any(), self.arrays()
+        if not self.loops or ys is None:
+            return None
+        self.loops -= 1
+        inner = Builder()
+        start = [x, self.any()]
+        carry = [inner.input(v.aval) for v in start]
+        row = inner.input(Aval(ys.shape[1:], F64, "array" if ys.ndim > 1 else "scalar"))
+        const = inner.input(self.values[0].aval)
+        given = [const, *carry, row]
+        body = RandomKernel(self.integer(0, 2**31), inner, given, self.loops)
+        inner.inputs[:] = [const.value, *(c.value for c in carry), row.value]
+        for _ in range(self.integer(2, 7)):
+            body.step()
+        after = [_reached(body, c) for c in carry]
+        collected = op("sin", body.values[-1])
+        outs = [*after, collected]
+        graph = inner.graph("step", outs)
+        reverse = bool(self.integer(0, 2))
+        operands = [self.values[0], *start, ys]
+        last, arrays, _ = make_scan(self.b, graph, Layout(1, 2, 1), operands, ys.shape[0], reverse)
+        self.values += last
+        return arrays[0] if arrays[0].aval.size <= 400 else last[0]
+
+
+def _reached(body: RandomKernel, carry: Symbol) -> Symbol:
+    """A next state: the last value of the same type that the body has."""
+    found = [v for v in body.values if v.aval == carry.aval]
+    return found[-1]
+
+
+def random_kernel(seed: int) -> tuple[Graph, list[Any]]:
+    rng = np.random.default_rng(seed)
+    b = Builder()
+    shapes = [tuple(int(n) for n in rng.integers(1, 10, int(rng.integers(1, 4)))) for _ in range(2)]
+    kernel = RandomKernel(seed, b, [b.input(Aval(shape, F64)) for shape in shapes])
+    for _ in range(int(rng.integers(4, 16))):
+        kernel.step()
+    made = [x for x in kernel.values[2:] if x.aval.kind != "python"][-3:]
+    outs = [op("copy", x) if x.ndim else x for x in made]
+    graph = verify(prune(b.graph("random", outs)))
+    return graph, [rng.normal(size=shape) for shape in shapes]
+
+
+def as_numpy_computes(seeds: range) -> int:
+    """Compare the kernels of these seeds with NumPy; the number of kernels."""
+    cases = [(seed, *random_kernel(seed)) for seed in seeds]
+    cases = [case for case in cases if taken(case[1])]
+
+    def fallback(*args: Any) -> Any:
+        raise AssertionError("the kernel gave up")
+
+    REFUSALS.clear()
+    functions = compiled([replace(graph) for _, graph, _ in cases], [fallback] * len(cases))
+    assert not [why for why in REFUSALS if "failed" in why], REFUSALS
+    for (seed, graph, args), function in zip(cases, functions, strict=True):
+        if function is None:
+            continue
+        try:
+            found = results(function, graph, args)
+            values.assert_has_avals(found, graph.out_avals)
+            values.assert_close(found, list(evaluate(graph, args)), 1e-9)
+        except AssertionError as fault:
+            fault.add_note(f"seed {seed}:\n{graph}")
+            raise
+    return sum(function is not None for function in functions)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_kernels_compute_what_numpy_computes(part: int) -> None:
+    start = (SEED * 1000 + part) * TOGETHER
+    assert as_numpy_computes(range(start, start + TOGETHER)) >= TOGETHER // 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(100))
+def test_many_random_kernels_compute_what_numpy_computes(part: int) -> None:
+    start = 10**6 + (SEED * 1000 + part) * TOGETHER
+    assert as_numpy_computes(range(start, start + TOGETHER)) >= TOGETHER // 2
