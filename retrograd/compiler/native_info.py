@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..codegen.native.shared_objects import compiler, fits, folder
-from ..codegen.native.target import REFUSALS
-
 
 @dataclass(frozen=True)
 class NativeInfo:
@@ -46,6 +43,9 @@ def native_info() -> NativeInfo:
     >>> rg.native_info().refused
     ()
     """
+    from ..codegen.native.shared_objects import compiler, fits, folder  # noqa: PLC0415 - few programs run C
+    from ..codegen.native.target import REFUSALS  # noqa: PLC0415 - likewise
+
     tool = compiler() if fits() else None
     home = folder()
     sizes = [path.stat().st_size for path in home.glob("*.so")]

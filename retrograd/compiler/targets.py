@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from ..codegen.native.taken import takes
-from ..codegen.native.target import Native
 from ..codegen.numpy import structural  # noqa: F401 - it registers the emitters of structural primitives
 from ..codegen.numpy.footprint.footprint import Simulation
 from ..codegen.numpy.target import NumPy
 from ..ir.target import CHOICE, TARGETS
-from ..passes.fuse import Policy, fuse
 from ..passes.place_buffers import place_buffers
 from .settings import config
 
@@ -18,10 +13,12 @@ from .settings import config
 def _choice() -> str:
     """The target of the settings; only NumPy's own code has NumPy's bits."""
     settings = config.now()
-    return "numpy" if settings.exact else settings.backend
+    name = "numpy" if settings.exact else settings.backend
+    if name not in TARGETS:
+        from . import native_target  # noqa: F401, PLC0415 - it registers the target, and takes a while to import
+    return name
 
 
 NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
-TARGETS.add(Native(NUMPY, partial(fuse, policy=Policy(takes=takes))))
 CHOICE.append(_choice)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.native.target import c_source
 from ..compiler.compiled import Compiled, member
 from ..compiler.phases import OTHERWISE
 from ..compiler.settings import config
@@ -170,6 +169,8 @@ def source(self: Any, /, *args: Any, language: str = "numpy", **kwargs: Any) -> 
     if language not in ("numpy", "c"):
         raise OptionError(f"language={language!r}", remedy="choose from 'numpy' and 'c'")
     if language == "c":
+        from ..codegen.native.target import c_source  # noqa: PLC0415 - few programs run C
+
         with config(backend="native"):
             return c_source(self.at(*args, **kwargs).executable.module)
     return source_of(self.at(*args, **kwargs).executable)

@@ -13,8 +13,8 @@ from hypothesis import given
 import retrograd as rg
 from retrograd.codegen.native.target import REFUSALS
 from retrograd.compiler.executable import Executable
+from retrograd.compiler.native_target import NATIVE
 from retrograd.ir import Aval, evaluate, parse
-from retrograd.ir.target import TARGETS
 from tests.support import laws, values
 from tests.support.graphs import built, op
 from tests.support.native import as_kernels, needs_compiler, results
@@ -140,7 +140,7 @@ def test_gradients_are_those_of_the_numpy_target(program: Callable[..., Any], ar
 @given(example=random_graphs())
 def test_random_graphs_have_the_results_of_numpy(example: Example) -> None:
     graph = pipeline(example.graph)
-    found = Executable(graph, target=TARGETS["native"])(*example.args)
+    found = Executable(graph, target=NATIVE)(*example.args)
     values.assert_has_avals(found, graph.out_avals)
     values.assert_close(list(found), list(evaluate(graph, example.args)), laws.tolerance_of(graph))
     assert not any(values.shares(x, example.args) for x in found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,12 @@ graph f(%x: f64[2,3], %k: f64) {
 def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels with the fallbacks of the test at hand."""
     monkeypatch.setattr(shared_objects, "_loaded", {})
+
+
+def test_what_runs_c_is_loaded_when_it_is_chosen() -> None:
+    program = "import sys, retrograd; print(*(name for name in sys.modules if 'codegen.native' in name))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == ""
 
 
 def wave(x: Any) -> Any:

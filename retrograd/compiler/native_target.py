@@ -1,0 +1,14 @@
+"""The native target, made where it is first chosen: few programs run C."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..codegen.native.taken import takes
+from ..codegen.native.target import Native
+from ..ir.target import TARGETS
+from ..passes.fuse import Policy, fuse
+from .targets import NUMPY
+
+NATIVE = Native(NUMPY, partial(fuse, policy=Policy(takes=takes)))
+TARGETS.add(NATIVE)
