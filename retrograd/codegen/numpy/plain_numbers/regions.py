@@ -1,7 +1,11 @@
-"""numbers: Graph → Graph whose functions and loops on numbers only are nodes, which run on Python numbers."""
+"""numbers: Graph → Graph whose functions and loops on numbers only are nodes, which run on Python numbers.
+
+Small arrays are numbers, too, where all of them can be taken apart.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +18,17 @@ from ....ir.rewrite import with_bodies, with_nodes
 from ....ir.types import Aval
 from ....ops.batching import elementwise
 from ....ops.structural.guard import guard
-from ....ops.structural.on_numbers import numbers
+from ....ops.structural.on_numbers import assemble, elements, numbers
 from ....ops.structural.region import turn
 from ....ops.structural.stack import absent, stack_length, step_numbers
 from ..target import FURTHER_PASSES
 from .number_texts import text_of
+from .small_arrays import LARGEST, is_small, loops_apart, taken_apart
 
 FEWEST = 3  # functions of NumPy's, or
 SHORT = 12  # operations, from which a function is better off with Python's numbers
 DEEPEST = 12  # loops and choices in each other
+ENDS = frozenset({assemble, elements})
 PASSED_ON = frozenset({guard, turn, step_numbers, stack_length, absent})
 INTEGERS = frozenset({"add", "sub", "mul", "neg", "lt", "le", "gt", "ge", "eq", "ne"})
 FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
@@ -31,11 +37,12 @@ FLOAT, INT, BOOL = np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool)
 def with_numbers(graph: Graph) -> Graph:
     """The graph with its parts on numbers alone as nodes: all of it, or its loops."""
     through = any(v in graph.inputs for v in graph.outputs)
-    if not through and _worthwhile(graph) and _on_numbers(graph) and all(map(_enters, graph.inputs)):
-        b = Builder()
-        inputs = [x.value for x in b.inputs_like(graph.inputs)]
-        return b.graph(graph.name, b.emit(numbers, inputs, {"body": graph}, [v.hint for v in graph.outputs]))
-    return _with_loops(graph, {})
+    body = None if through or not _worthwhile(graph) else _of_numbers(graph)
+    if body is None:
+        return _with_loops(graph, {})
+    b = Builder()
+    inputs = [x.value for x in b.inputs_like(graph.inputs)]
+    return b.graph(graph.name, b.emit(numbers, inputs, {"body": body}, [v.hint for v in graph.outputs]))
 
 
 FURTHER_PASSES.append(with_numbers)
@@ -43,26 +50,39 @@ FURTHER_PASSES.append(with_numbers)
 
 def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:
     if graph not in done:
-        made = graph.producer
+        apart = loops_apart(graph)
+        new = graph if apart is None or not all(_runs_on_numbers(node) for node in _loops(apart)) else apart
+        made = new.producer
         done[graph] = with_nodes(
-            graph,
-            (_apart(node, made) or with_bodies(node, lambda body: _with_loops(body, done)) for node in graph.nodes),
+            new, (_apart(node, made) or with_bodies(node, lambda body: _with_loops(body, done)) for node in new.nodes)
         )
     return done[graph]
 
 
+def _loops(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if loop_of(node) is not None]
+
+
 def _apart(loop: Node, made: dict[Value, Node]) -> Node | None:
     """A loop on numbers alone as a node of its own, with its constants; None for other nodes."""
-    if loop_of(loop) is None or not _runs_on_numbers(loop):
+    if loop_of(loop) is None:
         return None
     sources = [made.get(v) for v in loop.inputs]
-    constants = dict.fromkeys(node for node in sources if node is not None and not node.inputs)
+    constants = dict.fromkeys(x for x in sources if x is not None and not x.inputs and _runs_on_numbers(x))
     inputs = tuple(dict.fromkeys(v for v in loop.inputs if made.get(v) not in constants))
-    if not all(map(_enters, inputs)) or not all(map(_runs_on_numbers, constants)):
-        return None
     outputs = tuple(Value(v.aval, v.hint) for v in loop.outputs)
-    body = Graph("loop", inputs, (*constants, replace(loop, outputs=outputs)), outputs)
-    return Node(numbers, inputs, {"body": body}, loop.outputs, loop.where)
+    body = _of_numbers(Graph("loop", inputs, (*constants, replace(loop, outputs=outputs)), outputs))
+    return None if body is None else Node(numbers, inputs, {"body": body}, loop.outputs, loop.where)
+
+
+def _of_numbers(graph: Graph) -> Graph | None:
+    """The graph on numbers alone; None if there is none."""
+    if not all(map(_enters, graph.inputs)):
+        return None
+    if _on_numbers(graph):
+        return graph
+    apart = taken_apart(graph)
+    return apart if apart is not None and _on_numbers(apart) else None
 
 
 def _worthwhile(graph: Graph) -> bool:
@@ -73,10 +93,11 @@ def _worthwhile(graph: Graph) -> bool:
 
 
 def _enters(value: Value) -> bool:
-    """Whether a value may come in: a number, or a row of numbers or a list of them for the steps of a loop."""
+    """Whether a value may come in: a number, a small array, or rows of numbers or a list for the steps of a loop."""
     aval = value.aval
     if aval.kind == "array" and (aval.shape or aval.dtype != FLOAT):
-        return aval.ndim == 1 and aval.dtype == FLOAT and aval.steps is None
+        row = aval.shape[1:]
+        return aval.dtype == FLOAT and aval.steps is None and (is_small(aval) or math.prod(row) <= LARGEST)
     if aval.steps is not None:
         return len(aval.steps) == 1 and aval.dtype in (FLOAT, INT, BOOL)
     return _is_number(aval) and (aval.dtype != INT or aval.kind == "python")
@@ -96,6 +117,8 @@ def _on_numbers(graph: Graph, depth: int = 0) -> bool:
 
 def _runs_on_numbers(node: Node, depth: int = 0) -> bool:
     prim, avals = node.prim, [v.aval for v in (*node.inputs, *node.outputs)]
+    if prim in ENDS:
+        return all(map(_enters, (*node.inputs, *node.outputs)))
     structure = prim.structure
     if prim in PASSED_ON or (structure is not None and (structure.loop or structure.branches(node))):
         known = _passes(node) and not node.attrs.get("lanes")

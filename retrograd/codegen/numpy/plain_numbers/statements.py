@@ -8,7 +8,7 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.texts import literal
-from ....ops.structural.on_numbers import numbers
+from ....ops.structural.on_numbers import assemble, elements, nested, numbers
 from ..bodies import BodyEmitter
 from ..emitter import Scope, emits
 from .number_texts import FAILURES, text_of
@@ -27,27 +27,37 @@ class NumberEmitter(BodyEmitter):
         names = [self.assign(v) for v in order.inputs]
         for name, value in zip(names, order.inputs, strict=True):
             if value.aval.shape:
-                self.rows[name] = name
-                self.line(f"{name} = {name}.data if {self.type} is float else {name}")
+                if value.aval.ndim == 1 and _only_gone_over(order, value):
+                    self.rows[name] = name
+                    self.line(f"{name} = {name}.data if {self.type} is float else {name}")
             elif value.aval.steps is not None and value.aval.dtype == np.float64:
                 self.line(f"{name} = list(map({self.type}, {name}))")
             elif _is_float64(value):
                 self.line(f"{name} = {self.type}({name})")
         results = self.graph(self.plan)
         self.where = None
-        floats = [
-            name
-            for name, value in zip(results, order.outputs, strict=True)
-            if not value.aval.shape and value.aval.steps is None and value.aval.dtype == np.float64
-        ]
+        pairs = zip(results, order.outputs, strict=True)
+        floats = [x for name, value in pairs for x in self._numbers_in(name, value, order.producer)]
         if floats:
             with self.block(f"if {self.type} is float and not {self.functions}.isfinite({' + '.join(floats)}):"):
                 self.line('raise ArithmeticError("a result is not finite")')
         return [self.type, self.functions, *names], results
 
+    def _numbers_in(self, name: str, value: Value, made: dict[Value, Node]) -> list[str]:
+        """The floats that a result consists of; none for what loops collect."""
+        if value.aval.dtype != np.float64 or value.aval.steps is not None:
+            return []
+        if not value.aval.shape:
+            return [name]
+        source = made.get(value)
+        numbers = source.inputs if source is not None and source.prim is assemble else ()
+        return [self.name[v] for v in numbers if v in self.name]
+
     def _expression(self, node: Node, operands: list[str]) -> str:
         if node.prim.name == "cast":
             return self._cast(node, operands[0])
+        if node.prim is assemble:
+            return super()._expression(node, operands)
         return text_of(node).format(*operands, number=self.type, m=self.functions)
 
     def _cast(self, node: Node, operand: str) -> str:
@@ -74,7 +84,7 @@ class NumberEmitter(BodyEmitter):
             strong = any(v.aval.kind == "scalar" and not _is_constant(v, made) for v in node.inputs)
             return literal(made[value].attrs["value"]) if strong and node.prim.numpy.op else self._ref(value, made)
         name = self.name[value]
-        if value.aval.shape and loop_of(node) is not None:
+        if value.aval.ndim == 1 and loop_of(node) is not None:
             return self._row(name)
         return name
 
@@ -90,6 +100,21 @@ class NumberEmitter(BodyEmitter):
 
 def _is_constant(value: Value, made: dict[Value, Node]) -> bool:
     return value in made and made[value].prim.name == "const"
+
+
+def _only_gone_over(graph: Graph, value: Value) -> bool:
+    """Whether loops alone read an array."""
+    return all(loop_of(node) is not None for node in graph.uses.get(value, ()))
+
+
+@emits(elements)
+def _elements(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    """Write names for the numbers in an array, of the type of its numbers where the function has one."""
+    names = nested(outs, node.inputs[0].aval.shape)[1:-1]
+    way = (
+        f"{ins[0]}.tolist() if {emitter.type} is float else {ins[0]}" if isinstance(emitter, NumberEmitter) else ins[0]
+    )
+    emitter.line(f"{names} = {way}")
 
 
 @emits(numbers)
