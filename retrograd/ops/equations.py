@@ -44,26 +44,33 @@ def _by_columns(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags
 # --- a triangle of a matrix; the rest is not read
 
 
-def _triangular_shape(a: Aval, b: Aval, lower: bool, unit: bool) -> Aval:
+def _triangular_shape(a: Aval, b: Aval, lower: bool, unit: bool, checked: bool = True) -> Aval:
     return _right_side(matrix(a).shape[0], a, b)
+
+
+def _triangular_code(node: Node) -> str:
+    unchecked = "" if node.attrs.get("checked", True) else ", check_finite=False"
+    return f"scipy.linalg.solve_triangular({{0}}, {{1}}, lower={{lower}}, unit_diagonal={{unit}}{unchecked})"
 
 
 def _triangle(x: Symbol, lower: bool, unit: bool) -> Any:
     return tril(x, k=-unit) if lower else triu(x, k=int(unit))
 
 
-def _triangular_push_a(t: Symbol, out: Symbol, a: Symbol, b: Symbol, lower: bool, unit: bool) -> Any:
-    return solve_triangular(a, -(_triangle(t, lower, unit) @ out), lower=lower, unit=unit)
+def _triangular_push_a(t: Symbol, out: Symbol, a: Symbol, b: Symbol, lower: bool, unit: bool, **checked: bool) -> Any:
+    return solve_triangular(a, -(_triangle(t, lower, unit) @ out), lower=lower, unit=unit, **checked)
 
 
-def _triangular_pull_b(ct: Symbol, a: Symbol, b: Any, lower: bool, unit: bool) -> Any:
-    return solve_triangular(swap(a), ct, lower=not lower, unit=unit)
+def _triangular_pull_b(ct: Symbol, a: Symbol, b: Any, lower: bool, unit: bool, **checked: bool) -> Any:
+    return solve_triangular(swap(a), ct, lower=not lower, unit=unit, **checked)
 
 
+# SciPy refuses nan and infinity unless it is told that a program does not ask for this
 solve_triangular: Primitive = primitive(
     "solve_triangular",
     _triangular_shape,
-    "scipy.linalg.solve_triangular({0}, {1}, lower={lower}, unit_diagonal={unit})",
+    _triangular_code,
+    names="linalg solve_triangular",
     batch=_by_columns,
     diff=(push(_triangular_push_a), pull(_triangular_pull_b)),
 )

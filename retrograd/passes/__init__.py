@@ -1,6 +1,18 @@
 """The passes, one verb per file. Importing the package registers those that structural rules call, and the rewrites."""
 
-from . import annihilate, batch, fold, index_rules, inexact_rules, inline, jvp, linearize, prune, transpose
+from . import (
+    annihilate,
+    batch,
+    fold,
+    index_rules,
+    inexact_rules,
+    inline,
+    jvp,
+    linearize,
+    prune,
+    transpose,
+    triangular_rules,
+)
 from .control import merge_paths
 from .remat import min_cut, regions, split
 from .reroll import reroll

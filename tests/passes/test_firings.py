@@ -85,7 +85,15 @@ def scaled_twice(x, w):
     return np.sum(np.sin(x * 3.0 * 1.5 * w))
 
 
+def likelihood_of_a_process(x, w):
+    kernel = np.exp(-0.5 * (w[0][:, None] - w[0]) ** 2 / x[0] ** 2) + x[1] * np.eye(20)
+    factor = np.linalg.cholesky(kernel)
+    half = np.linalg.solve(factor, w[1])
+    return np.sum(half**2) + np.sum(np.log(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
+
+
 STYLES = [
+    (likelihood_of_a_process, (X, W)),
     (updates_at_a_traced_place, (X, 0.5)),
     (updates_of_lanes, (X, 0.5)),
     (updates_at_known_places, (X, 0.5)),

@@ -168,6 +168,7 @@ def _matrix(size: int, dtype: str = "d", scale: float = 1.0) -> Any:
     return lambda rng: (a((size, size), dtype)(rng) * 0.3 + 2 * np.eye(size, dtype=dtype)) * np.dtype(dtype).type(scale)
 
 
+declare("solve_triangular", case(_matrix(3, "f8"), a((3,), "f8"), lower=True, unit=False, checked=False))
 for _dtype in "dfD":
     for _shape in ((3,), (3, 2)):
         for _lower, _unit in ((True, False), (False, False), (True, True)):
