@@ -200,7 +200,11 @@ def opt(options: argparse.Namespace) -> str:
 
 def told(options: argparse.Namespace) -> str:
     """The ``errors`` command: one explanation, or the tree of all errors."""
-    return explain(options.code) if options.code else overview()
+    from .distributed import faults  # noqa: PLC0415 - no other command needs the package around it
+
+    if options.code:
+        return faults.explained(options.code) or explain(options.code)
+    return f"{overview()}\nWork on other processes has errors of its own:\n\n{faults.table()}\n"
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], str | Answer]] = {

@@ -15,7 +15,11 @@ UnequalWorkersWarning tells of workers with other versions or another BLAS: bits
 
 from __future__ import annotations
 
+import inspect
+
 from ..errors import HERE, RetrogradError
+
+PAGE = "docs/distributed.md says what to do about each fault."
 
 
 class DistributedError(RetrogradError, RuntimeError):
@@ -66,3 +70,18 @@ class ResultTooLargeError(DistributedError, MemoryError):
 
 class UnequalWorkersWarning(UserWarning):
     """Workers differ in versions or in their BLAS, so that results may depend on which worker computed what."""
+
+
+def explained(code: str) -> str | None:
+    """What an error of this code or name means; None for those of other packages."""
+    kinds = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, DistributedError)]
+    for kind in kinds:
+        if code.strip().lower() in (kind.code.lower(), kind.__name__.lower()):
+            return f"{kind.code}  {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n{PAGE}\n"
+    return None
+
+
+def table() -> str:
+    """These errors with their codes and meanings."""
+    rows = [row.strip("| ").split(" | ") for row in (__doc__ or "").splitlines() if "| RG" in row]
+    return "\n".join(f"{name:<24}{code}  {meaning}" for name, code, meaning in rows)

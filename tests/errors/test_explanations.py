@@ -7,8 +7,10 @@ import runpy
 import pytest
 
 from retrograd.cli import main
+from retrograd.distributed import faults
 from retrograd.reports.explain import codes, explanations
 
+FAULTS = [x for x in vars(faults).values() if isinstance(x, type) and issubclass(x, faults.DistributedError)]
 FAMILIES = {"RG0000", "RG0100", "RG0200"}  # what is raised is one of theirs
 each_code = pytest.mark.parametrize("code", sorted(codes()))
 
@@ -51,3 +53,14 @@ def test_the_command_lists_all_errors(capsys):
 def test_the_command_refuses_an_unknown_code(capsys):
     assert main(["errors", "RG9999"]) == 2
     assert "there is no error 'RG9999'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_errors_of_other_processes_are_explained_and_listed(kind, capsys):
+    for asked in (kind.code, kind.__name__):
+        assert main(["errors", asked]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"{kind.code}  {kind.__name__}\n")
+        assert (kind.__doc__ or "").splitlines()[0] in said
+    assert main(["errors"]) == 0
+    assert f"{kind.code}  " in capsys.readouterr().out
