@@ -38,6 +38,7 @@ from .api.stop_gradient import no_grad, stop_gradient
 from .api.subgraph import subgraph
 from .compiler import advice as _advice  # noqa: F401 - it explains what is compiled again
 from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into arguments that share memory
+from .compiler import block_threads as _block_threads  # noqa: F401 - blocks of long arrays are computed on threads
 from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
 from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
 from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods

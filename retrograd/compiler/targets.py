@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..codegen.numpy import structural  # noqa: F401 - it registers the emitters of structural primitives
 from ..codegen.numpy.footprint.footprint import Simulation
-from ..codegen.numpy.target import NumPy
+from ..codegen.numpy.target import FURTHER_PASSES, NumPy
 from ..ir.target import CHOICE, TARGETS
+from ..passes.block_kernels import with_blocks
 from ..passes.place_buffers import place_buffers
 from .settings import config
 
@@ -22,3 +23,4 @@ def _choice() -> str:
 NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
+FURTHER_PASSES.append(with_blocks)

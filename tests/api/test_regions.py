@@ -236,7 +236,7 @@ def test_halving_runs_half_of_the_steps_again_for_each_level(levels: int, monkey
 
 
 def test_halving_takes_logarithmic_memory() -> None:
-    x = np.zeros(50_000)
+    x = np.zeros(30_000)  # longer arrays are worked on in blocks, which keep nothing
 
     def peak(f: Callable[..., Any]) -> float:
         g = rg.value_and_grad(f)

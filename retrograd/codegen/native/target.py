@@ -150,7 +150,9 @@ def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:
 
 
 def _bodies(graph: Graph) -> list[Graph]:
-    return list(dict.fromkeys(body for node in walk(graph) if node.prim is kernel for _, body in node.graphs))
+    """The bodies of kernels, without those that the target for the rest runs on blocks."""
+    kernels = (node for node in walk(graph) if node.prim is kernel and not node.attrs.get("size"))
+    return list(dict.fromkeys(body for node in kernels for _, body in node.graphs))
 
 
 def _for_c(body: Graph) -> Graph:

@@ -10,6 +10,7 @@ from . import (
     exit_if,
     guard,
     host,
+    in_blocks,
     kernel,
     open_sweep,
     region,

@@ -26,12 +26,15 @@ from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
 from ....ops.structural.host import host
-from ....ops.structural.on_numbers import numbers
+from ....ops.structural.in_blocks import at_a_time, largest_block
+from ....ops.structural.kernel import kernel
+from ....ops.structural.on_numbers import elements, numbers
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
 from ..bodies import BodyEmitter
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..module import return_statement
+from ..structural.block_writer import BlockWriter, operands_and_results
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, States
 from .thinned import STEADY, thinned
 
@@ -47,11 +50,15 @@ class _Sizes(BodyEmitter):
         self.labels, self.choices = scope.labels, scope.choices
 
     def _block(self, value: Value, node: Node) -> str:
-        size, scratch = value.aval.nbytes if value.aval.kind == "array" else 0, _scratch(node)
+        size, scratch = self.bytes_of(value), _scratch(node)
         if self.short and not size and not scratch:
             return "__nothing"
         self.labels.append((value, node))
         return f"__block({size}, {scratch}, {len(self.labels) - 1})"
+
+    def bytes_of(self, value: Value) -> int:
+        """The bytes of an array; none for numbers."""
+        return value.aval.nbytes if value.aval.kind == "array" else 0
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
@@ -60,6 +67,9 @@ class _Sizes(BodyEmitter):
         loop = loop_of(node)
         if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
             node = loop.shortened(STEADY)
+        if prim is kernel and node.attrs.get("size"):
+            self._in_blocks(node, made)
+            return
         if prim is numbers:
             node = replace(node, prim=call)
         if prim is exit_if:
@@ -67,11 +77,27 @@ class _Sizes(BodyEmitter):
         if prim is step_numbers or prim is absent:
             self.line(f"{self.assign(node.out)} = __nothing")
             return
-        if prim is host or (prim.multi and prim not in EMITTERS):
+        if prim is host or prim is elements or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, made)
+
+    def _in_blocks(self, node: Node, made: dict[Value, Node]) -> None:
+        """Write the results of a kernel, and the call of one block."""
+        rows, others, arrays, _ = operands_and_results(node)
+        for out in node.outputs:
+            self.line(f"{self.assign(out)} = {self._block(out, node)}")
+        n, ((_, body),) = rows[0].aval.size, node.graphs
+        most = node.attrs["size"]
+        share = at_a_time(n, most) * largest_block(n, most) / n
+        make = partial(_BlockSizes, share=share)
+        name = self.scope.add(self.plan.bodies[body], body.name, make).name
+        slots = [self.name[v] for v in arrays]
+        operands = {v: self._operand(node, i, made) for i, v in enumerate(node.inputs)}
+        self.line(
+            f"{name}({', '.join([*map(operands.__getitem__, rows), *slots, *map(operands.__getitem__, others)])})"
+        )
 
     def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
         """The name of an operand; in place of an operand that chooses, the path that is assumed wherever it chooses."""
@@ -147,6 +173,22 @@ def _enough(node: Node) -> int:
         case None if not _stacks(node):
             return STEADY
     raise Undecided
+
+
+class _BlockSizes(BlockWriter, _Sizes):
+    """Writes the largest blocks that run at a time: arrays of their length take a share of their bytes."""
+
+    def __init__(self, plan: Plan, scope: Scope, share: float) -> None:
+        super().__init__(plan, scope)
+        self.share = share
+
+    def bytes_of(self, value: Value) -> int:
+        return int(super().bytes_of(value) * self.share)
+
+    def into_slot(self, node: Node, operands: list[str], slot: str) -> None:
+        """Write nothing for a result that is computed into its array, and else what is copied there."""
+        if not node.prim.into:
+            self.line(self._block(node.out, node))
 
 
 class _InFull(_Sizes):

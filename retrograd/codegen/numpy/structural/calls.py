@@ -10,14 +10,13 @@ from ....ops.ode_events import crossed, ode_path
 from ....ops.structural.call import call
 from ....ops.structural.custom import custom_jvp, custom_vjp
 from ....ops.structural.host import host
-from ....ops.structural.kernel import kernel
 from ....ops.structural.region import region, turn
 from ..bodies import BodyEmitter
 from ..emitter import emits
 
 
-@emits(call, kernel, region, custom_jvp, custom_vjp)
-def _call(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+@emits(call, region, custom_jvp, custom_vjp)
+def call_body(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     """Write a call of the function for the body; it may have no results, and only draw random numbers."""
     results = f"{', '.join(outs)} = " if outs else ""
     emitter.line(f"{results}{emitter.function(node.attrs['body'])}({', '.join(ins)})")

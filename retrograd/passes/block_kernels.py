@@ -1,0 +1,83 @@
+"""blocks: Graph → Graph in which elementwise work on long arrays is done in kernels, block by block.
+
+Each block stays in the processor's cache from the first operation to the last. Sums and extrema of what a kernel makes
+are found block by block, too: forward and adjoint of one region are one kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.rewrite import walk
+from ..ir.types import Aval
+from ..ops.batching import elementwise
+from .fuse import Policy, fuse
+
+SHORTEST = 32_768  # elements of arrays that are worked on in blocks
+MOST = 16_384  # elements of a block
+FEWEST = 4  # operations
+FOLDED = frozenset({"sum", "max", "min"})
+SUMMED = (np.dtype(np.float64), np.dtype(np.float32))  # NumPy halves other arrays elsewhere
+
+
+def with_blocks(graph: Graph) -> Graph:
+    """The graph with kernels that run on blocks."""
+    nodes = list(walk(graph))
+    if not any(is_long(v.aval) for node in nodes for v in node.outputs):
+        return graph
+    made = {node.out for node in nodes if node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)}
+    return fuse(graph, _Elementwise(made).policy())
+
+
+def is_long(aval: Aval) -> bool:
+    """Whether a value is an array that is worked on in blocks."""
+    return aval.kind == "array" and aval.ndim == 1 and aval.size >= SHORTEST and aval.steps is None
+
+
+class _Elementwise:
+    """What a kernel takes: operations on long arrays and numbers, and the folds of their results."""
+
+    def __init__(self, filled: set[Value]) -> None:
+        self.filled = filled  # constants that are numbers in source
+
+    def policy(self) -> Policy:
+        return Policy(takes=self.takes, alike=_shape, ends=_folds, fewest=FEWEST, size=MOST)
+
+    def takes(self, node: Node) -> bool:
+        if node.prim.name == "const":
+            return node.out in self.filled
+        if node.prim.multi:
+            return False
+        numbers = [i for i, v in enumerate(node.inputs) if v in self.filled and v.aval.shape]
+        if not all(node.prim.numpy.broadcasts or i in node.prim.numpy.loose for i in numbers):
+            return False  # its source needs an array
+        rows = [v.aval for i, v in enumerate(node.inputs) if v.aval.shape and i not in numbers]
+        others = [v.aval for v in node.inputs if not v.aval.shape]
+        if not rows or any(x.shape != rows[0].shape or not is_long(x) for x in rows):
+            return False
+        if any(x.steps is not None or x.kind == "generator" for x in others):
+            return False
+        if _folds(node):
+            return not node.attrs["keepdims"] and (node.prim.name != "sum" or rows[0].dtype in SUMMED)
+        return node.out.aval.shape == rows[0].shape and _has_a_text(node)
+
+
+def _has_a_text(node: Node) -> bool:
+    """Whether the source of an operation holds for any length."""
+    if node.prim.name == "cast":
+        return node.inputs[0].aval.kind == "array"
+    batch: Any = node.prim.batch
+    text = node.prim.numpy
+    known = bool(text.ufunc) or (bool(text.code) and isinstance(text.code, str))
+    return batch is elementwise and node.prim.alias is None and known
+
+
+def _folds(node: Node) -> bool:
+    return node.prim.name in FOLDED
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    return next(v.aval.shape for v in node.inputs if is_long(v.aval))
