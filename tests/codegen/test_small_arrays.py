@@ -79,38 +79,29 @@ def test_the_moves_are_those_of_primitives_that_move() -> None:
 
 
 @pytest.mark.parametrize("n", range(1, LONGEST + 2))
-@pytest.mark.parametrize("shape", [(-1,), (1, -1), (-1, 1)])
-def test_sums_add_in_numpys_order(
-    n: int, shape: tuple[int, ...], always: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_add_in_numpys_order(n: int, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(n)
     for _ in range(5):
-        x = (rng.normal(size=n) * 10.0 ** rng.integers(-5, 5, n)).reshape(shape)
-        check(lambda x: np.sum(x * 1.5) + np.sum(np.sum(x, axis=-1)), x, apart=n <= LONGEST, monkeypatch=monkeypatch)
+        x = rng.normal(size=n) * 10.0 ** rng.integers(-5, 5, n)
+        check(lambda x: np.sum(x * 1.5) + np.sum(x[::-1]), x, apart=n <= LONGEST, monkeypatch=monkeypatch)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (4, 3), (2, 2, 3), (12, 1), (1, 12), (2, 6)])
-@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1)])
-def test_sums_over_axes(shape: tuple[int, ...], axis: Any, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(0).normal(size=shape)
-    check(lambda x: np.sum(np.sin(np.sum(x * x, axis=axis))), x, monkeypatch=monkeypatch)
-    largest = rg.jit(lambda x: np.sum(np.max(x, axis=axis) - np.min(x, axis=axis)))
+@pytest.mark.parametrize("n", [1, 2, 5, LONGEST])
+def test_extrema(n: int, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=n)
+    largest = rg.jit(lambda x: np.max(x) - np.min(x, axis=0, keepdims=True))
     assert MADE in both(largest.graph(x), (x,), monkeypatch)[0]
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (4, 3), (2, 2, 3)])
-@pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::-1], lambda x: x.reshape(-1)[::-1], np.asfortranarray])
-def test_sums_go_as_arrays_lie_in_memory(
-    shape: tuple[int, ...], view: Callable[[Any], Any], always: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def f(x: Any) -> Any:
-        y = view(x)
-        return np.sum(y) + np.sum(y * np.cos(y)) + np.sum(np.sum(y, axis=0) ** 3)
-
-    for seed in range(5):
-        x = np.random.default_rng(seed).normal(size=shape)
-        for mode in (rg.jit, rg.value_and_grad):
-            both(mode(f).graph(x), (x,), monkeypatch)
+@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (2, 2, 3), (3, 1)])
+def test_arrays_of_more_axes_keep_their_order_in_memory(shape: tuple[int, ...]) -> None:
+    f = rg.jit(lambda x: (np.tanh(0.9 * x) * x + x.T.T, np.sum(np.sin(x) * np.cos(x))))
+    for x in (np.random.default_rng(0).normal(size=shape), np.random.default_rng(0).normal(size=shape[::-1]).T):
+        array, total = f(x)
+        expected = np.tanh(0.9 * x) * x + x.T.T
+        np.testing.assert_array_equal(array, expected)
+        assert array.strides == expected.strides
+        assert total == np.sum(np.sin(x) * np.cos(x))
 
 
 def rosenbrock(x: Any) -> Any:

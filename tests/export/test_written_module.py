@@ -48,7 +48,7 @@ def test_a_module_holds_no_trace_of_the_package(name: str, written: Written) -> 
     tree = ast.parse((written.folder / f"{name}.py").read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    known = {"numpy", "scipy", "__future__", "ast", "dataclasses", "hashlib", "pathlib", "sys", "typing"}
+    known = {"numpy", "scipy", "__future__", "ast", "dataclasses", "hashlib", "math", "pathlib", "sys", "typing"}
     assert {module.partition(".")[0] for module in imported} <= known
 
 

@@ -49,7 +49,7 @@ def others(node: Node) -> bool:
 
 POLICIES = {
     "elementwise": Policy(takes=elementwise),
-    "of one shape, sums last": Policy(takes=elementwise, alike=shape_of, ends=is_sum, size=128),
+    "of one shape, sums last": Policy(takes=elementwise, alike=shape_of, ends=is_sum),
     "large": Policy(takes=elementwise, fewest=4),
     "anything": Policy(takes=others, fewest=1),
 }

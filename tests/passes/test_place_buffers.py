@@ -18,6 +18,7 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.ops.elementary import cos, exp, sin
 from retrograd.ops.elementwise import add, mul
 from retrograd.ops.reduce import sum_
+from retrograd.passes import block_kernels
 from retrograd.passes.place_buffers import FREED, POOL, READ_ONLY, REUSE, STRIDED, place_buffers
 from tests.support import values
 from tests.support.graphs import built, op
@@ -268,6 +269,12 @@ def sums(x: Symbol) -> Any:
 
 
 PROGRAMS: list[Callable[..., Any]] = [chain, fan_out, views, writes, written_argument, products, sums]
+
+
+@pytest.fixture(autouse=True)
+def whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long arrays are not worked on in blocks."""
+    monkeypatch.setattr(block_kernels, "SHORTEST", 10**12)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

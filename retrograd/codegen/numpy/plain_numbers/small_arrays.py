@@ -1,4 +1,4 @@
-"""small_arrays: Graph → Graph in which arrays of a few elements are numbers, one for each element.
+"""small_arrays: Graph → Graph in which 1-D arrays of a few elements are numbers, one for each element.
 
 What only moves elements, as views, indices and joins do, leaves no operation: it says which number stands where. Sums
 add in NumPy's order. Arrays that come in, that go out, or of which loops read or write rows stay as they are.
@@ -6,7 +6,6 @@ add in NumPy's order. Arrays that come in, that go out, or of which loops read o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -54,7 +53,7 @@ class _StaysWhole(Exception):  # noqa: N818 - a signal, not an error
 def is_small(aval: Aval) -> bool:
     """Whether a value is an array, or a list of arrays, that may be taken apart."""
     known = aval.kind == "array" and aval.dtype in (FLOAT, BOOL) and len(aval.steps or ()) <= 1
-    return known and aval.shape != () and 1 <= aval.size <= LARGEST
+    return known and aval.ndim == 1 and 1 <= aval.size <= LARGEST
 
 
 def taken_apart(graph: Graph) -> Graph | None:
@@ -95,7 +94,6 @@ class _IntoNumbers:
     ) -> None:
         self.old, self.b, self.loops_only = graph, Builder(), loops_only
         self.wholes: dict[Value, Symbol] = {}
-        self.probes: dict[Value, Any] = {}  # arrays of ones that lie in memory as values would
         self.pieces: dict[Value, Pieces] = {}
         for value, apart in zip(inputs, expands or [False] * len(inputs), strict=True):
             if apart:
@@ -126,7 +124,7 @@ class _IntoNumbers:
             avals = _avals(node.out.aval)
             self._set(node.out, [self.b.emit(prim, [], {**node.attrs, "aval": aval})[0] for aval in avals])
         elif prim.name in REDUCTIONS and not node.inputs[0].aval.shape:
-            self.wholes[node.out] = self._whole(node.inputs[0])
+            self.wholes[node.out] = _as_held(self.b, self._whole(node.inputs[0]), node.out.aval)
         elif self.loops_only or prim in PASSED or not any(is_small(v.aval) for v in (*node.inputs, *outs)):
             operands, hints = [self._whole(v).value for v in node.inputs], [v.hint for v in outs]
             symbols = self.b.emit(prim, operands, node.attrs, hints, [v.aval for v in outs])
@@ -135,8 +133,6 @@ class _IntoNumbers:
             raise _StaysWhole
         else:
             self._set(node.out, self._apart(node))
-            if node.out.aval.ndim > 1:
-                self.probes[node.out] = self._probed(node)
 
     def _apart(self, node: Node) -> Pieces:
         """The pieces of the result of an operation on small arrays."""
@@ -199,28 +195,10 @@ class _IntoNumbers:
             pieces[place] = prim(pieces[place], x)
         return pieces
 
-    def _probe(self, value: Value) -> Any:
-        aval = value.aval
-        return self.probes.get(value, np.ones(aval.shape, aval.dtype) if aval.shape else aval.dtype.type(1))
-
-    def _probed(self, node: Node) -> Any:
-        """The probe of a result of several axes."""
-        if node.prim.writes is not None:
-            return self._probe(node.inputs[node.prim.writes])
-        with np.errstate(all="ignore"):
-            return run_node(node, [self._probe(v) for v in node.inputs])[0]
-
     def _reduced(self, node: Node) -> Pieces:
-        """The sums, or the largest or smallest elements, over axes: over several, NumPy goes as they lie in memory."""
-        (value,), axes, prim = node.inputs, node.attrs["axis"], node.prim
-        if sum(value.aval.shape[i] > 1 for i in axes) > 1 and not self._probe(value).flags.c_contiguous:
-            raise _StaysWhole
-        places = np.arange(value.aval.size).reshape(value.aval.shape)
-        kept = [i for i in range(places.ndim) if i not in axes]
-        rows = places.transpose(*kept, *axes).reshape(math.prod(places.shape[i] for i in kept), -1)
-        pieces = self._of(value)
-        combine = REDUCTIONS[prim.name]
-        return [combine([pieces[i] for i in row]) for row in rows]
+        """The sum, or the largest or smallest element."""
+        (value,) = node.inputs
+        return [REDUCTIONS[node.prim.name](self._of(value))]
 
     def _structural(self, node: Node) -> None:
         """The loop or choice with pieces in place of small arrays, but for the arrays of which steps have rows."""
@@ -308,8 +286,8 @@ def _sizes(values: Sequence[Value], apart: Sequence[bool]) -> list[int]:
 
 
 def _hints(value: Value) -> list[str | None]:
-    """Names for the pieces of a value: ``x0``, ``x1`` or ``x01``."""
-    return [value.hint and value.hint + "".join(map(str, at)) for at in np.ndindex(value.aval.shape)]
+    """Names for the pieces of a value: ``x0``, ``x1`` and so on."""
+    return [value.hint and f"{value.hint}{i}" for i in range(value.aval.size)]
 
 
 def _avals(aval: Aval) -> list[Aval]:
