@@ -65,7 +65,7 @@ def explain_retrace(self: Any, /, *args: Any, **kwargs: Any) -> str:
     >>> f = rg.jit(np.sin)
     >>> y = f(np.ones(3))
     >>> f.explain_retrace(np.zeros(3))
-    'nothing is compiled: a version for these arguments holds'
+    'nothing would be compiled: a version for these arguments is valid'
     """
     return _explained(self, self._take(args, kwargs))
 
