@@ -192,3 +192,21 @@ def test_modules_are_exported_as_with_numpy(tmp_path: Any) -> None:
     scope: dict[str, Any] = {"__name__": "slope"}
     exec((tmp_path / "slope.py").read_text(), scope)
     np.testing.assert_allclose(scope["wave_grad"](np.ones(3)), rg.grad(wave)(np.ones(3)), rtol=1e-14)
+
+
+@needs_compiler
+def test_what_c_has_not_runs_in_blocks_beside_kernels() -> None:
+    def f(x: Any) -> Any:
+        z = np.exp(1j * x) * (1.0 + 1j * x) + np.conj(np.exp(2j * x)) * (x * 1j + 2.0)
+        w = np.sin(x) * x + np.cos(x) * 2.0 - x
+        return np.sum(np.abs(z)) + np.sum(w * w)
+
+    x = np.random.default_rng(0).normal(size=40_000)
+    value, slope = rg.value_and_grad(f)(x)
+    with rg.config(backend="native"):
+        both = rg.value_and_grad(f)
+        again, same = both(x)
+        assert "in_blocks(" in both.source(x)  # of kernels, whose names are those of others
+        assert "double" in both.source(x, language="c")
+    assert again == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(same, slope, rtol=1e-12, atol=1e-12)
