@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..ir.target import PROVIDERS
-from ..ops.structural.in_blocks import WORKERS, Block
+from ..ops.structural.in_blocks import WORKERS, Block, first_half
 from .settings import Config
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _BlockWork:
             return known
         if stop - start <= self.most:
             return self.kernel(*[row[start:stop] for row in self.rows], *self.others)
-        middle = start + (stop - start) // 16 * 8
+        middle = start + first_half(stop - start)
         pairs = zip(self.folds, self.part(start, middle), self.part(middle, stop), strict=True)
         return [fold(first, second) for fold, first, second in pairs]
 
@@ -69,7 +69,7 @@ class _BlockWork:
         """How long all blocks but the first take on one thread, as the first one shows."""
         stop = n
         while stop > self.most:
-            stop = stop // 16 * 8
+            stop = first_half(stop)
         start = time.perf_counter()
         self.known[0, stop] = self.part(0, stop)
         return (time.perf_counter() - start) * (n - stop) / stop
@@ -90,7 +90,7 @@ class _BlockWork:
         """Halves of halves, at least as many as threads."""
         parts = [(0, n)]
         while len(parts) < threads and all(stop - start > self.most for start, stop in parts):
-            middles = [start + (stop - start) // 16 * 8 for start, stop in parts]
+            middles = [start + first_half(stop - start) for start, stop in parts]
             parts = [
                 half
                 for (start, stop), middle in zip(parts, middles, strict=True)

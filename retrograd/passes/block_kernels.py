@@ -1,4 +1,4 @@
-"""blocks: Graph → Graph in which elementwise work on long arrays is done in kernels, block by block.
+"""block_kernels: Graph → Graph in which elementwise work on long arrays is done in kernels, block by block.
 
 Each block stays in the processor's cache from the first operation to the last. Sums and extrema of what a kernel makes
 are found block by block, too: forward and adjoint of one region are one kernel.

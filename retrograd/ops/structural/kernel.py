@@ -5,22 +5,17 @@ The last passes make kernels, for a target that asks for them. Nothing different
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir.graph import Graph
 from ...ir.primitive import Primitive, primitive
 from ...ir.structure import Structure
 from ...ir.types import Aval
 from .call import ONCE, results_of, run_call
+from .on_numbers import all_fresh
 
 
 def _shape(*avals: Aval, body: Graph, size: int = 0) -> tuple[Aval, ...]:
     """The avals of the results of the body; ``size`` is how many elements to work on at a time, 0 for all of them."""
     return results_of(*avals, body=body)
-
-
-def _fresh(node: Any) -> range:
-    return range(len(node.outputs))
 
 
 kernel: Primitive = primitive(
@@ -29,6 +24,6 @@ kernel: Primitive = primitive(
     multi=True,
     final=True,
     run=run_call,
-    fresh=_fresh,
+    fresh=all_fresh,
     structure=Structure(bodies=(ONCE,), transparent=True),
 )

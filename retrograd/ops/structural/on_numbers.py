@@ -11,7 +11,8 @@ from ...ir.types import Aval
 from .call import ONCE, results_of, run_call
 
 
-def _fresh(node: Node) -> range:
+def all_fresh(node: Node) -> range:
+    """The positions of all results: none shares storage with another."""
     return range(len(node.outputs))
 
 
@@ -21,7 +22,7 @@ numbers: Primitive = primitive(
     multi=True,
     final=True,
     run=run_call,
-    fresh=_fresh,
+    fresh=all_fresh,
     structure=Structure(bodies=(ONCE,), transparent=True),
 )
 

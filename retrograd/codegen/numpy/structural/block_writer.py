@@ -8,7 +8,7 @@ from ....ir.texts import literal
 from ....ops.structural.kernel import kernel
 from ..bodies import BodyEmitter
 from ..emitter import Emitter, Scope, emits
-from .calls import call_body
+from .calls import call_body, tuple_of
 
 FOLDS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
 
@@ -43,7 +43,7 @@ class BlockWriter(BodyEmitter):
         self.slots = {v: self.fresh(v.hint) for v in arrays}
         names = [*parts, *self.slots.values(), *(self.assign(v) for v in others)]
         results = dict(zip(order.outputs, self.graph(self.plan), strict=True))
-        return names, [_tuple([results[v] for v in folds])]
+        return names, [tuple_of([results[v] for v in folds])]
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         slot = self.slots.get(node.outputs[0])
@@ -78,12 +78,8 @@ def _kernel(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -
     for v in arrays:
         dtype = "" if v.aval.dtype == float else f", {literal(v.aval.dtype)}"
         emitter.line(f"{name[v]} = np.empty({v.aval.size}{dtype})")
-    parts = _tuple([*(operand[v] for v in rows), *(name[v] for v in arrays)])
-    folds = _tuple([FOLDS[body.producer[v].prim.name] for v in body.outputs if not v.aval.shape])
-    found = f"{_tuple([name[v] for v in numbers])} = " if numbers else ""
-    given = f"{parts}, {_tuple([operand[v] for v in others])}, {folds}"
+    parts = tuple_of([*(operand[v] for v in rows), *(name[v] for v in arrays)])
+    folds = tuple_of([FOLDS[body.producer[v].prim.name] for v in body.outputs if not v.aval.shape])
+    found = f"{tuple_of([name[v] for v in numbers])} = " if numbers else ""
+    given = f"{parts}, {tuple_of([operand[v] for v in others])}, {folds}"
     emitter.line(f"{found}in_blocks({scope.by_graph[body]}, {node.attrs['size']}, {given})")
-
-
-def _tuple(names: list[str]) -> str:
-    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"

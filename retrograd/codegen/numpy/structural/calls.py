@@ -37,7 +37,7 @@ def _host(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
 def _ode(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     start, times, *parameters = ins
     options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
-    body, given = emitter.function(node.attrs["body"]), _tuple(parameters)
+    body, given = emitter.function(node.attrs["body"]), tuple_of(parameters)
     emitter.line(f"{outs[0]} = solve_ode({body}, {start}, {times}, {given}, {options})")
 
 
@@ -47,7 +47,7 @@ def _ode_path(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str])
     names = ("directions", "most", "asked", "counts", "method", "rtol", "atol")
     options = ", ".join(repr(node.attrs[name]) for name in names)
     bodies = ", ".join(emitter.function(node.attrs[name]) for name in ("body", "event"))
-    emitter.line(f"{', '.join(outs)} = follow_ode({bodies}, {start}, {times}, {_tuple(parameters)}, {options})")
+    emitter.line(f"{', '.join(outs)} = follow_ode({bodies}, {start}, {times}, {tuple_of(parameters)}, {options})")
 
 
 @emits(crossed)
@@ -63,7 +63,7 @@ def _solution(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str])
     bodies = [node.attrs.get(name) for name in ("value", "slope", "product")]
     functions = ", ".join("None" if body is None else emitter.function(body) for body in bodies)
     solver, options = repr(node.attrs["solver"]), literal(node.attrs["options"])
-    emitter.line(f"{outs[0]} = solved({solver}, {start}, {_tuple(given)}, {functions}, {options})")
+    emitter.line(f"{outs[0]} = solved({solver}, {start}, {tuple_of(given)}, {functions}, {options})")
 
 
 @emits(certified)
@@ -77,8 +77,9 @@ def _solve_krylov(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[s
     emitter.embed("unsolved", "solve_krylov")
     right, *given = ins
     product, symmetric = emitter.function(node.attrs["forward"]), node.attrs["symmetric"]
-    emitter.line(f"{outs[0]} = solve_krylov({product}, {right}, {_tuple(given)}, {symmetric})")
+    emitter.line(f"{outs[0]} = solve_krylov({product}, {right}, {tuple_of(given)}, {symmetric})")
 
 
-def _tuple(names: list[str]) -> str:
+def tuple_of(names: list[str]) -> str:
+    """Source of a tuple."""
     return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
