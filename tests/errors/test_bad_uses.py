@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -199,3 +200,15 @@ def test_a_gradient_that_is_zero_warns_once_at_the_users_line():
     np.testing.assert_array_equal(slopes, np.zeros((3, 3)))
     (warning,) = caught
     assert (warning.filename, warning.lineno) == (__file__, call.__code__.co_firstlineno + 1)
+
+
+def test_warnings_of_compiled_calls_pass_through_pythons_warnings():
+    """Python 3.13 imports ``warnings`` by the function that generated source has for imports."""
+    f = rg.jit(lambda x: np.log(x) * 2.0 + x)
+    f(np.ones(20))
+    with pytest.warns(RuntimeWarning, match="invalid value encountered in log"):
+        f(-np.ones(20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="invalid value"):
+            f(-np.ones(20))
