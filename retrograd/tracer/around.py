@@ -166,7 +166,7 @@ def _in_child() -> None:
         owner.renew_locks()
     for around in _arounds:
         around.keep_to(threading.get_ident())
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name.partition(".")[0] == __name__.partition(".")[0]:
             _renew_properties(module)
 

@@ -33,7 +33,7 @@ class EarlyNames(Patcher):
         """Replace the functions by their stand-ins."""
         if self._modules != len(sys.modules):
             self._modules = len(sys.modules)
-            loaded = list(sys.modules.items())
+            loaded = sys.modules.copy().items()  # which no import of another thread changes
             self._users = [m for name, m in loaded if name.partition(".")[0] not in FOREIGN and type(m) is ModuleType]
         for module in self._users:
             for name, stand_in in self._names(module):
@@ -53,7 +53,7 @@ class EarlyNames(Patcher):
         names = vars(module)
         known = self._found.get(module.__name__)
         if known is None or known[0] is not module or known[1] != len(names):
-            found = [(name, self._stand_ins[id(x)]) for name, x in list(names.items()) if id(x) in self._stand_ins]
+            found = [(name, self._stand_ins[id(x)]) for name, x in names.copy().items() if id(x) in self._stand_ins]
             known = self._found[module.__name__] = (module, len(names), found)
         return known[2]
 

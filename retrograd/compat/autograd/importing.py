@@ -89,7 +89,7 @@ def install() -> None:
 def uninstall() -> None:
     """Take back ``install()``: later imports of ``autograd`` find the package of that name, if there is one."""
     if sys.modules.get(NAME) is sys.modules[HOME]:
-        for name in [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]:
+        for name in [name for name in list(sys.modules) if name == NAME or name.startswith(f"{NAME}.")]:
             del sys.modules[name]
 
 
