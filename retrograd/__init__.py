@@ -13,7 +13,8 @@ from .api import tree as tree
 from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
 from .api.along_axis import associative_scan
 from .api.along_axis import map as map
-from .api.at_a_point import jvp, linearize, vjp
+from .api.along_tangents import jvp, linearize
+from .api.at_a_point import vjp
 from .api.batching import vmap
 from .api.branches import cond, switch
 from .api.check_grads import check_grads

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, TypeVarTuple, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, TypeVarTuple, overload
 
 import numpy as np
 
@@ -75,6 +75,7 @@ _Aux = TypeVar("_Aux")
 _Instance = TypeVar("_Instance")
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 _Ts = TypeVarTuple("_Ts")
+_Backend: TypeAlias = Literal["numpy", "native"]
 
 # A function under a transform: call it like the function, or look at what is compiled for some arguments.
 class Compiled(Generic[_P, _R_co]):
@@ -135,6 +136,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> _InFirst[_A, _P, _A]: ...
 @overload
 def grad(
@@ -145,6 +147,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> _InFirst[_A, _P, tuple[_A, _Aux]]: ...
 @overload
 def grad(
@@ -155,6 +158,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def grad(
@@ -165,6 +169,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[Any, _Aux]]: ...
 @overload
 def grad(
@@ -175,6 +180,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[Concatenate[_A, _B, _P], tuple[_A, _B]]: ...
 @overload
 def grad(
@@ -185,6 +191,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[Any, ...]]: ...
 @overload
 def grad(
@@ -195,6 +202,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def grad(
@@ -205,6 +213,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def grad(
@@ -215,6 +224,7 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
 @overload
 def value_and_grad(
@@ -225,6 +235,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> _InFirst[_A, _P, tuple[_R, _A]]: ...
 @overload
 def value_and_grad(
@@ -235,6 +246,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[Concatenate[_A, _B, _P], tuple[_R, tuple[_A, _B]]]: ...
 @overload
 def value_and_grad(
@@ -245,6 +257,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[_R, Any]]: ...
 @overload
 def value_and_grad(
@@ -255,6 +268,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[_R, tuple[Any, ...]]]: ...
 @overload
 def value_and_grad(
@@ -265,6 +279,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, tuple[_R, Any]]: ...
 @overload
 def value_and_grad(
@@ -275,6 +290,7 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
 
 # Derivatives of any function ----------------------------------------------------------------------------------------
@@ -287,6 +303,7 @@ def jacobian(
     has_aux: bool = False,
     mode: str = "auto",
     sparse: bool = False,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def jacobian(
@@ -296,22 +313,39 @@ def jacobian(
     has_aux: bool = False,
     mode: str = "auto",
     sparse: bool = False,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
 @overload
 def jacfwd(
-    function: Callable[_P, Any], argnums: int | str | Sequence[int | str] = 0, *, has_aux: bool = False
+    function: Callable[_P, Any],
+    argnums: int | str | Sequence[int | str] = 0,
+    *,
+    has_aux: bool = False,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def jacfwd(
-    function: None = None, argnums: int | str | Sequence[int | str] = 0, *, has_aux: bool = False
+    function: None = None,
+    argnums: int | str | Sequence[int | str] = 0,
+    *,
+    has_aux: bool = False,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
 @overload
 def jacrev(
-    function: Callable[_P, Any], argnums: int | str | Sequence[int | str] = 0, *, has_aux: bool = False
+    function: Callable[_P, Any],
+    argnums: int | str | Sequence[int | str] = 0,
+    *,
+    has_aux: bool = False,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def jacrev(
-    function: None = None, argnums: int | str | Sequence[int | str] = 0, *, has_aux: bool = False
+    function: None = None,
+    argnums: int | str | Sequence[int | str] = 0,
+    *,
+    has_aux: bool = False,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
 @overload
 def hessian(
@@ -320,6 +354,7 @@ def hessian(
     *,
     has_aux: bool = False,
     sparse: bool = False,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, Any]: ...
 @overload
 def hessian(
@@ -328,8 +363,9 @@ def hessian(
     *,
     has_aux: bool = False,
     sparse: bool = False,
+    backend: _Backend | None = None,
 ) -> _Decorator: ...
-def hvp(function: Callable[Concatenate[_A, _P], Any]) -> Callable[..., _A]: ...
+def hvp(function: Callable[Concatenate[_A, _P], Any], *, backend: _Backend | None = None) -> Callable[..., _A]: ...
 @overload
 def vjp(
     function: Callable[..., _R],
@@ -337,6 +373,7 @@ def vjp(
     has_aux: Literal[False] = False,
     fns: str = "captures",
     memory: MemoryPlan = None,
+    backend: _Backend | None = None,
 ) -> tuple[_R, Callable[[Any], tuple[*_Ts]]]: ...
 @overload
 def vjp(
@@ -345,9 +382,18 @@ def vjp(
     has_aux: Literal[True],
     fns: str = "captures",
     memory: MemoryPlan = None,
+    backend: _Backend | None = None,
 ) -> tuple[_R, Callable[[Any], tuple[*_Ts]], _Aux]: ...
-def jvp(function: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
-def linearize(function: Callable[..., _R], *primals: Any) -> tuple[_R, Callable[..., _R]]: ...
+def jvp(
+    function: Callable[..., _R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    backend: _Backend | None = None,
+) -> tuple[_R, _R]: ...
+def linearize(
+    function: Callable[..., _R], *primals: Any, backend: _Backend | None = None
+) -> tuple[_R, Callable[..., _R]]: ...
 def linear_transpose(function: Callable[..., Any], *examples: *_Ts) -> Callable[[Any], tuple[*_Ts]]: ...
 
 # Functions as they are, compiled ------------------------------------------------------------------------------------
@@ -359,6 +405,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     nan_safe: bool = False,
+    backend: _Backend | None = None,
 ) -> Compiled[_P, _R]: ...
 @overload
 def jit(
@@ -367,6 +414,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     nan_safe: bool = False,
+    backend: _Backend | None = None,
 ) -> _SameDecorator: ...
 def trace(function: Callable[_P, Any]) -> Callable[_P, Graph]: ...
 @overload
@@ -385,15 +433,30 @@ def subgraph(function: None = None, *, inline: Any = 16) -> Callable[[Callable[_
 # A function of one number becomes one of an array of them, so parameters and results change their types.
 @overload
 def vmap(
-    function: Callable[..., _Array], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    function: Callable[..., _Array],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[..., _Array]: ...
 @overload
 def vmap(
-    function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    function: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    backend: _Backend | None = None,
 ) -> Compiled[..., Any]: ...
 @overload
 def vmap(
-    function: None = None, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    function: None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    backend: _Backend | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled[..., Any]]: ...
 def stop_gradient(x: _A) -> _A: ...
 

@@ -17,7 +17,8 @@ from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
 from ..tracer.containers import flatten_like
 from ..tracer.tree import Spec, flatten, nondiff_leaves, unflatten
-from .at_a_point import jvp, split_aux, vjp
+from .along_tangents import jvp
+from .at_a_point import split_aux, vjp
 from .gradients import grad
 from .jacobians import jacfwd, jacrev
 from .sparse import SparseJacobian, without_aux
@@ -166,13 +167,16 @@ def cotangent_space(point: Any) -> CotangentSpace:
     return CotangentSpace(point)
 
 
-def hvp(function: Callable[..., Any]) -> Any:
+def hvp(function: Callable[..., Any], *, backend: str | None = None) -> Any:
     """The product of the Hessian with a vector, without the matrix: ``hvp(f)(x, v)``.
 
     Parameters
     ----------
     function : callable
         A function of one argument with one output element.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -197,7 +201,7 @@ def hvp(function: Callable[..., Any]) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
 
     product.__name__ = f"{name_of(function)}_hvp"
-    return Compiled(product, Transform("hvp"))
+    return Compiled(product, Transform("hvp", backend=backend))
 
 
 def jacobian(
@@ -207,6 +211,7 @@ def jacobian(
     has_aux: bool = False,
     mode: str = "auto",
     sparse: bool = False,
+    backend: str | None = None,
 ) -> Any:
     """The Jacobian by ``jacfwd`` or ``jacrev``, whichever is cheaper, or as a sparse matrix.
 
@@ -226,6 +231,9 @@ def jacobian(
     sparse : bool
         Whether to return a ``scipy.sparse.csr_array`` with one row for each element of the result and one column for
         each element of the argument. The function must then take and return one array.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -249,13 +257,13 @@ def jacobian(
            [4., 0., 2.]])
     """
     if function is None:
-        return partial(jacobian, argnums=argnums, has_aux=has_aux, mode=mode, sparse=sparse)
+        return partial(jacobian, argnums=argnums, has_aux=has_aux, mode=mode, sparse=sparse, backend=backend)
     if mode not in ("auto", "fwd", "rev"):
         raise OptionError(f"mode={mode!r} is not a mode", remedy="use 'auto', 'fwd' or 'rev'")
     if sparse:
         without_aux(has_aux)
-        return SparseJacobian(function, argnums, mode, "jacobian")
-    forward, reverse = (jac(function, argnums, has_aux=has_aux) for jac in (jacfwd, jacrev))
+        return SparseJacobian(function, argnums, mode, "jacobian", backend)
+    forward, reverse = (jac(function, argnums, has_aux=has_aux, backend=backend) for jac in (jacfwd, jacrev))
     if mode != "auto":
         return forward if mode == "fwd" else reverse
     plain = Transform("jacobian")
@@ -269,4 +277,4 @@ def jacobian(
         return (forward if columns <= rows else reverse)(*args, **kwargs)
 
     matrix.__name__ = f"{name_of(function)}_jacobian"
-    return Compiled(matrix, Transform("jacobian"))
+    return Compiled(matrix, Transform("jacobian", backend=backend))

@@ -145,7 +145,12 @@ def _first_lane(x: Any, axis: int) -> Any:
 
 
 def vmap(
-    function: Callable[..., Any] | None = None, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None
+    function: Callable[..., Any] | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    backend: str | None = None,
 ) -> Any:
     """Map a function over an axis of its arguments, in one array program.
 
@@ -160,6 +165,9 @@ def vmap(
         Where the batch axis stands in the results.
     axis_size : int, optional
         The number of batch elements; needed if no argument is mapped.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -181,6 +189,5 @@ def vmap(
     >>> rg.vmap(lambda x, y: x @ y, in_axes=(0, None))(np.ones((2, 3)), np.ones(3))
     array([3., 3.])
     """
-    if function is None:
-        return partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
-    return Compiled(function, Batched("vmap", in_axes=in_axes, out_axes=out_axes, axis_size=axis_size))
+    mapped = Batched("vmap", in_axes=in_axes, out_axes=out_axes, axis_size=axis_size, backend=backend)
+    return partial(Compiled, transform=mapped) if function is None else Compiled(function, mapped)

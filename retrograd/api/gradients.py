@@ -129,11 +129,10 @@ def grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: str | None = None,
 ) -> Any:
     """The gradient of a function with one output element; ``core_docstrings`` has its parameters."""
-    if function is None:
-        return partial(grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
-    return Compiled(function, _gradient(argnums, has_aux, fns, False, nan_safe, memory))
+    return _derived("grad", function, argnums, has_aux, fns, nan_safe, memory, backend)
 
 
 def value_and_grad(
@@ -144,16 +143,16 @@ def value_and_grad(
     fns: str = "captures",
     nan_safe: bool = False,
     memory: float | str | None = None,
+    backend: str | None = None,
 ) -> Any:
     """Value and gradient of a function with one output element; ``core_docstrings`` has its parameters."""
-    if function is None:
-        return partial(value_and_grad, argnums=argnums, has_aux=has_aux, fns=fns, nan_safe=nan_safe, memory=memory)
-    return Compiled(function, _gradient(argnums, has_aux, fns, True, nan_safe, memory))
+    return _derived("value_and_grad", function, argnums, has_aux, fns, nan_safe, memory, backend)
 
 
-def _gradient(
-    argnums: Argnums, has_aux: bool, fns: str, value: bool, nan_safe: bool, memory: float | str | None
-) -> Gradient:
-    label, budget = "value_and_grad" if value else "grad", None if memory is None else TRANSFORMS.bytes_of(memory)
-    chosen = tuple(argnums) if isinstance(argnums, list) else argnums
-    return Gradient(label, nan_safe, chosen, has_aux, TRANSFORMS.checked_form(fns), value, budget)
+def _derived(
+    label: str, function: Any, argnums: Argnums, aux: bool, fns: str, nan_safe: bool, memory: Any, backend: str | None
+) -> Any:
+    chosen, value = tuple(argnums) if isinstance(argnums, list) else argnums, label == "value_and_grad"
+    budget, form = None if memory is None else TRANSFORMS.bytes_of(memory), TRANSFORMS.checked_form(fns)
+    transform = Gradient(label, nan_safe, chosen, aux, form, value, budget, backend=backend)
+    return partial(Compiled, transform=transform) if function is None else Compiled(function, transform)

@@ -15,7 +15,8 @@ from ..errors import OptionError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.tree import flatten, unflatten
-from .at_a_point import jvp, linearize, vjp
+from .along_tangents import jvp, linearize
+from .at_a_point import vjp
 from .batching import over_basis
 from .gradients import grad
 from .restricted import restricted
@@ -33,7 +34,13 @@ def _zeros(x: Any) -> Any:
     return np.zeros(aval.shape, aval.dtype)[()]
 
 
-def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
+def jacfwd(
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    backend: str | None = None,
+) -> Any:
     """The Jacobian, column by column in forward mode. This suits few inputs.
 
     Parameters
@@ -44,6 +51,9 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, 
         The differentiated arguments, by position or name.
     has_aux : bool
         Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -68,9 +78,8 @@ def jacfwd(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, 
     array([[2., 0.],
            [0., 4.]])
     """
-    if function is None:
-        return partial(jacfwd, argnums=argnums, has_aux=has_aux)
-    return Compiled(function, Composed("jacfwd", make=_columns, options=(argnums, has_aux)))
+    made = Composed("jacfwd", make=_columns, options=(argnums, has_aux), backend=backend)
+    return partial(Compiled, transform=made) if function is None else Compiled(function, made)
 
 
 def _columns(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +115,13 @@ def _along(f: Callable[..., Any], leaves: list[Any], has_aux: bool) -> tuple[Cal
     return lambda tangents: linear(*tangents)[0], out[1]
 
 
-def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False) -> Any:
+def jacrev(
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    backend: str | None = None,
+) -> Any:
     """The Jacobian, row by row in reverse mode. This suits few outputs.
 
     Parameters
@@ -117,6 +132,9 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, 
         The differentiated arguments, by position or name.
     has_aux : bool
         Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -138,9 +156,8 @@ def jacrev(function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, 
     >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    if function is None:
-        return partial(jacrev, argnums=argnums, has_aux=has_aux)
-    return Compiled(function, Composed("jacrev", make=_rows, options=(argnums, has_aux)))
+    made = Composed("jacrev", make=_rows, options=(argnums, has_aux), backend=backend)
+    return partial(Compiled, transform=made) if function is None else Compiled(function, made)
 
 
 def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,7 +182,12 @@ def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Call
 
 
 def hessian(
-    function: Callable[..., Any] | None = None, argnums: Argnums = 0, *, has_aux: bool = False, sparse: bool = False
+    function: Callable[..., Any] | None = None,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    sparse: bool = False,
+    backend: str | None = None,
 ) -> Any:
     """The matrix of second derivatives of a function with one output element, in forward over reverse mode.
 
@@ -179,6 +201,9 @@ def hessian(
         Whether the function returns ``(output, aux)``; the result is then ``(hessian, aux)``.
     sparse : bool
         Whether to return a ``scipy.sparse.csr_array``, as ``rg.jacobian`` does.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -204,11 +229,11 @@ def hessian(
            [2., 0.]])
     """
     if function is None:
-        return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse)
+        return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse, backend=backend)
     if sparse:
         without_aux(has_aux)
-        return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian")
-    return Compiled(function, Composed("hessian", make=_second, options=(argnums, has_aux)))
+        return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian", backend)
+    return Compiled(function, Composed("hessian", make=_second, options=(argnums, has_aux), backend=backend))
 
 
 def _second(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:

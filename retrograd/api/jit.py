@@ -18,6 +18,7 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     nan_safe: bool = False,
+    backend: str | None = None,
 ) -> Any:
     """Compile a plain NumPy function; the result is called like the function and returns the same arrays.
 
@@ -35,6 +36,9 @@ def jit(
         The same by name.
     nan_safe : bool
         Whether derivatives taken inside the function are computed as by ``rg.grad(f, nan_safe=True)``.
+    backend : "numpy" or "native", optional
+        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
+        function decides.
 
     Returns
     -------
@@ -60,11 +64,10 @@ def jit(
     5.0
     """
     nums, names = checked(static_argnums, static_argnames)
-    if function is None:
-        return partial(jit, static_argnums=nums, static_argnames=names, nan_safe=nan_safe)
+    kind, transform = Compiled, Transform("jit", nan_safe, backend=backend)
     if nums or names:
-        return CompiledWithStatics(function, Jit("jit", nan_safe, nums, names))
-    return Compiled(function, Transform("jit", nan_safe))
+        kind, transform = CompiledWithStatics, Jit("jit", nan_safe, nums, names, backend=backend)
+    return partial(kind, transform=transform) if function is None else kind(function, transform)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:

@@ -16,7 +16,8 @@ from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
 from ..passes.find_sparsity import find_sparsity
 from ..tracer.record import enclosing
-from .at_a_point import jvp, vjp
+from .along_tangents import jvp
+from .at_a_point import vjp
 from .batching import vmap
 from .restricted import restricted
 
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
 class SparseJacobian(Compiled):
     """The Jacobian of a function of one array as a ``csr_array``, with a row per element of the result."""
 
-    def __init__(self, function: Callable[..., Any], argnums: Argnums, mode: str, label: str) -> None:
-        super().__init__(function, Transform(label))
+    def __init__(
+        self, function: Callable[..., Any], argnums: Argnums, mode: str, label: str, backend: str | None = None
+    ) -> None:
+        super().__init__(function, Transform(label, backend=backend))
         self._argnums, self._mode = argnums, mode
-        self._push = Compiled(self._pushed, Transform(label))
-        self._pull = Compiled(self._pulled, Transform(label))
+        self._push = Compiled(self._pushed, self._transform)
+        self._pull = Compiled(self._pulled, self._transform)
         self._found: dict[int, Compression] = {}
 
     def parts(self) -> tuple[Any, ...]:
-        return type(self), (self._user, self._argnums, self._mode, self._transform.label)
+        return type(self), (self._user, self._argnums, self._mode, self._transform.label, self._transform.backend)
 
     def _pushed(self, seeds: Any, *args: Any, **kwargs: Any) -> Any:
         """The Jacobian times each of the seeds."""

@@ -12,7 +12,7 @@ from .cache import SHARING, CacheInfo
 from .compilation import INSPECTORS
 from .compiled import member
 from .paths import Paths
-from .settings import Settings, config
+from .settings import Settings
 from .signature import Call
 from .varying_ints import as_known
 
@@ -94,7 +94,7 @@ def cache_info(self: Any, /) -> CacheInfo:
 
 def _explained(compiled: Any, call: Call) -> str:
     call = as_known(compiled, call)
-    key, entries = (config.now(), call.key), compiled._cache.entries
+    key, entries = (compiled._transform.settings(), call.key), compiled._cache.entries
     statics = call.statics()
     versions = [*entries.get(key, ()), *(SHARING[-1].versions_of(compiled._user, (compiled._transform, key)) or ())]
     if any(paths.check(compiled._user, statics) is not None for paths in versions):

@@ -15,7 +15,7 @@ from ..tracer.around import whole
 from ..tracer.record import Recorded
 from .executable import Executable
 from .garbage import paused
-from .settings import Settings
+from .settings import Settings, config
 from .signature import Call
 from .stages import PIPELINE, Rest, run
 
@@ -77,7 +77,7 @@ class Compilation:
     @whole
     def planned(self) -> Graph:
         """The graph to compile, still with the turn between the forward and the adjoint part of a derivative."""
-        with paused:
+        with paused, config(**self.settings._asdict()):
             if self.derived.later is not None:
                 found = self.derived.later.planned(self.settings)
             else:
@@ -89,7 +89,7 @@ class Compilation:
     @whole
     def graph(self) -> Graph:
         """The compiled graph; for a derivative at a point, its first half."""
-        with paused:
+        with paused, config(**self.settings._asdict()):
             if self.derived.later is not None:
                 return self.derived.later.first(self.planned)
             if self.settings.verify:
@@ -121,7 +121,7 @@ class Compilation:
     def second(self) -> Executable:
         """The code of the second half of a derivative at a point."""
         assert self.derived.later is not None
-        with paused:
+        with paused, config(**self.settings._asdict()):
             return Executable(self.derived.later.second(self.planned, self.settings), ordered=self.signature.ordered)
 
     @property

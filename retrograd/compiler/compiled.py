@@ -111,7 +111,7 @@ class Compiled:
 
     def found(self, call: Call) -> Found:
         """The paths of a call whose reads hold, recorded now if there are none, and their present captures."""
-        settings = config.now()
+        settings = self._transform.settings()
         key = (settings, call.key)
         versions = self._cache.versions(key)
         found = self._holding(versions, call)

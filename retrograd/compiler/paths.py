@@ -24,7 +24,7 @@ from .compilation import INSPECTORS, Compilation
 from .executable import Executable
 from .garbage import paused
 from .inside import Callee
-from .settings import Settings
+from .settings import Settings, config
 from .signature import Call
 
 
@@ -73,7 +73,7 @@ class Paths:
         ways, ordered = list(self.known.values()), self._captures
         captures = {id(c.payload): c.payload for c in ordered}
         graphs = [_over(way, captures) for way in ways]
-        with paused:
+        with paused, config(**self.settings._asdict()):
             merged, forms = INSPECTORS["joined"](ways, graphs) if len(ways) > 1 else (graphs[0], ways)
             inputs = merged.inputs[len(merged.inputs) - len(ordered) :]
             made = {v: c.payload for v, c in zip(inputs, ordered, strict=True) if c.made}

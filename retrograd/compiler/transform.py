@@ -16,7 +16,7 @@ from ..tracer.record import Place, Recorded
 from .compilation import Derived
 from .garbage import paused
 from .recording import form_of, record_call, results_of
-from .settings import config
+from .settings import CHOICES, Settings, config
 from .signature import Call, take_apart
 
 INLINE = 16  # nodes up to which a compiled function that is called in a trace is copied into it
@@ -32,6 +32,7 @@ class Transform:
     label: str
     nan_safe: bool = False
     inline: int = field(default=INLINE, kw_only=True)  # nodes up to which it is copied into a trace
+    backend: str | None = field(default=None, kw_only=True)  # in place of that of the settings
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Transform:
         return self
@@ -40,6 +41,8 @@ class Transform:
         """Raise OptionError unless this is a function, and the options are right."""
         if not isinstance(self.nan_safe, bool):
             raise OptionError(f"nan_safe={self.nan_safe!r}", remedy="choose from False and True")
+        if self.backend not in (None, *CHOICES["backend"]):
+            raise OptionError(f"backend={self.backend!r}", remedy=f"choose from {CHOICES['backend']}")
         if not callable(function):
             raise OptionError(
                 f"{self.label} needs a function, got {type(function).__name__}",
@@ -49,6 +52,10 @@ class Transform:
     def describe(self, function: Callable[..., Any]) -> str:
         """The name of the function under this transform, for messages."""
         return f"<{self.label} of {getattr(function, '__qualname__', function)!s}>"
+
+    def settings(self) -> Settings:
+        """The settings for what is compiled now."""
+        return config.now() if self.backend is None else config.now()._replace(backend=self.backend)
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function that is recorded, in place of the user's."""

@@ -63,7 +63,7 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
         known.append((unpack, versions, call.traced))
     if len(versions) >= MOST_KEYS:
         versions.clear()
-    versions[unpacked[0]] = compiled._cache.versions((settings, call.key))
+    versions[unpacked[0]] = compiled._cache.versions((compiled._transform.settings(), call.key))
 
 
 INSPECTORS["known"] = know

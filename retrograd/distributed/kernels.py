@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.at_a_point import jvp
+from ..api.along_tangents import jvp
 from ..api.batching import vmap
 from ..api.gradients import grad, value_and_grad
 from ..api.jit import jit

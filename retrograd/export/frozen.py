@@ -84,7 +84,7 @@ def freeze(compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any], what
         recorded, derived = compiled._record(call)
         constants = _watched(compiled, call, recorded, what)
         strides = [_strides(x) for x in call.values()]
-        settings = config.now()
+        settings = compiled._transform.settings()
         way = Compilation(repr(compiled), call, recorded, derived, settings, Paths(call, settings))
         return _frozen(compiled, way, constants, strides, what)
 

@@ -11,7 +11,6 @@ from ..compiler.memory.budgets import budget_of
 from ..ir.footprint import Course, Undecided
 from ..ir.graph import Graph, Node, Value
 from ..ir.loop_node import LoopNode, loop_of
-from ..ir.target import TARGETS
 from ..passes.checkpoint.tally import steps_of
 from ..passes.inline import body_in_place
 from ..passes.linearize import Linearized
@@ -179,7 +178,7 @@ def _by_budget(costs: str) -> str:
 def report(compilation: Compilation) -> MemoryReport:
     """The report of the code that a compilation is part of."""
     graph = compilation.executable.graph
-    target = TARGETS.chosen
+    target = compilation.executable.target
     try:
         course = target.footprint(target.plan(target.legalise(graph))).course()
     except Undecided:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...api.adjoints import jacobian as best_jacobian
-from ...api.at_a_point import Linearization, Vjp
-from ...api.at_a_point import jvp as push_forward
+from ...api.along_tangents import Linearization
+from ...api.along_tangents import jvp as push_forward
+from ...api.at_a_point import Vjp
 from ...api.gradients import Gradient
 from ...api.gradients import grad as gradient
 from ...api.jacobians import jacfwd, jacrev
