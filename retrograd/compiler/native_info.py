@@ -11,7 +11,7 @@ class NativeInfo:
 
     ``compiler`` is what the C compiler says of itself, empty if there is none; ``command`` and ``flags`` are how it is
     called. Compiled kernels are ``files`` in ``folder``, of ``nbytes`` in all. ``refused`` says which of the last
-    kernels NumPy runs, and why.
+    kernels NumPy runs, and why. ``missing`` says why all of them do, and is empty where C can run.
     """
 
     compiler: str
@@ -21,6 +21,7 @@ class NativeInfo:
     files: int
     nbytes: int
     refused: tuple[str, ...]
+    missing: str = ""
 
 
 def native_info() -> NativeInfo:
@@ -30,7 +31,7 @@ def native_info() -> NativeInfo:
     -------
     NativeInfo
         The ``compiler`` and its ``command`` and ``flags``, the ``folder`` of compiled kernels with the number of
-        ``files`` and of ``nbytes``, and the kernels that were ``refused``.
+        ``files`` and of ``nbytes``, the kernels that were ``refused``, and what is ``missing`` if none can run.
 
     Raises
     ------
@@ -44,11 +45,11 @@ def native_info() -> NativeInfo:
     ()
     """
     from ..codegen.native.shared_objects import compiler, fits, folder  # noqa: PLC0415 - few programs run C
-    from ..codegen.native.target import REFUSALS  # noqa: PLC0415 - likewise
+    from ..codegen.native.target import REFUSALS, missing  # noqa: PLC0415 - likewise
 
     tool = compiler() if fits() else None
     home = folder()
     sizes = [path.stat().st_size for path in home.glob("*.so")]
     command, flags = (tool.command, tool.flags) if tool is not None else ((), ())
     version = tool.version if tool is not None else ""
-    return NativeInfo(version, command, flags, str(home), len(sizes), sum(sizes), tuple(REFUSALS))
+    return NativeInfo(version, command, flags, str(home), len(sizes), sum(sizes), tuple(REFUSALS), missing())

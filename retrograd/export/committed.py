@@ -45,6 +45,8 @@ def export_to(
         file = io.BytesIO()
         np.savez(file, **made.arrays)  # type: ignore[arg-type]  # its stubs take these for options
         write_whole(target.with_suffix(".npz"), file.getvalue())
+    if made.c:
+        write_whole(target.with_suffix(".c"), made.c.encode())
     write_whole(target, made.text.encode())
 
 

@@ -17,7 +17,8 @@ def export(self: Any, path: str | os.PathLike[str], /, *args: Any, **kwargs: Any
 
     The module has a function with types, its shapes in a docstring, a record of what it was made of, and a self-test:
     ``python FILE``. Arrays of more than 64 elements are in an ``.npz`` beside it. State that the function reads is
-    frozen. The module refuses other shapes, types, containers and decisions by name.
+    frozen. The module refuses other shapes, types, containers and decisions by name. On the native target its C is
+    written, too; the first line of that file is the command that compiles it.
 
     Parameters
     ----------

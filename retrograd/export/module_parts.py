@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.executable import Executable
+from ..ir.target import Module
 from ..ir.texts import literal
 from . import standalone
 from .frozen import Frozen
@@ -38,13 +39,22 @@ DONE_HERE = ("miss", "throw", "unsolved")  # functions of generated code that mo
 
 @dataclass
 class Code:
-    """What a target writes: imports, text, the name of its function, and the kinds of functions that it calls."""
+    """What a target writes: imports, text, the name of its function, and the kinds of functions that it calls.
+
+    ``run`` has the bits that the text must have. ``beside`` is C for a file beside the module, which computes the
+    functions ``built`` where it is compiled with ``build``; what is compiled contains the ``digest``.
+    """
 
     imports: list[str]
     text: str
     function: str
     names: set[str]  # that the text defines
     calls: list[str]  # of ``DONE_HERE``
+    run: Callable[..., Any]
+    beside: str = ""
+    built: tuple[str, ...] = ()
+    build: str = ""  # with {stem} for the name of the file
+    digest: str = ""
 
 
 @dataclass
@@ -82,8 +92,12 @@ def _listed(x: np.ndarray[Any, Any]) -> str:
 
 def _of_numpy(frozen: Frozen) -> Code:
     """The statements of the NumPy target."""
-    graph = replace(frozen.final, name="_computed")
-    module = Executable(graph, ordered=frozen.ordered).module
+    executable = Executable(replace(frozen.final, name="_computed"), ordered=frozen.ordered)
+    return code_of(executable.module, executable.function)
+
+
+def code_of(module: Module, run: Callable[..., Any]) -> Code:
+    """The parts of a module of NumPy statements."""
     tree = ast.parse(module.source)
     lines = module.source.splitlines()
     imports, kept, calls = [], [], []
@@ -97,10 +111,10 @@ def _of_numpy(frozen: Frozen) -> Code:
         elif not isinstance(part, ast.Expr):
             kept.append(text)
     names = {part.name for part in tree.body if isinstance(part, ast.FunctionDef)}
-    return Code(imports, "\n\n\n".join(kept), module.function, names, calls)
+    return Code(imports, "\n\n\n".join(kept), module.function, names, calls, run)
 
 
-# By the name of a target: what writes its part of a module. A target in C adds its text, and a line that builds it.
+# By the name of a target: what writes its part of a module.
 CODE: dict[str, Callable[[Frozen], Code]] = {"numpy": _of_numpy}
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import hashlib
+import importlib.machinery
+import importlib.util
 import sys
+import sysconfig
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +162,30 @@ def digest_of_arrays(arrays: Any) -> str:
         x = arrays[name]
         found.update(f"{name} {x.dtype.str} {x.shape} ".encode() + x.tobytes())
     return found.hexdigest()
+
+
+def use_built(scope: Any, names: Any, file: str, digest: bytes) -> None:
+    """Have functions run as C if a file beside this module was compiled, here, from the C that was written with it."""
+    path = Path(__file__).with_name(file)
+    if not path.exists():
+        return
+    usual = sys.implementation.name == "cpython" and sys.maxsize == 2**63 - 1 and sys.byteorder == "little"
+    if not usual or sysconfig.get_config_var("Py_GIL_DISABLED") or digest not in path.read_bytes():
+        warnings.warn(f"{file} is for another Python, or of another export: NumPy computes", stacklevel=2)
+        return
+    loader = importlib.machinery.ExtensionFileLoader("rg_native", str(path))
+    spec = importlib.util.spec_from_loader("rg_native", loader)
+    assert spec is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    private: Any = importlib.import_module("numpy._core._multiarray_umath")
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    types = [np.dtype(code) for code in ("f8", "f4", "i8", "?")]
+    scalars = [dtype.type for dtype in types]
+    module.setup(np.ndarray, address(private._ARRAY_API, None), *types, *scalars, *(scope[name] for name in names))
+    for k, name in enumerate(names):
+        scope[name] = getattr(module, f"k{k}")
 
 
 def leaves_of(tree: Any) -> list[Any]:

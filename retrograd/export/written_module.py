@@ -18,28 +18,30 @@ from typing import Any
 import numpy as np
 
 from ..codegen.names import Names, harmless
-from ..compiler.executable import Executable
+from ..compiler.settings import config
 from ..errors import InternalError, OptionError
 from ..ir.target import TARGETS, VERSION
 from ..ir.texts import literal
 from ..ir.types import in_order
-from . import standalone
+from . import c_beside, standalone  # noqa: F401 - the first fills the table of targets
 from .face_of_module import Face, assembled, face_of
 from .frozen import Frozen, digest_of
 from .module_parts import ALWAYS, CODE, DONE_HERE, RESERVED, Code, ModuleParts, class_texts, closed, word_for_word
 from .trees_as_data import TreeForm, harmless_text, quoted
 
 FORMAT = 1
+SETTINGS = ("exact", "fast", "nan_safe", "backend")  # on which the text depends
 
 
 @dataclass
 class Exported:
-    """A module and the arrays beside it; ``record`` is what ``--check`` reads."""
+    """A module, and the arrays and the C beside it; ``record`` is what ``--check`` reads."""
 
     text: str
     arrays: dict[str, np.ndarray[Any, Any]]
     record: dict[str, Any]
     function: str
+    c: str = ""
 
 
 def write_module(frozen: Frozen, stem: str, record: dict[str, Any]) -> Exported:
@@ -47,7 +49,8 @@ def write_module(frozen: Frozen, stem: str, record: dict[str, Any]) -> Exported:
 
     ``record`` says where the function comes from.
     """
-    code = CODE.get(TARGETS.chosen.name, CODE["numpy"])(frozen)
+    with config(**frozen.compilation.settings._asdict()):
+        code = CODE.get(TARGETS.chosen.name, CODE["numpy"])(frozen)
     parts = ModuleParts(stem)
     for name in ALWAYS:
         parts.use(name)
@@ -66,7 +69,7 @@ def write_module(frozen: Frozen, stem: str, record: dict[str, Any]) -> Exported:
         "function": function,
         "takes": [f"{harmless_text(n)}: {v.aval}" for n, v in zip(frozen.names, frozen.final.inputs, strict=False)],
         "gives": [str(frozen.final.outputs[k].aval) for k in frozen.results.leaves()],
-        "settings": {name: getattr(frozen.compilation.settings, name) for name in ("exact", "fast", "nan_safe")},
+        "settings": {name: getattr(frozen.compilation.settings, name) for name in SETTINGS},
         "classes": {name: form.value for name, form in parts.classes.items()},
         "graph": _digest(frozen),
         "traced": digest_of(frozen.compilation.recorded.graph),
@@ -115,7 +118,7 @@ def _with_example(frozen: Frozen, draft: _Draft) -> Exported:
     arguments = frozen.arguments
     exact = [draft.parts.array(x, f"x{k}") for k, x in enumerate(frozen.values)]
     beside = {name: x for name, x in draft.parts.arrays.items() if name.startswith("x")}
-    wanted = _leaves(frozen, frozen.values)
+    wanted = _leaves(frozen, draft.code)
     tried = [exact]
     if beside:
         drawn = [_drawn(k, x, draft.parts) if f"x{k}" in beside else exact[k] for k, x in enumerate(frozen.values)]
@@ -138,15 +141,17 @@ def _with_example(frozen: Frozen, draft: _Draft) -> Exported:
     expected = [_expected(x) for x in results]
     draft.record["code"] = code_digest(_text(frozen, draft, example, arguments, expected))
     text = _text(frozen, draft, example, arguments, expected)
-    return Exported(text, draft.parts.arrays, draft.record, draft.function)
+    command = f"/* {draft.code.build.format(stem=draft.parts.stem)} */\n"
+    c = command + draft.code.beside if draft.code.beside else ""
+    return Exported(text, draft.parts.arrays, draft.record, draft.function, c)
 
 
-def _leaves(frozen: Frozen, values: Sequence[Any]) -> list[Any]:
+def _leaves(frozen: Frozen, code: Code) -> list[Any]:
     """The results of the compiled function, as leaves."""
-    executable = Executable(frozen.final, ordered=frozen.ordered)
     derived = frozen.compilation.derived
     with _silence():
-        return standalone.leaves_of(derived.assemble(executable(*values, *frozen.constants)))
+        found = code.run(*frozen.values, *frozen.constants)
+    return standalone.leaves_of(derived.assemble((found,) if len(frozen.final.outputs) == 1 else found))
 
 
 @contextmanager
@@ -174,6 +179,7 @@ def run_module(text: str, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, 
     beside = [line for line in text.splitlines() if line.startswith("_arrays = ")]
     for line in beside:
         text = text.replace(line, "_arrays = _given")
+    text = re.sub(r"^_use_built\(.*\)$", "", text, flags=re.MULTILINE)
     exec(compile(text, "<exported>", "exec", dont_inherit=True), scope)  # noqa: S102 - the text that is to be written
     return scope
 
@@ -237,6 +243,8 @@ def _text(frozen: Frozen, draft: _Draft, example: Sequence[str], arguments: Tree
     kwargs = assembled(keywords, example, parts)
     if parts.arrays:
         parts.use("stored")
+    if draft.code.beside:
+        parts.use("use_built")
     body = [
         '"""' + _docstring(frozen, draft) + '\n"""',
         _imports(draft) + f"\n\nRECORD = {_record(draft.record)}",
@@ -256,6 +264,9 @@ def _text(frozen: Frozen, draft: _Draft, example: Sequence[str], arguments: Tree
         values.insert(0, f'_arrays = {parts.use("stored")}("{parts.stem}.npz", "{digest}")')
     body += ["\n".join(values)] if values else []
     body.append(f'def _example() -> Any:\n    """Arguments for the self-test."""\n    return {args}, {kwargs}')
+    if draft.code.beside:
+        names = ", ".join(map(quoted, draft.code.built))
+        body.append(f'_use_built(globals(), [{names}], "{parts.stem}_c.so", b"{draft.code.digest}")')
     listed = "".join(f"    {row},\n" for row in expected)
     body.append(f"_EXPECTED: list[Any] = [\n{listed}]" if expected else "_EXPECTED: list[Any] = []")
     body.append(f'if __name__ == "__main__":\n    sys.exit(_self_test({draft.function}, _example, _EXPECTED))')
@@ -278,6 +289,8 @@ def _docstring(frozen: Frozen, draft: _Draft) -> str:
         lines += ["", "The function decides by its arguments. It raises OtherWayError if other decisions follow."]
     if draft.parts.arrays:
         lines += ["", f"{draft.parts.stem}.npz beside this file belongs to it."]
+    if draft.code.beside:
+        lines += ["", f"Parts of it run as C where {draft.parts.stem}.c was compiled: its first line is the command."]
     needs = "NumPy and SciPy" if scipy else "NumPy alone"
     lines += ["", f"Made by retrograd {VERSION}; runs on {needs}. `python {draft.parts.stem}.py` tests it."]
     return "\n".join(lines)
@@ -298,7 +311,9 @@ def _imports(draft: _Draft) -> str:
     used = closed(draft.parts)
     standard = ["ast"] if "throw" in used else []
     standard += ["hashlib"] if "digest_of_arrays" in used else []
-    lines = ["from __future__ import annotations", "", *(f"import {name}" for name in [*standard, "sys"])]
+    if "use_built" in used:
+        standard += ["ctypes", "importlib.machinery", "importlib.util", "sysconfig", "warnings"]
+    lines = ["from __future__ import annotations", "", *(f"import {name}" for name in sorted([*standard, "sys"]))]
     if any(form.kind == "dataclass" for form in draft.parts.classes.values()):
         lines.append("from dataclasses import dataclass")
     lines.append("from pathlib import Path")

@@ -52,6 +52,11 @@ def test_a_file_is_compiled_once(home: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(shared_objects, "_loaded", {})
     assert np.array_equal(native_gradient(), first)
     assert [path.stat().st_ino for path in home.iterdir()] == [made]
+    info = rg.native_info()
+    assert (info.folder, info.files, info.nbytes) == (str(home), 1, next(home.iterdir()).stat().st_size)
+    assert info.compiler
+    assert "-ffp-contract=off" in info.flags
+    assert not info.missing
 
 
 @needs_compiler
@@ -109,7 +114,7 @@ def test_a_compiler_that_fails_leaves_the_kernel_to_numpy(home: Path, tmp_path: 
     monkeypatch.setenv("CC", str(bad))
     target.REFUSALS.clear()
     np.testing.assert_allclose(native_gradient(), rg.grad(slope)(np.arange(4.0)), rtol=1e-14)
-    assert "no such thing" in target.REFUSALS[0]
+    assert "no such thing" in rg.native_info().refused[0]
     assert not list(home.glob("*.making*"))
 
 
@@ -122,6 +127,9 @@ def test_without_a_compiler_a_warning_names_the_remedy_once(monkeypatch: pytest.
     assert np.array_equal(native_gradient(), found)
     with pytest.raises(NoC, match="no C compiler"):
         shared_objects.functions("", 0, [])
+    info = rg.native_info()
+    assert info.compiler == ""
+    assert "Install gcc or clang" in info.missing
 
 
 @needs_compiler

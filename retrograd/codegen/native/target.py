@@ -95,15 +95,21 @@ class Native:
         return function if only is None else only
 
 
+def missing() -> str:
+    """Why kernels cannot be compiled; empty if they can."""
+    if not fits():
+        return "kernels need CPython on a 64-bit machine, with its global lock: NumPy runs them"
+    if compiler() is None:
+        return "there is no C compiler: NumPy runs the kernels. Install gcc or clang, or name one in CC"
+    return ""
+
+
 def available() -> bool:
     """Whether kernels can be compiled; the first time they cannot, a warning says why."""
-    if not fits():
-        _warn("kernels need CPython on a 64-bit machine, with its global lock: NumPy runs them")
-        return False
-    if compiler() is None:
-        _warn("there is no C compiler: NumPy runs the kernels. Install gcc or clang, or name one in CC")
-        return False
-    return True
+    why = missing()
+    if why:
+        _warn(why)
+    return not why
 
 
 _warned: set[str] = set()
@@ -131,9 +137,15 @@ def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -
 
 def c_source(module: Module) -> str:
     """The C of a module's kernels, as it is compiled; a comment if it has none."""
-    bodies = [body for _, body in module.kernels] if isinstance(module, NativeModule) else []
-    kernels, good = _written(bodies)
-    return extension([bodies[k] for k in good], kernels) if good else "/* NumPy computes all of this. */\n"
+    return c_kernels(module)[0] or "/* NumPy computes all of this. */\n"
+
+
+def c_kernels(module: Module) -> tuple[str, list[str]]:
+    """The C of a module's kernels, and the names of the functions of the module that it computes, in its order."""
+    known = module.kernels if isinstance(module, NativeModule) else ()
+    kernels, good = _written([body for _, body in known])
+    source = extension([known[k][1] for k in good], kernels) if good else ""
+    return source, [known[k][0] for k in good]
 
 
 def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:

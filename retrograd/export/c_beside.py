@@ -1,0 +1,33 @@
+"""The C of a function on the native target, for a file beside its module, and the command that builds it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from ..compiler.executable import Executable
+from ..ir.target import TARGETS
+from .frozen import Frozen
+from .module_parts import CODE, Code, code_of
+
+
+def _with_c(frozen: Frozen) -> Code:
+    """The statements of the NumPy target, with kernels as functions, and the same kernels in C."""
+    from ..codegen.native.shared_objects import compiler  # noqa: PLC0415 - few programs run C
+    from ..codegen.native.target import c_kernels  # noqa: PLC0415 - likewise
+
+    executable = Executable(replace(frozen.final, name="_computed"), ordered=frozen.ordered)
+    module = executable.module
+    code = code_of(module, TARGETS["numpy"].load(module, executable.filename, {}))
+    source, names = c_kernels(module)
+    tool = compiler()
+    if source and tool is not None:
+        flags = " ".join(flag for flag in tool.flags if flag != "-w")
+        digest = f"retrograd {hashlib.sha256(source.encode()).hexdigest()}"
+        text = f'{source}\nconst char rg_digest[] __attribute__((used)) = "{digest}";\n'
+        build = f"cc {flags} -o {{stem}}_c.so {{stem}}.c -lm"
+        return replace(code, beside=text, built=tuple(names), build=build, digest=digest)
+    return code
+
+
+CODE["native"] = _with_c

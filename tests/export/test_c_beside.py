@@ -1,0 +1,131 @@
+"""A function on the native target is exported with its C, which its module uses where it was compiled."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.cli import main
+from tests.export.alone import module_at
+from tests.support import values
+from tests.support.native import needs_compiler
+
+RNG = np.random.default_rng(0)
+
+
+def whole(x: Any) -> Any:
+    return np.sum(np.sin(x) * np.exp(x))
+
+
+def mixed(x: Any, w: Any) -> Any:
+    y = np.tanh(x @ w)
+    return np.sum(y * y) + np.sum(np.sort(x, axis=0)[0])
+
+
+def scanned(x: Any) -> Any:
+    last, _ = rg.scan(lambda c, _: (np.sin(c) * 1.5, None), x, None, 20)
+    return np.sum(last)
+
+
+CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "whole": (whole, (RNG.normal(size=30),)),
+    "mixed": (mixed, (RNG.normal(size=(20, 30)), RNG.normal(size=(30, 4)))),
+    "scanned": (scanned, (RNG.normal(size=5),)),
+}
+over_cases = pytest.mark.parametrize("name", CASES)
+
+
+def build(path: Path) -> None:
+    """Run the command in the first line of the C."""
+    command = path.with_suffix(".c").read_text().partition("\n")[0]
+    assert command.startswith("/* cc ")
+    subprocess.run(shlex.split(command[3:-3]), cwd=path.parent, check=True)
+
+
+def self_tested(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-I", str(path)], capture_output=True, text=True, check=False)
+
+
+@needs_compiler
+@over_cases
+def test_the_module_computes_the_same_before_and_after_its_c_is_compiled(name: str, tmp_path: Path) -> None:
+    function, args = CASES[name]
+    made = rg.grad(function, backend="native")
+    path = tmp_path / f"{name}.py"
+    made.export(path, *args)
+    assert self_tested(path).returncode == 0
+    plain = module_at(path)
+    kernels = [x for key, x in vars(plain).items() if key.startswith("_computed_")]
+    assert kernels
+    assert all(type(x).__name__ == "function" for x in kernels)
+    values.assert_close([getattr(plain, f"{name}_grad")(*args)], [made(*args)], 1e-12)
+    build(path)
+    assert self_tested(path).returncode == 0
+    fast = module_at(path)
+    assert any(type(x).__name__ == "builtin_function_or_method" for x in vars(fast).values())
+    values.assert_same_bits([getattr(fast, f"{name}_grad")(*args)], [made(*args)])
+    with pytest.raises(fast.ArgumentError, match="has the shape"):
+        getattr(fast, f"{name}_grad")(*(x[:2] for x in args))
+
+
+@needs_compiler
+def test_what_was_compiled_for_another_export_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "wave.py"
+    rg.grad(whole, backend="native").export(path, np.ones(3))
+    build(path)
+    rg.grad(whole, backend="native").export(path, np.ones(4))
+    with pytest.warns(UserWarning, match="of another export: NumPy computes"):
+        module = module_at(path)
+    np.testing.assert_allclose(module.whole_grad(np.ones(4)), rg.grad(whole)(np.ones(4)), rtol=1e-14)
+    (tmp_path / "wave_c.so").write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="of another export: NumPy computes"):
+        module_at(path)
+
+
+def test_the_numpy_target_writes_no_c(tmp_path: Path) -> None:
+    rg.grad(whole).export(tmp_path / "plain.py", np.ones(3))
+    assert [path.name for path in tmp_path.iterdir()] == ["plain.py"]
+    assert "ctypes" not in (tmp_path / "plain.py").read_text()
+
+
+@needs_compiler
+def test_the_c_has_no_more_than_letters_of_the_users_names(tmp_path: Path) -> None:
+    lines = "import numpy as np\ndef f(x):\n    return np.sum(np.sin(x) * x)\n"
+    scope: dict[str, Any] = {}
+    exec(compile(lines, "a*/b\\\n.py", "exec"), scope)
+    rg.grad(scope["f"], backend="native").export(tmp_path / "odd.py", np.ones(3))
+    build(tmp_path / "odd.py")
+    assert self_tested(tmp_path / "odd.py").returncode == 0
+
+
+PROGRAM = """
+import numpy as np, retrograd as rg
+
+def loss(x):
+    return np.sum(np.sin(x) * np.exp(x))
+
+slope = rg.grad(loss, backend="native")
+"""
+
+
+@needs_compiler
+def test_a_committed_module_is_checked_with_its_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "program:slope", "--arg", "f64[3]", "-o", "frozen.py"]) == 0
+    assert (tmp_path / "frozen.c").exists()
+    assert main(["export", "--check", "frozen.py"]) == 0
+    with rg.config(backend="native"):
+        assert main(["export", "--check", "frozen.py"]) == 0
+    (tmp_path / "program.py").write_text(PROGRAM.replace("np.exp", "np.tanh"))
+    sys.modules.pop("program")
+    assert main(["export", "--check", "frozen.py"]) == 1
+    sys.modules.pop("program")
