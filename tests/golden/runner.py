@@ -3,7 +3,7 @@
 A golden file is a sentence, a line ``RUN: pass, pass(x, y)``, a graph, ``---``, and what the passes make of it. In
 parentheses stand the inputs that are differentiated, linear or with lanes, for ``batch`` first the number of lanes,
 and for ``simplify`` further tables of rules. The last step may also print: ``source`` (the functions alone),
-``module``, ``dot``, ``verify`` and ``parse``.
+``module``, ``c`` (of a graph that is one kernel), ``dot``, ``verify`` and ``parse``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from retrograd.codegen.native.kernel_function import kernel_function
+from retrograd.codegen.native.shared_objects import functions
+from retrograd.codegen.native.shim import extension
+from retrograd.codegen.native.target import missing
 from retrograd.codegen.numpy.check import check_source
 from retrograd.compiler.executable import Executable
 from retrograd.compiler.pass_table import passes
@@ -35,7 +39,7 @@ from retrograd.passes.linearize import linearize
 from retrograd.passes.patterns import Rule
 from retrograd.passes.pullback_at_results import Recalled, recall
 from retrograd.passes.remat.split import splits
-from retrograd.passes.rules import FAST, REASSOCIATE
+from retrograd.passes.rules import FAST, NATIVE, REASSOCIATE
 from retrograd.passes.simplify import simplify
 from retrograd.passes.transpose import transpose
 from tests.golden import dotlexer
@@ -43,7 +47,7 @@ from tests.support import values
 
 FOLDER = Path(__file__).parent
 SEPARATOR = "---\n"
-TABLES = {"reassociate": REASSOCIATE, "fast": FAST}
+TABLES = {"reassociate": REASSOCIATE, "fast": FAST, "native": NATIVE}
 DRAWS = 3
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 5e-324)
 
@@ -147,6 +151,11 @@ def _source(graph: Graph, _: Step) -> str:
     return "".join(source.splitlines(keepends=True)[start - 1 :])
 
 
+def _c(graph: Graph, _: Step) -> str:
+    """The function in C of a graph that is one kernel."""
+    return kernel_function(graph, graph.name).source + "\n"
+
+
 def _refused(graph: Graph, _: Step) -> str:
     try:
         verify(graph)
@@ -171,6 +180,7 @@ PRINTERS: dict[str, Callable[[Graph, Step], str]] = {
     "module": lambda g, _: Executable(g).module.source,
     "dot": lambda g, _: to_dot(g),
     "verify": _refused,
+    "c": _c,
 }
 
 
@@ -440,6 +450,22 @@ def _loops(before: Graph, after: str, step: Step) -> None:
         values.assert_close(list(found), expected, 1e-13)
 
 
+def _runs_compiled(before: Graph, after: str, _: Step) -> None:
+    """What is written in C computes what the graph does, but for the order of sums; it needs a compiler."""
+    if missing():
+        return
+
+    def unfit(*args: Any) -> Any:
+        raise AssertionError("the kernel gave up")
+
+    kernel = replace(kernel_function(before, before.name), source=after)
+    (run,) = functions(extension([before], [kernel]).replace("kernel0(p)", f"{before.name}(p)"), 1, [unfit])
+    for seed in range(DRAWS):
+        args = arguments(before, seed)
+        found = run(*args)
+        values.assert_close([found] if len(before.outputs) == 1 else list(found), list(evaluate(before, args)), 1e-10)
+
+
 def _runs(before: Graph, after: str, _: Step) -> None:
     check_source(after)
     scope: dict[str, Any] = {"math": math, "np": np}
@@ -474,6 +500,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "divide": _divides,
     "absorb": _keeps_unverified,
     "source": _runs,
+    "c": _runs_compiled,
     "module": _runs,
     "dot": _draws,
 }

@@ -28,6 +28,7 @@ WRONG = {
     "absorb/casts": ("cast %i : f32[3]", "cast %i : f64[3]"),
     "source/literals": ("+ -0.0", "+ 0.0"),
     "source/write_into_a_copy": ("v1 = x.copy()", "v1 = x"),
+    "c/neighbours": ("= 1.0 - ", "= 2.0 - "),
     "dot/graph": ("in1 -> n0", "in0 -> n0"),
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor, text_of
-from .indices import AxisIndex, CArray, Indices, at, c_type, count, extents
+from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents
 
 COSTLY = 20  # additions per element from which a value is not computed twice
 FUNCTION = 10  # ... of one operation
@@ -273,15 +273,22 @@ class RootGroups(ElementWriter):
         if own is not None:
             return self._part(own, shape)
         if math.prod(shape) == 1:
-            return CArray(self.local(root, 1), shape, dtype)
+            return self._number(root)
         used = self.readers.get(root, [])
         rows = len(self.space(groups[g][0][0])) > 1 and 0 in self.kept(root)
         if rows and used and all(k == g and row for k, row in used) and not places:
+            if count(root) == shape[0]:
+                return self._number(root)
             whole = CArray(self.local(root, count(root) // shape[0]), shape, dtype)
             return CArray(whole.name, shape, dtype, (0, *whole.strides[1:]))
         if count(root) <= LOCAL:
             return CArray(self.local(root, count(root)), shape, dtype)
         return self.workspace(root, shape)
+
+    def _number(self, root: Value) -> CNumber:
+        name = self.fresh("s")
+        self.line(f"{c_type(root.aval.dtype)} {name};")
+        return CNumber(name, extents(root), root.aval.dtype)
 
     def _part(self, place: Place, shape: tuple[int, ...]) -> CArray:
         array, lead = place

@@ -108,6 +108,17 @@ class CArray:
         return f"{self.name}[{' + '.join(terms)}]".replace("+ -", "- ")
 
 
+class CNumber(CArray):
+    """Storage of one element: a variable."""
+
+    def __init__(self, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+        super().__init__(f"&{name}", shape, dtype)
+
+    def at(self, index: Indices) -> str:
+        """The source of the element."""
+        return self.name[1:]
+
+
 def packed(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of an array in C order, in elements."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, Value
@@ -11,6 +13,28 @@ from .elements import BEYOND, NeedsStorage, NoC, text_of
 from .indices import CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
+STEMS = [
+    "c",
+    "i",
+    "j",
+    "k",
+    "n",
+    "new",
+    "next",
+    "now",
+    "old",
+    "part",
+    "row",
+    "s",
+    "t",
+    "table",
+    "then",
+    "total",
+    "v",
+    "w",
+    "z",
+]
+NAMES = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
 RESTARTS = 200  # values that may turn out to need storage
 LONGEST = 3000  # operations: the time that a compiler takes grows faster than their number
 
@@ -60,9 +84,26 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     if to.gives_up:
         head.append(f"int {BEYOND} = 0;")
     tables = [text for _, text in to.tables.values()]
-    lines = "\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines])
+    lines = renumbered("\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines]))
     source = "\n".join([f"static int {name}(void **p) {{", lines, f"  return {BEYOND if to.gives_up else 0};", "}"])
     return KernelFunction(source, tuple(sizes), _work(body))
+
+
+def renumbered(source: str) -> str:
+    """The source with the numbers of its names in their order: many were tried and not written."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+
+    def new(match: re.Match[str]) -> str:
+        name, stem = match[0], match[1]
+        if stem is None:
+            return name
+        if name not in found:
+            counts[stem] += 1
+            found[name] = f"{stem}{counts[stem]}"
+        return found[name]
+
+    return NAMES.sub(new, source)
 
 
 def _length(body: Graph) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
@@ -75,7 +75,7 @@ class NestWriter(RootGroups):
         var = self.fresh("i")
         flat = len(group) == 1 and len(space) > 1 and self._flat(group[0], space)
         for root in roots:
-            if self.reduces(root) and (flat or 0 not in self.kept(root)):
+            if self.reduces(root) and len(space) > 1 and not flat and 0 not in self.kept(root):
                 self._start(root, None)
         if not space:
             for root in roots:
@@ -157,20 +157,8 @@ class NestWriter(RootGroups):
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
         """One loop over all elements; long sums go by parts."""
         totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r)}
-        long = n > LANE and bool(totals)
+        long = n > LANE and bool(totals) and not self._splits(roots, totals, var, n)
         part = self.fresh("part")
-
-        def body() -> None:
-            for r in roots:
-                space = self.space(r)  # the axes behind the last one that is longer than 1 do not count
-                axis = max((a for a, n in enumerate(space) if n > 1), default=0)
-                index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
-                text = self.element(r, index)
-                if r in totals:
-                    self._fold(r, totals[r][1], text)
-                else:
-                    self.line(f"{self.target[r].at(index)} = {text};")
-                    self._known(r, index, text)
 
         def parts() -> None:
             for r, name in totals.values():
@@ -178,31 +166,48 @@ class NestWriter(RootGroups):
             if long:
                 self.ranges[var] = 0, n
                 with self.block(var) as block:
-                    body()
+                    self._flat_body(roots, totals, var)
                 self.ranges.pop(var)
                 self.line(self._simd(totals))
                 end = f"({part} + {LANE} < {n} ? {part} + {LANE} : {n})"
                 self.enclose(f"for (int64_t {var} = {part}; {var} < {end}; {var}++) {{", block.lines)
             else:
-                self.loop(var, n, body, self._simd(totals))
+                self.loop(var, n, lambda: self._flat_body(roots, totals, var), self._simd(totals))
             for r, name in totals.values():
-                self._fold(r, self.target[r].at(tuple(at(0) for _ in self.target[r].shape)), name)
+                into = self.target[r].at(tuple(at(0) for _ in self.target[r].shape))
+                if long:
+                    self._fold(r, into, name)
+                else:
+                    self.line(f"{into} = {name};")
 
-        if long and not self._splits(body, var, n):
+        if long:
+            for r, _ in totals.values():
+                self._start(r, None)
             with self.block(part) as block:
                 parts()
             self.enclose(f"for (int64_t {part} = 0; {part} < {n}; {part} += {LANE}) {{", block.lines)
         else:
-            long = False
             parts()
 
-    def _splits(self, body: Callable[[], None], var: str, n: int) -> bool:
+    def _flat_body(self, roots: list[Value], totals: dict[Any, tuple[Value, str]], var: str) -> None:
+        for r in roots:
+            space = self.space(r)  # the axes behind the last one that is longer than 1 do not count
+            axis = max((a for a, n in enumerate(space) if n > 1), default=0)
+            index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
+            text = self.element(r, index)
+            if r in totals:
+                self._fold(r, totals[r][1], text)
+            else:
+                self.line(f"{self.target[r].at(index)} = {text};")
+                self._known(r, index, text)
+
+    def _splits(self, roots: list[Value], totals: dict[Any, tuple[Value, str]], var: str, n: int) -> bool:
         """Whether a loop falls into several."""
         blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
         self.ranges[var] = 0, n
         try:
             with self.block(var):
-                body()
+                self._flat_body(roots, totals, var)
         except ChangesAt:
             return True
         finally:
@@ -227,8 +232,12 @@ class NestWriter(RootGroups):
         lead = tuple(AxisIndex(name) for name in names)
         tails = everywhere(space[last + 1 :])
         totals: dict[Any, tuple[Value, str]] = {}
+        # a sum over the innermost axis alone is there after one loop
+        once = {
+            r for r in roots if self.reduces(r) and last > 0 and {*range(last)} == {*self.kept(r)} & {*range(last + 1)}
+        }
         for r in roots:
-            if self.reduces(r) and 0 in self.kept(r):
+            if self.reduces(r) and 0 in self.kept(r) and r not in once:
                 self._start(r, lead[0])
             if self.reduces(r) and last > 0 and last not in self.kept(r):
                 totals.update({(r, self.place(r, (*lead, *tail))): (r, self.fresh("total")) for tail in tails})
@@ -252,7 +261,10 @@ class NestWriter(RootGroups):
                 self.line(f"{total_type(self.made[r])} {name} = {fold_of(self.made[r]).start};")
             self.loop(names[k], space[k], point, self._simd(totals))
             for (r, place), (_, name) in totals.items():
-                self._fold(r, self.target[r].at(place), name)
+                if r in once:
+                    self.line(f"{self.target[r].at(place)} = {name};")
+                else:
+                    self._fold(r, self.target[r].at(place), name)
 
         if last == 0:
             point()
