@@ -15,25 +15,25 @@ from .api.gradients import grad
 from .api.jit import jit
 from .compiler.compiled import Compiled
 from .compiler.pass_table import passes
-from .errors import ChangedError, OptionError, RetrogradError
+from .errors import ChangedError, InternalError, OptionError, RetrogradError
 from .export.committed import check as check_committed
 from .export.committed import export_to, origin_of, renew
-from .ir.parser import parse, parse_type
+from .ir.parser import parse
 from .ir.verify import verify
 from .looking import commands as looks
 from .looking.commands import TRANSFORMS, Answer
 from .looking.completion import SHELLS, completion
-from .looking.named import argnums_of, check_count, example, given, load, named
+from .looking.named import argnums_of, check_count, given, load, named
 from .reports.explain import explain, overview
 from .where import Where, user_frame
 
 # What to print of a function and its gradient, for these arguments.
-EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any]], str]] = {
-    "ir": lambda f, _, args: str(jit(f).graph(*args)),
-    "grad-ir": lambda _, gradient, args: str(gradient.graph(*args)),
-    "source": lambda _, gradient, args: str(gradient.source(*args)),
-    "dot": lambda f, _, args: str(jit(f).dot(*args)),
-    "grad-dot": lambda _, gradient, args: str(gradient.dot(*args)),
+EMITS: dict[str, Callable[[Callable[..., Any], Any, Sequence[Any], dict[str, Any]], str]] = {
+    "ir": lambda f, _, args, kwargs: str(jit(f).graph(*args, **kwargs)),
+    "grad-ir": lambda _, gradient, args, kwargs: str(gradient.graph(*args, **kwargs)),
+    "source": lambda _, gradient, args, kwargs: str(gradient.source(*args, **kwargs)),
+    "dot": lambda f, _, args, kwargs: str(jit(f).dot(*args, **kwargs)),
+    "grad-dot": lambda _, gradient, args, kwargs: str(gradient.dot(*args, **kwargs)),
 }
 TARGET = "module:function or path/file.py:function; the file is imported, and its main part does not run"
 ARGNUMS = "arguments of the derivative: positions or names, separated by commas; default: all floating-point arguments"
@@ -71,7 +71,7 @@ ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
     "opt": ("run passes over a graph in text", ("opt graph.ir -p simplify,prune", "opt - -p transpose < graph.ir")),
     "doctor": ("check whether the installed packages fit together", ("doctor",)),
     "audit": (
-        "show which functions of a program can be traced, and which lines block; the status is 1 if any line blocks",
+        "show which functions of a program trace and which lines block; the status is 1 if a line blocks or it fails",
         ("audit src/", "audit main.py --run", "audit main.py --run -- --steps 10"),
     ),
     "completion": (
@@ -155,10 +155,10 @@ def _of_export(keep: argparse.ArgumentParser) -> None:
 
 def show(options: argparse.Namespace) -> str:
     """The ``show`` command: a function's graph, source or DOT text."""
-    args = [example(parse_type(text)) for text in options.arg]
+    args, kwargs = given(options.arg, fixed=False)
     function = load(options.target)
-    check_count(function, len(args))
-    return EMITS[options.emit](function, grad(function, argnums_of(args, options.argnums)), args)
+    check_count(function, len(args), list(kwargs))
+    return EMITS[options.emit](function, grad(function, argnums_of(args, options.argnums)), args, kwargs)
 
 
 def keep(options: argparse.Namespace) -> str:
@@ -190,7 +190,10 @@ def opt(options: argparse.Namespace) -> str:
         text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise OptionError(f"cannot read {options.file!r}: {fault}") from None
-    graph = verify(parse(text))
+    try:
+        graph = verify(parse(text))
+    except InternalError as fault:  # the text is the user's
+        raise OptionError(f"{options.file!r} is no graph: {fault.what}", remedy=fault.remedy) from None
     for name in options.passes.split(","):
         if name not in passes():
             raise OptionError(f"there is no pass {name!r}", remedy=f"choose from {', '.join(passes())}")

@@ -27,8 +27,10 @@ from ..api.gradients import grad
 from ..api.jit import trace
 from ..compiler.signature import is_traced
 from ..errors import OptionError, RetrogradError
+from ..tracer.array import Tracer
 from ..tracer.refusals import alternative
 from ..tracer.table import REMEDIES
+from ..tracer.trace import CURRENT
 from ..tracer.tree import flatten
 from .amounts import cut, printable
 
@@ -168,11 +170,15 @@ class FirstCall:
 
 
 class Observing:
-    """A context in which first calls of the functions in the files of a folder are noted, by their code."""
+    """A context in which first calls of the functions in the files of a folder are noted, by file, line and name.
+
+    A function that is being traced runs code of its own; it is the same function.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.calls: dict[CodeType, FirstCall | None] = {}
+        self.calls: dict[tuple[str, int, str], FirstCall] = {}
+        self._looked_at: set[CodeType] = set()
         self._ours: dict[str, bool] = {}
 
     def __enter__(self) -> Self:
@@ -185,24 +191,27 @@ class Observing:
 
     def _seen(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or code in self.calls or code.co_name[0] == "<" or not code.co_flags & inspect.CO_OPTIMIZED:
+        if event != "call" or code in self._looked_at:
             return
-        self.calls[code] = None  # it is looked at once
+        self._looked_at.add(code)
+        place = (code.co_filename, code.co_firstlineno, code.co_qualname)
+        if place in self.calls or code.co_name[0] == "<" or not code.co_flags & inspect.CO_OPTIMIZED:
+            return
         if not self._inside(code.co_filename):
             return
         function = next((f for f in gc.get_referrers(code) if isinstance(f, FunctionType) and f.__code__ is code), None)
         if function is not None:
             sys.setprofile(None)
             try:
-                self.calls[code] = _first_call(function, frame)
+                self.calls[place] = _first_call(function, frame)
             finally:
                 sys.setprofile(self._seen)
 
     def _inside(self, file: str) -> bool:
-        """Whether a file is one of the program's."""
+        """Whether a file is one of the program's; code that was generated, or is part of Python, has no file."""
         if file not in self._ours:
             path = Path(file).resolve()
-            below = path.is_relative_to(self.folder) and not path.is_relative_to(PACKAGE)
+            below = file[:1] != "<" and path.is_relative_to(self.folder) and not path.is_relative_to(PACKAGE)
             self._ours[file] = below and SKIPPED.isdisjoint(path.relative_to(self.folder).parts)
         return self._ours[file]
 
@@ -219,11 +228,14 @@ def _first_call(function: FunctionType, frame: FrameType) -> FirstCall:
         at += 1
     if code.co_flags & inspect.CO_VARKEYWORDS:
         kwargs |= here[names[at]]
-    leaves = flatten((tuple(values), kwargs))[0]
-    if sum(x.nbytes for x in leaves if isinstance(x, np.ndarray)) > LARGEST:
-        return FirstCall(function, (), {}, "its arguments are too large to copy")
+    trace = CURRENT.get()
+    traced = [] if trace is None else [t for t in (held() for held in trace.made) if t is not None]
     try:
-        args, kwargs = copy.deepcopy((tuple(values), kwargs))
+        leaves = [x.shadow if isinstance(x, Tracer) else x for x in flatten((tuple(values), kwargs))[0]]
+        if sum(x.nbytes for x in leaves if isinstance(x, np.ndarray)) > LARGEST:
+            return FirstCall(function, (), {}, "its arguments are too large to copy")
+        examples = copy.deepcopy((tuple(values), kwargs), {id(t): t.shadow for t in traced})
+        args, kwargs = copy.deepcopy(examples)  # examples of traced values were not copied before
     except Exception as fault:  # noqa: BLE001 - the user's objects may refuse in any way
         return FirstCall(function, (), {}, f"its arguments cannot be copied: {cut(printable(str(fault)))}")
     return FirstCall(function, args, kwargs)
@@ -248,11 +260,12 @@ def run(program: Path, argv: Sequence[str]) -> tuple[list[Verdict], str]:
         sys.argv = before
         sys.path.remove(str(program.resolve().parent))
     with contextlib.redirect_stdout(sys.stderr):
-        return [_tried(code, call) for code, call in observing.calls.items() if call is not None], ended
+        return [_tried(call) for call in observing.calls.values()], ended
 
 
-def _tried(code: CodeType, call: FirstCall) -> Verdict:
-    function, where = call.function, f"{code.co_filename}:{code.co_firstlineno}"
+def _tried(call: FirstCall) -> Verdict:
+    function, code = call.function, call.function.__code__
+    where = f"{code.co_filename}:{code.co_firstlineno}"
     name = printable(function.__qualname__)
     if call.why_not:
         return Verdict(name, where, "not tried", call.why_not)
@@ -263,8 +276,7 @@ def _tried(code: CodeType, call: FirstCall) -> Verdict:
     try:
         graph = trace(function)(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
     except RetrogradError as fault:
-        at = "" if fault.where is None else str(fault.where)
-        return Verdict(name, where, "blocks", f"{fault.code} {printable(fault.what)}", at, fault.remedy)
+        return Verdict(name, where, "blocks", f"{fault.code} {printable(fault.what)}", _line(fault), fault.remedy)
     except Exception as fault:  # noqa: BLE001 - the user's function may raise anything
         return Verdict(name, where, "blocks", f"it raised {type(fault).__name__}: {printable(str(fault))}")
     (first, *more) = graph.outputs or (None,)
@@ -280,11 +292,17 @@ def _differentiated(
     try:
         grad(function, chosen).graph(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
     except RetrogradError as fault:
-        at = "" if fault.where is None else str(fault.where)
-        return Verdict(name, where, "traces", f"no gradient: {fault.code} {printable(fault.what)}", at, fault.remedy)
+        why = f"no gradient: {fault.code} {printable(fault.what)}"
+        return Verdict(name, where, "traces", why, _line(fault), fault.remedy)
     except Exception as fault:  # noqa: BLE001 - the user's function may raise anything
         return Verdict(name, where, "traces", f"no gradient: {type(fault).__name__}: {printable(str(fault))}")
     return Verdict(name, where, "has derivatives")
+
+
+def _line(fault: RetrogradError) -> str:
+    """The program's line that an error names; none if only the command line was on the stack."""
+    file = getattr(fault.where, "file", None)
+    return "" if file is None or Path(file).is_relative_to(PACKAGE) else str(fault.where)
 
 
 def _floating(x: Any) -> bool:

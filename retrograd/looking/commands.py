@@ -117,7 +117,7 @@ def doctor(options: argparse.Namespace) -> Answer:
 
 
 def audit(options: argparse.Namespace) -> Answer:
-    """Which functions of a program trace; the status is 1 where a line blocks."""
+    """Which functions of a program trace; the status is 1 where a line blocks, or the program failed."""
     path = Path(options.path)
     if not path.exists():
         raise OptionError(f"there is nothing at {options.path!r}", remedy="name a file or a folder")
@@ -128,7 +128,9 @@ def audit(options: argparse.Namespace) -> Answer:
         verdicts, ended = run(path, options.arguments)
     else:
         verdicts = [verdict for file in python_files(path) for verdict in read(file)]
-    return Answer(_audited(verdicts, ended, options.run), int(any("block" in v.status for v in verdicts)))
+    return Answer(
+        _audited(verdicts, ended, options.run), int(bool(ended) or any("block" in v.status for v in verdicts))
+    )
 
 
 def _audited(verdicts: list[Verdict], ended: str, ran: bool) -> str:

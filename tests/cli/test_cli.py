@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import retrograd as rg
-from retrograd.cli import main
+from retrograd.cli import EMITS, main
 
 PROGRAM = """
 import numpy as np
@@ -75,7 +75,7 @@ def test_a_file_is_imported_and_its_main_part_does_not_run(tmp_path, capsys):
         (["show", "nothing"], "is not a function"),
         (["show", "no.such.module:f"], "cannot load"),
         (["show", "math:nothing"], "cannot load"),
-        (["show", "math:sin", "--arg", "f65[3]"], "is not a type"),
+        (["show", "math:sin", "--arg", "f65[3]"], "is neither a type nor a value"),
         (["opt", "no/such/file.ir"], "cannot read"),
     ],
 )
@@ -91,6 +91,26 @@ def test_opt_runs_passes_on_text(tmp_path, capsys):
     file.write_text(str(rg.trace(lambda x: -(0.0 - x) * 1.0)(2.0)), encoding="utf-8")
     assert main(["opt", str(file), "-p", "simplify,prune"]) == 0
     assert "const {value=1.0}" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["graph f(%x: f65) {", "graph f(%x: f64) {\n  %0 = sin %y : f64\n  return %0\n}\n"])
+def test_a_graph_with_a_mistake_is_no_fault_of_retrograd(text, tmp_path, capsys):
+    file = tmp_path / "graph.ir"
+    file.write_text(text, encoding="utf-8")
+    assert main(["opt", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "is no graph" in said
+    assert "report" not in said
+    assert "[RG09" not in said
+
+
+@pytest.mark.parametrize("argument", ["3.5", "k=float", "k=3.5"])
+@pytest.mark.parametrize("emit", EMITS)
+def test_show_takes_types_values_and_keywords(argument, emit, tmp_path, capsys):
+    file = tmp_path / "model.py"
+    file.write_text("import numpy as np\ndef loss(x, k):\n    return np.sum(x * k)\n", encoding="utf-8")
+    assert main(["show", f"{file}:loss", "--arg", "f64[10]", "--arg", argument, "--emit", emit]) == 0
+    assert "k" in capsys.readouterr().out
 
 
 def test_opt_transposes_a_linear_graph(tmp_path, capsys):

@@ -221,6 +221,60 @@ def test_audit_judges_what_ran_before_a_program_ended(program, capsys):
     assert "has derivatives" in shown
 
 
+HALF_MADE = """
+import numpy as np
+import retrograd as rg
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Options:
+    scale: float
+    twice: float = field(init=False)
+
+    def __post_init__(self):
+        self.twice = 2.0 * self.scale
+
+
+class Model:
+    def __init__(self, w):
+        self.w = w
+
+    def energy(self, x):
+        return np.sum(self.w * x**2)
+
+
+def loss(w, x):
+    def step(i, c):
+        return c * 0.5
+
+    return Model(w).energy(rg.fori_loop(3, step, x)) * Options(1.0).twice
+
+
+print(rg.grad(loss)(np.ones(3), np.ones(3)))
+"""
+
+
+def test_audit_runs_a_program_that_takes_derivatives(tmp_path, monkeypatch, capsys):
+    (tmp_path / "program.py").write_text(HALF_MADE)
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", "program.py", "--run"]) == 0
+    shown = capsys.readouterr().out
+    rows = [line.split() for line in shown.splitlines() if "program.py:" in line]
+    found = {row[-2] if row[0] != "not" else row[2]: row for row in rows}
+    names = {"loss", "loss.<locals>.step", "Model.__init__", "Model.energy", "Options.__post_init__"}
+    assert set(found) == names  # and nothing of Python's, such as importlib
+    assert len(rows) == len(found)  # nothing twice
+    assert found["loss"][:2] == found["Model.energy"][:2] == ["has", "derivatives"]
+    assert found["loss.<locals>.step"][0] == "traces"
+
+
+def test_audit_of_a_program_that_fails_ends_with_status_1(tmp_path, capsys):
+    (tmp_path / "program.py").write_text("raise ValueError('mine')\n")
+    assert main(["audit", str(tmp_path / "program.py"), "--run"]) == 1
+    assert "the program raised ValueError: mine" in capsys.readouterr().out
+
+
 def test_audit_of_what_traces_ends_with_status_0(tmp_path, capsys):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "good.py").write_text("import numpy as np\ndef f(x):\n    return np.sin(x)\n")
