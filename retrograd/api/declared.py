@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from string import Formatter
 from typing import Any
 
@@ -68,6 +69,11 @@ def check_expression(name: str, emit: str, count: int, attributes: Sequence[str]
             )
     for node in ast.walk(tree):
         path = _path(node)
+        if path[:1] == ["scipy"] and find_spec("scipy") is None:
+            raise OptionError(
+                f"emit of {name} names {'.'.join(path)}, but SciPy is not installed",
+                remedy="python -m pip install scipy",
+            )
         if path[:1] in (["np"], ["scipy"]) and not _exists(path):
             raise OptionError(
                 f"emit of {name} names {'.'.join(path)}, which does not exist", remedy=f"correct {emit!r}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SolutionError
+from ..errors import SolutionError, UnsupportedError
 from ..ir.builder import Builder, Symbol
 from ..ir.embedded import embed
 from ..ir.graph import Graph, Node
@@ -136,14 +136,30 @@ def raise_unsolved(message: str) -> None:
 PROVIDERS.append(lambda graph: {"unsolved": raise_unsolved})
 
 
+PARTS = {  # of the generated source: the text, and the modules of SciPy that it needs
+    "search": (SEARCH, ("scipy.optimize",)),
+    "solved": (SEARCH + SOLVED, ("scipy.optimize",)),
+    "certified": (CERTIFIED, ()),
+    "solve_krylov": (KRYLOV, ("scipy.sparse.linalg",)),
+}
+
+
 @cache
-def helpers() -> dict[str, Any]:
-    """The functions of generated source, for the interpreter and for plain calls."""
-    for part in ("scipy.optimize", "scipy.sparse.linalg"):
-        load(part)
-    scope: dict[str, Any] = {"np": np, "scipy": load("scipy"), "unsolved": raise_unsolved, "__name__": __name__}
-    exec(SEARCH + SOLVED + CERTIFIED + KRYLOV, scope)  # noqa: S102 - the source stands above
-    return scope
+def helper(name: str) -> Callable[..., Any]:
+    """A function of generated source, for the interpreter and for plain calls. UnsupportedError without its SciPy."""
+    source, needed = PARTS[name]
+    scope: dict[str, Any] = {"np": np, "unsolved": raise_unsolved, "__name__": __name__}
+    for part in needed:
+        try:
+            scope["scipy"] = load(part)
+        except ModuleNotFoundError:
+            what = f"a derivative for more than {DENSE} unknowns" if name == "solve_krylov" else "a solver of rg.scipy"
+            raise UnsupportedError(
+                f"{what} needs SciPy, which is not installed", remedy="python -m pip install scipy"
+            ) from None
+    exec(source, scope)  # noqa: S102 - the source stands above
+    found: Callable[..., Any] = scope[name]
+    return found
 
 
 # --- certified: (A, A') → 1.0; it raises unless A is regular and near A', the Jacobian one Newton step further
@@ -158,7 +174,7 @@ def _certified_shape(a: Aval, near: Aval) -> Aval:
 certified: Primitive = primitive(
     "certified",
     _certified_shape,
-    run=lambda _, node, a, near: helpers()["certified"](a, near),
+    run=lambda _, node, a, near: helper("certified")(a, near),
     batch=elementwise,
     diff=(None, None),
 )
@@ -178,7 +194,7 @@ def _krylov_run(evaluate: Any, node: Node, right: Any, *given: Any) -> Any:
     def product(*args: Any) -> Any:
         return evaluate(node.attrs["forward"], args)[0]
 
-    return helpers()["solve_krylov"](product, right, given, node.attrs["symmetric"])
+    return helper("solve_krylov")(product, right, given, node.attrs["symmetric"])
 
 
 def _krylov_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
@@ -255,6 +271,7 @@ def _tangent(
     moved = b.coerce(moved, x.aval)
     if x.size <= DENSE:
         return -solve(_regular(b, equation, x, given), moved)  # type: ignore[no-any-return]  # untyped operators
+    helper("solve_krylov")  # without SciPy, say so now
     attrs = {"forward": pushed(equation), "backward": pulled(equation), "symmetric": symmetric}
     (found,) = b.emit(solve_krylov, [v.value for v in (moved, x, *given)], attrs)
     return -found  # type: ignore[no-any-return]  # as above
@@ -285,7 +302,7 @@ def _solution_run(evaluate: Any, node: Node, start: Any, *given: Any) -> Any:
         return lambda *args: evaluate(body, args)[0] if single else tuple(evaluate(body, args))
 
     bodies = [called(name) for name in ("value", "slope", "product")]
-    return helpers()["solved"](node.attrs["solver"], start, given, *bodies, node.attrs["options"])
+    return helper("solved")(node.attrs["solver"], start, given, *bodies, node.attrs["options"])
 
 
 def _solution_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:

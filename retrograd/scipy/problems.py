@@ -37,7 +37,7 @@ class Problem(NamedTuple):
             operands = [operand(trace, x) for x in (start, *self.operands)]
             return put(trace, implicit.solution, attrs, operands)[0]
         functions = [_called(bodies.get(name), self.operands) for name in ("value", "slope", "product")]
-        return implicit.helpers()["search"](solver, start, tuple(self.operands), *functions, given)
+        return implicit.helper("search")(solver, start, tuple(self.operands), *functions, given)
 
 
 def _called(graph: Graph | None, operands: Sequence[Any]) -> Callable[..., Any] | None:

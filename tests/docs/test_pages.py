@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,35 @@ TOCTREE = re.compile(r"^```\{toctree\}\n(?::[^\n]*\n)*\n(.*?)^```", re.MULTILINE
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in (DOCS / page).read_text(encoding="utf-8")])
 def test_what_a_page_shows_is_so(page: str) -> None:
     assert failures((DOCS / page).read_text(encoding="utf-8"), page) == 0
+
+
+WITHOUT_SCIPY = """
+import sys
+from pathlib import Path
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "scipy":
+            raise ModuleNotFoundError("No module named 'scipy'", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+from tests.support.doctested import failures
+
+pages = [Path(name) for name in sys.argv[1:]]
+wrong = [page.name for page in pages if failures(page.read_text(encoding="utf-8"), page.name)]
+assert not wrong, wrong
+assert "scipy" not in sys.modules
+"""
+
+
+def test_the_start_needs_python_and_numpy_only() -> None:
+    pages = [str(DOCS / page) for page in PAGES if page.startswith("start/")]
+    assert len(pages) > 6
+    command = [sys.executable, "-c", WITHOUT_SCIPY, *pages]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=DOCS.parent)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_what_is_not_so_is_found() -> None:

@@ -474,3 +474,26 @@ def test_solvers_of_scipy_in_c_end_at_the_first_traced_value(solver: str):
     with pytest.raises(errors.TracerConversionError, match="traced value"):
         rg.grad(f)(2.0)
     assert calls == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("module", "ask"),
+    [
+        ("scipy.sparse.linalg", lambda: rg.grad(lambda a: np.sum(square_root(a)))(np.full(300, 4.0))),
+        ("scipy.optimize", lambda: rg.scipy.root(lambda x: x - 1.0, np.zeros(2))),
+        ("scipy.optimize", lambda: rg.grad(lambda a: rg.scipy.root(lambda x: x - a, np.zeros(1)).x[0])(1.0)),
+    ],
+)
+def test_what_needs_scipy_says_so_where_it_is_missing(module, ask, monkeypatch):
+    implicit.helper.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, module, None)
+        with pytest.raises(rg.errors.UnsupportedError, match="needs SciPy, which is not installed"):
+            ask()
+        assert rg.grad(lambda a: np.sum(square_root(a)))(np.full(3, 4.0)) == pytest.approx([0.25] * 3)
+    ask()  # nothing of the failure is kept
+
+
+@rg.implicit(lambda x, a: x * x - a)
+def square_root(a):
+    return np.sqrt(a)
