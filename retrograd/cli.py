@@ -193,7 +193,7 @@ def opt(options: argparse.Namespace) -> str:
     try:
         graph = verify(parse(text))
     except InternalError as fault:  # the text is the user's
-        raise OptionError(f"{options.file!r} is no graph: {fault.what}", remedy=fault.remedy) from None
+        raise OptionError(f"{options.file!r} does not contain a graph: {fault.what}", remedy=fault.remedy) from None
     for name in options.passes.split(","):
         if name not in passes():
             raise OptionError(f"there is no pass {name!r}", remedy=f"choose from {', '.join(passes())}")

@@ -44,9 +44,9 @@ def fields_of(name: str, emit: Any) -> tuple[int, list[str]]:
     others = sorted({field for field in found if not field.isdigit()})
     wrong = [field for field in others if not field.isidentifier() or field == "args"]
     if wrong or not numbers or numbers != list(range(len(numbers))):
+        which = f"the operands {', '.join(map(str, numbers))}" if numbers else "no operand"
         raise OptionError(
-            f"emit of {name} names the operands {', '.join(map(str, numbers)) or 'none'}"
-            + (f" and {{{wrong[0]}}}" if wrong else ""),
+            f"emit of {name} names {which}" + (f", and {{{wrong[0]}}}" if wrong else ""),
             remedy="name every operand by its number from {0} on, and attributes by identifiers",
         )
     return len(numbers), others

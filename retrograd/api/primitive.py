@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from ..codegen.names import harmless
 from ..compiler.compiled import Compiled
 from ..compiler.transform import Transform
 from ..errors import OptionError, ShapeError
-from ..ir.builder import Builder, attrs_key
+from ..ir.builder import Builder, Symbol, attrs_key
 from ..ir.evaluate import run_node
 from ..ir.primitive import REGISTRY, Primitive, Pull, Push, Unknown
 from ..ir.primitive import primitive as declare
@@ -27,6 +28,7 @@ from ..ops.lane_loops import looped
 from ..tracer.array import Tracer, apply, shadow_of, tracers_in
 from ..tracer.operands import lifted, record
 from ..tracer.ufuncs import as_operand
+from ..where import user_frame
 from .declared import (
     check_expression,
     check_on_samples,
@@ -36,6 +38,8 @@ from .declared import (
     plain_attributes,
     unregistered,
 )
+
+_declared: dict[str, str | None] = {}  # of each primitive that was declared here: the module that did so
 
 
 def primitive(
@@ -52,7 +56,8 @@ def primitive(
     Parameters
     ----------
     name : str
-        An identifier that no other primitive has.
+        An identifier that no other primitive has. The module that declared a primitive may declare it again, as a
+        notebook does whose cell runs twice; functions compiled before keep the former one.
     emit : str
         NumPy source over operands and attributes, such as ``"np.cbrt({0})"``.
     shape : callable, optional
@@ -60,7 +65,8 @@ def primitive(
         operands are broadcast and cast as NumPy does.
     diff : sequence, optional
         For each operand ``rg.pull(rule)`` if the operation is linear in it, else ``rg.push(rule)``, or None if its
-        derivative is zero. Rules are written with primitives. Without ``diff`` a derivative is an error.
+        derivative is zero. Rules are written with primitives, also with those that ``rg.primitive`` returned. Without
+        ``diff`` a derivative is an error.
     batch : callable, optional
         The batch rule. Without it ``vmap`` adds an axis where the operation acts on each element alone, and elsewhere
         runs one batch element after the other.
@@ -87,9 +93,9 @@ def primitive(
     >>> float(rg.grad(lambda x: np.sum(third_root(x)))(np.array([8.0]))[0])
     0.08333333333333333
     """
-    given: Any = name
-    if not isinstance(given, str) or name in REGISTRY or not harmless(name):
-        raise OptionError(f"{name!r} cannot name a primitive", remedy="choose a new identifier in ASCII")
+    frame = user_frame(sys._getframe(1))
+    module = None if frame is None else frame.f_globals.get("__name__")
+    _check_name(name, module)
     for option, rule in (("shape", shape), ("batch", batch)):
         if rule is not None and not callable(rule):
             raise OptionError(f"{option} of {name} is {rule!r}", remedy="give a function, or leave it out")
@@ -106,7 +112,9 @@ def primitive(
     if shape is None and not attributes:
         alone = check_on_samples(unregistered(name, rule_of_shape, emit, known), count, emit)
     rule_of_lanes = batch or (elementwise if alone else looped)
+    REGISTRY.pop(name, None)
     prim = declare(name, rule_of_shape, emit, diff=known, batch=rule_of_lanes, ufunc=ufunc)
+    _declared[name] = module
 
     def operation(*operands: Any, **attrs: Any) -> Any:
         if len(operands) != count:
@@ -123,12 +131,23 @@ def primitive(
     def apart(*operands: Any, **attrs: Any) -> Any:
         """Each choice of attributes is compiled for itself, since attributes are no operands."""
         plain_attributes(name, attrs, attributes, shape is not None)
+        if len(operands) == count and any(isinstance(x, Symbol) for x in operands):  # in a rule of another primitive
+            return prim(*operands, **attrs)
         key = attrs_key(attrs)
         if key not in compiled:
             compiled[key] = Compiled(_called(name, partial(operation, **attrs)), Transform("primitive"))
         return compiled[key](*operands)
 
     return _called(name, apart)
+
+
+def _check_name(name: Any, module: str | None) -> None:
+    """OptionError for what is no identifier, and for the name of a primitive that another module declared."""
+    if not isinstance(name, str) or not harmless(name):
+        raise OptionError(f"{name!r} cannot name a primitive", remedy="choose an identifier in ASCII")
+    if name in REGISTRY and _declared.get(name, ...) != module:
+        owner = f"a primitive of the module {_declared[name]}" if name in _declared else "a primitive of retrograd"
+        raise OptionError(f"the name {name!r} is taken by {owner}", remedy="choose another name")
 
 
 def _called(name: str, function: Any) -> Callable[..., Any]:

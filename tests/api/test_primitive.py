@@ -123,8 +123,8 @@ FAULTY: dict[str, tuple[str, dict[str, Any], str]] = {
     "a method that is none": ("{0}.foo()", {}, "not allowed"),
     "no expression": ("np.sin({0}", {}, "not an expression"),
     "not a template": ("np.sin({0", {}, "not a template"),
-    "no operand": ("np.sin({x})", {}, "operands none"),
-    "no number": ("np.sin({})", {}, "operands none"),
+    "no operand": ("np.sin({x})", {}, "names no operand"),
+    "no number": ("np.sin({})", {}, "names no operand"),
     "a gap": ("np.hypot({0}, {2})", {}, "operands 0, 2"),
     "too few operands": ("np.hypot({0})", {}, "does not fit the shape rule"),
     "too many operands": ("np.sin({0}, {1}, {2}, {3})", {}, "does not fit the shape rule"),
@@ -147,10 +147,50 @@ def test_faulty_declarations_are_refused_and_their_names_stay_free(fault):
     assert "test_primitive.py" in str(caught.value.where)
 
 
-@pytest.mark.parametrize("name", ["sin", "lambda", "no name", 3, []])
-def test_names_that_are_taken_or_none_are_refused(name):
+@pytest.mark.parametrize("name", ["lambda", "no name", 3, []])
+def test_names_that_are_none_are_refused(name):
     with pytest.raises(rg.errors.OptionError, match="cannot name a primitive"):
         rg.primitive(name, emit="np.sin({0})")
+
+
+def test_names_of_others_are_refused():
+    with pytest.raises(rg.errors.OptionError, match="'sin' is taken by a primitive of retrograd"):
+        rg.primitive("sin", emit="np.sin({0})")
+    elsewhere = {"rg": rg, "__name__": "somewhere.else"}
+    exec("rg.primitive('declared_elsewhere', emit='np.sin({0})')", elsewhere)
+    with pytest.raises(rg.errors.OptionError, match=r"taken by a primitive of the module somewhere\.else"):
+        rg.primitive("declared_elsewhere", emit="np.sin({0})")
+
+
+CELL = """
+scaled = rg.primitive(
+    "scaled_root", emit="{factor} * np.cbrt({{0}})", diff=[rg.push(lambda t, out, x: t * out / (3.0 * x))]
+)
+"""
+
+
+def test_a_cell_that_declares_a_primitive_may_run_again():
+    cell = {"rg": rg, "np": np, "__name__": "__main__"}
+    exec("def f(x):\n    return np.sum(scaled(x))", cell)
+    compiled = [rg.jit(cell["f"]), rg.grad(cell["f"]), rg.vmap(rg.grad(cell["f"]))]
+    for factor in (1.0, 1.0, 2.5):
+        exec(CELL.format(factor=factor), cell)
+        value, slope, slopes = (f(x) for f, x in zip(compiled, (X, X, np.stack([X, Y])), strict=True))
+        np.testing.assert_allclose(value, factor * np.sum(np.cbrt(X)))
+        np.testing.assert_allclose(slope, factor * np.cbrt(X) / (3.0 * X))
+        np.testing.assert_allclose(slopes, factor * np.cbrt([X, Y]) / (3.0 * np.stack([X, Y])))
+
+
+def test_rules_call_primitives_of_the_user():
+    step = declared("np.heaviside({0}, 0.5)", diff=[None])
+    ramp = declared("np.maximum({0}, 0.0)", diff=[rg.push(lambda t, out, x: t * step(x))])
+    points = np.array([-1.0, 2.0, -3.0])
+    np.testing.assert_array_equal(rg.grad(lambda x: np.sum(ramp(x)))(points), [0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(rg.vmap(rg.grad(ramp))(points), [0.0, 1.0, 0.0])
+    power = declared("{0} ** {n}", diff=[rg.push(lambda t, out, x, n: t * power(x, n=n - 1) * float(n))])
+    rg.check_grads(lambda x: power(x, n=3), (X,), order=3)
+    with pytest.raises(rg.errors.OptionError, match="takes 1 operands, but 2"):
+        declared("np.sin({0})", diff=[rg.push(lambda t, out, x: step(t, x))])
 
 
 def test_calls_that_do_not_fit_the_declaration():

@@ -99,7 +99,7 @@ def test_a_graph_with_a_mistake_is_no_fault_of_retrograd(text, tmp_path, capsys)
     file.write_text(text, encoding="utf-8")
     assert main(["opt", str(file)]) == 2
     said = capsys.readouterr().err
-    assert "is no graph" in said
+    assert "does not contain a graph" in said
     assert "report" not in said
     assert "[RG09" not in said
 
