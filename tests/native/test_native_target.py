@@ -186,15 +186,6 @@ def test_the_c_can_be_read() -> None:
 
 
 @needs_compiler
-def test_modules_are_exported_as_with_numpy(tmp_path: Any) -> None:
-    with rg.config(backend="native"):
-        rg.grad(wave).export(tmp_path / "slope.py", np.ones(3))
-    scope: dict[str, Any] = {"__name__": "slope"}
-    exec((tmp_path / "slope.py").read_text(), scope)
-    np.testing.assert_allclose(scope["wave_grad"](np.ones(3)), rg.grad(wave)(np.ones(3)), rtol=1e-14)
-
-
-@needs_compiler
 def test_what_c_has_not_runs_in_blocks_beside_kernels() -> None:
     def f(x: Any) -> Any:
         z = np.exp(1j * x) * (1.0 + 1j * x) + np.conj(np.exp(2j * x)) * (x * 1j + 2.0)
