@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -201,3 +202,66 @@ def test_what_c_has_not_runs_in_blocks_beside_kernels() -> None:
         assert "double" in both.source(x, language="c")
     assert again == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(same, slope, rtol=1e-12, atol=1e-12)
+
+
+@needs_compiler
+def test_counted_loops_whose_steps_have_numbers_are_kernels() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(rg.fori_loop(9, lambda k, v: np.sin(v) * (k + 1.0) * 0.1, x))
+
+    x = np.random.default_rng(0).normal(size=30)
+    made = rg.value_and_grad(f, backend="native")
+    assert type(made.executable(x).function).__name__ == "builtin_function_or_method"
+    value, slope = rg.value_and_grad(f)(x)
+    found, same = made(x)
+    assert found == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(same, slope, rtol=1e-12)
+
+
+@needs_compiler
+def test_a_kernel_that_c_cannot_have_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x) * np.exp(x) + np.cos(x) * x) + np.sum(np.sort(x) * np.tanh(x))
+
+    x = np.random.default_rng(0).normal(size=40_000)
+    plain = rg.value_and_grad(f)
+    monkeypatch.setattr("retrograd.codegen.native.kernel_function.LONGEST", 5)
+    target.REFUSALS.clear()
+    made = rg.value_and_grad(f, backend="native")
+    assert "in_blocks(" in made.source(x)  # as the target for the rest would have it
+    assert any("operations in a row" in why for why in rg.native_info().refused)
+    np.testing.assert_allclose(made(x)[1], plain(x)[1], rtol=1e-12)
+    target.REFUSALS.clear()
+
+
+@needs_compiler
+def test_sums_over_steps_are_added_in_place() -> None:
+    def f(k: Any, u: Any) -> Any:
+        def step(u: Any, _: Any) -> Any:
+            return np.sin(u * k), None
+
+        return np.sum(rg.scan(step, u, None, 7)[0] ** 2)
+
+    k, u = np.random.default_rng(0).normal(size=(2, 40))
+    made = rg.grad(f, argnums=(0, 1), backend="native")
+    text = made.source(k, u, language="c")
+    assert len(re.findall(r"double \*now\d+ = \w+;", text)) == 1
+    for found, expected in zip(made(k, u), rg.grad(f, argnums=(0, 1))(k, u), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+@needs_compiler
+def test_parts_of_rolled_arrays_in_loops() -> None:
+    def f(u: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            u, total = c
+            v = u + 0.1 * (np.roll(u, 1, 0) - np.roll(u, -1, 1))
+            return (v, total + np.sum(v[3:5, 2:6] ** 2)), None
+
+        return rg.scan(step, (u, 0.0), None, 5)[0][1]
+
+    u = np.random.default_rng(0).normal(size=(8, 9))
+    target.REFUSALS.clear()
+    found = rg.grad(f, backend="native")(u)
+    assert not target.REFUSALS
+    np.testing.assert_allclose(found, rg.grad(f)(u), rtol=1e-12)

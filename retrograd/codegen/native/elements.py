@@ -100,6 +100,7 @@ class ElementWriter:
         self.blocks = [CBlock()]
         self.ranges: dict[str, tuple[int, int]] = {}
         self.depth: dict[str, int] = {}
+        self.rows: dict[str, Value] = {}  # of what rows that are looked up are read
         self.pending: set[Value] = set()  # values that get storage later
         self.reads: list[tuple[Value, Indices]] | None = None  # of pending values, where nothing is written
         self.pulled: dict[Value, set[Indices]] = {}
@@ -163,6 +164,8 @@ class ElementWriter:
         """Whether ``start <= index < stop``, for all elements of the loop; ChangesAt if this changes inside of it."""
         if index.var is None:
             return start <= index.off < stop
+        if index.var in self.rows:
+            raise NeedsStorage(self.rows[index.var])
         if index.var not in self.ranges:
             raise NoC("a part of an array at the step of a loop")
         if index.scale < 1:

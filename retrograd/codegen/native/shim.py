@@ -90,11 +90,11 @@ def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[
         lines = [f"  _Alignas({ALIGNED}) char block[{total}]; char *at = block;"]
     elif total <= KEPT:
         lines = [
-            f"  if (!busy{k}) {{ busy{k} = 1; if (!kept{k}) kept{k} = malloc({total + ALIGNED}); work = kept{k}; }}",
-            f"  else work = malloc({total + ALIGNED});",
+            f"  if (!busy{k}) {{ busy{k} = 1; if (!kept{k}) kept{k} = storage({total + ALIGNED}); work = kept{k}; }}",
+            f"  else work = storage({total + ALIGNED});",
         ]
     else:
-        lines = [f"  work = malloc({total + ALIGNED});"]
+        lines = [f"  work = storage({total + ALIGNED});"]
     if total > STACK:
         lines += ["  if (!work) goto other;", f"  char *at = work + (-(uintptr_t)work & {ALIGNED - 1});"]
     for i, size in enumerate(kernel.workspaces, first):

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir.graph import Node, Value
+from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
-from .elements import FEW, CVariables, NoC, StandsFor
+from .elements import FEW, CVariables, NoC, StandsFor, text_of
 from .grouping import Place
 from .indices import AxisIndex, CArray, at, c_type, count, everywhere, extents
 from .nests import NestWriter
@@ -30,7 +30,8 @@ class _Large:
     value: Value
     now: str
     then: str
-    stride: int = 0
+    stride: int = 0  # between the rows of its stack
+    in_place: bool = False
 
 
 class StepLoopWriter(NestWriter):
@@ -102,6 +103,9 @@ class StepLoopWriter(NestWriter):
             self.held[stack] = CArray(rows.name, extents(stack), dtype)
             first, state = rows.name, _Large(value, now, then, count(value))
             self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {first} + {count(value)};")
+        elif _in_place(loop.body, value, new):
+            first, state = self.workspace(value, shape).name, _Large(value, now, now, in_place=True)
+            self.line(f"{c_type(dtype)} *{now} = {first};")
         else:
             first, other = self.workspace(value, shape).name, self.workspace(value, shape).name
             state = _Large(value, now, then)
@@ -140,6 +144,12 @@ class StepLoopWriter(NestWriter):
                 continue
             dtype, shape = c_type(value.aval.dtype), extents(value)
             old, new = self.fresh("old"), self.fresh("new")
+            if state.in_place:
+                self.line(f"{dtype} *restrict {new} = {state.now};")
+                own = CArray(new, shape, value.aval.dtype)
+                self.held[value] = own
+                goes.append((own, ()))
+                continue
             self.line(f"const {dtype} *restrict {old} = {state.now}; {dtype} *restrict {new} = {state.then};")
             self.held[value] = CArray(old, shape, value.aval.dtype)
             goes.append((CArray(new, shape, value.aval.dtype), ()))
@@ -151,7 +161,7 @@ class StepLoopWriter(NestWriter):
                     later = self.fresh("n")
                     self.line(f"const {state.dtype} {later} = {new};")
                     moves.append(f"{name} = {later};")
-            elif isinstance(state, _Large):
+            elif isinstance(state, _Large) and not state.in_place:
                 moves.append(
                     f"{state.now} = {state.then}; {state.then} += {state.stride};"
                     if state.stride
@@ -170,6 +180,15 @@ class StepLoopWriter(NestWriter):
             if held.name != array.name:
                 self.line(f"memcpy(&{target}, {held.name}, sizeof(*{held.name}) * {count(out)});")
             self.done.add(out)
+
+
+def _in_place(body: Graph, old: Value, new: Value) -> bool:
+    """Whether the next state of a carry is an operation on its elements and others, and nothing else reads it."""
+    node, readers = body.producer.get(new), body.uses.get(old, ())
+    if node is None or list(readers) != [node] or old in body.outputs or body.outputs.count(new) > 1:
+        return False
+    text = text_of(node)
+    return text is not None and bool(text.c) and node.inputs.count(old) == 1
 
 
 def _is_place(place: Any) -> bool:

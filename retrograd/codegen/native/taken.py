@@ -17,6 +17,8 @@ COPIES = frozenset({"copy", "owned"})
 
 def takes(node: Node) -> bool:
     """Whether a kernel may compute a node."""
+    if node.prim.name == "step_numbers":
+        return True
     values = (*node.inputs, *node.outputs)
     if node.effect or any(v.aval.steps is not None for v in values if loop_of(node) is None):
         return False
@@ -52,7 +54,8 @@ def _computed(node: Node) -> bool:
 def _plain_view(node: Node) -> bool:
     before, after = node.inputs[0].aval if node.inputs else None, node.out.aval
     if node.prim.name == "cast" and before is not None:
-        return not (before.dtype.kind == "f" and after.dtype.kind == "i") and after.kind != "python"
+        whole = after.kind == "python" and not _float(node.out)  # Python's ints have no end
+        return not (before.dtype.kind == "f" and after.dtype.kind == "i") and not whole
     if node.prim.name == "iota":
         return after.dtype.kind != "b"
     items = node.attrs.get("index", ())

@@ -6,16 +6,16 @@ import inspect
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import NoCompilerWarning
-from ...ir.graph import Graph
+from ...ir.graph import Graph, Node
 from ...ir.plan import Plan
-from ...ir.rewrite import walk
+from ...ir.rewrite import mapped, walk, with_nodes
 from ...ir.target import Module, Target
 from ...ops.structural.kernel import kernel
 from .elements import NoC
@@ -55,6 +55,9 @@ class Native:
         if not available():
             return self._rest.legalise(graph)
         fused = self._fuse(graph)
+        refused = {body for body in _bodies(fused) if _refused(body)}
+        if refused:
+            fused = mapped(fused, lambda inner: _opened(inner, refused))
         legal = self._rest.legalise(fused)
         bodies = {body.name: body for body in _bodies(fused)}
         for body in _bodies(legal):
@@ -151,14 +154,54 @@ def c_kernels(module: Module) -> tuple[str, list[str]]:
 def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:
     """The functions of the kernels that C has texts for, and their positions."""
     kernels: list[KernelFunction] = []
-    good: list[int] = []
-    for k, body in enumerate(bodies):
-        try:
-            kernels.append(kernel_function(body, f"kernel{len(good)}"))
-            good.append(k)
-        except NoC as why:
-            REFUSALS.append(f"{body.name}: {why}")
+    good = [k for k, body in enumerate(bodies) if not _refused(body)]
+    for n, k in enumerate(good):
+        found = _text(bodies[k])
+        kernels.append(replace(found, source=found.source.replace("kernel", f"kernel{n}", 1)))
     return kernels, good
+
+
+def _text(body: Graph) -> Any:
+    """The function of a kernel, or why there is none."""
+
+    def made() -> KernelFunction | NoC:
+        try:
+            return kernel_function(body, "kernel")
+        except NoC as why:
+            return why
+
+    return body.once("C", made)
+
+
+def _refused(body: Graph) -> bool:
+    found = _text(body)
+    if not isinstance(found, NoC):
+        return False
+    why = f"{body.name}: {found}"
+    if why not in REFUSALS:
+        REFUSALS.append(why)
+    return True
+
+
+def _opened(graph: Graph, refused: set[Graph]) -> Graph:
+    """The graph with the nodes of refused kernels in their places."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        bodies = [body for _, body in node.graphs]
+        if node.prim is not kernel or bodies[0] not in refused:
+            nodes.append(node)
+            continue
+        (body,) = bodies
+        names = dict(zip((*body.inputs, *body.outputs), (*node.inputs, *node.outputs), strict=True))
+        nodes += [
+            replace(
+                inner,
+                inputs=tuple(names.get(v, v) for v in inner.inputs),
+                outputs=tuple(names.get(v, v) for v in inner.outputs),
+            )
+            for inner in body.nodes
+        ]
+    return with_nodes(graph, nodes)
 
 
 def _bodies(graph: Graph) -> list[Graph]:

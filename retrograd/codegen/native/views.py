@@ -100,7 +100,7 @@ def _roll(to: ElementWriter, node: Node, index: Indices) -> str:
                 f"const int64_t {block.memo[key]} = {i} < {shift} ? {i.moved(n - shift)} : {i.moved(-shift)};"
             )
         row = block.memo[key]
-        to.depth[row] = to.depth[str(i.var)]
+        to.depth[row], to.rows[row] = to.depth[str(i.var)], x
         return to.pull(x, (*index[:axis], AxisIndex(row), *index[axis + 1 :]))
     moved = i.moved(n - shift if to.within(i, 0, shift) else -shift)
     return to.pull(x, (*index[:axis], moved, *index[axis + 1 :]))
