@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from ..ir.target import PROVIDERS, TARGETS, Module, Target
 
 _number = itertools.count(1)
 _gone: deque[str] = deque()  # names of modules that no object uses any more
+EXECUTABLES: weakref.WeakValueDictionary[str, Executable] = weakref.WeakValueDictionary()  # by these names
 
 
 def _show(filename: str, source: str) -> None:
@@ -54,6 +56,7 @@ class Executable:
         self.function: Callable[..., Any] = self.target.load(self.module, self.filename, names)
         _show(self.filename, self.module.source)
         weakref.finalize(self, _gone.append, self.filename)
+        EXECUTABLES[self.filename] = self
         self.single = len(graph.outputs) == 1
 
     def __call__(self, *args: Any) -> Any:
@@ -72,10 +75,6 @@ class Executable:
 
     def annotate(self, fault: BaseException) -> None:
         """Say which line of the user's program the failing line of generated code stands for."""
-        step = fault.__traceback__
-        while step is not None:
-            if step.tb_frame.f_code.co_filename == self.filename:
-                where = self.module.lines.get(step.tb_lineno)
-                if where is not None:
-                    fault.add_note(f"in compiled code for {where}")
-            step = step.tb_next
+        for frame, line in traceback.walk_tb(fault.__traceback__):
+            if frame.f_code.co_filename == self.filename and line in self.module.lines:
+                fault.add_note(f"in compiled code for {self.module.lines[line]}")

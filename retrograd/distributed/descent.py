@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..api import tree
 from ..eager import optim
 from ..errors import NonDifferentiableError, OptionError
+from .cluster_engine import ClusterEngine
+from .descent_steps import DescentMethod, DescentState, Optimising, by_entries
+from .faults import DistributedError
 from .lbfgs import Lbfgs
+from .lookout import LostWork
 from .pace import Pace, Watcher, watcher_of
-from .saved_steps import SavedSteps, State
+from .saved_steps import SavedSteps
 from .sharded import Report, Sharded, value_and_grad
+from .spread import OnWorkers
+from .vectors import InThisProcess, LossAt, Vector, Vectors, bounds, named
 
 METHODS = ("lbfgs", "adam")
 
@@ -119,92 +128,58 @@ def minimize(
     """
     _check(method, steps, every, history, batch, tolerance, checkpoint, resume)
     flat, unravel = _flat(start)
+    flat = flat.astype(float) if method == "lbfgs" else flat
     watcher = watcher_of(progress)
-    with value_and_grad(loss, client, shards=shards, **options) as f:
-        descent = _Descent(f, flat, unravel, method, rate, history, batch, seed)
-        saved = None if checkpoint is None else SavedSteps(checkpoint, descent.identity | _plainly(options))
-        with nullcontext() if saved is None else closing(saved):
-            state = None if saved is None else saved.read()
-            if state is not None and not resume:
-                raise OptionError(
-                    f"{os.fspath(checkpoint or '')} contains the state of an earlier run",
-                    remedy="continue it by resume=True, or remove the file",
-                )
-            run = _Run(descent, saved, steps, every, tolerance, callback, Pace(watcher, steps, f.__name__))
-            return run.from_state(state)
-
-
-class _Descent:
-    """The steps of a method, on flat arrays: what ``minimize`` does, without ends and files."""
-
-    def __init__(
-        self,
-        f: Sharded,
-        flat: np.ndarray[Any, Any],
-        unravel: Callable[[Any], Any],
-        method: str | optim.Optimiser,
-        rate: float,
-        history: int,
-        batch: int | None,
-        seed: int,
-    ) -> None:
-        self.f, self.unravel, self._batch, self._seed = f, unravel, batch, seed
-        self._lbfgs = Lbfgs(self._evaluate, history) if method == "lbfgs" else None
-        self._flat = flat if self._lbfgs is None else flat.astype(float)
-        self._optimiser = optim.adam(rate) if isinstance(method, str) else method
-        name = method if isinstance(method, str) else "optimiser"
-        self.identity: dict[str, Any] = {
-            "method": name,
+    with ExitStack() as stack:
+        f = stack.enter_context(value_and_grad(loss, client, shards=shards, **options))
+        optimiser = None if method == "lbfgs" else optim.adam(rate) if method == "adam" else method
+        assert not isinstance(optimiser, str)
+        vectors = _vectors(f, flat, unravel, optimiser)
+        identity = {
+            "method": method if isinstance(method, str) else "optimiser",
             "number of parameters": flat.size,
             "number of shards": len(f),
-            "history": history if name == "lbfgs" else None,
-            "rate": rate if name == "adam" else None,
+            "history": history if method == "lbfgs" else None,
+            "rate": rate if method == "adam" else None,
             "batch": batch,
             "seed": seed if batch else None,
-            "slots": list(self._optimiser.slots) if name == "optimiser" else None,
+            "slots": None if isinstance(method, str) else list(method.slots),
+            "reduce": "mean" if f.mean else "sum",
         }
+        path = checkpoint
+        if path is None and vectors.elsewhere:  # to begin again from, when a worker has died
+            path = Path(stack.enter_context(TemporaryDirectory(prefix="retrograd-")), "steps.rgs")
+        saved = None if path is None else stack.enter_context(closing(SavedSteps(path, identity, flat.size)))
+        if saved is not None and not resume and saved.read() is not None:
+            raise OptionError(
+                f"{os.fspath(checkpoint or '')} contains the state of an earlier run",
+                remedy="continue it by resume=True, or remove the file",
+            )
+        return _Run(
+            f,
+            flat,
+            unravel,
+            vectors,
+            Lbfgs(vectors, history)
+            if optimiser is None
+            else Optimising(vectors, optimiser, partial(_chosen, len(f), batch, seed)),
+            _Ends(steps, every, tolerance, keep=checkpoint is not None),
+            saved,
+            callback,
+            Pace(watcher, steps, f.__name__),
+        ).go()
 
-    def begin(self) -> State:
-        """The state before the first step."""
-        if self._lbfgs is not None:
-            return self._lbfgs.begin(self._flat)
-        return {"x": self._flat, **{k: np.asarray(v) for k, v in self._optimiser.init(self._flat).items()}}
 
-    def steps(self, state: State, done: int) -> Iterator[tuple[State, float, float, str]]:
-        """The states after each step, with value and largest slope at the points that the steps leave or reach."""
-        if self._lbfgs is not None:
-            yield from self._quasi_newton(self._lbfgs, state)
-            return
-        while True:
-            value, slope = self._evaluate(state["x"], self._chosen(done))
-            inner = {name: part for name, part in state.items() if name != "x"}
-            x, inner = self._optimiser.update(slope, inner, state["x"])
-            state = {"x": x, **{k: np.asarray(v) for k, v in inner.items()}}
-            done += 1
-            yield state, value, np.inf if self._batch else _largest(slope), ""
+class _Ends(NamedTuple):
+    """When a run ends: after so many steps, or at such a gradient. Its state is saved after each ``every`` steps.
 
-    def _quasi_newton(self, lbfgs: Lbfgs, state: State) -> Iterator[tuple[State, float, float, str]]:
-        while True:
-            found = lbfgs.step(state)
-            if found is None:
-                yield state, float(state["value"]), _largest(state["gradient"]), "no step makes the value smaller"
-                return
-            state = found
-            yield state, float(state["value"]), _largest(state["gradient"]), ""
+    ``keep`` says whether the last state is wanted, too.
+    """
 
-    def _chosen(self, done: int) -> Sequence[int] | None:
-        """The shards of a step: the next ones of a pass through all in random order."""
-        if not self._batch:
-            return None
-        count = len(self.f)
-        per_pass = -(-count // self._batch)
-        order = np.random.default_rng([self._seed, done // per_pass]).permutation(count)
-        at = done % per_pass * self._batch
-        return [int(k) for k in order[at : at + self._batch]]
-
-    def _evaluate(self, x: Any, only: Sequence[int] | None = None) -> tuple[float, Any]:
-        value, slopes = self.f(self.unravel(x), only=only)
-        return float(value), np.asarray(tree.ravel(slopes)[0], x.dtype)
+    steps: int
+    every: int
+    tolerance: float
+    keep: bool
 
 
 class _Run:
@@ -212,67 +187,132 @@ class _Run:
 
     def __init__(
         self,
-        descent: _Descent,
+        f: Sharded,
+        flat: Vector,
+        unravel: Callable[[Any], Any],
+        vectors: Vectors,
+        method: DescentMethod,
+        ends: _Ends,
         saved: SavedSteps | None,
-        steps: int,
-        every: int,
-        tolerance: float,
         callback: Callable[[int, float, Any], object] | None,
         pace: Pace,
     ) -> None:
-        self._descent, self._saved, self._steps, self._every = descent, saved, steps, every
-        self._tolerance, self._callback, self._pace = tolerance, callback, pace
+        self._f, self._flat, self._unravel, self._vectors, self._method = f, flat, unravel, vectors, method
+        self._ends, self._saved, self._callback, self._pace = ends, saved, callback, pace
+        self._state: DescentState | None = None  # None before the first step, and after it was lost
         self._values: list[float] = []
-        self._state: State | None = None
         self._written = -1  # the number of steps that the file knows
+        self._told = 0  # and the callback
 
-    def from_state(self, state: State | None) -> Minimum:
-        """Go on from a state of an earlier run, or begin."""
-        if state is not None:
-            self._values = state.pop("values").tolist()
-            self._written = len(self._values)
-            self._pace.advance(len(self._values))
-        self._state = self._descent.begin() if state is None else state
+    def go(self) -> Minimum:
+        """The steps from the state in the file, or from the start."""
         try:
-            return self._walk()
-        finally:
-            self._write()
+            while True:
+                found: Minimum | None = self._vectors.again(self._walk)
+                if found is not None:
+                    return found
+        except BaseException:
+            with suppress(LostWork, DistributedError):  # then the file has an earlier state
+                self._write(last=True)
+            raise
 
-    def _walk(self) -> Minimum:
+    def _walk(self) -> Minimum | None:
+        """The steps to the end; of vectors elsewhere, to the next state in the file, from which they are placed anew.
+
+        So no step depends on tasks of long ago, which dask would keep to compute them again.
+        """
+        try:
+            if self._state is None:
+                self._begin()
+            return self._steps()
+        except (LostWork, DistributedError):
+            if self._vectors.elsewhere:
+                self._state = None
+            raise
+
+    def _begin(self) -> None:
+        found = None if self._saved is None else self._saved.read()
+        if found is None:
+            self._values = []
+            start = self._vectors.placed(lambda first, last: {"x": self._flat[first:last]})
+            self._state = self._method.begin(start)
+            return
+        self._values, self._written = found.values, len(found.values)
+        self._told = max(self._told, self._written)
+        self._pace.advance(self._told - self._pace.done)
+        self._state = DescentState(found.numbers, self._vectors.placed(found.read))
+
+    def _steps(self) -> Minimum | None:
         assert self._state is not None
-        slopes = self._state.get("gradient")
-        if slopes is not None and _largest(slopes) <= self._tolerance:
-            return self._minimum(float(self._state["value"]), True, "")
-        value = float(self._state["value"]) if slopes is not None else np.nan
-        if len(self._values) >= self._steps:
-            return self._minimum(self._values[-1] if self._values else value, False, "")
-        for state, value, slope, why in self._descent.steps(self._state, len(self._values)):
+        before, values = len(self._values), self._values
+        value = self._state.numbers.get("value", values[-1] if values else np.nan)
+        largest, why = self._state.numbers.get("largest", np.inf), ""
+        while True:
+            converged = largest <= self._ends.tolerance
+            if converged or why or len(values) >= self._ends.steps:
+                self._write(last=True)
+                return self._minimum(value, converged, why)
+            if self._vectors.elsewhere and before < len(values) == self._written:
+                self._state = None
+                return None
+            self._state, value, largest, why = self._method.step(self._state, len(values))
             if not why:
-                self._state = state
-                self._values.append(value)
-                self._pace.advance()
-                if len(self._values) % self._every == 0:
-                    self._write()
-                if self._callback is not None:
-                    self._callback(len(self._values), value, self._descent.unravel(state["x"].copy()))
-            if why or slope <= self._tolerance or len(self._values) >= self._steps:
-                return self._minimum(value, slope <= self._tolerance, why)
-        raise AssertionError
+                values.append(value)
+                self._write()
+                self._tell(value)
+
+    def _tell(self, value: float) -> None:
+        """Say that a step is done, if it was not done before."""
+        done = len(self._values)
+        if done <= self._told:
+            return
+        self._told = done
+        self._pace.advance()
+        if self._callback is not None:
+            self._callback(done, value, self._unravel(self._point()))
+
+    def _point(self) -> Vector:
+        assert self._state is not None
+        return np.concatenate([*self._vectors.collected(self._vectors.each(named, self._state.vectors, name="x"))])
 
     def _minimum(self, value: float, converged: bool, why: str) -> Minimum:
-        assert self._state is not None
         reason = "the gradient is within the tolerance" if converged else why or "all steps are done"
-        params = self._descent.unravel(self._state["x"])
-        return Minimum(params, value, converged, len(self._values), reason, self._values, self._descent.f.report)
+        params = self._unravel(self._point())
+        return Minimum(params, value, converged, len(self._values), reason, self._values, self._f.report)
 
-    def _write(self) -> None:
-        if self._saved is not None and self._state is not None and self._written != len(self._values):
-            self._saved.write(self._state | {"values": np.array(self._values)})
-            self._written = len(self._values)
+    def _write(self, last: bool = False) -> None:
+        """Write the state, if it is the turn of this step, or the last one that is wanted."""
+        done = len(self._values)
+        wanted = self._ends.keep if last else done % self._ends.every == 0
+        if self._saved is None or self._state is None or not wanted or self._written == done:
+            return
+        self._saved.write(self._state.numbers, self._values, self._vectors.collected(self._state.vectors))
+        self._written = done
 
 
-def _largest(slope: Any) -> float:
-    return float(np.max(np.abs(slope), initial=0.0))
+def _vectors(f: Sharded, flat: Vector, unravel: Callable[[Any], Any], optimiser: optim.Optimiser | None) -> Vectors:
+    """Where the vectors lie: on workers if they are long, and the method may work on pieces; else here."""
+    if isinstance(f.engine, ClusterEngine) and (optimiser is None or by_entries(optimiser)):
+        cut = bounds(flat.size, f.engine.workers())
+        if len(cut) > 1:
+            return OnWorkers(f, f.engine, cut, flat.dtype, unravel)
+
+    def evaluate(x: Vector, only: Sequence[int] | None) -> LossAt:
+        value, slopes = f(unravel(x), only=only)
+        slope = np.asarray(tree.ravel(slopes)[0], x.dtype)
+        return LossAt(float(value), float(np.max(np.abs(slope), initial=0.0)), [slope])
+
+    return InThisProcess(flat.size, evaluate)
+
+
+def _chosen(count: int, batch: int | None, seed: int, done: int) -> Sequence[int] | None:
+    """The shards of a step: the next ones of a pass through all in random order; None for all."""
+    if not batch:
+        return None
+    per_pass = -(-count // batch)
+    order = np.random.default_rng([seed, done // per_pass]).permutation(count)
+    at = done % per_pass * batch
+    return [int(k) for k in order[at : at + batch]]
 
 
 def _flat(start: Any) -> tuple[np.ndarray[Any, Any], Callable[[Any], Any]]:
@@ -285,11 +325,6 @@ def _flat(start: Any) -> tuple[np.ndarray[Any, Any], Callable[[Any], Any]]:
         )
     flat, unravel = tree.ravel(start)
     return np.array(flat), unravel
-
-
-def _plainly(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that change the sum."""
-    return {"reduce": options.get("reduce", "sum")}
 
 
 def _check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,10 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..compiler.settings import config
 from ..errors import OptionError
-from .kernels import Kernel
-from .on_worker import HERE, Partial, blamed, computed, joined, one_shard
+from .kernels import Conditions, Kernel
+from .on_worker import HERE, Partial, Tally, blamed, computed, joined, one_shard
 from .pace import Pace
 from .reduction import TreeSum
 from .shards import InMemory, Shard, as_shipped
@@ -73,8 +73,8 @@ class Engine(Protocol):
 
     def chunks(
         self, shared: tuple[Any, ...], items: Sequence[Any], layout: tuple[bool, ...], pace: Pace, counts: Counts
-    ) -> Iterator[Any]:
-        """The results of a map, chunk by chunk."""
+    ) -> Iterator[tuple[Any, Tally]]:
+        """The results of a map, chunk by chunk, and who computed them."""
 
     def close(self) -> None:
         """Give back what the engine holds."""
@@ -89,10 +89,10 @@ class ThreadEngine:
         self._kernel = kernel.build(self._threads)
 
     def total(self, parameters: tuple[Any, ...], chosen: Sequence[int], pace: Pace, counts: Counts) -> Partial:
-        given, settings = as_shipped(parameters), config.now()
+        given, conditions = as_shipped(parameters), Conditions.now()
 
         def work(k: int) -> Partial:
-            return one_shard(self._kernel, settings, given, self._arguments(k), k, HERE)
+            return one_shard(self._kernel, conditions, given, self._arguments(k), k, HERE)
 
         found = TreeSum(joined)
         for part in self._in_order(work, chosen):
@@ -104,18 +104,19 @@ class ThreadEngine:
 
     def chunks(
         self, shared: tuple[Any, ...], items: Sequence[Any], layout: tuple[bool, ...], pace: Pace, counts: Counts
-    ) -> Iterator[Any]:
-        settings = config.now()
+    ) -> Iterator[tuple[Any, Tally]]:
+        conditions = Conditions.now()
 
-        def work(k: int) -> Any:
-            own, common = iter(as_shipped(items[k])), iter(as_shipped(shared))
+        def work(k: int) -> tuple[Any, Tally]:
+            start, own, common = time.perf_counter(), iter(as_shipped(items[k])), iter(as_shipped(shared))
             arguments = tuple(next(own) if mine else next(common) for mine in layout)
-            return blamed(f"chunk {k}", HERE, computed, self._kernel, settings, arguments)
+            found = blamed(f"chunk {k}", HERE, conditions.apply, computed, self._kernel, arguments)
+            return found, Tally.of(HERE, start)
 
-        for part in self._in_order(work, range(len(items))):
+        for found in self._in_order(work, range(len(items))):
             counts.tasks += 1
             pace.advance()
-            yield part
+            yield found
 
     def close(self) -> None:
         self._shards = []

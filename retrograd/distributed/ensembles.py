@@ -14,10 +14,11 @@ from ..api.memory import bytes_of
 from ..errors import NonDifferentiableError, OptionError, ShapeError
 from .engines import Counts, Options
 from .faults import ResultTooLargeError
+from .heard import give
 from .kernels import JacobianRow, Kernel, function_of
 from .on_worker import Tally
 from .pace import Pace, Watcher, watcher_of
-from .sharded import Report, engine_of, options_of, reported
+from .sharded import Report, engine_of, options_of, reported, warned
 from .shards import nbytes_of
 
 CHUNKS = 64  # of a map, unless the user says how many lanes a chunk has
@@ -40,6 +41,7 @@ class Ensemble:
         self._axes, self._chunk, self._watcher = in_axes, chunk, watcher
         self._limit = None if limit is None else bytes_of(limit)
         self._function, self._client, self._options = function, client, options
+        self._told = False
         self.report: Report | None = None
         self.__name__ = f"{Kernel('map', function).name}_map"
 
@@ -58,14 +60,18 @@ class Ensemble:
         counts, start = Counts(), time.perf_counter()
         pace = Pace(self._watcher, len(items), kernel.name)
         found: list[Any] = []
+        tally = Tally()
         try:
-            for part in engine.chunks(shared, items, layout, pace, counts):
+            for part, done in engine.chunks(shared, items, layout, pace, counts):
                 if not found:
                     self._check(nbytes_of(part) * lanes // min(size, lanes), lanes)
                 found.append(part)
+                tally = tally.plus(done)
         finally:
             engine.close()
-        self.report = reported(kernel.name, len(items), counts, Tally(), time.perf_counter() - start)
+        self.report = reported(kernel.name, len(items), counts, tally, time.perf_counter() - start)
+        self._told = self._told or warned(self.report)
+        give(tally.heard)
         return tree.map(lambda *parts: np.concatenate(parts), *found)
 
     def _layout(self, count: int) -> tuple[bool, ...]:

@@ -19,7 +19,7 @@ from ..api.batching import vmap
 from ..api.gradients import grad, value_and_grad
 from ..api.jit import jit
 from ..compiler.compiled import Compiled
-from ..compiler.settings import Settings, config
+from ..compiler.settings import OVERRIDES, Settings, config
 from ..compiler.signature import Argnums, name_of
 from ..errors import ArgnumsError, OptionError, RetrogradError, UnsupportedError
 from ..export.loading import LoadedFunction, load
@@ -88,12 +88,34 @@ class JacobianRow:
         return grad(lambda x: np.reshape(self.function(x), -1)[row])(x)
 
 
+class Conditions(NamedTuple):
+    """What a call depends on besides its arguments: ``rg.config``, and what NumPy does about errors (``np.geterr``)."""
+
+    settings: Settings
+    errors: dict[str, Any]
+
+    @classmethod
+    def now(cls) -> Conditions:
+        """Those in force here; a function that is to be called at errors stays here, and a warning takes its place."""
+        known = ("ignore", "warn", "raise", "print")
+        return cls(config.now(), {kind: how if how in known else "warn" for kind, how in np.geterr().items()})
+
+    def apply(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A call under these conditions."""
+        token = OVERRIDES.set(self.settings)
+        try:
+            with np.errstate(**self.errors):
+                return function(*args)
+        finally:
+            OVERRIDES.reset(token)
+
+
 class Shipment(NamedTuple):
-    """A kernel as bytes with their hash, and the settings of ``rg.config`` that it is compiled under."""
+    """A kernel as bytes, their hash with that of the settings that it is compiled under, and its conditions."""
 
     digest: str
     payload: bytes
-    settings: Settings
+    conditions: Conditions
     name: str
 
     @classmethod
@@ -107,9 +129,9 @@ class Shipment(NamedTuple):
                 f"{kernel.name} cannot be sent to workers: {type(fault).__name__}: {fault}",
                 remedy="open files, locks and connections inside of the function, or where a shard is loaded",
             ) from fault
-        settings = config.now()
-        digest = hashlib.sha256(payload + repr(settings).encode()).hexdigest()
-        return cls(digest, payload, settings, kernel.name)
+        conditions = Conditions.now()
+        digest = hashlib.sha256(payload + repr(conditions.settings).encode()).hexdigest()
+        return cls(digest, payload, conditions, kernel.name)
 
 
 class Kernels:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pickle
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..api import tree
 from ..compiler.compiled import Compiled
-from ..compiler.settings import OVERRIDES, Settings
 from ..where import FOREIGN
 from .faults import TravelError
-from .kernels import KERNELS, Shipment, needs_dask
+from .heard import MOST, Heard, listening
+from .kernels import KERNELS, Conditions, Shipment, needs_dask
 from .parcels import Packed, Parted, form_of, parted
 from .pinned import environment, one_blas_thread
 from .reduction import added, tree_sum
@@ -28,11 +28,18 @@ T = TypeVar("T")
 
 @dataclass
 class Tally:
-    """Who did what for a result: shards and seconds by worker, and the environments of the workers."""
+    """Who did what for a result: shards and seconds by worker, the environments of the workers, and their warnings."""
 
     shards: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     environments: dict[str, str] = field(default_factory=dict)
+    heard: frozenset[Heard] = frozenset()
+
+    @classmethod
+    def of(cls, address: str, start: float, heard: Iterable[Heard] = ()) -> Tally:
+        """One piece of work, which a worker began at this time."""
+        seconds = time.perf_counter() - start
+        return cls({address: 1}, {address: seconds}, {address: environment()}, frozenset(heard))
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
@@ -40,7 +47,8 @@ class Tally:
         for worker, count in other.shards.items():
             shards[worker] = shards.get(worker, 0) + count
             seconds[worker] = seconds.get(worker, 0.0) + other.seconds[worker]
-        return Tally(shards, seconds, self.environments | other.environments)
+        heard = self.heard if other.heard <= self.heard else frozenset(sorted(self.heard | other.heard, key=str)[:MOST])
+        return Tally(shards, seconds, self.environments | other.environments, heard)
 
 
 class Partial(NamedTuple):
@@ -51,24 +59,44 @@ class Partial(NamedTuple):
     tally: Tally
 
 
+class Loaded(NamedTuple):
+    """The arguments of a shard, which stay with a worker, and what was warned of while they were loaded."""
+
+    arguments: tuple[Any, ...]
+    heard: frozenset[Heard] = frozenset()
+
+
+class Parameters(Protocol):
+    """The parameters of a step, as they arrive at a worker."""
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """The parameters themselves; a process makes them once."""
+
+
 def joined(a: Partial, b: Partial) -> Partial:
     """The sum of two partial sums."""
     return Partial(added(a.leaves, b.leaves), a.form, a.tally.plus(b.tally))
 
 
 def evaluated(
-    shipment: Shipment, parameters: Packed, items: Sequence[Any], numbers: Sequence[int], first: int, topic: str
+    shipment: Shipment, parameters: Parameters, items: Sequence[Any], numbers: Sequence[int], first: int, topic: str
 ) -> Partial:
     """A task: a block of shards with these numbers, evaluated one after the other, and summed.
 
-    ``first`` counts the shards before the block; who listens to the topic is told of each that is done.
+    An item is a shard that stays with the workers, or its pickle. ``first`` counts the shards before the block; who
+    listens to the topic is told of each that is done.
     """
     worker, address, threads = _place()
     kernel = kernel_of(shipment, threads, address)
 
     def each() -> Iterator[Partial]:
         for place, (item, k) in enumerate(zip(items, numbers, strict=True), first):
-            yield one_shard(kernel, shipment.settings, parameters.content, item, k, address)
+            shard = placed(item, k) if isinstance(item, bytes) else item
+            heard = set(shard.heard)
+            with listening(heard):
+                part = one_shard(kernel, shipment.conditions, parameters.content, shard.arguments, k, address)
+            yield part._replace(tally=replace(part.tally, heard=frozenset(heard)))
             if topic:
                 worker.log_event(topic, place)
 
@@ -77,27 +105,21 @@ def evaluated(
 
 
 def one_shard(
-    kernel: Compiled, settings: Settings, parameters: tuple[Any, ...], item: Any, k: int, address: str
+    kernel: Compiled, conditions: Conditions, parameters: tuple[Any, ...], shard: tuple[Any, ...], k: int, address: str
 ) -> Partial:
     """The result of one shard, computed with one thread of BLAS and the client's settings."""
     start = time.perf_counter()
-    arguments = placed(item, k) if isinstance(item, bytes) else item
-    value = blamed(f"shard {k}", address, computed, kernel, settings, (*parameters, *arguments))
-    seconds = time.perf_counter() - start
+    value = blamed(f"shard {k}", address, conditions.apply, computed, kernel, (*parameters, *shard))
     leaves, spec = tree.flatten(value)
-    return Partial(tuple(leaves), spec, Tally({address: 1}, {address: seconds}, {address: environment()}))
+    return Partial(tuple(leaves), spec, Tally.of(address, start))
 
 
-def computed(kernel: Compiled, settings: Settings, arguments: tuple[Any, ...]) -> Any:
-    """A call under the client's settings; what it imports while it is compiled is loaded before BLAS is pinned."""
-    token = OVERRIDES.set(settings)
-    try:
-        if not kernel._unpackers:
-            kernel.at(*arguments)
-        with one_blas_thread():
-            return kernel(*arguments)
-    finally:
-        OVERRIDES.reset(token)
+def computed(kernel: Compiled, arguments: tuple[Any, ...]) -> Any:
+    """A call; what it imports while it is compiled is loaded before BLAS is pinned."""
+    if not kernel._unpackers:
+        kernel.at(*arguments)
+    with one_blas_thread():
+        return kernel(*arguments)
 
 
 def combined(parts: Sequence[Partial]) -> Partial:
@@ -111,26 +133,37 @@ def unpacked(data: bytes, k: int) -> Shard:
     return found
 
 
-def placed(data: bytes, k: int) -> tuple[Any, ...]:
-    """A task: the arguments of a shard, which stay with the worker."""
-    found: tuple[Any, ...] = as_shipped(blamed(f"loading shard {k}", _place()[1], unpacked(data, k).fetch))
-    return found
+def placed(data: bytes, k: int) -> Loaded:
+    """A task: the arguments of a shard."""
+    return _loaded(k, unpacked(data, k).fetch)
 
 
-def placed_partition(data: bytes, k: int, part: Any) -> tuple[Any, ...]:
+def placed_partition(data: bytes, k: int, part: Any) -> Loaded:
     """A task: the same of a partition that dask computed."""
     shard = unpacked(data, k)
     assert isinstance(shard, Partition)
-    return blamed(f"loading shard {k}", _place()[1], shard.made, part)
+    return _loaded(k, shard.made, part)
 
 
-def lanes_of(shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]) -> Parted:
+def _loaded(k: int, load: Callable[..., Any], *args: Any) -> Loaded:
+    heard: set[Heard] = set()
+    with listening(heard):
+        found = as_shipped(blamed(f"loading shard {k}", _place()[1], load, *args))
+    return Loaded(found, frozenset(heard))
+
+
+def lanes_of(
+    shipment: Shipment, shared: Packed, item: Packed, k: int, layout: tuple[bool, ...]
+) -> tuple[Parted, Tally]:
     """A task of a map: one chunk of lanes. ``layout`` says which arguments belong to the chunk, and which to all."""
     _, address, threads = _place()
-    kernel = kernel_of(shipment, threads, address)
+    kernel, start = kernel_of(shipment, threads, address), time.perf_counter()
     own, common = iter(item.content), iter(shared.content)
     arguments = tuple(next(own) if mine else next(common) for mine in layout)
-    return parted(as_shipped(blamed(f"chunk {k}", address, computed, kernel, shipment.settings, arguments)))
+    heard: set[Heard] = set()
+    with listening(heard):
+        value = blamed(f"chunk {k}", address, shipment.conditions.apply, computed, kernel, arguments)
+    return parted(as_shipped(value)), Tally.of(address, start, heard)
 
 
 def kernel_of(shipment: Shipment, threads: int, address: str) -> Compiled:

@@ -10,6 +10,8 @@ import pickle
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..api import tree
 from .faults import TravelError
 from .kernels import needs_dask
@@ -67,6 +69,25 @@ class Packed:
         """The tree itself; its arrays are read-only, as they are in the client's process."""
         leaves = pickle.loads(self.data)  # noqa: S301 - from the client, whom workers trust
         return as_shipped(Parted(leaves, self.form).whole())
+
+
+class Raveled:
+    """Parameters as one flat array, and a pickle of the way back to their tree; a process goes it once."""
+
+    def __init__(self, flat: np.ndarray[Any, Any], back: bytes) -> None:
+        self.flat, self.back = flat, back
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Raveled, (self.flat, self.back)
+
+    def __sizeof__(self) -> int:
+        return 2 * self.flat.nbytes  # and what is made of it
+
+    @cached_property
+    def content(self) -> tuple[Any, ...]:
+        """The one parameter, with read-only arrays."""
+        found: tuple[Any, ...] = as_shipped((_structure(self.back)(self.flat),))
+        return found
 
 
 def packed(x: Any, what: str, name: str) -> Packed:

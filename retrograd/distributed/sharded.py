@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,9 +14,11 @@ from ..api import tree
 from ..api.memory import bytes_of
 from ..compiler.signature import Argnums
 from ..errors import OptionError
+from ..where import warn
 from .cluster_engine import ClusterEngine
 from .engines import Counts, Engine, Options, ThreadEngine
 from .faults import UnequalWorkersWarning
+from .heard import give
 from .kernels import Kernel, check_argnums, function_of
 from .on_worker import Partial, Tally
 from .pace import Pace, Watcher, watcher_of
@@ -68,8 +69,8 @@ class Sharded:
         options: Options,
         watcher: Watcher | None,
     ) -> None:
-        self._kernel, self._mean, self._watcher = kernel, mean, watcher
-        self._engine = engine_of(client, kernel, shards, options)
+        self._kernel, self.mean, self._watcher = kernel, mean, watcher
+        self.engine = engine_of(client, kernel, shards, options)
         self._count = len(shards)
         self._told = False
         self.report: Report | None = None
@@ -86,20 +87,24 @@ class Sharded:
         """The sum or mean over all shards; over those numbered ``only``, in this order, if they are given."""
         if self._kernel.kind == "value_and_grad":
             check_argnums(self._kernel.argnums, len(parameters))
-        chosen = range(self._count) if only is None else self._chosen(only)
-        counts, start = Counts(), time.perf_counter()
+        chosen, counts, start = self.chosen(only), Counts(), time.perf_counter()
         pace = Pace(self._watcher, len(chosen), self._kernel.name)
-        found: Partial = self._engine.total(parameters, chosen, pace, counts)
-        self.report = reported(self._kernel.name, len(chosen), counts, found.tally, time.perf_counter() - start)
-        self._told = self._told or warned(self.report)
-        leaves = [x / len(chosen) for x in found.leaves] if self._mean else found.leaves
+        found: Partial = self.engine.total(parameters, chosen, pace, counts)
+        self.tell(len(chosen), counts, found.tally, time.perf_counter() - start)
+        leaves = [x / len(chosen) for x in found.leaves] if self.mean else found.leaves
         if isinstance(found.form, bytes):
             return Parted(tuple(leaves), found.form).whole()
         return tree.unflatten(found.form, leaves)
 
+    def tell(self, shards: int, counts: Counts, tally: Tally, seconds: float) -> None:
+        """Report a call, and warn of what its workers warned of."""
+        self.report = reported(self._kernel.name, shards, counts, tally, seconds)
+        self._told = self._told or warned(self.report)
+        give(tally.heard)
+
     def close(self) -> None:
         """Let workers forget shards and function; the client stays open."""
-        self._engine.close()
+        self.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +112,10 @@ class Sharded:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _chosen(self, only: Sequence[int]) -> list[int]:
+    def chosen(self, only: Sequence[int] | None) -> Sequence[int]:
+        """The numbers of the shards that a call takes; OptionError for others."""
+        if only is None:
+            return range(self._count)
         numbers: Sequence[Any] = only  # whatever the user gave
         chosen = [int(k) for k in numbers if isinstance(k, (int, np.integer)) and 0 <= k < self._count]
         if not chosen or len(chosen) != len(only):
@@ -277,10 +285,9 @@ def warned(report: Report) -> bool:
     """Warn of workers that may round differently; whether there are some."""
     if len(report.environments) < 2:
         return False
-    warnings.warn(
-        "the workers differ, so the last bits depend on which worker computes a shard: "
-        + "; ".join(report.environments),
+    environments = "; ".join(report.environments)
+    warn(
+        f"the workers differ, so the last bits depend on which worker computes a shard: {environments}",
         UnequalWorkersWarning,
-        stacklevel=3,
     )
     return True

@@ -70,7 +70,7 @@ def test_parameters_travel_once_for_each_step_and_worker(client: Any) -> None:
     f = D.value_and_grad(network, client, shards=shards)
     for seed in range(steps):
         f(weights(seed))
-    moved = client.run(parameters_here, f._engine._run)  # type: ignore[attr-defined]  # of a ClusterEngine
+    moved = client.run(parameters_here, f.engine.run)  # type: ignore[attr-defined]  # of a ClusterEngine
     assert sum(moved.values()) <= steps  # the other worker has them from the client
     assert f.report is not None
     once = len(bits(weights())) * len(f.report.workers)
@@ -245,7 +245,7 @@ def test_close_lets_workers_forget(client: Any) -> None:
         return sum(run in str(key) for keys in client.has_what().values() for key in keys)
 
     with D.value_and_grad(network, client, shards=data()) as f:
-        run = f._engine._run  # type: ignore[attr-defined]  # of a ClusterEngine
+        run = f.engine.run  # type: ignore[attr-defined]  # of a ClusterEngine
         f(weights())
         assert held() >= 8
     until(lambda: held() == 0)
