@@ -3,7 +3,9 @@
 from . import (
     annihilate,
     batch,
+    cheaper_rules,
     fold,
+    free_shifts,
     index_rules,
     inexact_rules,
     inline,

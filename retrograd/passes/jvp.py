@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import InternalError, NonDifferentiableError
@@ -11,6 +11,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import TRANSFORMS, JvpMode, Pull, Unknown
 
 Tangent = Symbol | None
+STILL: list[Callable[[Graph], set[Value]]] = []  # find values whose changes change no result
 
 
 @TRANSFORMS.register("jvp")
@@ -21,6 +22,7 @@ def jvp_into(
     start = len(b.nodes)
     primal: dict[Value, Symbol] = dict(zip(graph.inputs, args, strict=True))
     tangent: dict[Value, Tangent] = dict(zip(graph.inputs, tans, strict=True))
+    still = set[Value]().union(*(find(graph) for find in STILL))
     outs: Sequence[Symbol]
     douts: Sequence[Tangent]
     for node in graph.nodes:
@@ -36,7 +38,7 @@ def jvp_into(
             douts = [_tangent(b, node, ins, dots, outs[0])]
         for value, out, dot in zip(node.outputs, outs, douts, strict=True):
             primal[value] = out
-            tangent[value] = dot if value.aval.inexact else None
+            tangent[value] = dot if value.aval.inexact and value not in still else None
     if mode.nan_safe:
         TRANSFORMS.annihilate(b, start, [t.value for t in tans if t is not None])
     return [primal[v] for v in graph.outputs], [tangent.get(v) for v in graph.outputs]
@@ -53,7 +55,6 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
         ]
         return prim(*mixed, **node.attrs)  # type: ignore[no-any-return]  # symbols are untyped under operators
     total: Tangent = None
-    term: Any
     for i, t in enumerate(dots):
         rule = prim.derivative(i)
         if t is None or rule is None:
@@ -64,10 +65,8 @@ def _tangent(b: Builder, node: Node, ins: list[Symbol], dots: list[Tangent], out
                 where=node.where,
                 remedy="keep it constant: pass a plain number, or wrap it in rg.stop_gradient",
             )
-        if isinstance(rule, Pull):
-            term = prim(*ins[:i], t, *ins[i + 1 :], **node.attrs)
-        else:
-            term = rule.rule(t, out, *ins, **node.attrs)
+        further = (*ins[:i], t, *ins[i + 1 :])
+        term: Any = prim(*further, **node.attrs) if isinstance(rule, Pull) else rule.rule(t, out, *ins, **node.attrs)
         if term is None:  # constant here, as x**0 is
             continue
         total = term if total is None else total + term

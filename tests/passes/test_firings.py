@@ -92,7 +92,18 @@ def likelihood_of_a_process(x, w):
     return np.sum(half**2) + np.sum(np.log(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
 
 
+def losses_of_many_scores(x, w):
+    scores = np.outer(x, w).reshape(-1)
+    return np.sum(np.logaddexp(0, scores)) + np.sum(np.logaddexp(-scores, 0.0)) + np.sum((scores**2 + 1.0) ** 1.5)
+
+
+def differences_of_pairs(x, w):
+    return np.sum(np.sqrt((x[:, None] - x[None, :]) ** 2 + 1.0)[:, :, None] * w[:, :3][:, None])
+
+
 STYLES = [
+    (losses_of_many_scores, (X, W)),
+    (differences_of_pairs, (X, W)),
     (likelihood_of_a_process, (X, W)),
     (updates_at_a_traced_place, (X, 0.5)),
     (updates_of_lanes, (X, 0.5)),

@@ -1,0 +1,64 @@
+"""The rewrites of one costly operation as a few cheap ones, for arrays that are worth the further calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.builder import Symbol
+from ..ops.complex import abs_
+from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
+from ..ops.elementwise import literal_value, neg
+from ..ops.extrema import logaddexp, maximum
+from ..ops.index import Index, additem
+from ..ops.shape import reshape_to
+from .patterns import NUMBER, Rule
+from .rules import REASSOCIATE
+
+FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
+
+
+def _worth_it(x: Symbol) -> bool:
+    return x.dtype.kind == "f" and x.aval.size >= FEWEST
+
+
+def _products(x: Symbol, y: Symbol) -> Symbol | None:
+    """A power as products and a root.
+
+    Half exponents of -inf give nan instead of inf, as the derivative of a power has it.
+    """
+    form = POWERS.get(literal_value(y))
+    return form(x) if form is not None and _worth_it(x) else None
+
+
+POWERS: dict[Any, Callable[[Symbol], Symbol]] = {
+    3.0: lambda x: x * x * x,
+    4.0: lambda x: (x * x) * (x * x),
+    1.5: lambda x: x * sqrt(x),
+    -1.5: lambda x: reciprocal(x * sqrt(x)),
+    -2.0: lambda x: reciprocal(x * x),
+    -3.0: lambda x: reciprocal(x * x * x),
+}
+
+
+def _softplus(x: Symbol, y: Symbol) -> Symbol | None:
+    """log(e⁰ + eˣ), as NumPy computes it, but in operations that it vectorises."""
+    if literal_value(y) != 0 or not _worth_it(x):
+        return None
+    found: Symbol = maximum(x, x.builder.zeros(x.aval)) + log1p(exp(neg(abs_(x))))
+    return found
+
+
+def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
+    """What is added to zeros through an index that only adds axes lies there without them."""
+    if literal_value(x) != 0 or any(part is not None and part != slice(None) for part in i):
+        return None
+    return reshape_to(v, x.shape) if v.aval.size == x.aval.size and v.dtype == x.dtype else None
+
+
+REASSOCIATE += [
+    Rule(lambda x, n=NUMBER: power(x, n), _products),
+    Rule(lambda x, n=NUMBER: logaddexp(n, x), _softplus),
+    Rule(lambda x, n=NUMBER: logaddexp(x, n), _softplus),
+    Rule(lambda v, i, n=NUMBER: additem(n, v, index=i), _moved),
+]

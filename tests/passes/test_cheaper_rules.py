@@ -1,0 +1,83 @@
+"""Powers as products, and log(1 + eˣ) in operations that NumPy vectorises: NumPy's values, special ones included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.passes.cheaper_rules import FEWEST, POWERS
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, np.nan, 1e-160, -1e-160, 1e160, -1e160, 5e-324, 1e308, 0.3, -0.7]
+
+
+def values(n: int, dtype: str, *special: float) -> Any:
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=n) * 10.0 ** rng.integers(-3, 3, n)
+    x[: len(special)] = special
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def operations(graph: Any) -> set[str]:
+    return {node.prim.name for node in graph.nodes}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("exponent", [*POWERS, 2.5])
+@pytest.mark.parametrize("n", [FEWEST - 1, FEWEST, FEWEST + 1, 5000])
+def test_powers(n: int, exponent: float, dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        x = values(n, dtype, *SPECIAL)
+        x[x == -np.inf] = np.nan  # see below
+        expected = x**exponent
+        f = rg.jit(lambda x: x**exponent)
+        found = f(x)
+        with rg.config(exact=True):
+            np.testing.assert_array_equal(f(x), expected)
+    tiny = np.finfo(dtype).tiny
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps, atol=2 * tiny)
+    assert ("np.power" in f.at(x).source or "**" in f.at(x).source) == (n < FEWEST or exponent not in POWERS)
+
+
+def test_half_powers_of_minus_infinity_are_nan_as_their_derivatives() -> None:
+    x = np.full(FEWEST, -np.inf)
+    with np.errstate(all="ignore"):
+        value, gradient = rg.value_and_grad(lambda x: np.sum(x**1.5))(x)
+    assert np.isnan(value)
+    assert np.isnan(gradient).all()
+
+
+def test_powers_of_integers_and_complex_numbers_stay() -> None:
+    whole = np.arange(1, 2 * FEWEST)
+    np.testing.assert_array_equal(rg.jit(lambda x: x**3)(whole), whole**3)
+    z = whole * (1 + 2j)
+    np.testing.assert_array_equal(rg.jit(lambda z: z**3)(z), z**3)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", [FEWEST - 1, FEWEST, 5000])
+def test_softplus(n: int, dtype: str) -> None:
+    x = values(n, dtype, *SPECIAL, -np.inf, 800.0, -800.0, 40.0, -40.0)
+    f, g = rg.jit(lambda x: np.logaddexp(0, x)), rg.jit(lambda x: np.logaddexp(x, 0.0))
+    with np.errstate(all="ignore"):
+        expected = np.logaddexp(np.zeros((), dtype), x)
+        for found in (f(x), g(x)):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    assert ("logaddexp" in f.at(x).source) == (n < FEWEST)
+    slope = rg.grad(lambda x: np.sum(np.logaddexp(0, x)))
+    calm = values(n, "f8").clip(-30, 30)
+    np.testing.assert_allclose(slope(calm), 1 / (1 + np.exp(-calm)), rtol=1e-13)
+
+
+def test_what_is_added_to_zeros_through_further_axes_is_moved() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 7))
+    f = rg.grad(lambda x: np.sum(np.sin(x[:, None, :]) ** 2))
+    np.testing.assert_allclose(f(x), np.sin(2 * x))
+    assert "zeros" not in f.at(x).source
+    g = rg.grad(lambda x: np.sum(np.sin(x[:, None, 1:]) ** 2))  # a part of the axes: zeros elsewhere
+    np.testing.assert_allclose(g(x)[:, 1:], np.sin(2 * x[:, 1:]))
+    np.testing.assert_array_equal(g(x)[:, 0], 0)
