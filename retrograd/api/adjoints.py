@@ -21,6 +21,7 @@ from .along_tangents import jvp
 from .at_a_point import split_aux, vjp
 from .gradients import grad
 from .jacobians import jacfwd, jacrev
+from .restricted import checked_argnums
 from .sparse import SparseJacobian, without_aux
 
 
@@ -200,7 +201,7 @@ def hvp(function: Callable[..., Any], *, backend: str | None = None) -> Any:
     def product(x: Any, v: Any) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
 
-    product.__name__ = f"{name_of(function)}_hvp"
+    product.__name__ = product.__qualname__ = f"{name_of(function)}_hvp"
     return Compiled(product, Transform("hvp", backend=backend))
 
 
@@ -256,6 +257,7 @@ def jacobian(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
+    argnums = checked_argnums("jacobian", argnums)
     if function is None:
         return partial(jacobian, argnums=argnums, has_aux=has_aux, mode=mode, sparse=sparse, backend=backend)
     if mode not in ("auto", "fwd", "rev"):
@@ -276,5 +278,5 @@ def jacobian(
         rows = sum(aval.size for aval in recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]])
         return (forward if columns <= rows else reverse)(*args, **kwargs)
 
-    matrix.__name__ = f"{name_of(function)}_jacobian"
+    matrix.__name__ = matrix.__qualname__ = f"{name_of(function)}_jacobian"
     return Compiled(matrix, Transform("jacobian", backend=backend))

@@ -152,7 +152,7 @@ def value_and_grad(
 def _derived(
     label: str, function: Any, argnums: Argnums, aux: bool, fns: str, nan_safe: bool, memory: Any, backend: str | None
 ) -> Any:
-    chosen, value = tuple(argnums) if isinstance(argnums, list) else argnums, label == "value_and_grad"
+    chosen, value = TRANSFORMS.checked_argnums(label, argnums), label == "value_and_grad"
     budget, form = None if memory is None else TRANSFORMS.bytes_of(memory), TRANSFORMS.checked_form(fns)
     transform = Gradient(label, nan_safe, chosen, aux, form, value, budget, backend=backend)
     return partial(Compiled, transform=transform) if function is None else Compiled(function, transform)

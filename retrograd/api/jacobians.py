@@ -19,7 +19,7 @@ from .along_tangents import jvp, linearize
 from .at_a_point import vjp
 from .batching import over_basis
 from .gradients import grad
-from .restricted import restricted
+from .restricted import checked_argnums, restricted
 from .sparse import SparseJacobian, without_aux
 
 
@@ -78,6 +78,7 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
+    argnums = checked_argnums("jacfwd", argnums)
     made = Composed("jacfwd", make=_columns, options=(argnums, has_aux), backend=backend)
     return partial(Compiled, transform=made) if function is None else Compiled(function, made)
 
@@ -156,6 +157,7 @@ def jacrev(
     >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
     """
+    argnums = checked_argnums("jacrev", argnums)
     made = Composed("jacrev", make=_rows, options=(argnums, has_aux), backend=backend)
     return partial(Compiled, transform=made) if function is None else Compiled(function, made)
 
@@ -228,6 +230,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
+    argnums = checked_argnums("hessian", argnums)
     if function is None:
         return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse, backend=backend)
     if sparse:

@@ -1,12 +1,29 @@
-"""restricted: a function of the differentiated leaves, with the other arguments fixed."""
+"""Chosen arguments: a check of ``argnums``, and the function of the differentiated leaves, with the others fixed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..compiler.signature import Argnums, take_apart, wanted
+from ..errors import ArgnumsError
+from ..ir.primitive import TRANSFORMS
 from ..tracer.interception import INTERCEPTION
+
+
+@TRANSFORMS.register("checked_argnums")
+def checked_argnums(label: str, argnums: Any) -> Argnums:
+    """Positions and names, several as a tuple; ArgnumsError for anything else, such as the arguments themselves."""
+    several = isinstance(argnums, (list, tuple))
+    for k in argnums if several else (argnums,):
+        if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer, str)):
+            raise ArgnumsError(
+                f"argnums of {label} is of type {type(k).__name__}, not a position or a name",
+                remedy=f"write {label}(f)(x): the result takes the arguments of f; argnums=(0, 1) chooses among them",
+            )
+    return tuple(argnums) if several else argnums  # type: ignore[no-any-return]  # as checked
 
 
 def restricted(

@@ -253,9 +253,9 @@ def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]
         k = names.index(arg) if isinstance(arg, str) and arg in names else arg
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(positional) <= k < len(positional):
             raise ArgnumsError(
-                f"argnums {arg!r} does not name an argument of this call, which has {len(positional)} positional "
-                f"ones and the keywords {sorted(keywords)}",
-                remedy="give positions from 0, or the names of parameters that the call passes",
+                f"argnums {arg!r} does not name an argument of this call, which passes {len(positional) or 'none'} by "
+                f"position and {', '.join(sorted(keywords)) or 'none'} by name",
+                remedy="pass the arguments of a call, f(x) or f.source(x); argnums are positions from 0, or names",
             )
         k = int(k) % len(positional)
         spans[k] = (starts[k], positional[k])

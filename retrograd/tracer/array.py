@@ -98,6 +98,7 @@ class Tracer(Held):
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         if is_known(self):
             return np.array(self.shadow)
+        owner([self])  # after the trace, this is the fault
         raise adviser().refusal(
             "a traced value reached code that needs a plain array (it was written into an array created outside "
             "the traced function, or passed to a library that does not dispatch to NumPy)",

@@ -7,15 +7,19 @@ an ``UnwatchedWarning`` says so.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import TracerConversionError
 from .array import Tracer, is_known
+from .python_numbers import to_complex, to_float
 from .table import METHODS, implements
-from .trace import READER
+from .trace import READER, owner
 
 
 def text(x: Tracer) -> str:
@@ -31,6 +35,7 @@ def formatted(x: Tracer, how: str) -> str:
         return repr(x)
     if for_this_call(x):
         return Digits(format(x.shadow, how))
+    owner([x])  # after the trace, this is the fault
     raise TracerConversionError(
         f"a traced value is formatted by {how!r}, but its value is known only when the compiled function runs",
         remedy="print the value itself, which shows its example value, or return it",
@@ -64,6 +69,25 @@ def for_this_call(x: Tracer) -> bool:
     return True
 
 
+def as_float(x: Tracer) -> float:
+    """``__float__``: for ``"%.3f"`` in a call of ``logging``, the digits of this call; elsewhere a plain number."""
+    if sys._getframe(1).f_code.co_filename == LOGGING and (not x.home.active or for_this_call(x)):
+        return float(x.shadow)
+    return to_float(x if x.const else _in_time(x))
+
+
+def as_complex(x: Tracer) -> complex:
+    """``__complex__``."""
+    return to_complex(x if x.const else _in_time(x))
+
+
+def _in_time(x: Tracer) -> Tracer:
+    """The value; LeakedTracerError if its trace has ended."""
+    if not x.home.active:
+        owner([x])
+    return x
+
+
 def _is_int(x: Tracer) -> bool:
     return type(x.shadow) is int and x.home.active and x.home.concrete
 
@@ -81,5 +105,8 @@ for _function in (np.array2string, np.array_repr, np.array_str):
 
 
 DIGITS = type("text with digits of a traced value", (), {})
+LOGGING = str(Path(os.__file__).parent / "logging" / "__init__.py")
 METHODS["__str__"] = text
+METHODS["__float__"] = as_float
+METHODS["__complex__"] = as_complex
 METHODS["__format__"] = formatted

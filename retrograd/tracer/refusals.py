@@ -13,10 +13,11 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from ..errors import TracerConversionError
-from ..where import Where, is_foreign, user_frame
+from ..where import Where, is_foreign
 from . import interception
 from .array import Tracer
 from .foreign import ADVISERS, Adviser
+from .trace import CURRENT
 
 STORE = "return the value from the traced function, and store the result of the call"
 DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
@@ -62,7 +63,10 @@ ALTERNATIVES: dict[str, str] = {
     "scipy.integrate.quad": "use trapezoid or simpson of scipy.integrate on fixed points, or a rule of quadrature",
     "scipy.optimize": "write rg.scipy.minimize or rg.scipy.root, or call it outside, on the gradient: "
     "scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
+    "scipy.optimize.approx_fprime": "write rg.grad(f), which needs no differences",
     "scipy.optimize.brentq": "write rg.scipy.brentq, whose solution has derivatives",
+    "scipy.optimize.check_grad": "write rg.check_grads(f, args) outside",
+    "scipy.optimize.rosen": "write its formula with NumPy in a function of your own, which is traced",
     "shelve": STORE,
     "sklearn": "fit and predict outside; write the model's formula with NumPy inside",
     "statistics": "use np.mean, np.median, np.var and similar functions",
@@ -112,9 +116,43 @@ def _loaded(table: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ModuleType]]:
 
 
 def refusal(what: str, remedy: str) -> TracerConversionError:
-    """The error for a traced value in foreign code; ``what`` and ``remedy`` count if the line calls nothing known."""
-    frame = user_frame(sys._getframe(1))
-    return _refusal(frame, what, remedy) if frame is not None else TracerConversionError(what, remedy=remedy)
+    """The error for a traced value in foreign code; ``what`` and ``remedy`` count if the line calls nothing known.
+
+    Of a user's line that calls a library, and of the lines in it that call others, the first counts that is known.
+    """
+    frames = list(_recorded(sys._getframe(1)))
+    users = [frame for frame in frames if not is_foreign(frame)]
+    if not users:
+        return _of_library(frames, what, remedy)
+    own = next((k for k, frame in enumerate(users) if not _is_installed(frame)), 0)
+    for frame in users[own:0:-1]:
+        called = _called(frame, frame.f_lasti)
+        instead = called and alternative(called.name)
+        if called and instead:
+            where = Where(users[own].f_code.co_filename, users[own].f_lineno)
+            by = "" if frame is users[own] else f", called in {frame.f_globals.get('__name__')},"
+            what = f"{called.text}{by} got a traced value, but needs a plain one"
+            return TracerConversionError(what, where=where, remedy=instead)
+    return _refusal(users[0], what, remedy)
+
+
+def _recorded(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames from this one to the one that records the trace, innermost first."""
+    trace = CURRENT.get()
+    while frame is not None and (trace is None or id(frame) != trace.frame):
+        yield frame
+        frame = frame.f_back
+
+
+def _of_library(frames: Sequence[FrameType], what: str, remedy: str) -> TracerConversionError:
+    """The error if the traced function is a library's own, such as ``rg.grad(scipy.optimize.rosen)``."""
+    found = [f for f in frames if f.f_globals.get("__name__", "").partition(".")[0] != __name__.partition(".")[0]]
+    if not found:
+        return TracerConversionError(what, remedy=remedy)
+    parts = f"{found[-1].f_globals['__name__']}.{found[-1].f_code.co_qualname}".split(".")
+    name = ".".join(part for part in parts if not part.startswith("_"))
+    instead = alternative(name) or "write it with NumPy in a function of your own, which is traced"
+    return TracerConversionError(f"{name} got a traced value, but needs a plain one", remedy=instead)
 
 
 def translated(fault: Exception) -> TracerConversionError | None:

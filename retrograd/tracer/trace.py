@@ -326,7 +326,8 @@ def traceable(value: Any) -> Aval:
     try:
         return aval_of(value)
     except TypeError as fault:
-        raise UnsupportedError(str(fault), remedy="convert it first: np.asarray(x, float)") from None
+        remedy = "pass numbers: np.asarray(x, float); in place of texts pass a mask, computed from them outside"
+        raise UnsupportedError(str(fault), remedy=remedy) from None
 
 
 def owner(tracers: Sequence[Held]) -> Trace:

@@ -98,6 +98,7 @@ HANDED_OVER: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda x: scipy.optimize.linear_sum_assignment(np.outer(x, x)),
         "value_and_grad",
     ),
+    "scipy.optimize.rosen": (lambda x: scipy.optimize.rosen(x), "its formula with NumPy"),
     "scipy.integrate.quad": (lambda x: scipy.integrate.quad(lambda t: t * x[0], 0, 1)[0], "trapezoid"),
     "scipy.interpolate.PchipInterpolator": (lambda x: scipy.interpolate.PchipInterpolator(W, x), "rg.lens"),
     "scipy.ndimage.gaussian_filter": (lambda x: scipy.ndimage.gaussian_filter(x, 1.0), "rg.lens"),

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import retrograd as rg
 from retrograd import errors
 from retrograd.tracer.trace import CURRENT
 from tests.errors import control_uses, matrix_uses
 from tests.errors.bad_uses import BAD_USES, BadUse, square_sum
-from tests.errors.foreign_uses import HANDED_OVER
+from tests.errors.foreign_uses import HANDED_OVER, library
 
 assert control_uses.__doc__  # importing these registers their uses
 assert matrix_uses.__doc__
@@ -71,6 +75,86 @@ def test_a_foreign_call_is_named_with_its_alternative(name: str):
     fault = raised(BAD_USES[f"passed to {name}"])
     assert HANDED_OVER[name][1] in fault.remedy
     assert fault.what.split()[0] in inspect.getsource(HANDED_OVER[name][0])
+
+
+PYPLOT = """
+import numpy as np
+
+def plot(y):
+    return np.ma.getdata(y)
+"""
+plots = library("matplotlib", PYPLOT)
+
+
+def test_the_users_line_is_named_where_it_calls_a_library_that_calls_another():
+    def loss(x):
+        plots.plot(x)
+        return np.sum(x)
+
+    with pytest.raises(errors.TracerConversionError, match=r"^\[RG0203\] plots\.plot got a traced value") as caught:
+        rg.grad(loss)(np.ones(3))
+    assert "draw the result" in caught.value.remedy
+    assert str(caught.value.where) == f"{__file__}:{loss.__code__.co_firstlineno + 1}"
+
+
+def test_a_function_of_a_library_that_is_traced_itself_is_named():
+    for ask in (
+        lambda: rg.grad(scipy.optimize.rosen)(np.ones(2)),
+        lambda: scipy.optimize.minimize(scipy.optimize.rosen, np.ones(2), jac=rg.grad(scipy.optimize.rosen)),
+    ):
+        with pytest.raises(errors.TracerConversionError, match=r"scipy\.optimize\.rosen got a traced value") as caught:
+            ask()
+        assert "minimize" not in caught.value.remedy
+        assert str(caught.value.where).startswith(__file__)
+
+
+KEPT: dict[str, Callable[[Any], Any]] = {
+    "float": float,
+    "complex": complex,
+    "int": int,
+    "an f-string": lambda x: f"{x:.2f}",
+    "%": lambda x: "%.2f" % x,  # noqa: UP031 - as users write
+    "an array": np.asarray,
+    "a mean": lambda x: np.mean([x]),
+    "a sum": lambda x: x + 1.0,
+    "math": math.sin,
+    "round": lambda x: round(x, 2),
+}
+
+
+@pytest.mark.parametrize("use", KEPT)
+def test_a_value_that_is_kept_after_its_trace_is_told_as_such(use):
+    kept = []
+    rg.grad(lambda x: kept.append(np.sum(x)) or np.sum(x))(np.ones(3))
+    with pytest.raises(errors.LeakedTracerError, match="after that trace has ended"):
+        KEPT[use](kept[0])
+    assert "example 3" in str(kept[0])
+
+
+@pytest.mark.parametrize("transform", [rg.grad, rg.value_and_grad, rg.jacfwd, rg.jacrev, rg.jacobian, rg.hessian])
+@pytest.mark.parametrize("wrong", [np.ones(3), 1.0, True, None, [0, 0.5], range(2)])
+def test_arguments_that_stand_in_the_place_of_argnums_are_refused_at_once(transform, wrong):
+    with pytest.raises(errors.ArgnumsError, match=f"argnums of {transform.__name__} is of type") as caught:
+        transform(np.sum, wrong)
+    assert f"{transform.__name__}(f)(x)" in caught.value.remedy
+    with pytest.raises(errors.ArgnumsError):
+        transform(argnums=wrong)
+
+
+def test_a_call_without_arguments_asks_for_them():
+    f = rg.grad(np.sum)
+    for ask in (f, f.source, f.graph, f.plan):
+        with pytest.raises(errors.ArgnumsError, match="passes none by position and none by name") as caught:
+            ask()
+        assert "pass the arguments of a call" in caught.value.remedy
+    with pytest.raises(TypeError, match=r"square_sum_hvp\(\) missing 1 required positional argument: 'v'"):
+        rg.hvp(square_sum)(np.ones(3))
+
+
+def test_the_remedy_for_texts_suits_texts():
+    with pytest.raises(errors.UnsupportedError, match="dtype <U1") as caught:
+        rg.grad(lambda x, s: x[s == "a"].sum())(np.ones(2), np.array(["a", "b"]))
+    assert "a mask" in caught.value.remedy
 
 
 ROOT = str(Path(__file__).parents[2]) + "/"

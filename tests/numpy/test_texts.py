@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 
@@ -120,3 +121,16 @@ def test_the_percent_operator_is_refused_with_an_f_string_as_the_remedy():
     for line in (lambda x: "%.3f" % x[0], lambda x: "%s: %.2e" % ("loss", float(x[1]))):  # noqa: UP031 - as users write
         with pytest.raises(rg.errors.TracerConversionError, match=r'f"{x:.3f}"'):
             rg.jit(line)(np.ones(3))
+
+
+def test_logging_writes_the_digits_of_each_call(caplog, capsys):
+    def loss(x):
+        value = np.sum(x**2)
+        logging.getLogger("tests.texts").warning("loss %.3f of %d, %s", value, len(x), "fine")
+        return value
+
+    f = rg.grad(loss)
+    for scale in (1.0, 2.0, 3.0):
+        np.testing.assert_array_equal(f(scale * np.ones(2)), 2.0 * scale * np.ones(2))
+    assert [record.getMessage() for record in caplog.records] == [f"loss {2 * s:.3f} of 2, fine" for s in (1, 4, 9)]
+    assert "Logging error" not in capsys.readouterr().err
