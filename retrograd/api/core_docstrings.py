@@ -25,7 +25,7 @@ fns : "captures" or "pairs"
     What the gradient of an argument is that is a function: the cotangents of its captures, a dict by name, or a
     ``FunctionCotangent``; see ``rg.vjp``.
 nan_safe : bool
-    Whether a zero cotangent makes a product zero even if the other factor is infinite. A branch that ``np.where``
+    Whether a zero factor makes a product zero even if the other one is infinite. A branch that ``np.where``
     does not take then adds nothing to the gradient.
 memory : int or str, optional
     A budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, ``"available"``, or

@@ -23,7 +23,7 @@ def checked_argnums(label: str, argnums: Any) -> Argnums:
                 f"argnums of {label} is of type {type(k).__name__}, not a position or a name",
                 remedy=f"write {label}(f)(x): the result takes the arguments of f; argnums=(0, 1) chooses among them",
             )
-    return tuple(argnums) if several else argnums  # type: ignore[no-any-return]  # as checked
+    return tuple(argnums) if several else argnums
 
 
 def restricted(

@@ -1,4 +1,7 @@
-"""Products in which a zero of the first operand wins, also over an infinity: for derivatives with ``nan_safe``."""
+"""Products in which a zero wins, also over an infinity and nan: for derivatives with ``nan_safe``.
+
+Zero wins as either factor. Forward and reverse mode multiply the same factors in opposite orders, so they agree.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,21 @@ from ..ir.builder import Symbol
 from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull, push
 from ..ir.texts import literal
-from ..ir.types import Aval
 from .batching import elementwise
 from .elementwise import function
 
 
-def _code(operation: str) -> Any:
-    """The source computes no product where the first operand is zero, so that NumPy warns of none."""
+def _code(operation: str, where: str) -> Any:
+    """The source computes no product that a zero wins, so that NumPy warns of none."""
 
     def code(node: Node) -> str:
         aval = node.out.aval
-        number = "" if aval.shape else "[()]"
-        return f"{operation}({{0}}, {{1}}, out=np.zeros({aval.shape}, {literal(aval.dtype)}), where={{0}} != 0){number}"
+        found = f"{operation}({{0}}, {{1}}, out=np.zeros({aval.shape}, {literal(aval.dtype)}), where={where})"
+        if aval.kind == "python":
+            return f"{'complex' if aval.dtype.kind == 'c' else 'float'}({found})"
+        return found if aval.shape else f"{found}[()]"
 
     return code
-
-
-def _mask(t: Aval, factor: Aval) -> int:
-    return t.size
 
 
 def _quotient_push(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
@@ -35,18 +35,18 @@ def _quotient_push(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
 annihilating_mul: Primitive = primitive(
     "annihilating_mul",
     function,
-    _code("np.multiply"),
+    _code("np.multiply", "np.logical_and({0}, {1})"),
     batch=elementwise,
     order="C",
-    scratch=_mask,
+    scratch=lambda t, factor: t.size,  # the mask
     diff=(pull(lambda ct, x, y: annihilating_mul(ct, y)), pull(lambda ct, x, y: annihilating_mul(x, ct))),
 )
 annihilating_div: Primitive = primitive(
     "annihilating_div",
     function,
-    _code("np.divide"),
+    _code("np.divide", "({0} != 0) > np.isinf({1})"),
     batch=elementwise,
     order="C",
-    scratch=_mask,
+    scratch=lambda t, factor: 3 * t.size,  # the masks
     diff=(pull(lambda ct, x, y: annihilating_div(ct, y)), push(_quotient_push)),
 )

@@ -1,4 +1,4 @@
-"""annihilate: make a zero tangent win over an infinite factor in products and quotients."""
+"""annihilate: make zeros win over infinities in the products and quotients of tangents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ def annihilate(b: Builder, start: int, tangents: Sequence[Value]) -> None:
         if not any(on):
             continue
         depends.update(node.outputs)
-        if node.prim in (mul, div) and sum(on) == 1 and node.out.aval.kind != "python":
+        if node.prim in (mul, div) and sum(on) == 1:
             t, factor = node.inputs if on[0] else node.inputs[::-1]
-            if (node.prim is mul or on[0]) and not _finite(b, factor):
+            if (node.prim is mul or on[0]) and not _plain(b, factor):
                 prim = annihilating_mul if node.prim is mul else annihilating_div
                 b.nodes[k] = Node(prim, (t, factor), node.attrs, node.outputs, node.where, node.replica)
                 b.made[node.out] = b.nodes[k]
 
 
-def _finite(b: Builder, value: Value) -> bool:
+def _plain(b: Builder, value: Value) -> bool:
+    """Whether a factor is known to be neither zero nor infinite nor nan."""
     node = b.made.get(value)
-    return node is not None and node.prim is const and bool(np.all(np.isfinite(node.attrs["value"])))
+    if node is None or node.prim is not const:
+        return False
+    number = np.asarray(node.attrs["value"])
+    return bool(np.all(np.isfinite(number) & (number != 0)))

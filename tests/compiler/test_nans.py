@@ -195,3 +195,54 @@ def test_a_nan_safe_derivative_does_not_warn_where_the_program_does_not(at: Any)
         with rg.config(nan_safe=True):
             lanes = rg.vmap(rg.grad(f))(np.stack([at, at]))
     np.testing.assert_allclose(lanes, [[1.0, 0.5, 0.25]] * 2)
+
+
+CHAINS = {
+    "the root of a maximum": lambda v: np.sqrt(np.maximum(v, 0.0)),
+    "the root of a product with a mask": lambda v: np.sqrt(v * (v > 0)),
+    "the root of a product with zeros": lambda v: np.sqrt(np.abs(v) * np.where(np.arange(np.size(v)) % 2, 1.0, 0.0)),
+    "a power below one": lambda v: np.maximum(v, 0.0) ** 0.3,
+    "a logarithm": lambda v: np.exp(np.log(np.maximum(v, 0.0))),
+    "a quotient": lambda v: 1.0 / (1.0 + np.sqrt(np.maximum(v, 0.0))),
+    "a quotient by an infinity": lambda v: np.sqrt(np.maximum(v, 0.0)) / np.where(v > 0, 1.0, np.inf),
+    "the square of a root": lambda v: np.sqrt(np.maximum(v, 0.0)) ** 2,
+    "a root of a root": lambda v: np.sqrt(np.sqrt(np.maximum(v, 0.0) * np.maximum(v, 0.0))),
+    "a choice": lambda v: np.where(v > 0, np.sqrt(v * v), np.cbrt(v * 0.0)),
+}
+
+
+@pytest.mark.parametrize("size", [1, 4, 12, 13, 40_000])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nan_safe_modes_agree_where_a_zero_slope_precedes_an_infinite_one(chain, size):
+    x = np.resize([-1.0, 0.0, 2.0, -0.5], size)
+    function = CHAINS[chain]
+    with quiet(), rg.config(nan_safe=True):
+        reverse = rg.grad(lambda v: np.sum(function(v)))(x)
+        forward = rg.jvp(function, (x,), (np.ones(size),))[1]
+        twice = rg.jvp(rg.grad(lambda v: np.sum(function(v))), (x,), (np.ones(size),))[1]
+        backward = rg.vjp(lambda v: np.sum(rg.jvp(function, (v,), (np.ones(size),))[1]), x)[1](1.0)[0]
+        alone = [rg.grad(lambda v: np.sum(function(v)))(float(t)) for t in x[:4]]
+    np.testing.assert_allclose(reverse, forward, rtol=1e-12)
+    np.testing.assert_allclose(twice, backward, rtol=1e-12, atol=1e-12)
+    assert np.isfinite(reverse[x != 0]).all()
+    if "zeros" not in chain:
+        np.testing.assert_allclose(reverse[:4], alone, rtol=1e-12)
+    here = np.flatnonzero(x != 0)[:3]
+    step = 1e-6
+    with quiet():
+        differences = [(function(x + step)[k] - function(x - step)[k]) / (2 * step) for k in here]
+    np.testing.assert_allclose(reverse[here], differences, atol=1e-6)
+
+
+def test_debug_nans_with_nan_safe_ignores_an_infinity_that_a_zero_wins_over():
+    def f(v):
+        return np.sqrt(np.maximum(v, 0.0))
+
+    with quiet(), rg.debug_nans():
+        with pytest.raises(rg.errors.NanError, match="nan_safe=True"):
+            rg.grad(f)(-1.0)
+        assert rg.grad(f, nan_safe=True)(-1.0) == 0.0
+        with rg.config(nan_safe=True):
+            assert rg.jvp(f, (-1.0,), (1.0,))[1] == 0.0
+        with pytest.raises(rg.errors.NanError, match="div made inf in the derivative"):
+            rg.grad(np.sqrt, nan_safe=True)(0.0)

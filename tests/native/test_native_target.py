@@ -265,3 +265,15 @@ def test_parts_of_rolled_arrays_in_loops() -> None:
     found = rg.grad(f, backend="native")(u)
     assert not target.REFUSALS
     np.testing.assert_allclose(found, rg.grad(f)(u), rtol=1e-12)
+
+
+@needs_compiler
+def test_zeros_win_over_infinities_in_c() -> None:
+    def rate(v: Any) -> Any:
+        return np.sum(np.sqrt(np.maximum(v, 0.0) * v) / np.where(v > 0, 1.0, np.inf))
+
+    x = np.resize([-1.0, 0.0, 2.0, -0.5], 4_000)
+    with np.errstate(all="ignore"):
+        found = rg.grad(rate, nan_safe=True, backend="native")(x)
+        np.testing.assert_allclose(found, rg.grad(rate, nan_safe=True)(x), rtol=1e-14)
+    np.testing.assert_allclose(found, x > 0)
