@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import retrograd as rg
+from retrograd.codegen.native import shared_objects
 from retrograd.codegen.native.shared_objects import compiler, fits
 from retrograd.codegen.native.taken import takes
 from retrograd.codegen.native.target import REFUSALS, compiled
@@ -54,3 +57,14 @@ def units(found: Any, expected: Any) -> float:
     with np.errstate(all="ignore"):
         away = np.abs(a[plain] - b[plain]) / np.spacing(np.abs(b[plain]))
     return float(np.max(away, initial=0.0))
+
+
+@contextmanager
+def in_a_hurry() -> Iterator[None]:
+    """The native target, with a compiler that does not optimise: what is written is tested, in a fifth of the time."""
+    tool = compiler()
+    assert tool is not None
+    flags = tuple("-O0" if flag == "-O3" else flag for flag in tool.flags)
+    with pytest.MonkeyPatch.context() as patch, rg.config(backend="native"):
+        patch.setattr(shared_objects, "compiler", lambda: replace(tool, flags=flags))
+        yield
