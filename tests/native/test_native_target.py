@@ -277,3 +277,29 @@ def test_zeros_win_over_infinities_in_c() -> None:
         found = rg.grad(rate, nan_safe=True, backend="native")(x)
         np.testing.assert_allclose(found, rg.grad(rate, nan_safe=True)(x), rtol=1e-14)
     np.testing.assert_allclose(found, x > 0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(), (40,), (6, 7)])
+def test_long_chains_are_kernels(shape: tuple[int, ...]) -> None:
+    def chain(x: Any) -> Any:
+        for k in range(700):
+            x = np.sin(x) * 0.9 + 0.1 * (k % 7) if k % 3 else x / (1.5 + k % 5)
+        return np.sum(x)
+
+    x = np.random.default_rng(0).normal(size=shape)
+    target.REFUSALS.clear()
+    made = rg.jit(chain, backend="native")
+    np.testing.assert_allclose(made(x), chain(x), rtol=1e-13)
+    assert not target.REFUSALS
+
+
+@needs_compiler
+def test_long_chains_of_views_end_no_recursion() -> None:
+    def chain(x: Any) -> Any:
+        for k in range(400):
+            x = np.roll(x, k % 5 + 1) * 0.9 + k % 3
+        return x
+
+    x = np.random.default_rng(0).normal(size=20)
+    np.testing.assert_allclose(rg.jit(chain, backend="native")(x), chain(x), rtol=1e-12)

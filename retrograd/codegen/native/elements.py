@@ -23,6 +23,7 @@ FEW = 16  # elements up to which an array is variables
 SHORT = 8  # elements up to which a reduction is written out
 BEYOND = "beyond"  # the variable that says whether the kernel gives up
 LONGEST = 30_000  # names
+DEEP = 50  # pulls within each other, from which on operands come first
 PLAIN = re.compile(r"\w+|\d[\w.+-]*|\(-\w[\w.+-]*\)")  # a name or a number: it needs no variable
 
 
@@ -107,6 +108,7 @@ class ElementWriter:
         self.tables: dict[Value, tuple[CArray, str]] = {}
         self.gives_up = False  # whether an element may make the kernel give up
         self._names = 0
+        self._nested = 0  # pulls within each other
 
     def fresh(self, stem: str) -> str:
         """A name that is used nowhere else; NoC if there are too many."""
@@ -211,7 +213,11 @@ class ElementWriter:
             raise NoC("a value that nothing makes")
         else:
             self.pulled.setdefault(value, set()).add(index)
+            self._nested += 1
+            if self._nested % DEEP == 0:
+                self._pull_below(node, index)
             text = self._element(node, index)
+            self._nested -= 1
         block = self.blocks[level]
         if not PLAIN.fullmatch(text):
             name = self.fresh("v")
@@ -219,6 +225,27 @@ class ElementWriter:
             text = name
         block.memo[key] = text
         return text
+
+    def _pull_below(self, node: Node, index: Indices) -> None:
+        """Pull what an element is computed from, without recursion: a long chain would end it."""
+        order = [(node, index)]
+        seen = {*order}
+        for n, i in order:
+            text = text_of(n)
+            for x in n.inputs if text is not None and text.c else ():
+                made = self.made.get(x)
+                below = i if x.aval.shape else ()
+                if made is None or x in self.held or x in self.pending or (made, below) in seen:
+                    continue
+                level = self.level(x, below)
+                if not any((x, below) in block.memo for block in self.blocks[level:]):
+                    seen.add((made, below))
+                    order.append((made, below))
+        nested, self._nested = self._nested, 0
+        for n, i in reversed(order[1:]):
+            if len(n.outputs) == 1:
+                self.pull(n.out, i)
+        self._nested = nested
 
     def _constant(self, node: Node, index: Indices) -> str:
         value, aval = node.attrs["value"], node.out.aval

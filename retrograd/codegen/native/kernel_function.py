@@ -62,6 +62,8 @@ def kernel_function(body: Graph, name: str) -> KernelFunction:
             if wanted.value in stored:
                 raise NoC("a value is needed at an index that is not known") from None
             stored.add(wanted.value)
+        except RecursionError:
+            raise NoC("operations that move elements, too many in a row") from None
     raise NoC("too many values need storage")
 
 

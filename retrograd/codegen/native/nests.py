@@ -20,6 +20,7 @@ from .elements import (
 from .grouping import Place, RootGroups, Stages
 from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
 
+SAME = frozenset({"cast", "copy", "owned", "named", "stop_gradient"})
 LANE = 4096  # elements of a long sum that are added up in one go
 
 
@@ -100,37 +101,37 @@ class NestWriter(RootGroups):
 
     def _flat(self, roots: list[Value], space: tuple[int, ...]) -> bool:
         """Whether all that is read is at the same index, so that the axes can be one."""
+        todo: list[Value] = []
+        for root in roots:
+            if root in self.foreign:
+                return False
+            if not self.reduces(root):
+                if not self.target[root].whole or not _elementwise(self.made[root]):
+                    return False
+                todo += _operands(self.made[root])
+            elif len(self.made[root].attrs["axis"]) == len(space):
+                todo += self.made[root].inputs
+            else:
+                return False
         seen: set[Value] = set()
-
-        def alike(v: Value) -> bool:
+        while todo:
+            v = todo.pop()
             if v in seen:
-                return True
+                continue
             seen.add(v)
             held, node = self.held.get(v), self.made.get(v)
             if isinstance(held, StandsFor):
-                return not held.lead and alike(held.value)
-            if held is not None and v not in roots:
-                return isinstance(held, CArray) and held.whole and held.shape == space
-            return node is not None and computed(node)
-
-        def computed(node: Node) -> bool:
-            if node.prim.name == "const":
-                return not isinstance(node.attrs["value"], tuple)
-            if node.prim.name == "broadcast" and node.inputs[0].aval.size == 1:
-                return True
-            text = text_of(node)
-            own = (text is not None and text.c) or node.prim.name in {"cast", "copy", "owned", "named", "stop_gradient"}
-            return bool(own) and all(alike(x) for x in node.inputs)
-
-        return all(
-            root not in self.foreign
-            and (
-                len(self.made[root].attrs["axis"]) == len(space) and alike(self.made[root].inputs[0])
-                if self.reduces(root)
-                else self.target[root].whole and computed(self.made[root])
-            )
-            for root in roots
-        )
+                if held.lead:
+                    return False
+                todo.append(held.value)
+            elif held is not None and v not in roots:
+                if not isinstance(held, CArray) or not held.whole or held.shape != space:
+                    return False
+            elif node is None or not _elementwise(node):
+                return False
+            else:
+                todo += _operands(node)
+        return True
 
     def _start(self, root: Value, outer: AxisIndex | None) -> None:
         """Start a reduction, or the part of it at an outermost index."""
@@ -270,3 +271,17 @@ class NestWriter(RootGroups):
             point()
         else:
             axis(1)
+
+
+def _elementwise(node: Node) -> bool:
+    """Whether an element is computed from those at the same index, or from numbers."""
+    if node.prim.name == "const":
+        return not isinstance(node.attrs["value"], tuple)
+    if node.prim.name == "broadcast":
+        return node.inputs[0].aval.size == 1
+    text = text_of(node)
+    return (text is not None and bool(text.c)) or node.prim.name in SAME
+
+
+def _operands(node: Node) -> tuple[Value, ...]:
+    return () if node.prim.name == "broadcast" else node.inputs
