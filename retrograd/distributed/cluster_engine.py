@@ -140,7 +140,7 @@ class ClusterEngine:
         """The future of the shipment; a new one if the function, what it holds by value, or a condition has changed."""
         shipment = Shipment.of(self._kernel)
         if self._shipment is None or self._shipment[0] != shipment:
-            self._shipment = shipment, self._as_task("function", shipment)
+            self._shipment = shipment, self._as_task("code", shipment)
             counts.sent += len(shipment.payload)
         return self._shipment[1]
 

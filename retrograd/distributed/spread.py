@@ -64,7 +64,7 @@ class OnWorkers:
         given = engine.submit("parameters", 0, put_together, self._back, list(point))
         root = engine.tree(given, chosen, "", counts)
         slope = [
-            engine.submit("gradient_part", k, part_of, root, first, last, self._kind, divisor)
+            engine.submit("cut", k, part_of, root, first, last, self._kind, divisor)
             for k, (first, last) in enumerate(self._cut)
         ]
         found: Partial = engine.awaited(engine.submit("value", 0, summary, root, divisor), counts)

@@ -32,19 +32,19 @@ class Machines:
         for _ in range(workers):
             self.add()
 
-    def start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+    def start(self, what: str, *options: str, **variables: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *options, *self.options]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **variables}
         with (self.folder / f"{what}-{time.monotonic_ns()}.log").open("wb") as log:
             return subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, env=environment, start_new_session=True
             )
 
-    def add(self) -> subprocess.Popen[bytes]:
-        """One more worker."""
+    def add(self, **variables: str) -> subprocess.Popen[bytes]:
+        """One more worker, with further variables of the environment."""
         nanny = () if self.nanny else ("--no-nanny",)
         self.workers.append(
-            self.start("worker", "--nthreads", "1", "--host", "127.0.0.1", "--memory-limit", "0", *nanny)
+            self.start("worker", "--nthreads", "1", "--host", "127.0.0.1", "--memory-limit", "0", *nanny, **variables)
         )
         return self.workers[-1]
 
