@@ -6,7 +6,7 @@ Wang and Zhou, Large-scale L-BFGS using MapReduce, 2014), so that a step needs t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +92,8 @@ class _Ray:
             point = self._vectors.each(_point, self._state, self._direction, reach=reach)
             found = self._vectors.gradient(point)
             judged = self._vectors.total(_judged, self._state, self._direction, point, found.slope)
-            self._known = reach, _RayPoint(point, found, *judged.tolist())
+            (slope, _, _), (_, curved, square) = judged.tolist()
+            self._known = reach, _RayPoint(point, found, slope, curved, square)
         return self._known[1]
 
     def trial(self, reach: float) -> Trial:
@@ -128,7 +129,7 @@ def _numbered(piece: Named, name: str) -> list[Vector]:
     return [piece[f"{name} {k}"] for k in range((len(piece) - 2) // 2)]
 
 
-def _gram(piece: Named) -> Vector:
+def _gram(piece: Named) -> Iterator[Vector]:
     return products(_basis(piece))
 
 
@@ -144,11 +145,10 @@ def _point(piece: Named, direction: Vector, reach: float) -> Vector:
     return moved
 
 
-def _judged(piece: Named, direction: Vector, point: Vector, gradient: Vector) -> Vector:
-    """The slope along the direction, and the products of the change of the gradient with the way there and itself."""
+def _judged(piece: Named, direction: Vector, point: Vector, gradient: Vector) -> Iterator[Vector]:
+    """The products of the gradient and its change with the direction, the way to the point, and the change."""
     change = gradient - piece["gradient"]
-    (slope, _, _), (_, curved, square) = products([gradient, change], [direction, point - piece["x"], change])
-    return np.array([slope, curved, square])
+    return products([gradient, change], [direction, point - piece["x"], change])
 
 
 def _with_gradient(piece: Named, gradient: Vector) -> Named:

@@ -26,6 +26,9 @@ def added(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
 class TreeSum:
     """Takes terms in order, one after the other, and keeps one partial sum for each power of two.
 
+    ``parts`` are these sums, with the number of terms in each. Where the first term is not the first of all, they are
+    the largest subtrees that the terms fill.
+
     >>> words = TreeSum(lambda a, b: f"({a}{b})")
     >>> for letter in "abcdefg":
     ...     words.take(letter)
@@ -33,21 +36,22 @@ class TreeSum:
     '(((ab)(cd))((ef)g))'
     """
 
-    def __init__(self, add: Callable[[Any, Any], Any] = np.add) -> None:
-        self._add = add
-        self._parts: list[tuple[int, Any]] = []  # sizes fall from left to right
+    def __init__(self, add: Callable[[Any, Any], Any] = np.add, first: int = 0) -> None:
+        self._add, self._next = add, first
+        self.parts: list[tuple[int, Any]] = []
 
-    def take(self, term: Any) -> None:
-        """One more term."""
-        size = 1
-        while self._parts and self._parts[-1][0] == size:
-            _, left = self._parts.pop()
-            term, size = self._add(left, term), 2 * size
-        self._parts.append((size, term))
+    def take(self, term: Any, size: int = 1) -> None:
+        """One more term, or the sum of so many terms that are a subtree."""
+        start = self._next
+        self._next += size
+        while self.parts and self.parts[-1][0] == size and start % (2 * size):
+            _, left = self.parts.pop()
+            start, term, size = start - size, self._add(left, term), 2 * size
+        self.parts.append((size, term))
 
     def total(self) -> Any:
         """The sum of what was taken, which is at least one term."""
-        *rest, (_, found) = self._parts
+        *rest, (_, found) = self.parts
         for _, left in reversed(rest):
             found = self._add(left, found)
         return found

@@ -13,9 +13,8 @@ from .engines import Counts
 from .kernels import needs_dask
 from .on_worker import Partial
 from .parcels import Raveled
-from .reduction import tree_sum
 from .sharded import Sharded
-from .vectors import LossAt, Reader, Vector, of_piece
+from .vectors import Chunks, LossAt, Reader, Vector, joined_sums, sums_of_piece
 
 
 class OnWorkers:
@@ -49,12 +48,12 @@ class OnWorkers:
             for k, pieces in enumerate(zip(*operands, strict=True))
         ]
 
-    def total(self, function: Callable[..., Vector], *operands: Sequence[Any]) -> Vector:
+    def total(self, function: Chunks, *operands: Sequence[Any]) -> Vector:
         parts = [
-            self._engine.submit("dot", k, of_piece, function, list(pieces))
-            for k, pieces in enumerate(zip(*operands, strict=True))
+            self._engine.submit("dot", k, sums_of_piece, function, first, list(pieces))
+            for k, ((first, _), *pieces) in enumerate(zip(self._cut, *operands, strict=True))
         ]
-        found: Vector = self._engine.awaited(self._engine.submit("dot", 0, tree_sum, parts), self._counts)
+        found: Vector = self._engine.awaited(self._engine.submit("dot", 0, joined_sums, parts), self._counts)
         return found
 
     def gradient(self, point: Sequence[Any], only: Sequence[int] | None = None) -> LossAt:

@@ -1,25 +1,28 @@
 """Long vectors cut into pieces, and what is done with each piece where it lies: in this process, or on workers.
 
-The pieces change no bit: what is done to single entries does not depend on its neighbours, and products are summed in a
-fixed tree over chunks, of which each piece has a power of two.
+The pieces change no bit: what is done to an entry does not depend on its neighbours, and products are summed in a fixed
+tree over chunks, of which each piece has whole ones.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .pinned import one_blas_thread
-from .reduction import tree_sum
+from .reduction import TreeSum
 
 CHUNK = 1 << 13  # entries whose products are summed at once
 SHORTEST = 1 << 17  # entries of a piece
 
+
 Vector = np.ndarray[Any, Any]
 Named = dict[str, Vector]  # pieces of several vectors, with the same entries
 Reader = Callable[[int, int], Named]  # the vectors from one entry to another
+Chunks = Callable[..., Iterator[Vector]]  # what each chunk of a piece gives
 
 
 class LossAt(NamedTuple):
@@ -41,8 +44,8 @@ class Vectors(Protocol):
     def each(self, function: Callable[..., Any], *operands: Sequence[Any], **numbers: Any) -> Sequence[Any]:
         """What a function makes of each piece."""
 
-    def total(self, function: Callable[..., Vector], *operands: Sequence[Any]) -> Vector:
-        """The sum of what a function, which sums over chunks, makes of each piece."""
+    def total(self, function: Chunks, *operands: Sequence[Any]) -> Vector:
+        """The sum of what a function makes of all chunks of all pieces."""
 
     def gradient(self, point: Sequence[Any], only: Sequence[int] | None = None) -> LossAt:
         """The loss at a point."""
@@ -68,8 +71,8 @@ class InThisProcess:
     def each(self, function: Callable[..., Any], *operands: Sequence[Any], **numbers: Any) -> Sequence[Any]:
         return [function(*(pieces[0] for pieces in operands), **numbers)]
 
-    def total(self, function: Callable[..., Vector], *operands: Sequence[Any]) -> Vector:
-        return of_piece(function, [pieces[0] for pieces in operands])
+    def total(self, function: Chunks, *operands: Sequence[Any]) -> Vector:
+        return joined_sums([sums_of_piece(function, 0, [pieces[0] for pieces in operands])])
 
     def gradient(self, point: Sequence[Any], only: Sequence[int] | None = None) -> LossAt:
         return self._evaluate(point[0], only)
@@ -81,38 +84,47 @@ class InThisProcess:
         return attempt()
 
 
-def of_piece(function: Callable[..., Vector], operands: Sequence[Any]) -> Vector:
-    """A sum over the chunks of a piece; BLAS adds up in the same order everywhere."""
+Sums = list[tuple[int, Vector]]  # the parts of a TreeSum
+
+
+def sums_of_piece(function: Chunks, first: int, operands: Sequence[Any]) -> Sums:
+    """The sums over the chunks of a piece that begins at this entry. BLAS adds up in the same order everywhere."""
+    found = TreeSum(first=first // CHUNK)
     with one_blas_thread():
-        return function(*operands)
+        for term in function(*operands):
+            found.take(term)
+    return found.parts
 
 
-def products(rows: Sequence[Vector], columns: Sequence[Vector] | None = None) -> Vector:
-    """The matrix of the inner products of vectors, in the fixed tree.
+def joined_sums(pieces: Sequence[Sums]) -> Vector:
+    """The sum over all chunks, from the sums of all pieces in order."""
+    found = TreeSum()
+    for size, term in itertools.chain(*pieces):
+        found.take(term, size)
+    return np.asarray(found.total())
 
-    >>> products([np.array([1.0, 2.0]), np.array([0.0, 3.0])])
-    array([[5., 6.],
-           [6., 9.]])
+
+def products(rows: Sequence[Vector], columns: Sequence[Vector] | None = None) -> Iterator[Vector]:
+    """For each chunk, the matrix of the inner products of vectors.
+
+    >>> [*products([np.array([1.0, 2.0]), np.array([0.0, 3.0])])]
+    [array([[5., 6.],
+           [6., 9.]])]
     """
-    return np.asarray(tree_sum(_chunks(rows, rows if columns is None else columns)))
-
-
-def _chunks(rows: Sequence[Vector], columns: Sequence[Vector]) -> Iterator[Vector]:
     for k in range(0, max(rows[0].size, 1), CHUNK):
         left = np.stack([x[k : k + CHUNK] for x in rows])
-        right = left if columns is rows else np.stack([x[k : k + CHUNK] for x in columns])
+        right = left if columns is None else np.stack([x[k : k + CHUNK] for x in columns])
         yield left @ right.T
 
 
 def bounds(size: int, most: int, shortest: int = SHORTEST) -> list[tuple[int, int]]:
-    """Where at most so many pieces begin and end; all but the last have the same power of two of chunks.
+    """Where at most so many pieces begin and end, of about the same length.
 
     >>> bounds(1_000_000, 3)
-    [(0, 524288), (524288, 1000000)]
+    [(0, 335872), (335872, 671744), (671744, 1000000)]
     """
-    length = shortest
-    while -(-size // length) > max(most, 1):
-        length *= 2
+    count = max(min(most, size // shortest), 1)
+    length = max(-(-size // (count * CHUNK)), 1) * CHUNK
     return [(k, min(k + length, size)) for k in range(0, max(size, 1), length)]
 
 

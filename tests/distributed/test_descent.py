@@ -11,6 +11,7 @@ from scipy.optimize import minimize as scipys
 
 import retrograd as rg
 from retrograd.distributed.lbfgs import weights_of
+from retrograd.distributed.reduction import tree_sum
 from retrograd.distributed.saved_steps import SavedSteps
 from retrograd.distributed.vectors import products
 from tests.distributed.programs import bits, data, network, weights
@@ -60,7 +61,7 @@ def test_the_two_loops_are_the_inverse_of_the_bfgs_matrix() -> None:
         inverse = part @ inverse @ part.T + np.outer(s, s) / (s @ y)
     gradient = rng.normal(size=5)
     basis = [*moves, *changes, gradient]
-    np.testing.assert_allclose(weights_of(products(basis)) @ basis, -inverse @ gradient, rtol=1e-10)
+    np.testing.assert_allclose(weights_of(tree_sum(products(basis))) @ basis, -inverse @ gradient, rtol=1e-10)
 
 
 def test_lbfgs_stops_where_no_step_is_better() -> None:
