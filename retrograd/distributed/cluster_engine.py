@@ -122,12 +122,18 @@ class ClusterEngine:
         with needs_dask("dask").config.set({"distributed.admin.large-graph-warning-threshold": sys.maxsize}):
             return self.client.submit(function, *args, key=key, pure=False)
 
-    def scattered(self, what: str, x: Any) -> Any:
+    def scattered(self, what: str, x: Any, counts: Counts) -> Any:
         """The future of what a worker holds, and nobody else: it is lost with the worker."""
         key = f"{self._named(what)}-{next(self._numbers)}"
+
+        async def place() -> Any:
+            return await self.client.scatter({key: x}, hash=False, asynchronous=True)
+
         try:
-            return self.client.scatter({key: x}, hash=False)[key]
-        except (OSError, TimeoutError, KeyError) as fault:  # the worker has gone meanwhile
+            return self.client.sync(place, callback_timeout=self.options.time_limit)[key]
+        except (OSError, TimeoutError, KeyError) as fault:  # the worker hangs, or has gone meanwhile
+            if self._scheduler_answers() and self.options.time_limit is not None:
+                Lookout(self, counts).give_up_silent()
             self.lost(fault)
 
     def _named(self, what: str) -> str:

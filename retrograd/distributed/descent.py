@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -200,6 +200,7 @@ class _Run:
         self._f, self._flat, self._unravel, self._vectors, self._method = f, flat, unravel, vectors, method
         self._ends, self._saved, self._callback, self._pace = ends, saved, callback, pace
         self._state: DescentState | None = None  # None before the first step, and after it was lost
+        self._done = 0  # steps up to this state; an interrupt may come when only its value is noted
         self._values: list[float] = []
         self._written = -1  # the number of steps that the file knows
         self._told = 0  # and the callback
@@ -211,9 +212,11 @@ class _Run:
                 found: Minimum | None = self._vectors.again(self._walk)
                 if found is not None:
                     return found
-        except BaseException:
-            with suppress(LostWork, DistributedError):  # then the file has an earlier state
+        except BaseException as fault:
+            try:
                 self._write(last=True)
+            except Exception as further:  # noqa: BLE001 - pieces were lost, or the disk is full
+                fault.add_note(f"The last state could not be written: {further}")
             raise
 
     def _walk(self) -> Minimum | None:
@@ -233,43 +236,43 @@ class _Run:
     def _begin(self) -> None:
         found = None if self._saved is None else self._saved.read()
         if found is None:
-            self._values = []
+            self._values, self._done = [], 0
             start = self._vectors.placed(lambda first, last: {"x": self._flat[first:last]})
             self._state = self._method.begin(start)
             return
-        self._values, self._written = found.values, len(found.values)
-        self._told = max(self._told, self._written)
+        self._values, self._done = found.values, len(found.values)
+        self._written, self._told = self._done, max(self._told, self._done)
         self._pace.advance(self._told - self._pace.done)
         self._state = DescentState(found.numbers, self._vectors.placed(found.read))
 
     def _steps(self) -> Minimum | None:
         assert self._state is not None
-        before, values = len(self._values), self._values
-        value = self._state.numbers.get("value", values[-1] if values else np.nan)
-        largest, why = self._state.numbers.get("largest", np.inf), ""
+        began, numbers = self._done, self._state.numbers
+        value = numbers.get("value", self._values[-1] if self._values else np.nan)
+        largest, why = numbers.get("largest", np.inf), ""
         while True:
             converged = largest <= self._ends.tolerance
-            if converged or why or len(values) >= self._ends.steps:
+            if converged or why or self._done >= self._ends.steps:
                 self._write(last=True)
                 return self._minimum(value, converged, why)
-            if self._vectors.elsewhere and before < len(values) == self._written:
+            if self._vectors.elsewhere and began < self._done == self._written:
                 self._state = None
                 return None
-            self._state, value, largest, why = self._method.step(self._state, len(values))
+            state, value, largest, why = self._method.step(self._state, self._done)
             if not why:
-                values.append(value)
+                self._values.append(value)
+                self._state, self._done = state, self._done + 1
                 self._write()
                 self._tell(value)
 
     def _tell(self, value: float) -> None:
         """Say that a step is done, if it was not done before."""
-        done = len(self._values)
-        if done <= self._told:
+        if self._done <= self._told:
             return
-        self._told = done
+        self._told = self._done
         self._pace.advance()
         if self._callback is not None:
-            self._callback(done, value, self._unravel(self._point()))
+            self._callback(self._done, value, self._unravel(self._point()))
 
     def _point(self) -> Vector:
         assert self._state is not None
@@ -278,16 +281,16 @@ class _Run:
     def _minimum(self, value: float, converged: bool, why: str) -> Minimum:
         reason = "the gradient is within the tolerance" if converged else why or "all steps are done"
         params = self._unravel(self._point())
-        return Minimum(params, value, converged, len(self._values), reason, self._values, self._f.report)
+        return Minimum(params, value, converged, self._done, reason, self._values, self._f.report)
 
     def _write(self, last: bool = False) -> None:
         """Write the state, if it is the turn of this step, or the last one that is wanted."""
-        done = len(self._values)
-        wanted = self._ends.keep if last else done % self._ends.every == 0
-        if self._saved is None or self._state is None or not wanted or self._written == done:
+        wanted = self._ends.keep if last else self._done % self._ends.every == 0
+        if self._saved is None or self._state is None or not wanted or self._written == self._done:
             return
-        self._saved.write(self._state.numbers, self._values, self._vectors.collected(self._state.vectors))
-        self._written = done
+        pieces = self._vectors.collected(self._state.vectors)
+        self._saved.write(self._state.numbers, self._values[: self._done], pieces)
+        self._written = self._done
 
 
 def _vectors(f: Sharded, flat: Vector, unravel: Callable[[Any], Any], optimiser: optim.Optimiser | None) -> Vectors:

@@ -82,8 +82,8 @@ class Lookout:
             if keys and now - since > limit:
                 late.append((since, address))
         if late:
-            for address in self._silent(max(limit / 2, SILENCE)) or [min(late)[1]]:
-                self.give_up(address)
+            if not self.give_up_silent():
+                self.give_up(min(late)[1])
             self._tasks.clear()
             if len(self._counts.given_up) > self._options.retries:
                 raise TimeLimitError(
@@ -92,11 +92,15 @@ class Lookout:
                     remedy="increase time_limit=, make shards smaller, or look for an endless loop",
                 )
 
-    def _silent(self, seconds: float) -> list[str]:
-        """Workers that were last heard of so much earlier than others."""
+    def give_up_silent(self) -> bool:
+        """Give up workers that were last heard of much earlier than others; whether there are some."""
+        seconds = max((self._options.time_limit or 0.0) / 2, SILENCE)
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         seen = {address: worker["last_seen"] for address, worker in workers.items()}
-        return [address for address, then in seen.items() if then < max(seen.values()) - seconds]
+        silent = [address for address, then in seen.items() if then < max(seen.values()) - seconds]
+        for address in silent:
+            self.give_up(address)
+        return bool(silent)
 
     def give_up(self, address: str) -> None:
         """Take a worker that hangs out of the cluster; its tasks go to others."""

@@ -40,7 +40,7 @@ class OnWorkers:
 
     def placed(self, read: Reader) -> Sequence[Any]:
         self._engine.awaited(self._engine.submit("begin", 0, itself, None), self._counts)  # there is a worker
-        return [self._engine.scattered("state", read(first, last)) for first, last in self._cut]
+        return [self._engine.scattered("state", read(first, last), self._counts) for first, last in self._cut]
 
     def each(self, function: Callable[..., Any], *operands: Sequence[Any], **numbers: Any) -> Sequence[Any]:
         return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from retrograd.distributed.reduction import TreeSum, tree_sum
 from retrograd.distributed.saved_steps import SavedSteps
 from retrograd.distributed.vectors import CHUNK, bounds, joined_sums, products, sums_of_piece
 from tests.distributed.killing import Killer
+from tests.distributed.processes import Machines
 from tests.distributed.programs import bits
 
 pytest.importorskip("distributed")
@@ -209,6 +212,42 @@ def test_workers_that_are_killed_change_no_bit(kills: int) -> None:
             assert seen == [*range(1, 16)]
             if killer.killed == kills:
                 break
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nanny", [True, False])
+def test_a_worker_that_is_stopped_is_given_up(tmp_path: Path, nanny: bool) -> None:
+    whole = descent(steps=12)
+    with Machines(tmp_path, 3, nanny=nanny) as machines, machines.client() as client:
+        client.wait_for_workers(3)
+        pids = client.run(os.getpid)
+
+        def stop(step: int, value: float, params: Any) -> None:
+            if step == 6:  # the state has just been written, and is to be placed
+                os.kill(next(iter(pids.values())), signal.SIGSTOP)
+
+        found = descent(steps=12, client=client, every=3, time_limit=6.0, callback=stop)
+    assert same(found, whole)
+    assert found.report.given_up == (next(iter(pids)),)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # dask's client goes on to connect
+def test_after_the_scheduler_is_lost_a_descent_goes_on_from_its_last_state(tmp_path: Path) -> None:
+    path = tmp_path / "steps.rgs"
+    with Machines(tmp_path, 2) as machines, machines.client() as client:
+        client.wait_for_workers(2)
+
+        def kill(step: int, value: float, params: Any) -> None:
+            if step == 5:
+                machines.scheduler.kill()
+
+        with pytest.raises(D.SchedulerLostError, match="the scheduler no longer answers"):
+            descent(client=client, checkpoint=path, every=3, callback=kill)
+    seen: list[int] = []
+    found = descent(checkpoint=path, resume=True, callback=lambda step, value, params: seen.append(step))
+    assert seen == [4, 5, 6, 7, 8, 9]
+    assert same(found, descent())
 
 
 def test_pieces_are_written_in_one_step(tmp_path: Path) -> None:
