@@ -164,7 +164,7 @@ add = binary("add", "np.add", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: c
 sub = binary("sub", "np.subtract", pull(lambda ct, x, y: ct), pull(lambda ct, x, y: -ct), op="{0} - {1}", jvp=_sub_jvp)
 mul = binary("mul", "np.multiply", pull(lambda ct, x, y: ct * y), pull(lambda ct, x, y: x * ct), op="{0} * {1}")
 div = binary(
-    "div", "np.divide", pull(lambda ct, x, y: ct / y), push(lambda t, out, x, y: -(t * (out / y))), op="{0} / {1}"
+    "div", "np.divide", pull(lambda ct, x, y: ct / y), push(lambda t, out, x, y: -(t * out / y)), op="{0} / {1}"
 )
 neg = unary("neg", "np.negative", pull(lambda ct, x: -ct), op="-{0}")
 square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * (x * 2)))

@@ -10,6 +10,7 @@ from ..ops.complex import abs_
 from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
 from ..ops.elementwise import literal_value, neg
 from ..ops.extrema import logaddexp, maximum
+from ..ops.gather import scatter_add
 from ..ops.index import Index, additem
 from ..ops.shape import reshape_to
 from .patterns import NUMBER, Rule
@@ -49,6 +50,15 @@ def _softplus(x: Symbol, y: Symbol) -> Symbol | None:
     return found
 
 
+def _added(y: Symbol, x: Symbol, v: Symbol, i: Index, *t: Symbol) -> Symbol | None:
+    """Zeros that a few places are added to, and then another array: the places are added to this one."""
+    return additem(y, v, *t, index=i) if literal_value(x) == 0 else None
+
+
+def _scattered(y: Symbol, x: Symbol, v: Symbol, t: Symbol, i: Index) -> Symbol | None:
+    return scatter_add(y, v, t, index=i, unique=True) if literal_value(x) == 0 else None
+
+
 def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
     """What is added to zeros through an index that only adds axes lies there without them."""
     if literal_value(x) != 0 or any(part is not None and part != slice(None) for part in i):
@@ -61,4 +71,15 @@ REASSOCIATE += [
     Rule(lambda x, n=NUMBER: logaddexp(n, x), _softplus),
     Rule(lambda x, n=NUMBER: logaddexp(x, n), _softplus),
     Rule(lambda v, i, n=NUMBER: additem(n, v, index=i), _moved),
+    Rule(lambda y, v, i, n=NUMBER: y + additem(n, v, index=i), lambda y, v, i, n: _added(y, n, v, i)),
+    Rule(lambda y, v, i, n=NUMBER: additem(n, v, index=i) + y, lambda y, v, i, n: _added(y, n, v, i)),
+    Rule(lambda y, v, t, i, n=NUMBER: additem(n, v, t, index=i) + y, lambda y, v, t, i, n: _added(y, n, v, i, t)),
+    Rule(
+        lambda y, v, t, i, n=NUMBER: y + scatter_add(n, v, t, index=i, unique=True),
+        lambda y, v, t, i, n: _scattered(y, n, v, t, i),
+    ),
+    Rule(
+        lambda y, v, t, i, n=NUMBER: scatter_add(n, v, t, index=i, unique=True) + y,
+        lambda y, v, t, i, n: _scattered(y, n, v, t, i),
+    ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,26 @@ def _outer_product(x: Symbol, y: Symbol) -> Symbol | None:
     return broadcast_to(x, shape) * broadcast_to(y, shape)  # type: ignore[no-any-return]  # symbols are untyped
 
 
+def _smaller(x: Symbol, y: Symbol) -> Symbol | None:
+    return x if x.aval.size < y.aval.size else None
+
+
 def _scaled(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
     """(x · a) · b as x · (a b), for numbers a and b that both enlarge or both shrink, and whose product is normal.
 
-    x · a then overflows or underflows only where the program's result does, too.
+    x · a then overflows or underflows only where the program's result does, too. So it does if powers of two first
+    shrink x a little and then enlarge it: they change no digit of normal numbers.
     """
     a, b = literal_value(y), literal_value(z)
-    if a is None or b is None or min(abs(a), abs(b)) < 1 < max(abs(a), abs(b)):
+    if a is None or b is None:
+        return None
+    if min(abs(a), abs(b)) < 1 < max(abs(a), abs(b)) and not (2**-20 <= abs(a) < 1 and _are_powers_of_two(a, b)):
         return None
     return _times(x, a, b)
+
+
+def _are_powers_of_two(*numbers: Any) -> bool:
+    return all(isinstance(a, float | int) and abs(math.frexp(a)[0]) == 0.5 for a in numbers)
 
 
 def _scaled_across(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
@@ -83,6 +95,8 @@ REASSOCIATE += [
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(x, a)), _scaled),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(a, x)), _scaled),
     Rule(lambda x, i, k: sum_(neg(x), axis=i, keepdims=k), lambda x, i, k: neg(sum_(x, axis=i, keepdims=k))),
+    Rule(lambda x, y: x @ neg(y), lambda x, y: _smaller(neg(x @ y), y)),
+    Rule(lambda x, y: neg(x) @ y, lambda x, y: _smaller(neg(x @ y), x)),
 ]
 
 NATIVE += [

@@ -92,6 +92,10 @@ def likelihood_of_a_process(x, w):
     return np.sum(half**2) + np.sum(np.log(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
 
 
+def enlarged_and_shrunk(x, w):
+    return np.sum(np.sin(x * 3.0 * 0.2) * w)
+
+
 def losses_of_many_scores(x, w):
     scores = np.outer(x, w).reshape(-1)
     return np.sum(np.logaddexp(0, scores)) + np.sum(np.logaddexp(-scores, 0.0)) + np.sum((scores**2 + 1.0) ** 1.5)
@@ -101,7 +105,19 @@ def differences_of_pairs(x, w):
     return np.sum(np.sqrt((x[:, None] - x[None, :]) ** 2 + 1.0)[:, :, None] * w[:, :3][:, None])
 
 
+def sums_of_places(x, w):
+    def body(total, i):
+        y = np.sin(total) * x
+        return total + y[i] * w[0, 0] + x[i - 1], y[i]
+
+    total, rows = rg.scan(body, np.sum(x), np.arange(3))
+    y = w * w
+    return total + np.sum(rows) + y[0] @ y[1] + np.sum(y) + np.sum(w[[0, 2]] * w[[1, 3]]) + np.sum(w**2)
+
+
 STYLES = [
+    (sums_of_places, (X, W)),
+    (enlarged_and_shrunk, (X, 0.5)),
     (losses_of_many_scores, (X, W)),
     (differences_of_pairs, (X, W)),
     (likelihood_of_a_process, (X, W)),

@@ -217,7 +217,20 @@ def test_numbers_of_python_are_not_folded() -> None:
     assert to_text(simplify(graph)) == to_text(graph)
 
 
-@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e-30, 1e30), (1e35, 0.5), (2.0, 0.5), (4.0, 2.0), (0.5, 0.25)])
+@pytest.mark.parametrize(
+    "scales",
+    [
+        (1e30, 1e-30),
+        (1e-30, 1e30),
+        (1e35, 0.5),
+        (2.0, 0.5),
+        (0.5, 2.0),
+        (-0.125, 8.0),
+        (0.5, 64.0),
+        (4.0, 2.0),
+        (0.5, 0.25),
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_product_overflows_and_underflows_where_numpy_does(scales, dtype):
     limits, (a, b) = np.finfo(dtype), map(dtype, scales)
