@@ -15,7 +15,7 @@ from ..ir.verify import verify
 from ..passes.lower import lower
 from ..passes.patterns import Rule
 from ..passes.prune import prune
-from ..passes.rules import FAST, NATIVE, REASSOCIATE
+from ..passes.rules import FAST, NATIVE, NUMPY, REASSOCIATE
 from ..passes.simplify import simplify
 from .settings import Settings, config
 
@@ -61,7 +61,7 @@ def of_pass(function: Pass) -> Stage:
 
 def _rules(settings: Settings) -> list[Rule]:
     """The tables of rewrites that are on beside the exact one."""
-    rules = [] if settings.exact else [*REASSOCIATE, *(NATIVE if settings.backend == "native" else [])]
+    rules = [] if settings.exact else [*REASSOCIATE, *(NATIVE if settings.backend == "native" else NUMPY)]
     return [*rules, *(FAST if settings.fast else [])]
 
 

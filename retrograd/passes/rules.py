@@ -86,4 +86,4 @@ EXACT: list[Rule] = [
 ]
 REASSOCIATE: list[Rule] = []
 FAST: list[Rule] = []
-NATIVE: list[Rule] = []  # further ones of REASSOCIATE, for C
+NATIVE, NUMPY = list[Rule](), list[Rule]()  # further ones of REASSOCIATE, for C and for NumPy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.cheaper_rules import FEWEST, POWERS
+from retrograd.passes.cheaper_rules import FEWEST, LONGEST_ROW, POWERS, SHORTEST_ROW
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, np.nan, 1e-160, -1e-160, 1e160, -1e160, 5e-324, 1e308, 0.3, -0.7]
 
@@ -81,3 +81,40 @@ def test_what_is_added_to_zeros_through_further_axes_is_moved() -> None:
     g = rg.grad(lambda x: np.sum(np.sin(x[:, None, 1:]) ** 2))  # a part of the axes: zeros elsewhere
     np.testing.assert_allclose(g(x)[:, 1:], np.sin(2 * x[:, 1:]))
     np.testing.assert_array_equal(g(x)[:, 0], 0)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("n", [SHORTEST_ROW - 1, SHORTEST_ROW, 100, LONGEST_ROW, LONGEST_ROW + 1])
+def test_sums_of_products_of_rows(n: int, keepdims: bool, dtype: str) -> None:
+    rng = np.random.default_rng(n)
+    x, y = (rng.normal(size=(40, n)).astype(dtype) for _ in range(2))
+    f = rg.jit(lambda x, y: np.sum(x * y, axis=1, keepdims=keepdims))
+    g = rg.jit(lambda x: np.sum(x**2, axis=-1, keepdims=keepdims))
+    terms = np.abs(x * y).sum(axis=1, dtype="f8", keepdims=keepdims)
+    exact = np.sum(x.astype("f8") * y, axis=1, keepdims=keepdims)
+    assert f(x, y).shape == exact.shape
+    assert (np.abs(f(x, y) - exact) <= 8 * np.finfo(dtype).eps * terms).all()
+    np.testing.assert_allclose(
+        g(x), np.sum(x.astype("f8") ** 2, axis=1, keepdims=keepdims), rtol=8 * np.finfo(dtype).eps
+    )
+    for source in (f.at(x, y).source, g.at(x).source):
+        assert ("vecdot" in source) == (SHORTEST_ROW <= n <= LONGEST_ROW)
+    with rg.config(exact=True):
+        np.testing.assert_array_equal(f(x, y), np.sum(x * y, axis=1, keepdims=keepdims))
+    rg.check_grads(
+        lambda x, y: np.sum(np.sum(x * y, axis=1) ** 2), (x[:12, :20].astype("f8"), y[:12, :20].astype("f8"))
+    )
+
+
+def test_sums_of_other_products_stay() -> None:
+    x = np.arange(6000.0).reshape(60, 100)
+    for f, args in (
+        (rg.jit(lambda x: np.sum(x * x, axis=0)), (x,)),
+        (rg.jit(lambda x: np.sum(x * 3.0, axis=1)), (x,)),
+        (rg.jit(lambda x: np.sum(x * x)), (x,)),
+        (rg.jit(lambda x: np.sum(x * x, axis=1)), (x.astype(int),)),
+        (rg.jit(lambda x: np.sum(x * x, axis=1)), (x * 1j,)),
+    ):
+        np.testing.assert_allclose(f(*args), f.__wrapped__(*args), rtol=1e-14)
+        assert "vecdot" not in f.at(*args).source

@@ -1,0 +1,75 @@
+"""Sums along short rows add whole arrays: the bits of NumPy's sums, but for the sign of a zero."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.passes.cheaper_rules import FEWEST_ROWS as FEWEST
+from retrograd.passes.cheaper_rules import SHORTEST_ROW
+
+
+def values(shape: tuple[int, ...], dtype: str) -> Any:
+    rng = np.random.default_rng(shape[-1])
+    x = (rng.normal(size=shape) * 10.0 ** rng.integers(-6, 6, shape)).astype(dtype)
+    flat = x.reshape(-1, shape[-1])
+    flat[0], flat[1], flat[2, 0], flat[3, -1] = -0.0, 0.0, np.inf, np.nan
+    return x
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("lead", [(FEWEST - 1,), (FEWEST,), (17, 31), (3, 5, 40)])
+@pytest.mark.parametrize("n", [*range(1, SHORTEST_ROW + 2)])
+def test_bits(n: int, lead: tuple[int, ...], dtype: str, keepdims: bool) -> None:
+    f = rg.jit(lambda x: np.sum(x, axis=-1, keepdims=keepdims))
+    for x in (values((*lead, n), dtype), np.asfortranarray(values((*lead, n), dtype))):
+        with np.errstate(invalid="ignore"):
+            found, expected = f(x), np.sum(x, axis=-1, keepdims=keepdims)
+        assert found.dtype == expected.dtype
+        if x.flags.c_contiguous:
+            np.testing.assert_array_equal(found, expected)
+            with rg.config(exact=True):
+                np.testing.assert_array_equal(np.signbit(f(x)), np.signbit(expected))
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert ("reduce" in f.at(x).source) != (2 <= n < SHORTEST_ROW and np.prod(lead) >= FEWEST)
+
+
+def test_other_sums_stay() -> None:
+    whole = np.arange(3000).reshape(1000, 3)
+    for f, x in (
+        (rg.jit(lambda x: np.sum(x, axis=1)), whole),
+        (rg.jit(lambda x: np.sum(x, axis=0)), whole.T * 1.0),
+        (rg.jit(lambda x: np.sum(x, axis=None)), whole * 1.0),
+        (rg.jit(lambda x: np.sum(x, axis=(0, 1))), np.ones((20, 30, 3))),
+    ):
+        np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+        assert "reduce" in f.at(x).source
+
+
+def test_in_gradients_and_loops() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 3))
+
+    def steps(x: Any) -> Any:
+        def step(y: Any, _: Any) -> Any:
+            return y / np.sqrt(1.0 + np.sum(y * y, axis=1, keepdims=True)) + np.sum(y, axis=1)[:, None], None
+
+        return np.sum(rg.scan(step, x, None, length=3)[0] ** 2)
+
+    rg.check_grads(steps, (x,), order=1)
+
+
+def test_the_memory_of_a_call_is_foretold() -> None:
+    f = rg.jit(lambda x: np.sum(np.sin(x), axis=1))
+    x = np.random.default_rng(0).normal(size=(100_000, 3))
+    f(x)
+    tracemalloc.start()
+    f(x)
+    measured = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert abs(measured - f.plan(x).peak_bytes) <= 0.01 * measured + 4096
