@@ -76,7 +76,8 @@ def minimize(
     start : tree
         The first parameters, floating-point arrays and numbers.
     shards, client, progress, **options
-        As for ``value_and_grad``, whose further options are taken.
+        As for ``value_and_grad``, whose further options are taken. The workers of a client also hold the optimiser's
+        vectors, in pieces, if these are long.
     method : "lbfgs", "adam" or Optimiser
         L-BFGS, Adam with ``rate``, or an optimiser of ``rg.optim``.
     steps : int
@@ -95,7 +96,7 @@ def minimize(
         A file that gets the optimiser's state after each ``every`` steps, and whenever the run ends, by an error or
         Ctrl-C too.
     every : int
-        See ``checkpoint``.
+        See ``checkpoint``. With long vectors on workers, these steps at most are repeated when a worker dies.
     resume : bool
         Whether the run goes on from the file, with the bits of a run that was never interrupted. Without a file it
         begins.

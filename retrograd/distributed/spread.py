@@ -14,6 +14,7 @@ from .kernels import needs_dask
 from .on_worker import Partial
 from .parcels import Raveled
 from .sharded import Sharded
+from .shards import nbytes_of
 from .vectors import Chunks, LossAt, Reader, Vector, joined_sums, sums_of_piece
 
 
@@ -67,6 +68,7 @@ class OnWorkers:
             for k, (first, last) in enumerate(self._cut)
         ]
         found: Partial = engine.awaited(engine.submit("value", 0, summary, root, divisor), counts)
+        counts.received += nbytes_of(found.leaves)
         self._f.tell(len(chosen), counts, found.tally, time.perf_counter() - start)
         value, largest = found.leaves
         return LossAt(value, largest, slope)
