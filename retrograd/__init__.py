@@ -3,69 +3,72 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import errors as errors
-from . import ir as ir
-from . import numpy  # it teaches traced arrays the functions of NumPy
-from . import reports as _reports  # noqa: F401 - it tells of compiled functions
-from . import scipy as scipy
-from .api import core_docstrings as _core_docstrings  # noqa: F401 - it documents what users call in the core
-from .api import tree as tree
-from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
-from .api.along_axis import associative_scan
-from .api.along_axis import map as map
-from .api.along_tangents import jvp, linearize
-from .api.at_a_point import vjp
-from .api.batching import vmap
-from .api.branches import cond, switch
-from .api.check_grads import check_grads
-from .api.control import fori_loop, scan, while_loop
-from .api.eval_shape import eval_shape
-from .api.exceptions import callcc, throw_if, try_catch
-from .api.exceptions import require as require
-from .api.gradients import grad, value_and_grad
-from .api.implicit import implicit
-from .api.jacobians import hessian, jacfwd, jacrev
-from .api.jit import jit
-from .api.jit import trace as trace
-from .api.lens import lens
-from .api.lens_laws import check_lens
-from .api.linear_transposes import linear_transpose
-from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
-from .api.own_rules import custom_jvp, custom_vjp
-from .api.primitive import primitive
-from .api.regions import checkpoint, policies
-from .api.regions import name as name
-from .api.stop_gradient import no_grad, stop_gradient
-from .api.subgraph import subgraph
-from .compiler import advice as _advice  # noqa: F401 - it explains what is compiled again
-from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into arguments that share memory
-from .compiler import block_threads as _block_threads  # noqa: F401 - blocks of long arrays are computed on threads
-from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
-from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
-from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
-from .compiler import rolled as _rolled  # noqa: F401 - it makes Python's loops loops of the graph
-from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
-from .compiler import targets as _targets  # noqa: F401 - it makes the targets
-from .compiler import told_phases as _told_phases  # noqa: F401 - phases are told to whoever listens
-from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions
-from .compiler import unpackers as _unpackers  # noqa: F401 - they take the arguments of calls apart
-from .compiler import varying_ints as _varying_ints  # noqa: F401 - it traces Python ints that vary
-from .compiler import waiting as _waiting  # noqa: F401 - it says which ways are compiled
-from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
-from .compiler.compiled import Compiled
-from .compiler.counters import debug_counters
-from .compiler.debug_nans import debug_nans
-from .compiler.native_info import native_info
-from .compiler.settings import config as config
-from .errors import RetrogradError
-from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
-from .ir.primitive import pull as pull
-from .ir.primitive import push as push
-from .looking import entrances as _entrances  # noqa: F401 - compiled functions have members that explain them
-from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
-from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
-from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
-from .tracer.containers import register_container
+from .compiler.garbage import paused as _paused
+
+with _paused:  # modules live on: to look for garbage among them takes a sixth of the time
+    from . import errors as errors
+    from . import ir as ir
+    from . import numpy  # it teaches traced arrays the functions of NumPy
+    from . import reports as _reports  # noqa: F401 - it tells of compiled functions
+    from . import scipy as scipy
+    from .api import core_docstrings as _core_docstrings  # noqa: F401 - it documents what users call in the core
+    from .api import tree as tree
+    from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
+    from .api.along_axis import associative_scan
+    from .api.along_axis import map as map
+    from .api.along_tangents import jvp, linearize
+    from .api.at_a_point import vjp
+    from .api.batching import vmap
+    from .api.branches import cond, switch
+    from .api.check_grads import check_grads
+    from .api.control import fori_loop, scan, while_loop
+    from .api.eval_shape import eval_shape
+    from .api.exceptions import callcc, throw_if, try_catch
+    from .api.exceptions import require as require
+    from .api.gradients import grad, value_and_grad
+    from .api.implicit import implicit
+    from .api.jacobians import hessian, jacfwd, jacrev
+    from .api.jit import jit
+    from .api.jit import trace as trace
+    from .api.lens import lens
+    from .api.lens_laws import check_lens
+    from .api.linear_transposes import linear_transpose
+    from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
+    from .api.own_rules import custom_jvp, custom_vjp
+    from .api.primitive import primitive
+    from .api.regions import checkpoint, policies
+    from .api.regions import name as name
+    from .api.stop_gradient import no_grad, stop_gradient
+    from .api.subgraph import subgraph
+    from .compiler import advice as _advice  # noqa: F401 - it explains what is compiled again
+    from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into arguments that share memory
+    from .compiler import block_threads as _block_threads  # noqa: F401 - blocks of long arrays are computed on threads
+    from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
+    from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
+    from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
+    from .compiler import rolled as _rolled  # noqa: F401 - it makes Python's loops loops of the graph
+    from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
+    from .compiler import targets as _targets  # noqa: F401 - it makes the targets
+    from .compiler import told_phases as _told_phases  # noqa: F401 - phases are told to whoever listens
+    from .compiler import travel as _travel  # noqa: F401 - it pickles and copies compiled functions
+    from .compiler import unpackers as _unpackers  # noqa: F401 - they take the arguments of calls apart
+    from .compiler import varying_ints as _varying_ints  # noqa: F401 - it traces Python ints that vary
+    from .compiler import waiting as _waiting  # noqa: F401 - it says which ways are compiled
+    from .compiler import watch as _watch  # noqa: F401 - it reads the text of graphs back for rg.config.verify
+    from .compiler.compiled import Compiled
+    from .compiler.counters import debug_counters
+    from .compiler.debug_nans import debug_nans
+    from .compiler.native_info import native_info
+    from .compiler.settings import config as config
+    from .errors import RetrogradError
+    from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
+    from .ir.primitive import pull as pull
+    from .ir.primitive import push as push
+    from .looking import entrances as _entrances  # noqa: F401 - compiled functions have members that explain them
+    from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
+    from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
+    from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
+    from .tracer.containers import register_container
 
 if TYPE_CHECKING:
     from . import distributed as distributed

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from ..ir.types import Aval, aval_of
 from ..ops.structural.guard import Miss, guard
 from ..ops.structural.host import Host, host
 from ..passes.fold_ways.apart import Apart, keep_apart, merged
-from ..passes.fold_ways.emit import Folded
-from ..passes.fold_ways.fold_ways import Answers, fold_ways
-from ..passes.fold_ways.prove_ways import follow
 from ..tracer.around import kept
 from ..tracer.record import RECORDERS, Recorded
 from ..tracer.surroundings import Captures
@@ -35,6 +33,12 @@ from .paths import Paths
 from .phases import during
 from .signature import Call
 
+if TYPE_CHECKING:
+    from ..passes.fold_ways.emit import Folded
+    from ..passes.fold_ways.fold_ways import Answers
+
+FOLD_WAYS = "retrograd.passes.fold_ways.fold_ways"  # loaded when ways are folded first
+PROVE_WAYS = "retrograd.passes.fold_ways.prove_ways"
 LONG, LONGEST = 256, 50_000  # operations of a way between which folding is tried
 DECISIONS = 8  # and guards
 FIRST_TRIES = 6  # of folding, for one signature, until something has folded
@@ -240,7 +244,8 @@ class Folding:
         """The answers of a recording, if it is what was folded."""
         if self.fold is None or not way.like(self.fold.ways[0]):
             return None
-        return follow(self.fold.folded, way.recorded.graph)
+        answers: Answers | None = import_module(PROVE_WAYS).follow(self.fold.folded, way.recorded.graph)
+        return answers
 
     def _folds(self, compiled: Callee, way: KeptWay, call: Call) -> bool:
         """Whether the recording folds, with former ones or alone; that is compiled."""
@@ -291,7 +296,7 @@ def _made(ways: list[KeptWay]) -> Fold | None:
     """Ways folded. That is proved for those on whose reads the signature relies."""
     try:
         with paused, during("folding", ways[0].recorded.graph.name):
-            found = fold_ways([way.recorded.graph for way in ways])
+            found = import_module(FOLD_WAYS).fold_ways([way.recorded.graph for way in ways])
     except Exception:  # noqa: BLE001 - a guess that fails is none; tests call the pass itself
         return None
     if found is None:

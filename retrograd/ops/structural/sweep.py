@@ -8,6 +8,7 @@ to references, one dictionary for each carry that must be kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,8 @@ from ...ir.graph import Graph, Node
 from ...ir.primitive import primitive
 from ...ir.structure import Attrs, Body, Group, Runs, Structure
 from ...ir.types import Aval
-from .disk import open_disk
 from .loops import step_of
-from .sweeps import OPAQUE, Parts, schedule_of
+from .sweeps import DISK, OPAQUE, Parts, schedule_of
 
 
 def operands(node: Node) -> Parts:
@@ -77,7 +77,7 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     tapes: dict[int, list[Any]] = {}
     if on_disk:
         directory, key = a["disk"]
-        disk = open_disk(directory, key, args)
+        disk = import_module(DISK).open_disk(directory, key, args)
         schedule = disk.resumed(schedule) if key else schedule
 
     def run(graph: Graph, i: int) -> tuple[list[Any], list[Any]]:

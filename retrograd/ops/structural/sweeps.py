@@ -30,6 +30,8 @@ class Parts:
 OPAQUE = Aval((), np.dtype(np.int64), "python")  # stands for a disk, or for a dictionary of residuals by step
 
 
+DISK = "retrograd.ops.structural.disk"  # loaded where states are kept on disk first
+
 # Schedules in attributes: ("name", arguments...) calls an embedded function. KEPT stands for the numbers of the kept
 # states, COUNT for the number of steps where it is found at run time.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from ....ir.embedded import embed
@@ -11,14 +12,13 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.rewrite import walk
 from ....ir.texts import literal
 from ....ops.structural import open_sweep, sweep
-from ....ops.structural.disk import cleaning
-from ....ops.structural.sweeps import COUNT, KEPT, Parts
+from ....ops.structural.sweeps import COUNT, DISK, KEPT, Parts
 from ..bodies import BodyEmitter
 from ..emitter import emits
 from ..target import AROUND
 
-IMPORT = "import retrograd.ops.structural.disk"
-OPEN = "retrograd.ops.structural.disk.open_disk"
+IMPORT = f"import {DISK}"
+OPEN = f"{DISK}.open_disk"
 
 embed('''
 def count(name, change):
@@ -28,7 +28,10 @@ def count(name, change):
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
     """What removes the files of a call that keeps states on disk."""
-    return cleaning if any(node.attrs.get("disk") for node in walk(graph)) else None
+    if not any(node.attrs.get("disk") for node in walk(graph)):
+        return None
+    found: Callable[[Any], Any] = import_module(DISK).cleaning
+    return found
 
 
 AROUND.append(_around)
