@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.workload import Workload, leaves, map_leaves, over
+from bench.written_c import compiler
 
 Call = Callable[[], Any]
 
@@ -26,6 +27,14 @@ def with_retrograd(workload: Workload) -> Call:
     rg.value_and_grad(square)(1.0)
     function = workload.in_retrograd(rg) if workload.in_retrograd else workload.function
     return partial(rg.value_and_grad(function, argnums=workload.argnums), *workload.inputs())
+
+
+def with_native(workload: Workload) -> Call:
+    """`rg.value_and_grad` on the native target: NumPy in and out."""
+    rg = import_module("retrograd")
+    rg.value_and_grad(square, backend="native")(1.0)
+    function = workload.in_retrograd(rg) if workload.in_retrograd else workload.function
+    return partial(rg.value_and_grad(function, argnums=workload.argnums, backend="native"), *workload.inputs())
 
 
 def with_jax(workload: Workload) -> Call:
@@ -92,6 +101,12 @@ def by_hand(workload: Workload) -> Call:
     return partial(workload.by_hand, *workload.inputs())
 
 
+def by_hand_in_c(workload: Workload) -> Call:
+    """The value and gradient that a person wrote in C."""
+    assert workload.in_c
+    return partial(workload.in_c, *workload.inputs())
+
+
 def function_alone(workload: Workload) -> Call:
     """No contestant: the cost of the function without its gradient, in plain NumPy."""
     return partial(workload.function, *workload.inputs())
@@ -99,13 +114,15 @@ def function_alone(workload: Workload) -> Call:
 
 CONTESTANTS: dict[str, Callable[[Workload], Call]] = {
     "retrograd": with_retrograd,
+    "native": with_native,
     "jax": with_jax,
     "torch": with_torch,
     "autograd": with_autograd,
     "hand": by_hand,
+    "c": by_hand_in_c,
     "function": function_alone,
 }
-COMPILERS = ("retrograd", "jax")
+COMPILERS = ("retrograd", "native", "jax")
 PACKAGES = ("retrograd", "jax", "torch", "autograd")
 
 
@@ -115,5 +132,7 @@ def takes_part(contestant: str, workload: Workload) -> bool:
         return False
     if contestant == "autograd" and workload.writes:
         return False
-    texts = {"jax": workload.in_jax, "torch": workload.in_torch, "hand": workload.by_hand}
+    if contestant in ("native", "c") and compiler() is None:
+        return False
+    texts = {"c": workload.in_c, "jax": workload.in_jax, "torch": workload.in_torch, "hand": workload.by_hand}
     return texts.get(contestant, workload.function) is not None

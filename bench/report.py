@@ -11,11 +11,13 @@ from bench.turns import Times
 from bench.workloads import WORKLOADS
 
 RIVALS = ("jax", "torch", "autograd", "hand")
+NATIVE_RIVALS = ("jax", "retrograd", "c")
 
 
 def report(results: Mapping[str, Times], contestants: Sequence[str], *, markdown: bool) -> str:
     """`results` are the times of each workload by its name."""
     rivals = [rival for rival in RIVALS if rival in contestants]
+    natives = [rival for rival in NATIVE_RIVALS if rival in contestants and "native" in contestants]
     compilers = [compiler for compiler in COMPILERS if compiler in contestants]
     in_seconds = table.render(
         ["median [minimum]", *contestants],
@@ -29,13 +31,16 @@ def report(results: Mapping[str, Times], contestants: Sequence[str], *, markdown
         [
             "ratio of medians [of minima]",
             *(f"retrograd / {rival}" for rival in rivals),
+            *(f"native / {rival}" for rival in natives),
             "gradient / function",
             *(f"{compiler} compiles in" for compiler in compilers),
         ],
         [
             [
                 WORKLOADS[name].title,
-                *(ratio_cell(times, "retrograd", rival) for rival in (*rivals, "function")),
+                *(ratio_cell(times, "retrograd", rival) for rival in rivals),
+                *(ratio_cell(times, "native", rival) for rival in natives),
+                ratio_cell(times, "retrograd", "function"),
                 *(ready_cell(times, compiler) for compiler in compilers),
             ]
             for name, times in results.items()

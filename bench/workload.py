@@ -20,7 +20,7 @@ class Workload:
     `function` is what a user of NumPy writes: retrograd and autograd differentiate that very text, and it is timed
     alone as the cost of the function. `in_jax` and `in_torch` take their package and return the function as its users
     write it, on the same arguments. `by_hand` takes the arguments and returns (value, gradient). What is None is left
-    out of the row.
+    out of the row. `in_c` is the same as `by_hand` in frozen C.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Workload:
     in_jax: Callable[[Any], Function] | None = None
     in_torch: Callable[[Any], Function] | None = None
     by_hand: Callable[..., tuple[Any, Gradient]] | None = None
+    in_c: Callable[..., tuple[Any, Gradient]] | None = None
     writes: bool = False  # whether `function` writes into arrays
     resident: bool = False  # jax and torch keep arguments and gradients as arrays of their own, not NumPy's
 

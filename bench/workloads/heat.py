@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 
 def inputs(size: int) -> tuple[Any, ...]:
@@ -64,6 +66,12 @@ def by_hand(u: Any, steps: int) -> tuple[Any, Any]:
     return np.sum(u**2), slope
 
 
+def in_c(u: Any, steps: int) -> tuple[Any, Any]:
+    """The same in C."""
+    slope = np.empty_like(u)
+    return function("heat")(place(u), place(slope), c_long(len(u)), c_long(steps)), slope
+
+
 WORKLOADS = tuple(
     Workload(
         name=f"heat-{size}",
@@ -74,6 +82,7 @@ WORKLOADS = tuple(
         in_retrograd=partial(in_retrograd, steps=steps),
         in_jax=partial(in_jax, steps=steps),
         by_hand=partial(by_hand, steps=steps),
+        in_c=partial(in_c, steps=steps),
     )
     for size, steps in ((64, 500), (512, 200))
 )

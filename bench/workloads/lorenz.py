@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 H = 0.001
 State = tuple[Any, Any, Any]
@@ -155,6 +157,12 @@ def arrays_in_jax(jax: Any, steps: int) -> Function:
     return run
 
 
+def in_c(*args: Any, steps: int) -> tuple[Any, Any]:
+    """The same in C."""
+    start, slope = np.array(args), np.empty(6)
+    return function("lorenz")(place(start), place(slope), c_long(steps)), tuple(slope.tolist())
+
+
 WORKLOADS = (
     Workload(
         name="lorenz-scan",
@@ -166,6 +174,7 @@ WORKLOADS = (
         in_retrograd=partial(in_retrograd, steps=10_000),
         in_jax=partial(in_jax, steps=10_000),
         by_hand=partial(by_hand, steps=10_000),
+        in_c=partial(in_c, steps=10_000),
     ),
     Workload(
         name="lorenz-for",
@@ -176,6 +185,7 @@ WORKLOADS = (
         argnums=(0, 1, 2, 3, 4, 5),
         in_jax=partial(in_jax, steps=200),
         by_hand=partial(by_hand, steps=200),
+        in_c=partial(in_c, steps=200),
     ),
     Workload(
         name="lorenz-arrays",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from scipy import special
 
 from bench.kept import kept
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 RATE, BLOCK = 0.03, 8192
 
@@ -96,6 +98,12 @@ def by_hand(spot: Any, strike: Any, time: Any, volatility: Any) -> tuple[Any, An
     return value, (delta, vega)
 
 
+def in_c(*args: Any) -> tuple[Any, Any]:
+    """The same in C."""
+    delta, vega = (np.empty_like(args[0]) for _ in range(2))
+    return function("options")(*map(place, (*args, delta, vega)), c_long(len(delta))), (delta, vega)
+
+
 WORKLOADS = tuple(
     Workload(
         name=f"black-scholes-{size}",
@@ -107,6 +115,7 @@ WORKLOADS = tuple(
         in_jax=in_jax,
         in_torch=in_torch,
         by_hand=by_hand,
+        in_c=in_c,
     )
     for size in (10_000, 100_000, 1_000_000)
 )

@@ -10,11 +10,15 @@ from ...ir.texts import TEXTS
 
 @dataclass(frozen=True)
 class CFold:
-    """A reduction: the value that it starts from, and a step over ``{0}``, what there is so far, and ``{1}``."""
+    """A reduction: the value that it starts from, and a step over ``{0}``, what there is so far, and ``{1}``.
+
+    ``choice`` is the step as a choice, where what there is so far is an element of an array of bools.
+    """
 
     start: str
     step: str
     clause: str  # of OpenMP
+    choice: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +135,7 @@ REGISTRY.describe(
         "count": CText(kinds="b", fold=CFold("0", "{0} + {1}", "+")),
         "max": CText(fold=CFold("-INFINITY", "rg_larger{s}({0}, {1})", "rg_max{s}")),
         "min": CText(fold=CFold("INFINITY", "rg_smaller{s}({0}, {1})", "rg_min{s}")),
-        "any": CText(kinds="fib", fold=CFold("0", "{0} | ({1} != 0)", "|")),
-        "all": CText(kinds="fib", fold=CFold("1", "{0} & ({1} != 0)", "&")),
+        "any": CText(kinds="fib", fold=CFold("0", "{0} | ({1} != 0)", "|", "{1} != 0 ? 1 : {0}")),
+        "all": CText(kinds="fib", fold=CFold("1", "{0} & ({1} != 0)", "&", "{1} != 0 ? {0} : 0")),
     },
 )

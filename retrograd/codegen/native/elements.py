@@ -209,6 +209,8 @@ class ElementWriter:
                 return block.memo[key]
         if isinstance(held, CArray):
             text = held.at(index)
+            if held.dtype.kind == "b" and text.endswith("]"):  # a choice by bools that are read is not vectorised
+                text = f"((const signed char *){held.name}){text[len(held.name) :]} != 0"
         elif node is None:
             raise NoC("a value that nothing makes")
         else:

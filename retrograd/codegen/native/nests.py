@@ -145,8 +145,9 @@ class NestWriter(RootGroups):
         )
 
     def _fold(self, root: Value, into: str, term: str) -> None:
-        node = self.made[root]
-        self.line(f"{into} = {fold_of(node).step.format(into, term, s=suffix(node))};")
+        node, fold = self.made[root], fold_of(self.made[root])
+        step = fold.choice if fold.choice and into.endswith("]") else fold.step  # compilers vectorise the former
+        self.line(f"{into} = {step.format(into, term, s=suffix(node))};")
 
     def _simd(self, totals: dict[Any, tuple[Value, str]]) -> str:
         clauses = [

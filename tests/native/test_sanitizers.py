@@ -1,0 +1,83 @@
+"""Kernels touch no memory but their own, and do nothing that C leaves undefined: GCC's sanitizers watch the tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrograd.codegen.native.shared_objects import compiler
+from tests.support.native import needs_compiler
+
+ROOT = Path(__file__).parents[2]
+WATCHED = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+BEYOND = """
+import numpy as np
+from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.target import extension, kernel_function
+from retrograd.ir import parse
+from dataclasses import replace
+
+graph = parse("graph f(%x: f64[99]) {\\n  %0 = sin %x : f64[99]\\n  return %0\\n}")
+kernel = kernel_function(graph, "kernel0")
+wrong = replace(kernel, source=kernel.source.replace("< 99", "< 100"))
+(function,) = shared_objects.functions(extension([graph], [wrong]), 1, [print])
+function(np.ones(99))
+"""
+
+SAMPLES = """
+from tests.native import test_operations
+from tests.support.native import in_a_hurry
+
+with in_a_hurry():
+    test_operations.test_samples_have_the_values_and_types_of_numpy()
+"""
+RANDOM = """
+from tests.native.test_random_kernels import as_numpy_computes
+from tests.support.native import in_a_hurry
+
+with in_a_hurry():
+    assert as_numpy_computes(range(2 * 10**7, 2 * 10**7 + 60)) >= 30
+"""
+
+
+def under_watch(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run Python where kernels are compiled with the sanitizers."""
+    tool = compiler()
+    assert tool is not None
+    found = [
+        subprocess.run(
+            [*tool.command, f"-print-file-name={n}"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        for n in ("libasan.so", "libubsan.so")
+    ]
+    if not all(map(os.path.isabs, found)):
+        pytest.skip("the sanitizers are not installed")
+    env = {
+        **os.environ,
+        "CC": f"{' '.join(tool.command)} {WATCHED}",
+        "LD_PRELOAD": " ".join(found),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
+    told = under_watch(tmp_path, "-c", BEYOND)
+    assert told.returncode != 0
+    assert "AddressSanitizer" in told.stderr
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [SAMPLES, RANDOM], ids=["samples", "random"])
+def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
+    told = under_watch(tmp_path, "-c", calls)
+    assert told.returncode == 0, told.stderr[-3000:]

@@ -1,0 +1,77 @@
+"""The compiler that is there vectorises each loop that is marked: nothing else would show that it does not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.shim import extension
+from retrograd.codegen.native.target import _written
+from retrograd.ir import Aval, Graph
+from retrograd.ir.primitive import REGISTRY
+from tests.support.graphs import one_node
+from tests.support.native import needs_compiler, taken
+from tests.support.samples import SAMPLES
+
+MARK = "#pragma omp simd"
+LIBRARY = re.compile(  # functions of the C library, which are called for each element
+    r"\b(exp2|log2|log10|tan|asin|acos|atan|atan2|hypot|sinh|cosh|asinh|acosh|atanh|cbrt|erfc|pow|fmod|nextafter)f?\("
+)
+TABLE = [np.dtype(code) for code in ("f8", "f4")]
+N = 1000
+
+
+def cases() -> list[Graph]:
+    """Each operation, and each reduction of all elements, of rows and of columns."""
+    found = []
+    for name, prim in sorted(REGISTRY.items()):
+        text = prim.texts.get("native")
+        for dtype in TABLE if text is not None and "f" in text.kinds else ():
+            if text.fold is not None:
+                for shape, axis in (((N,), (0,)), ((40, N), (1,)), ((40, N), (0,))):
+                    found.append(one_node(prim, [Aval(shape, dtype)], {"axis": axis, "keepdims": False}))
+            elif text.c and name in SAMPLES:
+                avals = [Aval((N,), dtype)] * len(SAMPLES[name][0].operands())
+                if name == "where":
+                    avals[0] = Aval((N,), np.dtype(bool))
+                found.append(one_node(prim, avals, {}))
+    return [graph for graph in found if taken(graph)]
+
+
+def scalar_loops(graphs: list[Graph], tmp_path: Path) -> list[str]:
+    """The marked loops that GCC has not vectorised, but for those that call the C library."""
+    kernels, good = _written([replace(graph) for graph in graphs])
+    assert len(good) == len(graphs)
+    source = extension(graphs, kernels)
+    tool = shared_objects.compiler()
+    assert tool is not None
+    if "clang" in tool.version.lower():
+        pytest.skip("only GCC tells which loops it has vectorised")
+    (tmp_path / "law.c").write_text(source)
+    command = [*tool.command, *tool.flags, "-fno-ipa-icf", "-fopt-info-vec-optimized", "-o", "law.so", "law.c", "-lm"]
+    told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True).stderr
+    done = {int(line) for line in re.findall(r"law\.c:(\d+):\d+: optimized: (?:loop|outer loop) vectorized", told)}
+    lines = source.splitlines()
+    found = []
+    for k, line in enumerate(lines):
+        if line.strip().startswith(MARK):
+            inner = " " * (len(line) - len(line.lstrip()) + 1)
+            end = next(e for e in range(k + 2, len(lines)) if not lines[e].startswith(inner))
+            body = "\n".join(lines[k + 1 : end])
+            if not LIBRARY.search(body) and not done & {*range(k + 1, end + 1)}:
+                found.append(body)
+    return found
+
+
+@needs_compiler
+def test_every_marked_loop_is_vectorised(tmp_path: Path) -> None:
+    graphs = cases()
+    assert len(graphs) > 100
+    found = scalar_loops(graphs, tmp_path)
+    assert not found, "\n\n".join(found)
