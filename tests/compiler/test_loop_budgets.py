@@ -249,13 +249,13 @@ def test_a_gradient_with_a_budget_may_hold_one_in_the_steps_of_a_loop(inner: Fun
     assert measured(f, u, K) <= 13_000_000 + PYTHON
 
 
-def test_numbers_take_no_memory_that_a_budget_could_limit() -> None:
+def test_kept_numbers_count() -> None:
     halving = rg.grad(
         lambda x: rg.while_loop(lambda c: c[1] < 300, lambda c: (np.sin(c[0]), c[1] + 1.0), (x, 0.0), memory="1 kB")[0]
     )
     with rg.debug_counters() as counters:
         halving(0.5)
-    assert counters.advances == counters.taped == 300
+    assert counters.taped == 300 < counters.advances  # 300 numbers take 10 kB
 
 
 def test_a_budget_holds_beside_a_loop_of_unknown_length_that_keeps_nothing() -> None:

@@ -13,6 +13,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.structure import condition_of
 from ...ir.texts import literal
+from ...ir.types import Aval
 from .emitter import EMITTER_CLASSES, Emitter, Scope
 from .workspaces import LARGE, workspaces
 
@@ -45,6 +46,10 @@ class BodyEmitter(Emitter):
     def dtype(self, dtype: np.dtype[Any]) -> str:
         """Source of a dtype."""
         return literal(dtype)
+
+    def empty(self, text: str, *entries: Aval) -> str:
+        """Source of an empty list or dict, given the avals of what one entry will hold."""
+        return text
 
     def steps(self, start: str, stop: str) -> str:
         """Source of the range of a loop over steps of which only the last state matters."""

@@ -22,6 +22,7 @@ from ....ir.layouts import copies
 from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
+from ....ir.types import Aval
 from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
@@ -35,7 +36,7 @@ from ..bodies import BodyEmitter
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..module import return_statement
 from ..structural.block_writer import BlockWriter, operands_and_results
-from .meter import Above, Allocation, Arrays, CourseMeter, Meter, States
+from .meter import Above, Allocation, Arrays, CourseMeter, Kept, Listed, Meter, States
 from .thinned import STEADY, thinned
 
 
@@ -59,6 +60,12 @@ class _Sizes(BodyEmitter):
     def bytes_of(self, value: Value) -> int:
         """The bytes of an array; none for numbers."""
         return value.aval.nbytes if value.aval.kind == "array" else 0
+
+    def empty(self, text: str, *entries: Aval) -> str:
+        """A list or a dict whose entries take memory of their own: Python's objects and the places for them."""
+        makes, place = ("__list", LIST_PLACE) if text == "[]" else ("__dict", DICT_PLACE)
+        several = TUPLE + len(entries) * LIST_PLACE if len(entries) > 1 else 0
+        return f"{makes}({place + several + sum(map(_object, entries))})"
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         prim = node.prim
@@ -154,6 +161,20 @@ class _Sizes(BodyEmitter):
 
     def _ref(self, value: Value, made: dict[Value, Node]) -> str:
         return self.name[value] if value in self.name else self._block(value, made[value])
+
+
+# Bytes that CPython takes beside the elements of arrays.
+LIST_PLACE, DICT_PLACE = 9, 170  # at most, when the list or the dict has just grown; a dict has a number as the key
+TUPLE, LIST, NUMBER, HEADER, AXIS = 40, 56, 24, 96, 16
+
+
+def _object(aval: Aval) -> int:
+    """The bytes of the object that a list keeps, without the elements of arrays."""
+    if aval.steps is not None:
+        return LIST
+    if aval.kind == "array":
+        return HEADER + AXIS * aval.ndim
+    return {"b": 0, "c": NUMBER + 8}.get(aval.dtype.kind, NUMBER)
 
 
 def _stacks(node: Node) -> bool:
@@ -285,6 +306,8 @@ class _Script:
             "__way": meter.way,
             "__thinned": partial(thinned, live=lambda: meter.live),
             "__states": partial(States, meter),
+            "__list": partial(Listed, meter),
+            "__dict": partial(Kept, meter),
         }
         try:
             exec(self.code, names)  # noqa: S102 - the source is ours

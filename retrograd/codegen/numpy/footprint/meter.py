@@ -42,6 +42,15 @@ class Meter:
                 raise Above
         return Allocation(self, nbytes, label)
 
+    def grown(self, block: Allocation, nbytes: int) -> None:
+        """Add bytes to a block."""
+        block.nbytes += nbytes
+        self.live += nbytes
+        if self.live > self.peak:
+            self.peak = self.live
+            if self.peak > self.limit:
+                raise Above
+
     def freed(self, block: Allocation) -> None:
         """Count a block out: no reference to it is left."""
         self.live -= block.nbytes
@@ -67,6 +76,15 @@ class CourseMeter(Meter):
         if higher:
             self.at_peak = list(self.blocks.values())
         return block
+
+    def grown(self, block: Allocation, nbytes: int) -> None:
+        """Add bytes to a block, with the place in the course."""
+        higher = self.live + nbytes > self.peak
+        super().grown(block, nbytes)
+        self.blocks[id(block)] = block.nbytes, block.label
+        self.course.append(self.live)
+        if higher:
+            self.at_peak = list(self.blocks.values())
 
     def freed(self, block: Allocation) -> None:
         """Count a block out and forget it."""
@@ -98,6 +116,36 @@ class Allocation:
         raise Undecided
 
     __bool__ = __int__ = __len__ = __index__
+
+
+class Listed(list[Any]):
+    """A list of which each entry takes some bytes, beside the blocks that it holds."""
+
+    def __init__(self, meter: Meter, each: int) -> None:
+        super().__init__()
+        self._block, self._each = meter.new(0), each
+
+    def append(self, x: Any) -> None:
+        """Add an entry."""
+        super().append(x)
+        self._block.meter.grown(self._block, self._each)
+
+
+class Kept(dict[int, Any]):
+    """A dict of which each entry takes some bytes, beside the blocks that it holds."""
+
+    def __init__(self, meter: Meter, each: int) -> None:
+        super().__init__()
+        self._block, self._each = meter.new(0), each
+
+    def __setitem__(self, i: int, x: Any) -> None:
+        if i not in self:
+            self._block.meter.grown(self._block, self._each)
+        super().__setitem__(i, x)
+
+    def __delitem__(self, i: int) -> None:
+        super().__delitem__(i)
+        self._block.meter.grown(self._block, -self._each)
 
 
 class Arrays:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ....ir.graph import Node, Value
 from ....ir.texts import literal
+from ....ir.types import Aval
 from ....ops.structural import scan as scans
 from ....ops.structural import while_loop as while_loops
 from ....ops.structural.flags import picked
@@ -22,14 +25,14 @@ def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
     last = length - 1 if count is None else f"{n} - 1"
     consts, carry, xs = parts.operands(rest)
     k_out, arrays, stacks = parts.results(outs)
-    _, ys, _ = parts.results(node.outputs)
+    _, ys, entries = parts.results(node.outputs)
     for out, init in zip(k_out, carry, strict=True):
         if out != init:
             emitter.line(f"{out} = {init}")
     for name, y in zip(arrays, ys, strict=True):
         emitter.line(f"{name} = np.empty({y.aval.shape}, {emitter.dtype(y.aval.dtype)})")
-    for name in stacks:
-        emitter.line(f"{name} = []")
+    for name, value in zip(stacks, entries, strict=True):
+        emitter.line(f"{name} = {emitter.empty('[]', entry_of(value))}")
     made = emitter.plan.order.producer
     counts = [
         v in made and made[v].prim is step_numbers for v in parts.operands(scans.counted(node, node.inputs)[1])[2]
@@ -59,8 +62,8 @@ def _while_loop(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
     for out, init in zip(carry, inits, strict=True):
         if out != init:
             emitter.line(f"{out} = {init}")
-    for name in stacks:
-        emitter.line(f"{name} = []")
+    for name, value in zip(stacks, parts.results(node.outputs)[2], strict=True):
+        emitter.line(f"{name} = {emitter.empty('[]', entry_of(value))}")
     names, bound = [*consts, *carry], parts.consts + parts.carry
     with emitter.working(node.attrs["body"]), emitter.loop(node, names):
         results = emitter.inline(node.attrs["body"], names, bound=bound)
@@ -69,12 +72,20 @@ def _while_loop(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
         emitter.moved(carry, results, node.attrs["body"])
 
 
+def entry_of(value: Value) -> Aval:
+    """What one step adds to a list."""
+    return replace(value.aval, steps=(value.aval.steps or ())[1:] or None)
+
+
 @emits(step_numbers)
 def _step_numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    """Write nothing if only loops read the numbers of the steps: loops count by themselves."""
+    """Write nothing if only loops read the numbers of the steps: loops count by themselves. A range takes no memory."""
     value, graph = node.out, emitter.plan.order
-    if value in graph.outputs or not all(_goes_over(user, value) for user in graph.uses.get(value, ())):
-        emitter.line(f"{outs[0]} = list(range({ins[0] if ins else node.attrs['aval'].steps[0]}))")
+    steps = f"range({ins[0] if ins else node.attrs['aval'].steps[0]})"
+    if value in graph.outputs:
+        emitter.line(f"{outs[0]} = list({steps})")
+    elif not all(_goes_over(user, value) for user in graph.uses.get(value, ())):
+        emitter.line(f"{outs[0]} = {steps}")
     else:
         emitter.unmade.add(value)
 

@@ -16,6 +16,7 @@ from ....ops.structural.sweeps import COUNT, DISK, KEPT, Parts
 from ..bodies import BodyEmitter
 from ..emitter import emits
 from ..target import AROUND
+from .loops import entry_of
 
 IMPORT = f"import {DISK}"
 OPEN = f"{DISK}.open_disk"
@@ -59,12 +60,14 @@ class Writer:
     def __init__(self, emitter: BodyEmitter, node: Node, xs: Sequence[str], n: str) -> None:
         self.emitter, self.node, self.xs, self.n = emitter, node, xs, n
 
-    def stores(self, arrays: Sequence[str], values: Sequence[Value], lists: Sequence[str]) -> None:
+    def stores(
+        self, arrays: Sequence[str], values: Sequence[Value], lists: Sequence[str] = (), entries: Sequence[Value] = ()
+    ) -> None:
         """Make the arrays and lists that collect results."""
         for name, value in zip(arrays, values, strict=True):
             self.emitter.line(f"{name} = np.empty({value.aval.shape}, {self.emitter.dtype(value.aval.dtype)})")
-        for name in lists:
-            self.emitter.line(f"{name} = []")
+        for name, value in zip(lists, entries, strict=True):
+            self.emitter.line(f"{name} = {self.emitter.empty('[]', entry_of(value))}")
 
     def collect(
         self, arrays: Sequence[str], ys: Sequence[str], lists: Sequence[str], saved: Sequence[str], t: str
@@ -117,9 +120,12 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
     k_out, arrays, lists, kept, on_disk, tapes, residuals = sweep.results(node).of(outs)
     writer = Writer(emitter, node, xs, str(n))
     writer.start(k_out, carry)
-    writer.stores(arrays, sweep.results(node).of(node.outputs)[1], lists)
-    for name in (*kept, *tapes):
-        emitter.line(f"{name} = dict()")
+    values = sweep.results(node).of(node.outputs)
+    writer.stores(arrays, values[1], lists, values[2])
+    for name, k in zip(kept, a["kept"], strict=True):
+        emitter.line(f"{name} = {emitter.empty('dict()', node.outputs[k].aval)}")
+    for name in tapes:
+        emitter.line(f"{name} = {emitter.empty('dict()', *(v.aval for v in values[6]))}")
 
     def step(graph: Graph, t: str, i: str = "") -> None:
         found = writer.step(graph, [*consts, *k_out], t)
@@ -189,9 +195,9 @@ def _open_sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
     k_out, lists, kept = open_sweep.results(node).of(outs)
     writer = Writer(emitter, node, xs, count[0] if count else "")
     writer.start(k_out, carry)
-    writer.stores((), (), lists)
-    for name in kept:
-        emitter.line(f"{name} = dict()")
+    writer.stores((), (), lists, open_sweep.results(node).of(node.outputs)[1])
+    for name, k in zip(kept, a["kept"], strict=True):
+        emitter.line(f"{name} = {emitter.empty('dict()', node.outputs[k].aval)}")
     room, old, i = (emitter.fresh(name) for name in ("room", "old", "i"))
     emitter.line(f"{room} = {writer.schedule(a['room'])}")
     with _steps(emitter, node, [*consts, *k_out], i, count):

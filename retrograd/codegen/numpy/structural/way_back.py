@@ -21,7 +21,7 @@ def _unsweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
     k_out, arrays, stacks = results(node).of(outs)
     writer = Writer(emitter, node, xs, emitter.number(node, count[0]) if count else str(n))
     writer.start(k_out, carry)
-    writer.stores(arrays, results(node).of(node.outputs)[1], stacks)
+    writer.stores(arrays, results(node).of(node.outputs)[1], stacks, results(node).of(node.outputs)[2])
     if a["again"]:
         given = (*states, *tapes, *disk)
         copies = [emitter.fresh(name) for name in given]
