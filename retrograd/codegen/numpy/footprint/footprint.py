@@ -36,7 +36,7 @@ from ..bodies import BodyEmitter
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..module import return_statement
 from ..structural.block_writer import BlockWriter, operands_and_results
-from .meter import Above, Allocation, Arrays, CourseMeter, Kept, Listed, Meter, States
+from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
 
 
@@ -306,8 +306,8 @@ class _Script:
             "__way": meter.way,
             "__thinned": partial(thinned, live=lambda: meter.live),
             "__states": partial(States, meter),
-            "__list": partial(Listed, meter),
-            "__dict": partial(Kept, meter),
+            "__list": partial(SizedList, meter),
+            "__dict": partial(SizedDict, meter),
         }
         try:
             exec(self.code, names)  # noqa: S102 - the source is ours

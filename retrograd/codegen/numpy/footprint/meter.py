@@ -118,7 +118,7 @@ class Allocation:
     __bool__ = __int__ = __len__ = __index__
 
 
-class Listed(list[Any]):
+class SizedList(list[Any]):
     """A list of which each entry takes some bytes, beside the blocks that it holds."""
 
     def __init__(self, meter: Meter, each: int) -> None:
@@ -131,7 +131,7 @@ class Listed(list[Any]):
         self._block.meter.grown(self._block, self._each)
 
 
-class Kept(dict[int, Any]):
+class SizedDict(dict[int, Any]):
     """A dict of which each entry takes some bytes, beside the blocks that it holds."""
 
     def __init__(self, meter: Meter, each: int) -> None:
