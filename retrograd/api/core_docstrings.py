@@ -134,6 +134,10 @@ cache_size : int
     The compilations that each function keeps; the least recently used are dropped.
 backend : str
     ``"native"`` runs kernels as C, where there is a compiler and ``exact`` is off; else ``"numpy"``.
+threads : int
+    The threads that work on arrays of one axis from 32,768 elements on; 1 unless it is set. All give equal bits.
+keep_pages : int
+    Bytes of freed memory that the process keeps for the next arrays; 0 unless it is set. For Linux with glibc.
 traceback : str
     ``"user"`` leaves frames of retrograd out of tracebacks that are shown, ``"full"`` does not.
 
