@@ -36,7 +36,8 @@ retraced = _once(  # it has all the versions of one signature that are kept
 unwatched = _once(  # its recordings hold for one call each
     UnwatchedWarning,
     "is traced at each call and not compiled, because it changes what it reads, or reads what cannot be checked",
-    "Pass the value as an argument, and return the new value",
+    "Each call takes about as long as the first. Pass the value as an argument, and return the new value; a counter "
+    "belongs around the call",
 )
 
 

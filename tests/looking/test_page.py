@@ -155,6 +155,19 @@ def test_groups_open_and_close(tab, made):
 
 
 @needs_chromium
+def test_times_are_written_with_units_that_suit_them(tab, made, tmp_path):
+    slow = tmp_path / "slow.html"
+    text, count = re.subn(r'"spent": ?[0-9.e-]+', '"spent": 0.00672', made.read_text(encoding="utf-8"))
+    slow.write_text(text, encoding="utf-8")
+    tab.show(slow)
+    shown = tab.run("Array.from(document.querySelectorAll('.listing .spent')).map((x) => x.innerText).join(';')")
+    times = {time for time in shown.split(";") if time}
+    assert count
+    assert times
+    assert times <= {f"{k * 6.72:.{2 if k == 1 else 1 if k < 15 else 0}f} ms" for k in range(1, 100)}
+
+
+@needs_chromium
 def test_the_keyboard_is_enough(tab, made):
     tab.show(made)
     tab.run("document.querySelector('#levels [value=operation]').click()")

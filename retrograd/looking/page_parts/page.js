@@ -14,6 +14,12 @@ let svg = null;
 let zoom = 1;
 let natural = [1, 1];
 
+function inSeconds(seconds) {
+  const [scale, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]].find(([s]) => seconds >= 0.9995 * s) || [1e-9, "ns"];
+  const shown = seconds / scale;
+  return `${shown.toFixed(shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0)} ${unit}`;
+}
+
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -233,7 +239,7 @@ function chooseGroup(g) {
   const list = element("dl");
   row(list, "holds", `${members.length} operations`);
   const spent = members.reduce((sum, n) => sum + n.spent, 0);
-  row(list, "measured", spent ? `${(spent * 1e6).toPrecision(3)} µs` : "");
+  row(list, "measured", spent ? inSeconds(spent) : "");
   row(list, "operations", ...members.slice(0, 40).map((n) => link(n.id)));
   const button = element("button", { type: "button" }, "open ( + )");
   button.addEventListener("click", () => toggle(g.id, false));
@@ -261,7 +267,7 @@ function sources() {
     for (const [n, text] of file.lines) {
       const key = `${file.file}:${n}`;
       const time = spent.get(key);
-      const said = time ? `${(time * 1e6).toPrecision(3)} µs` : "";
+      const said = time ? inSeconds(time) : "";
       const bar = element("span", { class: "spent" }, said);
       if (time) bar.style.setProperty("--share", `${(100 * time) / most}%`);
       const line = element("div", { class: "row" }, bar, element("span", { class: "number" }, String(n)), text);
