@@ -119,3 +119,17 @@ def test_an_element_has_the_same_bits_at_every_position_and_length(name: str) ->
     )
     for part in rest:
         assert np.array_equal(part, whole[: len(part)])
+
+
+@pytest.mark.parametrize("name", ["exp", "expm1", "tanh"])
+def test_functions_of_single_numbers_are_exact_to_three_units(name: str) -> None:
+    x = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    graph = one_node(REGISTRY[name], [Aval(x.shape, x.dtype)], {})
+    (function,) = as_kernels([graph])
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(np.float64))
+        expected = exact.astype(np.float32)
+    found = function(x)
+    plain = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~plain], expected[~plain])
+    assert np.max(np.abs(found[plain] - exact[plain]) / np.spacing(np.abs(expected[plain]))) <= 3

@@ -159,11 +159,44 @@ RG_INLINE double rg_cos(double x) {
 #define rg_cos cos
 #endif
 
-RG_INLINE float rg_expf(float x) { return (float)rg_exp(x); }
-RG_INLINE float rg_expm1f(float x) { return (float)rg_expm1(x); }
+/* In single precision twice as many elements fit into a vector. */
+RG_INLINE float rg_bitsf(int32_t i) { float f; __builtin_memcpy(&f, &i, 4); return f; }
+RG_INLINE int32_t rg_intf(float f) { int32_t i; __builtin_memcpy(&i, &f, 4); return i; }
+#define RG_ROUNDF 12582912.0f
+RG_INLINE float rg_expf(float x) {
+  float y = x > 88.8f ? 88.8f : x;
+  y = y < -104.0f ? -104.0f : y;
+  const float shifted = y * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
+  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF), half = n >> 1;
+  const float r = (y - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f; /* the first part of log 2 has nine bits: k times it is exact */
+  float p = 0x1.6da86ap-10f;
+  p = p * r + 0x1.1249a2p-7f; p = p * r + 0x1.55546cp-5f; p = p * r + 0x1.55547ap-3f; p = p * r + 0.5f;
+  const float e = 1.0f + (r + r * r * p);
+  float v = e * rg_bitsf((half + 127) * 0x800000) * rg_bitsf((n - half + 127) * 0x800000);
+  v = x > 0x1.62e42ep6f ? INFINITY : v;
+  return x < -0x1.9fe368p6f ? 0.0f : v;
+}
+RG_INLINE float rg_expm1f(float x) {
+  float y = x > 88.8f ? 88.8f : x;
+  y = y < -30.0f ? -30.0f : y;
+  const float shifted = y * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
+  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF), half = n >> 1;
+  const float high = y - k * 0x1.63p-1f, low = k * -0x1.bd0106p-13f, r = high - low;
+  float q = 0x1.6da86ap-10f;
+  q = q * r + 0x1.1249a2p-7f; q = q * r + 0x1.55546cp-5f; q = q * r + 0x1.55547ap-3f; q = q * r + 0.5f;
+  const float p = r + (r * r * q + ((high - r) - low));
+  const float s = rg_bitsf((half + 127) * 0x800000), t = rg_bitsf((n - half + 127) * 0x800000);
+  float v = k == 0 ? p : k > 26 ? (1.0f + p) * s * t : s * t * p + (s * t - 1.0f);
+  v = x > 0x1.62e42ep6f ? INFINITY : v;
+  return x == 0 ? x : v;
+}
 RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }
 RG_INLINE float rg_log1pf(float x) { return (float)rg_log1p(x); }
-RG_INLINE float rg_tanhf(float x) { return (float)rg_tanh(x); }
+RG_INLINE float rg_tanhf(float x) {
+  const float y = x < 0 ? -x : x, capped = y > 12.0f ? 12.0f : y, t = rg_expm1f(2.0f * capped);
+  const float v = t / (t + 2.0f), w = y != y ? y : y > 12.0f ? 1.0f : v;
+  return x == 0 ? x : x < 0 ? -w : w;
+}
 RG_INLINE float rg_sinf(float x) { return (float)rg_sin(x); }
 RG_INLINE float rg_cosf(float x) { return (float)rg_cos(x); }
 RG_INLINE float rg_erff(float x) { return (float)rg_erf(x); }
