@@ -7,10 +7,12 @@ from functools import reduce
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ir.primitive import Primitive
 from ..ops.complex import abs_
 from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
 from ..ops.elementwise import add, literal_value, neg, square
-from ..ops.extrema import logaddexp, maximum
+from ..ops.extrema import logaddexp, maximum, minimum
+from ..ops.further_reductions import max_, min_
 from ..ops.gather import scatter_add
 from ..ops.index import Index, additem, getitem
 from ..ops.linear import vecdot
@@ -20,6 +22,7 @@ from .patterns import NUMBER, Rule
 from .rules import NUMPY, REASSOCIATE
 
 SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly than NumPy, and nearly as accurately
+FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
 
@@ -71,19 +74,19 @@ def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
     return reshape_to(v, x.shape) if v.aval.size == x.aval.size and v.dtype == x.dtype else None
 
 
-def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
-    """The sum along short rows, as NumPy adds them, from left to right, but a place of all rows at a time.
+def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool, two: Primitive, longest: int) -> Symbol | None:
+    """A fold along short rows, from left to right as NumPy's, but a place of all rows at a time.
 
-    NumPy takes 15 ns for a row, however short it is. Only rows of nothing but -0.0 have another sum, -0.0.
+    NumPy takes 15 ns for a row, however short it is. Only for rows of nothing but zeros may the sign differ.
     """
-    if axis != (x.ndim - 1,) or x.ndim < 2 or not 2 <= x.shape[-1] < SHORTEST_ROW or x.dtype.kind != "f":
+    if axis != (x.ndim - 1,) or x.ndim < 2 or not 2 <= x.shape[-1] <= longest or x.dtype.kind != "f":
         return None
     if x.aval.size < FEWEST_ROWS * x.shape[-1]:
         return None
     before = (slice(None),) * (x.ndim - 1)
     places = [slice(k, k + 1) if keepdims else k for k in range(x.shape[-1])]
-    total: Symbol = reduce(add, [getitem(x, index=(*before, k)) for k in places])
-    return total
+    found: Symbol = reduce(two, [getitem(x, index=(*before, k)) for k in places])
+    return found
 
 
 def _dots(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
@@ -96,7 +99,9 @@ def _dots(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol
 
 
 NUMPY += [
-    Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _places),
+    Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, add, SHORTEST_ROW - 1)),
+    Rule(lambda x, i, k: max_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, maximum, FEW_PLACES)),
+    Rule(lambda x, i, k: min_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, minimum, FEW_PLACES)),
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _dots(x, x, i, k)),
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
 ]

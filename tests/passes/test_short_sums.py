@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.passes.cheaper_rules import FEW_PLACES, SHORTEST_ROW
 from retrograd.passes.cheaper_rules import FEWEST_ROWS as FEWEST
-from retrograd.passes.cheaper_rules import SHORTEST_ROW
 
 
 def values(shape: tuple[int, ...], dtype: str) -> Any:
@@ -38,6 +38,23 @@ def test_bits(n: int, lead: tuple[int, ...], dtype: str, keepdims: bool) -> None
         else:
             np.testing.assert_allclose(found, expected, rtol=1e-6)
         assert ("reduce" in f.at(x).source) != (2 <= n < SHORTEST_ROW and np.prod(lead) >= FEWEST)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", [1, 2, 7, FEW_PLACES, FEW_PLACES + 1])
+def test_extrema(n: int, dtype: str, name: str) -> None:
+    for keepdims in (False, True):
+        f = rg.jit(lambda x, keepdims=keepdims: getattr(np, name)(x, axis=-1, keepdims=keepdims))
+        for lead in ((FEWEST - 1,), (FEWEST,), (17, 31)):
+            x = values((*lead, n), dtype)
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_array_equal(f(x), getattr(np, name)(x, axis=-1, keepdims=keepdims))
+            assert ("reduce" in f.at(x).source) != (2 <= n <= FEW_PLACES and np.prod(lead) >= FEWEST)
+    x = np.round(values((300, n), "f8")[10:] * 2) / 2  # with ties
+    slope = rg.grad(lambda x: np.sum(getattr(np, name)(x, axis=1)))
+    extreme = x == getattr(np, name)(x, axis=1, keepdims=True)
+    np.testing.assert_allclose(slope(x), extreme / np.sum(extreme, axis=1, keepdims=True))
 
 
 def test_other_sums_stay() -> None:
