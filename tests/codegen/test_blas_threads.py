@@ -36,7 +36,7 @@ class Threads:
 def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
     fake = Threads()
     made = _Limit(fake.read, fake.write)
-    monkeypatch.setattr(blas_threads, "limit", lambda: made)
+    monkeypatch.setattr(blas_threads, "limit", lambda package="numpy": made)
     return fake
 
 
@@ -150,3 +150,17 @@ def test_results_do_not_depend_on_the_limit(monkeypatch):
     plain, other = looped(steps=30)(W)
     np.testing.assert_allclose(value, plain, rtol=1e-13)
     np.testing.assert_allclose(slope, other, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(("n", "limited"), [(60, True), (290, True), (300, False)])
+def test_small_systems_that_scipy_solves_have_one_thread(threads: Threads, n: int, limited: bool) -> None:
+    def loss(k: Any) -> Any:
+        root = np.linalg.cholesky(k)
+        return np.sum(np.linalg.solve(root, np.ones(n)))
+
+    k = np.eye(n) * 2.0
+    gradient = rg.grad(loss)
+    assert "solve_triangular" in gradient.source(k)
+    gradient(k)
+    assert threads.written == ([1, 4] if limited else [])
+    assert threads.count == 4

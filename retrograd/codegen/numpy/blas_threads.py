@@ -1,7 +1,8 @@
-"""One thread of NumPy's BLAS while loops with small products run.
+"""One thread of a BLAS: of NumPy's while loops with small products run, of SciPy's while it solves small systems.
 
 OpenBLAS distributes products from a quarter of a million multiplications on, and its threads wait for the next one by
 spinning. In a loop that gains little, and with a busy neighbour each product waits for a slice of the scheduler.
+SciPy has a BLAS of its own, with as many threads again, for which those of NumPy's leave no core free.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import ctypes
 import math
 import os
 import threading
-from collections.abc import Callable
-from functools import cache, wraps
+from collections.abc import Callable, Sequence
+from functools import cache, partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ SHARED = 2**18  # multiplications from which OpenBLAS shares a product among thr
 MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
 LARGE = 25_000_000  # multiplications from which threads are worth it
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
+SYSTEMS = frozenset({"solve_triangular", "lu_factor"})  # primitives that SciPy computes
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
-    return on_one_thread if small_products(graph) else None
+    packages = [name for name, wanted in (("numpy", small_products), ("scipy", small_systems)) if wanted(graph)]
+    return partial(on_one_thread, packages=packages) if packages else None
 
 
 AROUND.append(_around)
@@ -40,6 +43,18 @@ def small_products(graph: Graph) -> bool:
     products = [(id(node) in looped, _multiplications(node)) for node in walk(graph) if node.prim.name == "matmul"]
     shared = any(inside and n >= least for inside, (n, least) in products)
     return shared and all(n < LARGE for _, (n, _) in products)
+
+
+def small_systems(graph: Graph) -> bool:
+    """Whether SciPy solves systems in a graph, all of them too small for threads."""
+    sizes = [_cube(node) for node in walk(graph) if node.prim.name in SYSTEMS]
+    return bool(sizes) and max(sizes) < LARGE
+
+
+def _cube(system: Node) -> int:
+    """About the multiplications of a system: the elements of its matrix times its rows."""
+    matrix = system.inputs[0].aval.shape[-2:]
+    return math.prod(matrix) * matrix[-1]
 
 
 def _multiplications(product: Node) -> tuple[int, int]:
@@ -81,12 +96,12 @@ class _Limit:
 
 
 @cache
-def limit() -> _Limit | None:
-    """The limit of NumPy's own OpenBLAS; None where NumPy has another BLAS."""
-    numpy = find_spec("numpy")
-    folders = [Path(place) for place in (numpy.submodule_search_locations or ())] if numpy is not None else []
+def limit(package: str = "numpy") -> _Limit | None:
+    """The limit of the OpenBLAS that a package brings; None where it has another BLAS."""
+    spec = find_spec(package)
+    folders = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
     for folder in folders:
-        for path in (*folder.parent.glob("numpy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
+        for path in (*folder.parent.glob(f"{package}.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")):
             library = ctypes.CDLL(str(path))
             for form in FORMS:
                 if hasattr(library, form.format("set")):
@@ -94,12 +109,15 @@ def limit() -> _Limit | None:
     return None
 
 
-def on_one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, during which the BLAS has one thread; afterwards it has as many as before."""
-    found = limit()
-    if found is None:
-        return function
+def on_one_thread(function: Callable[..., Any], packages: Sequence[str] = ("numpy",)) -> Callable[..., Any]:
+    """The function, during which the BLAS of each package has one thread; afterwards it has as many as before."""
+    for package in packages:
+        found = limit(package)
+        function = function if found is None else _limited(function, found)
+    return function
 
+
+def _limited(function: Callable[..., Any], found: _Limit) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any) -> Any:
         with found:
