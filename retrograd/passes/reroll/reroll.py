@@ -29,7 +29,6 @@ from .complete import complete
 from .find_repeats import FEW, NODES, may_repeat, width
 from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
-from .vectorize import vectorize
 
 
 @TRANSFORMS.register("reroll")
@@ -40,8 +39,6 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
-    if (vectorized := vectorize(graph)) is not None:
-        return vectorized
     before, graph = graph, simplify(graph)
     columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= FEW:
