@@ -223,6 +223,102 @@ def test_nothing_is_wider_than_the_window(tab, made, width):
     assert tab.run("document.documentElement.scrollWidth") <= width
 
 
+def many_lines(n: int) -> Any:
+    """A function of so many lines that none waits for another, so that its drawing is wide."""
+    lines = ["def wide(x):", *(f"    v{k} = np.sin(x * 1.{k:03}) * x + np.cos(x)" for k in range(1, n + 1))]
+    source = "\n".join([*lines, f"    return np.sum({' * '.join(f'v{k}' for k in range(1, n + 1))})", ""])
+    scope: dict[str, Any] = {"np": np}
+    file = f"/programs/wide_{n}.py"
+    exec(compile(source, file, "exec"), scope)
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    return scope["wide"]
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory) -> Path:
+    return rg.grad(many_lines(24)).report(tmp_path_factory.mktemp("wide") / "report.html", X, check=False)
+
+
+def boxes(tab: Browser) -> dict[str, list[float]]:
+    """Of the box of the graph, and of all its shapes: left, top, right, bottom."""
+    found = tab.run(
+        "(() => { const of = (e) => { const r = e.getBoundingClientRect();"
+        " return [r.left, r.top, r.right, r.bottom]; }; return { pane: of(document.getElementById('graph')), shapes:"
+        " [...document.querySelectorAll('#graph .node, #graph .cluster')].map(of) }; })()"
+    )
+    left, top, right, bottom = zip(*found["shapes"], strict=True)
+    return {"pane": found["pane"], "shapes": [min(left), min(top), max(right), max(bottom)]}
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [800, 1600])
+def test_a_wide_graph_is_seen_whole_at_first(tab, wide, width, dark):
+    tab.show(wide, width=width, dark=dark)
+    assert tab.run("document.querySelectorAll('#graph .node.adjoint').length") > 10
+    for _ in range(2):
+        found = boxes(tab)
+        pane, shapes = found["pane"], found["shapes"]
+        assert pane[0] <= shapes[0] <= shapes[2] <= pane[2]
+        assert pane[1] <= shapes[1] <= shapes[3] <= pane[3]
+        tab.run("document.getElementById('in').click()")
+        tab.run("document.getElementById('fit').click()")
+    assert max((shapes[2] - shapes[0]) / (pane[2] - pane[0]), (shapes[3] - shapes[1]) / (pane[3] - pane[1])) > 0.7
+    assert tab.errors == []
+
+
+@needs_chromium
+def test_what_is_larger_than_the_box_can_be_scrolled_to(tab, wide):
+    tab.show(wide, width=800)
+    for _ in range(8):
+        tab.run("document.getElementById('in').click()")
+    found = boxes(tab)
+    assert found["shapes"][2] - found["shapes"][0] > 2 * (found["pane"][2] - found["pane"][0])
+    tab.run("document.getElementById('graph').scrollTo(0, 0)")
+    found = boxes(tab)
+    assert all(p <= s for p, s in zip(found["pane"][:2], found["shapes"][:2], strict=True))
+    tab.run("document.getElementById('graph').scrollTo(1e6, 1e6)")
+    found = boxes(tab)
+    assert all(s <= p for p, s in zip(found["pane"][2:], found["shapes"][2:], strict=True))
+    assert tab.run("document.documentElement.scrollWidth") <= 800
+
+
+@needs_chromium
+def test_the_mouse_drags_the_drawing_and_the_wheel_zooms(tab, wide):
+    def mouse(kind: str, x: float, y: float, **more: Any) -> None:
+        tab.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    tab.show(wide, width=800)
+    tab.run("document.getElementById('graph').scrollIntoView({block: 'center'})")
+    pane = boxes(tab)["pane"]
+    x, y = (pane[0] + pane[2]) / 2, (pane[1] + pane[3]) / 2
+    before = boxes(tab)["shapes"]
+    for _ in range(6):
+        mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=2)
+    tab.wait(f"document.querySelector('#graph svg').getBoundingClientRect().width > {2 * (before[2] - before[0])}")
+    begun = boxes(tab)["shapes"]
+    mouse("mousePressed", x, y, button="left", clickCount=1)
+    mouse("mouseMoved", x - 60, y - 40, button="left", buttons=1)
+    mouse("mouseReleased", x - 60, y - 40, button="left", clickCount=1)
+    ended = boxes(tab)["shapes"]
+    assert [b - a for a, b in zip(begun, ended, strict=True)] == pytest.approx([-60, -40, -60, -40], abs=1.5)
+    assert tab.run("document.querySelectorAll('#graph .chosen').length") == 0  # a drag is no click
+
+
+@needs_chromium
+def test_what_is_found_is_large_enough_to_read(tab, wide):
+    tab.show(wide, width=800)
+    tab.run("document.querySelector('#made .linked').click()")
+    height = tab.run("document.querySelector('#graph .chosen text').getBoundingClientRect().height")
+    assert height > 6
+    inside = (
+        "(() => { const p = document.getElementById('graph').getBoundingClientRect(),"
+        " r = document.querySelector('#graph .chosen').getBoundingClientRect();"
+        " return p.left <= r.left && r.right <= p.right && p.top <= r.top && r.bottom <= p.bottom; })()"
+    )
+    assert tab.run(inside)
+
+
 @needs_chromium
 def test_hostile_names_are_inert(tab, tmp_path):
     evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\"'\\N\\l{{7*7}}"

@@ -7,11 +7,18 @@ const LEVELS = ["part", "function", "loop", "line", "operation"];
 const MANY = 60; // operations from which lines are drawn first
 const MOST = 700; // shapes that one drawing may have
 const BIG_STEP = 1.25;
+const MOST_ZOOM = 1.2;
+const READABLE = 0.7; // the zoom from which labels can be read
+const LEAST_ZOOM = 0.1; // what is still larger begins at its upper left corner
+const BARS = 24; // pixels of the box that its frame and a scroll bar take
+const DRAG = 4; // pixels that a mouse moves before it drags the drawing
 
 const open = new Set(); // groups that are shown as frames around their members
 let chosen = null;
 let svg = null;
 let zoom = 1;
+let sideways = false; // the function leads to the right, not down
+let fitted = true; // until the reader zooms
 let natural = [1, 1];
 
 function inSeconds(seconds) {
@@ -53,7 +60,7 @@ function shapes() {
 const back = (id) => byId.get(id).part !== "forward";
 const quoted = (text) => JSON.stringify(text); // DOT reads the escapes of JSON
 
-function dot() {
+function dot(direction) {
   const frames = new Map([["", []]]);
   const seen = new Set();
   const frame = (id) => {
@@ -91,13 +98,14 @@ function dot() {
   for (const [a, b] of data.edges) {
     const [from, to] = [shownAs(byId.get(a)), shownAs(byId.get(b))];
     if (from === to) continue;
-    // The adjoint stands beside the function and leads up, so that what is kept goes across and not far.
+    // The adjoint stands beside the function and leads back (up, or left), so that what is kept goes across and not far.
     const [first, second] = [back(a), back(b)];
     if (first !== second) edges.add(`${from} -> ${to} [constraint=false]`);
     else edges.add(first ? `${to} -> ${from} [dir=back]` : `${from} -> ${to}`);
   }
   const style =
-    'rankdir=TB nodesep=0.18 ranksep=0.3 bgcolor="transparent" fontname="Helvetica" fontsize=10 style="rounded"\n' +
+    `rankdir=${direction} ` +
+    'nodesep=0.18 ranksep=0.3 bgcolor="transparent" fontname="Helvetica" fontsize=10 style="rounded"\n' +
     'node [shape=box style="rounded,filled" fontname="Helvetica" fontsize=10 margin="0.09,0.04" height=0.3]\nedge [arrowsize=0.55]';
   const fast = seen.size > 250 ? "nslimit=2 nslimit1=2 mclimit=0.3 splines=polyline" : "";
   return `digraph {\n${style}\n${fast}\n${body(frames.get(""))}\n${[...edges].join("\n")}\n}`;
@@ -118,16 +126,20 @@ async function draw(focus) {
     return false;
   }
   const graphviz = await engine;
-  const text = graphviz.layout(dot(), "svg", "dot");
-  const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
-  svg = document.importNode(parsed.documentElement, true);
+  svg = laid(graphviz, "TB");
+  sideways = false;
+  if (fitting(svg) < READABLE && count <= 4 * MANY) {
+    const other = laid(graphviz, "LR"); // the adjoint below the function, which is wide
+    sideways = fitting(other, true) > fitting(svg);
+    if (sideways) svg = other;
+  }
   for (const title of svg.querySelectorAll("title")) title.remove();
   for (const shape of svg.querySelectorAll(".node")) {
     shape.setAttribute("tabindex", "0");
     shape.setAttribute("role", "button");
     shape.setAttribute("aria-label", spoken(shape.id));
   }
-  natural = [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height];
+  natural = sizeOf(svg);
   get("graph").replaceChildren(svg);
   fit();
   marked();
@@ -146,15 +158,47 @@ function spoken(id) {
   return `${g.kind} ${g.label}, ${g.size} operations, closed`;
 }
 
+function laid(graphviz, direction) {
+  const text = graphviz.layout(dot(direction), "svg", "dot");
+  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+}
+
+function sizeOf(drawing) {
+  return [drawing.viewBox.baseVal.width, drawing.viewBox.baseVal.height];
+}
+
+// The zoom at which all is seen, or, if it can be read, the whole width: then function and adjoint begin side by side.
+function fitting(drawing, whole = sideways) {
+  const pane = get("graph"); // its outer size: the bars of an earlier drawing do not count
+  const [width, height] = sizeOf(drawing);
+  const across = (pane.offsetWidth - BARS) / width;
+  const all = Math.min(across, (pane.offsetHeight - BARS) / height);
+  return Math.min(MOST_ZOOM, across < READABLE || whole ? all : across);
+}
+
 function fit() {
-  const pane = get("graph");
-  zoom = Math.min(1.2, Math.max((pane.clientWidth - 8) / natural[0], 0.45));
+  fitted = true;
+  zoom = Math.max(fitting(svg), LEAST_ZOOM);
   scaled();
+  get("graph").scrollTo(0, 0);
 }
 
 function scaled() {
   svg.setAttribute("width", natural[0] * zoom);
   svg.setAttribute("height", natural[1] * zoom);
+}
+
+// Zoom so that a point of the window, at first the middle of the box, stays over the same place of the drawing.
+function zoomBy(factor, x, y) {
+  const box = get("graph").getBoundingClientRect();
+  const [atX, atY] = [x ?? box.x + box.width / 2, y ?? box.y + box.height / 2];
+  const before = svg.getBoundingClientRect();
+  fitted = false;
+  zoom *= factor;
+  scaled();
+  const after = svg.getBoundingClientRect();
+  get("graph").scrollLeft += after.x + ((atX - before.x) / before.width) * after.width - atX;
+  get("graph").scrollTop += after.y + ((atY - before.y) / before.height) * after.height - atY;
 }
 
 function shape(id) {
@@ -164,6 +208,7 @@ function shape(id) {
 function reveal(id) {
   const found = shape(id);
   if (!found) return;
+  if (zoom < READABLE) zoomBy(READABLE / zoom);
   found.scrollIntoView({ block: "center", inline: "center" });
   found.focus({ preventScroll: true });
 }
@@ -361,7 +406,7 @@ function act(id) {
 
 get("graph").addEventListener("click", (event) => {
   const target = event.target.closest(".node, .cluster");
-  if (!target) return;
+  if (!target || dragged) return;
   if (target.classList.contains("cluster")) {
     if (event.target.closest("text")) toggle(target.id, true);
   } else {
@@ -376,7 +421,7 @@ get("graph").addEventListener("keydown", (event) => {
   const target = event.target.closest(".node");
   if (!target) return;
   const id = target.id;
-  const moved = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const moved = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
   if (event.key === "Enter" || event.key === " ") act(id);
   else if (event.key === "+" && groups.has(id)) toggle(id, false);
   else if (event.key === "-" && id.startsWith("n")) toggle(byId.get(Number(id.slice(1))).group, true);
@@ -399,11 +444,33 @@ get("search").addEventListener("keydown", (event) => {
   if (first) choose(first, true);
 });
 for (const [id, factor] of [["in", BIG_STEP], ["out", 1 / BIG_STEP]])
-  get(id).addEventListener("click", () => {
-    zoom *= factor;
-    scaled();
-  });
+  get(id).addEventListener("click", () => zoomBy(factor));
 get("fit").addEventListener("click", fit);
+get("graph").addEventListener(
+  "wheel",
+  (event) => {
+    if (!svg || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    zoomBy(event.deltaY < 0 ? BIG_STEP : 1 / BIG_STEP, event.clientX, event.clientY);
+  },
+  { passive: false },
+);
+let dragged = false;
+get("graph").addEventListener("pointerdown", (begun) => {
+  dragged = false;
+  const pane = get("graph");
+  const bar = begun.offsetX > pane.clientWidth || begun.offsetY > pane.clientHeight;
+  if (begun.pointerType !== "mouse" || begun.button !== 0 || (begun.target === pane && bar)) return;
+  const from = [pane.scrollLeft, pane.scrollTop];
+  const moved = (event) => {
+    const [right, down] = [event.clientX - begun.clientX, event.clientY - begun.clientY];
+    dragged ||= Math.hypot(right, down) > DRAG;
+    if (dragged) pane.scrollTo(from[0] - right, from[1] - down);
+  };
+  addEventListener("pointermove", moved);
+  addEventListener("pointerup", () => removeEventListener("pointermove", moved), { once: true });
+});
+addEventListener("resize", () => svg && fitted && fit());
 const kinds = new Set([...groups.values()].map((g) => g.kind));
 for (const level of LEVELS) {
   if (level !== "operation" && !kinds.has(level)) continue;
