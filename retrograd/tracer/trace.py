@@ -343,8 +343,7 @@ def owner(tracers: Sequence[Held]) -> Trace:
                 deepest.count()
             return deepest
     known = [t for t in tracers if not t.const]  # numbers belong to no trace
-    if known:
-        deepest = known[0].home
+    deepest = known[0].home if known else deepest if deepest.active else CURRENT.get() or deepest
     for t in known:
         if not t.home.active:
             raise LeakedTracerError(

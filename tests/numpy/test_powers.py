@@ -48,7 +48,8 @@ def test_powers_have_numpys_bits(n: float, spelling: str, dtype: str) -> None:
             with pytest.raises(ValueError, match=str(fault)):
                 compiled(operand)
             continue
-        assert same(compiled(operand), expected)
+        with rg.config(exact=True):  # without it, long arrays have products in place of a few powers
+            assert same(compiled(operand), expected)
         recorded = compiled.graph(operand, stage="traced")
         captured = compiled.graph(operand).inputs[1:]
         if not captured:

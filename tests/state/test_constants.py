@@ -421,3 +421,43 @@ def test_a_class_that_inherits_is_asked_for_its_type() -> None:
 def test_classes_are_made_by_type_in_followed_code() -> None:
     p = program("def f(x):\n    C = type('C', (), {'k': 2.0})\n    return np.sum(x) * C.k * isinstance(C(), C)")
     np.testing.assert_allclose(rg.grad(p["f"])(X), [2.0, 2.0, 2.0])
+
+
+def test_a_cache_filled_in_a_loop_body_serves_the_rest_of_the_trace() -> None:
+    cache: dict[int, np.ndarray] = {}
+
+    def scratch(n: int) -> np.ndarray:
+        if n not in cache:
+            cache[n] = np.linspace(0.0, 1.0, n)
+        return cache[n].copy()
+
+    def tip(q: Any) -> Any:
+        out = scratch(3)
+        out[0], out[1] = np.cos(q), np.sin(q)
+        return out
+
+    def loss(x: Any) -> Any:
+        last, _ = rg.scan(lambda q, _: (q + 0.1 * np.sum(tip(q)), None), x, None, 5)
+        return np.sum(tip(last) * cache[3])
+
+    expected = rg.grad(lambda x: loss(x) * 1.0)(1.0)
+    cache.clear()
+    assert rg.grad(loss)(1.0) == expected == rg.grad(loss)(1.0)
+    np.testing.assert_array_equal(cache[3], [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(expected, (loss(1.0 + 1e-6) - loss(1.0 - 1e-6)) / 2e-6, rtol=1e-8)
+
+
+def test_a_cache_holds_arrays_after_a_trace_that_fails() -> None:
+    cache: dict[str, Any] = {}
+
+    def f(x: Any) -> Any:
+        cache["nodes"] = np.linspace(0.0, 1.0, 3)
+        rg.scan(lambda q, _: (q * cache.setdefault("inner", np.arange(2.0)), None), x * np.ones(2), None, 2)
+        raise ValueError("the user's own")
+
+    for call in (rg.jit(f), rg.grad(f)):
+        cache.clear()
+        with pytest.raises(ValueError, match="own"):
+            call(1.0)
+        np.testing.assert_array_equal(cache["nodes"] * 2, [0.0, 1.0, 2.0])
+        np.testing.assert_array_equal(np.add(cache["inner"], 1.0), [1.0, 2.0])

@@ -8,10 +8,10 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from ...errors import LeakedTracerError
+from ...errors import LeakedTracerError, TraceLengthError
 from ..interception import INTERCEPTION
 from ..surroundings import SURROUNDINGS
-from ..trace import READER, Trace
+from ..trace import CURRENT, READER, Trace
 from .arguments import is_watched, unread_parameters
 from .checks import Check
 from .finished import finish
@@ -62,8 +62,11 @@ class Watched:
             reader.keep(x)
         try:
             yield _stand_in(function, reader)
-        except BaseException:
+        except BaseException as fault:
             _put_back(reader)
+            trace = CURRENT.get()
+            if trace is not None and trace.parent is None and not isinstance(fault, TraceLengthError):
+                self.end(trace)  # a trace that is too long is told by its values
             raise
         left = _put_back(reader)
         reader.watch()
