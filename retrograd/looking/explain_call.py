@@ -30,6 +30,7 @@ from ..tracer.state.checks import Check
 from ..tracer.tree import flatten
 from .amounts import code_at, cut, printable
 from .anatomy import FORWARD, Anatomy, PlacedNode
+from .captured import names_of_captures
 from .costs import Cost, cost, family
 from .explanation import Bindings, Decision, FamilyCount, FunctionExplanation, InputUse, LineCost, Profile, Remark
 from .machine import machine
@@ -132,10 +133,10 @@ def _inputs(anatomy: Anatomy) -> Iterator[InputUse]:
     graph, planned = anatomy.way.recorded.graph, anatomy.planned
     value, result = reaching(graph), reaching(planned)
     active = differentiated(anatomy)
-    names = [*anatomy.call.hints, *(n for n, _ in anatomy.leaves[len(anatomy.call.hints) :])]
+    names = [*(printable(name.removeprefix("%")) for name in anatomy.call.hints), *names_of_captures(anatomy)]
     for k, (name, v) in enumerate(zip(names, graph.inputs, strict=True)):
         yield InputUse(
-            printable(name.removeprefix("%")),
+            name,
             str(v.aval),
             v.aval.nbytes,
             k >= len(anatomy.call.hints),
@@ -272,9 +273,10 @@ def _bindings(anatomy: Anatomy) -> Bindings:
     relied = paths._relied if isinstance(paths, Paths) else None
     words = [part.words for part in relied._parts.values()] if isinstance(relied, Check) else []
     captured = []
-    for (name, v), capture in zip(anatomy.leaves[len(anatomy.call.hints) :], way.recorded.captures, strict=True):
+    values = (v for _, v in anatomy.leaves[len(anatomy.call.hints) :])
+    for name, v, capture in zip(names_of_captures(anatomy), values, way.recorded.captures, strict=True):
         made = "made by the compiler" if capture.made else f"an object of type {type(capture.payload).__name__}"
-        captured.append(printable(f"{name.removeprefix('%')}: {v.aval}, {made}"))
+        captured.append(printable(f"{name}: {v.aval}, {made}"))
     traced = set(anatomy.call.traced)
     statics = [
         f"{name} = {cut(printable(repr(x)))}"

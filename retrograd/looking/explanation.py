@@ -192,11 +192,16 @@ class FunctionExplanation:
         return Section("cache and bindings", ("", ""), rows, frozenset({0, 1}))
 
 
+def _nowhere(operations: int) -> str:
+    """What stands in place of a line: time that is no operation's is that of the code around them."""
+    return "no line" if operations else "around the operations"
+
+
 def cost_row(line: LineCost) -> tuple[str, ...]:
     """A line's cost, as text."""
     several = "+" if line.open else ""
     return (
-        line.where or "no line",
+        line.where or _nowhere(line.operations),
         line.part,
         f"{line.operations:,}",
         in_short(line.flops) + several,
@@ -235,9 +240,10 @@ class Profile:
 
     def section(self) -> Section:
         """The profile as a table."""
+        nowhere = _nowhere(sum(line.operations for line in self.lines if not line.where))
         rows = [
             (
-                where or "no line",
+                where or nowhere,
                 in_seconds(forward),
                 in_seconds(back),
                 f"{(forward + back) / (self.seconds or 1.0):.0%}",

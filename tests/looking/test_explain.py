@@ -126,6 +126,27 @@ def test_cache_and_bindings():
     assert found.captured == ("WEIGHTS: f64[5], an object of type ndarray",)
 
 
+def test_arrays_without_names_are_told_by_their_use_and_line():
+    order, hidden = np.random.default_rng(0).permutation(200).tolist(), [np.linspace(0.0, 1.0, 200)]
+
+    def folded(x):
+        y = 0.0
+        for k in order:
+            y = np.sin(y * 0.5 + x[k])
+        return y + np.sum(x * hidden[0])
+
+    f = rg.grad(folded)
+    found = f.explain(np.linspace(0.1, 1.0, 200))
+    captured = {use.name for use in found.inputs if use.captured}
+    short = line_of(folded, 3).rpartition("/")[2]
+    assert f"index array of the loop at {short}" in captured
+    assert f"array read at {line_of(folded, 4).rpartition('/')[2]}" in captured
+    assert len(captured) == 2
+    assert {text.rpartition(": ")[0] for text in found.bindings.captured} == captured
+    assert "no line" not in str(found)
+    assert "no line" not in str(f.profile(np.linspace(0.1, 1.0, 200)))
+
+
 def test_static_arguments_are_told():
     found = rg.grad(lambda x, n: np.sum(x**n)).explain(X, 3)
     assert found.bindings.statics == ("n = 3",)
