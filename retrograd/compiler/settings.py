@@ -47,7 +47,7 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name not in Settings._fields:
-            raise AttributeError(f"rg.config has no setting {name!r}; it has {', '.join(Settings._fields)}")
+            raise AttributeError(f"rg.config has no setting {name!r}; it has {', '.join(dir(self))}")
         return getattr(self.now(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:

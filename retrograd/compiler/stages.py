@@ -79,7 +79,8 @@ STAGES: dict[str, Stage] = {
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
-REWRITES, PLANS = PIPELINE[:3], PIPELINE[3:]  # what may change a rounding, and what keeps every bit
+PLANS = PIPELINE[PIPELINE.index("simplify") + 1 :]  # what keeps every bit; REWRITES may change a rounding
+REWRITES = PIPELINE[: -len(PLANS)]
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 
 
