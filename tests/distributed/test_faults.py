@@ -183,7 +183,7 @@ def test_a_descent_goes_on_after_its_scheduler_is_lost(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import os, sys, threading, time
+import os, signal, sys, threading, time
 import numpy as np
 import retrograd as rg
 
@@ -200,6 +200,7 @@ def main():
         rg.distributed.value_and_grad(loss, client, shards=[load] * 400, keep=False)(np.ones(3))
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     main()
 """
 
