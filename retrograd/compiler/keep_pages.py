@@ -27,13 +27,13 @@ def _set(config: Config, count: int) -> None:
     global _kept  # noqa: PLW0603 - the process has one such setting
     if type(count) is not int or not 0 <= count < 2**31:
         raise OptionError(f"rg.config.keep_pages = {count!r}", remedy="choose a number of bytes below 2 GiB")
-    if not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "mallopt"):
+    library = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+    if library is None or not hasattr(library, "mallopt"):
         raise OptionError("the C library here has no mallopt", remedy="leave out rg.config.keep_pages")
-    mallopt = ctypes.CDLL(None).mallopt
-    mallopt(TRIM_THRESHOLD, max(count, USUAL))
-    mallopt(MMAP_THRESHOLD, min(max(count, USUAL), LARGEST))
+    library.mallopt(TRIM_THRESHOLD, max(count, USUAL))
+    library.mallopt(MMAP_THRESHOLD, min(max(count, USUAL), LARGEST))
     if count < _kept:
-        ctypes.CDLL(None).malloc_trim(0)
+        library.malloc_trim(0)
     _kept = count
 
 

@@ -50,21 +50,12 @@ POWERS: dict[Any, Callable[[Symbol], Symbol]] = {
 }
 
 
-def _softplus(x: Symbol, y: Symbol) -> Symbol | None:
+def _softplus(x: Symbol) -> Symbol | None:
     """log(e⁰ + eˣ), as NumPy computes it, but in operations that it vectorises."""
-    if literal_value(y) != 0 or not _worth_it(x):
+    if not _worth_it(x):
         return None
     found: Symbol = maximum(x, x.builder.zeros(x.aval)) + log1p(exp(neg(abs_(x))))
     return found
-
-
-def _added(y: Symbol, x: Symbol, v: Symbol, i: Index, *t: Symbol) -> Symbol | None:
-    """Zeros that a few places are added to, and then another array: the places are added to this one."""
-    return additem(y, v, *t, index=i) if literal_value(x) == 0 else None
-
-
-def _scattered(y: Symbol, x: Symbol, v: Symbol, t: Symbol, i: Index) -> Symbol | None:
-    return scatter_add(y, v, t, index=i, unique=True) if literal_value(x) == 0 else None
 
 
 def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
@@ -108,18 +99,19 @@ NUMPY += [
 
 REASSOCIATE += [
     Rule(lambda x, n=NUMBER: power(x, n), _products),
-    Rule(lambda x, n=NUMBER: logaddexp(n, x), _softplus),
-    Rule(lambda x, n=NUMBER: logaddexp(x, n), _softplus),
+    Rule(lambda x: logaddexp(0, x), _softplus),
+    Rule(lambda x: logaddexp(x, 0), _softplus),
     Rule(lambda v, i, n=NUMBER: additem(n, v, index=i), _moved),
-    Rule(lambda y, v, i, n=NUMBER: y + additem(n, v, index=i), lambda y, v, i, n: _added(y, n, v, i)),
-    Rule(lambda y, v, i, n=NUMBER: additem(n, v, index=i) + y, lambda y, v, i, n: _added(y, n, v, i)),
-    Rule(lambda y, v, t, i, n=NUMBER: additem(n, v, t, index=i) + y, lambda y, v, t, i, n: _added(y, n, v, i, t)),
+    # zeros that a few places are added to, and then an array: the places are added to the array
+    Rule(lambda y, v, i: y + additem(0, v, index=i), lambda y, v, i: additem(y, v, index=i)),
+    Rule(lambda y, v, i: additem(0, v, index=i) + y, lambda y, v, i: additem(y, v, index=i)),
+    Rule(lambda y, v, t, i: additem(0, v, t, index=i) + y, lambda y, v, t, i: additem(y, v, t, index=i)),
     Rule(
-        lambda y, v, t, i, n=NUMBER: y + scatter_add(n, v, t, index=i, unique=True),
-        lambda y, v, t, i, n: _scattered(y, n, v, t, i),
+        lambda y, v, t, i: y + scatter_add(0, v, t, index=i, unique=True),
+        lambda y, v, t, i: scatter_add(y, v, t, index=i, unique=True),
     ),
     Rule(
-        lambda y, v, t, i, n=NUMBER: scatter_add(n, v, t, index=i, unique=True) + y,
-        lambda y, v, t, i, n: _scattered(y, n, v, t, i),
+        lambda y, v, t, i: scatter_add(0, v, t, index=i, unique=True) + y,
+        lambda y, v, t, i: scatter_add(y, v, t, index=i, unique=True),
     ),
 ]
