@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +21,7 @@ from retrograd.ir.types import Aval
 from retrograd.ops.batching import elementwise
 from retrograd.ops.structural.in_blocks import in_blocks, largest_block
 from retrograd.passes import block_kernels as blocks
+from tests.support.memory import measured
 
 SHORT, MOST = 300, 128  # NumPy's own sums have halves down to 128 elements
 SIZES = [SHORT - 1, SHORT, SHORT + 1, 511, 512, 513, 1000, 4097]
@@ -223,11 +223,7 @@ def test_the_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=200_000) * 0.01
     found, without = both(rg.value_and_grad(chain).graph(x), (x,), monkeypatch)
     for made in (found, without):
-        tracemalloc.start()
-        made(x)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert Simulation(made.plan).peak() == pytest.approx(peak, rel=0.02)
+        assert Simulation(made.plan).peak() == pytest.approx(measured(made, x), rel=0.02)
     assert Simulation(found.plan).peak() < 0.4 * Simulation(without.plan).peak()
 
 

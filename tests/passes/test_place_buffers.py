@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from retrograd.ops.elementwise import add, mul
 from retrograd.ops.reduce import sum_
 from retrograd.passes import block_kernels
 from retrograd.passes.place_buffers import FREED, POOL, READ_ONLY, REUSE, STRIDED, place_buffers
-from tests.support import values
+from tests.support import memory, values
 from tests.support.graphs import built, op
 from tests.support.samples import SAMPLES
 
@@ -218,14 +217,7 @@ def measured(graph: Graph) -> tuple[int, int]:
     executable = Executable(graph)
     rng = np.random.default_rng(0)
     args = [rng.standard_normal(v.aval.shape) for v in graph.inputs]
-    executable(*args)
-    tracemalloc.start()
-    try:
-        results = executable(*args)
-        return executable.plan.peak, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        del results
+    return executable.plan.peak, memory.measured(executable, *args)
 
 
 def chain(x: Symbol) -> Symbol:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd.passes.cheaper_rules import FEW_PLACES, SHORTEST_ROW
 from retrograd.passes.cheaper_rules import FEWEST_ROWS as FEWEST
+from tests.support.memory import measured
 
 
 def values(shape: tuple[int, ...], dtype: str) -> Any:
@@ -84,9 +84,5 @@ def test_in_gradients_and_loops() -> None:
 def test_the_memory_of_a_call_is_foretold() -> None:
     f = rg.jit(lambda x: np.sum(np.sin(x), axis=1))
     x = np.random.default_rng(0).normal(size=(100_000, 3))
-    f(x)
-    tracemalloc.start()
-    f(x)
-    measured = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert abs(measured - f.plan(x).peak_bytes) <= 0.01 * measured + 4096
+    found = measured(f, x)
+    assert abs(found - f.plan(x).peak_bytes) <= 0.01 * found + 4096
