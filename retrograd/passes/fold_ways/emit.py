@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
+from ...ir.python_loops import lines_of, loop_line
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
@@ -74,7 +75,7 @@ class _FoldedBuilder(Apart):
         steps, nodes = self.found.steps, self.words.nodes[0]
         start, end = steps.spans[0][0], steps.spans[steps.counts[0] - 1][1]
         self._copy(nodes[:start])
-        self.where = nodes[start].where
+        self.where = loop_line(lines_of(nodes[start:end]), lines_of(nodes)) or nodes[start].where
         loop, answers = self._loop()
         self._copy(nodes[end:])
         graph = self.graph(self.words.graph.name, [*map(self.at, self.words.outputs[0]), *answers])

@@ -15,6 +15,7 @@ import numpy as np
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS
+from ...ir.python_loops import lines_of, loop_line
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
@@ -179,6 +180,7 @@ def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> Non
         *(target.numbers(column) for places in loop.places.values() for column in places.values()),
     ]
     parts = Layout(len(loop.constants), len(carry) + len(held), len(ys))
+    b.where = loop_line(lines_of(nodes), lines_of(target.graph.nodes)) or nodes[0].where
     ended, arrays, _ = make_scan(b, body, parts, operands, loop.copies, False)
     rows = accumulate((r.back for r in registers), initial=0)
     final = {(r.slot, r.out): ended[row] for r, row in zip(registers, rows, strict=False)}

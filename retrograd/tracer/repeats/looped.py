@@ -9,6 +9,7 @@ from typing import Any
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Node, Value
+from ...ir.python_loops import lines_of, loop_line
 from ...ir.structure import Layout
 from ...ir.types import Aval
 from ...ops.index import getitem
@@ -259,8 +260,9 @@ class Looped:
         ends = [last + slot - j * self.span for slot, back in cut.carried.items() for j in range(back)]
         places = dict(enumerate([*ends, *(last + slot for slot in held)]))
         (node,) = scratch.nodes
-        first = self.body.nodes[order[0][0]]
-        loop = Node(node.prim, node.inputs, node.attrs, node.outputs, first.where)
+        body = lines_of(self.body.nodes[i] for i, _ in order)
+        where = loop_line(body, body | lines_of(self.b.nodes)) or self.body.nodes[order[0][0]].where
+        loop = Node(node.prim, node.inputs, node.attrs, node.outputs, where)
         stacks = self._put(loop, node.inputs, places)[len(places) :]
         for stack, (slot, copies) in zip(stacks, collected.items(), strict=True):
             for k in copies:
