@@ -222,22 +222,25 @@ def _loops(graph: Graph) -> Iterator[Remark]:
         if loop is not None and rolled and not any(word in code_at(where) for word in LOOPS):
             what = f"a Python loop of {loop.length} steps is a loop in the graph"
             yield Remark(True, what, "its steps have the same operations", at(node))
-    alike = Counter((node.where, node.prim, tuple(v.aval for v in node.inputs)) for node in graph.nodes if node.inputs)
+    alike: dict[Any, list[int]] = {}
+    for k, node in enumerate(graph.nodes):
+        if node.inputs and node.prim is not guard:
+            alike.setdefault((node.where, node.prim, tuple(v.aval for v in node.inputs)), []).append(k)
+    asked = [k for k, node in enumerate(graph.nodes) if node.prim is guard]
     told = set()
-    for (where, prim, _), count in alike.most_common():
-        if count < MANY or where in told:
+    for (where, prim, _), found in sorted(alike.items(), key=lambda item: -len(item[1])):
+        if len(found) < MANY or where in told:
             continue
         told.add(where)
-        short = len(graph.nodes) < LONG
-        why = (
-            f"the search for loops needs {LONG} operations, but there are {len(graph.nodes)}"
-            if short
-            else "its steps could not be proved equal"
-        )
+        if any(found[0] < k < found[-1] for k in asked):
+            why = "Python decides between its steps"
+        elif len(graph.nodes) < LONG:
+            why = f"the search for loops needs {LONG} operations, but there are {len(graph.nodes)}"
+        else:
+            why = "its steps could not be proved equal"
         plain = line_of(where)
-        yield Remark(
-            False, f"{prim.name} runs {count} times from one line, unrolled", why, plain.short if plain else ""
-        )
+        what = f"{prim.name} runs {len(found)} times from one line, unrolled"
+        yield Remark(False, what, why, plain.short if plain else "")
 
 
 def _fusions(anatomy: Anatomy) -> Iterator[Remark]:

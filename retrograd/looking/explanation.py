@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -168,7 +170,7 @@ class FunctionExplanation:
         return Section("cost by line", head, rows, frozenset({0, 1, 7}), most=ROWS, rest=rest)
 
     def _decisions(self) -> Section:
-        rows = [(d.where, d.kind, d.answer, d.code) for d in self.decisions]
+        rows = counted_rows((d.where, d.kind, d.answer, d.code) for d in self.decisions)
         paths = self.bindings.paths
         rest = f"{paths} path{'s' if paths != 1 else ''} through the function {'are' if paths != 1 else 'is'} known"
         return Section("decisions", ("line", "asked for", "answer", "code"), rows, frozenset({0, 1, 2, 3}), rest=rest)
@@ -190,6 +192,11 @@ class FunctionExplanation:
             *[("fixed", words) for words in b.statics],
         ]
         return Section("cache and bindings", ("", ""), rows, frozenset({0, 1}))
+
+
+def counted_rows(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each row once, in the order of first appearance; equal ones begin with their number, as in ``60 × a.py:3``."""
+    return [(f"{count:,} × {row[0]}" if count > 1 else row[0], *row[1:]) for row, count in Counter(rows).items()]
 
 
 def _nowhere(operations: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -74,11 +75,15 @@ class Grouping:
         for op in self.shown:
             self.of[op.number] = self._line(op, self._above(op))
         for op in self.shown:
-            group = self.groups.get(self.of[op.number])
-            while group is not None:
-                group.members.append(op.number)
-                group = self.groups.get(group.parent or "")
+            for name in self.around(self.of[op.number]):
+                self.groups[name].members.append(op.number)
         self._leave_out_single()
+
+    def around(self, name: str | None) -> Iterator[str]:
+        """A group and those that hold it, the innermost first."""
+        while name:
+            yield name
+            name = self.groups[name].parent
 
     def _above(self, op: PlacedNode) -> str:
         """The loop that holds an operation, or its function."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import linecache
 import os
 import tempfile
+from collections import Counter
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..ir.footprint import Undecided
+from ..ir.graph import Node
 from ..reports.curves import Tradeoff, tradeoff
 from ..reports.pictures import FAINT, INK, LIMIT, LINE, Drawn
 from ..where import Where
-from .amounts import in_bytes, in_seconds, in_short, printable
+from .amounts import cut, in_bytes, in_seconds, in_short, printable
 from .anatomy import Anatomy, Piece, PlacedNode
 from .costs import cost, family
 from .explain_call import explain, seconds_of, timed
@@ -137,13 +142,16 @@ def data_of(anatomy: Anatomy, measured: Measured) -> dict[str, Any]:
     seconds, statements = seconds_of(anatomy, measured), _statements(anatomy)
     places = {where for op in grouping.shown if (where := line_of(op.node.where)) is not None}
     files = sorted({where.file for where in places})
+    nodes = [_node(anatomy, op, grouping, seconds, statements, files) for op in grouping.shown]
+    nodes, edges = beside_readers(nodes, _edges(anatomy, grouping))
+    sizes = Counter(group for node in nodes for group in grouping.around(node["group"]))
     return {
-        "nodes": [_node(anatomy, op, grouping, seconds, statements, files) for op in grouping.shown],
+        "nodes": nodes,
         "groups": [
-            {"id": g.id, "kind": g.kind, "label": g.label, "parent": g.parent, "part": g.part, "size": len(g.members)}
+            {"id": g.id, "kind": g.kind, "label": g.label, "parent": g.parent, "part": g.part, "size": sizes[g.id]}
             for g in grouping.groups.values()
         ],
-        "edges": _edges(anatomy, grouping),
+        "edges": edges,
         "source": [_listing(k, file, places) for k, file in enumerate(files)],
         "code": [
             {
@@ -186,7 +194,7 @@ def _node(
         "id": op.number,
         "group": grouping.of[op.number],
         "op": node.prim.name,
-        "label": printable(f"{node.prim.name}{times}"),
+        "label": printable(_number(node) or f"{node.prim.name}{times}"),
         "part": op.part,
         "family": family(node.prim),
         "values": [printable(v) for v in values],
@@ -208,14 +216,41 @@ def _value(name: str, aval: str) -> str:
     return aval if name.isdigit() else f"{name}: {aval}"
 
 
+def _number(node: Node) -> str:
+    """The number that a constant is; empty for other operations."""
+    value = node.attrs.get("value")
+    one = isinstance(value, (bool, int, float, complex, np.generic))
+    return cut(str(value), LABEL) if node.prim.name == "const" and one else ""
+
+
 def _edges(anatomy: Anatomy, grouping: Grouping) -> list[list[int]]:
-    """Pairs of operations, of which the second reads a result of the first; into bodies, they lead from operands."""
-    made = {v: op.number for op in anatomy.operations.values() for v in op.node.outputs}
+    """Pairs of operations, of which the second reads a result of the first in the same body."""
+    made = {(op.outer, op.body, v): op.number for op in anatomy.operations.values() for v in op.node.outputs}
     shown = {op.number for op in grouping.shown}
-    found = dict.fromkeys(
-        (made[v], op.number) for op in grouping.shown for v in op.node.inputs if v in made and made[v] in shown
-    )
-    return [list(pair) for pair in found]
+    pairs = [(made.get((op.outer, op.body, v)), op.number) for op in grouping.shown for v in op.node.inputs]
+    return [[a, b] for a, b in dict.fromkeys(pairs) if a is not None and a in shown]
+
+
+def beside_readers(nodes: list[dict[str, Any]], edges: list[list[int]]) -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """Nodes and edges with constants in the parts that read them: one that two parts read is drawn in both."""
+    by_id = {node["id"]: node for node in nodes}
+    readers: dict[int, dict[str, int]] = {}  # the first one in each part
+    for a, b in edges:
+        readers.setdefault(a, {}).setdefault(by_id[b]["part"], b)
+    reading = {b for _, b in edges}
+    ids = itertools.count(max(by_id, default=0) + 1)
+    found, drawn = [], {}
+    for node in nodes:
+        number, home = node["id"], node["part"]
+        if node["family"] != "constants" or number in reading or readers.get(number, {}).keys() <= {home}:
+            found.append(node)
+            continue
+        parts = sorted(readers[number], key=lambda part: part != home)  # the first copy is the operation itself
+        for k, part in enumerate(parts):
+            place = {} if part == home else {"part": part, "group": by_id[readers[number][part]]["group"]}
+            found.append({**node, **place, **({"id": next(ids), "spent": 0.0, "copy": True} if k else {})})
+            drawn[number, part] = found[-1]["id"]
+    return found, [[drawn.get((a, by_id[b]["part"]), a), b] for a, b in edges]
 
 
 def _listing(k: int, file: str, places: set[Where]) -> dict[str, Any]:

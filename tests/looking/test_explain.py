@@ -106,6 +106,21 @@ def test_time_goes_to_the_line_that_takes_it():
     assert "time by line" in found._repr_html_()
 
 
+def test_equal_decisions_are_one_row_with_their_number():
+    def halved(x):
+        while np.sum(x) > 1.0:
+            x = x * 0.5
+        return np.sum(x**2)
+
+    found = rg.grad(halved).explain(np.full(3, 1000.0), check=False)
+    assert len(found.decisions) == 13
+    shown = str(found).partition("decisions:")[2].partition("folded")[0]
+    line = halved.__code__.co_firstlineno + 1
+    assert f"12 × test_explain.py:{line}  bool       True " in shown
+    assert shown.count("while np.sum(x) > 1.0:") == 2
+    assert [r.why for r in found.remarks if "unrolled" in r.what] == ["Python decides between its steps"] * 2
+
+
 def test_decisions_and_ways():
     f = rg.grad(decides)
     f(-X)

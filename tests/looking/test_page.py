@@ -83,6 +83,34 @@ def test_groups_are_parts_functions_lines_and_loops():
     assert set(grouping.of) == {op.number for op in grouping.shown}
 
 
+def stepped(x, a):
+    for _ in range(200):
+        x = 3.0 * np.sin(x * a) + 0.5
+    return np.sum(x / 7.0)
+
+
+@pytest.mark.parametrize("function", [loss, stepped])
+def test_edges_stay_in_a_body_and_constants_stand_beside_what_reads_them(function, tmp_path):
+    """A body of the adjoint may share its constants with the body of the function that it comes from."""
+    data = data_of(rg.grad(function).report(tmp_path / "report.html", X, 2.0, check=False))
+    by_id = {n["id"]: n for n in data["nodes"]}
+    assert len(by_id) == len(data["nodes"])
+    constants = [(by_id[a], by_id[b]) for a, b in data["edges"] if by_id[a]["op"] == "const"]
+    assert constants
+    assert all(a["part"] == b["part"] for a, b in constants)
+    assert {a for a, _ in data["edges"]} >= {n["id"] for n in data["nodes"] if n["op"] == "const"}
+    sizes = {g["id"]: g["size"] for g in data["groups"]}
+    for group in data["groups"]:
+        below = [n for n in data["nodes"] if n["group"] == group["id"]]
+        assert group["size"] == len(below) + sum(sizes[g["id"]] for g in data["groups"] if g["parent"] == group["id"])
+
+
+def test_constants_show_their_numbers(tmp_path):
+    data = data_of(rg.grad(stepped).report(tmp_path / "report.html", X, 2.0, check=False))
+    labels = {(n["label"], n["part"]) for n in data["nodes"] if n["op"] == "const"}
+    assert {("3.0", "forward"), ("3.0", "adjoint"), ("0.5", "forward")} <= labels
+
+
 def test_a_file_that_cannot_be_written_is_not_begun(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         rg.grad(loss).report(tmp_path / "nowhere" / "report.html", X, 2.0)

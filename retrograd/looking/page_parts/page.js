@@ -145,7 +145,7 @@ async function draw(focus) {
   marked();
   if (focus) reveal(focus);
   const took = Math.round(performance.now() - begun);
-  get("state").textContent = `${count} shapes for ${data.nodes.length} operations, drawn in ${took} ms`;
+  get("state").textContent = `${count} shapes for ${data.nodes.filter((n) => !n.copy).length} operations, drawn in ${took} ms`;
   document.documentElement.dataset.drawn = String(count);
   document.documentElement.dataset.took = String(took);
   return true;
