@@ -252,10 +252,10 @@ def _spans(call: Call, function: Callable[..., Any], chosen: Sequence[int | str]
             continue
         k = names.index(arg) if isinstance(arg, str) and arg in names else arg
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(positional) <= k < len(positional):
+            known = ", ".join(map(repr, (*range(len(positional)), *names[: len(positional)], *keywords)))
             raise ArgnumsError(
-                f"argnums {arg!r} does not name an argument of this call, which passes {len(positional) or 'none'} by "
-                f"position and {', '.join(sorted(keywords)) or 'none'} by name",
-                remedy="pass the arguments of a call, f(x) or f.source(x); argnums are positions from 0, or names",
+                f"argnums {arg!r} is not among the arguments that this call passes: {known or 'none'}",
+                remedy="choose from these" if known else "pass the arguments of the function: f(x), f.source(x)",
             )
         k = int(k) % len(positional)
         spans[k] = (starts[k], positional[k])

@@ -72,7 +72,7 @@ def test_a_wrong_second_derivative_is_caught_at_order_two_only():
 
     cube.defjvp(lambda primals, tangents: (primals[0] ** 3, slope(primals[0]) * tangents[0]))
     rg.check_grads(cube, (X,), order=1)
-    with pytest.raises(rg.errors.GradientCheckError, match="of "):
+    with pytest.raises(rg.errors.GradientCheckError, match=r"forward over forward mode gives .* of order 2 by"):
         rg.check_grads(cube, (X,), order=2)
 
 
@@ -83,8 +83,43 @@ def test_the_message_shows_the_mode_and_the_worst_entry():
 
     f = rg.custom_jvp(lambda x: x**2)
     f.defjvp(rule)
-    with pytest.raises(rg.errors.GradientCheckError, match=re.escape("fwd: entry (2,) of result 0")):
+    expected = "forward mode gives 6 for the derivative of result[2] by args[0][2], but central differences give 4"
+    with pytest.raises(rg.errors.GradientCheckError, match=re.escape(expected)):
         rg.check_grads(f, (X,))
+
+
+def test_the_message_names_the_leaf_and_the_entry():
+    @rg.custom_vjp
+    def product(a, b):
+        return a * b
+
+    product.defvjp(lambda a, b: (a * b, (a, b)), lambda kept, ct: (ct * kept[1], ct * kept[0] * [1.0, 1.0, 3.0]))
+    expected = "derivative of the sum of all results by args[1]['w'][2], but central differences give 1"
+    with pytest.raises(rg.errors.GradientCheckError, match=re.escape(expected)):
+        rg.check_grads(lambda a, d: {"y": product(a, d["w"])}, (np.ones(3), {"w": X}), modes="rev")
+
+
+def test_an_error_between_the_entries_that_are_tried_is_one_along_a_direction():
+    size = 200
+    f = rg.custom_jvp(lambda x: x * 1.0)
+    f.defjvp(lambda primals, tangents: (primals[0] * 1.0, tangents[0] * np.where(np.arange(size) == size - 1, 2, 1)))
+    with pytest.raises(rg.errors.GradientCheckError, match=r"result\[199\] by a random direction"):
+        rg.check_grads(f, (np.ones(size),), order=1, modes="fwd")
+
+
+def test_arguments_that_are_not_differentiated_may_be_anything():
+    def f(x, how, table, options):
+        return getattr(np, how)(x) * len(table) if options is not None else x
+
+    args = (X, "sin", {"a": "text", "b": object()}, range(2))
+    rg.grad(lambda *a: np.sum(f(*a)))(*args)
+    rg.check_grads(f, args)
+    rg.check_grads(f, (X, "cos", {}, None))
+
+
+def test_a_point_without_floating_point_numbers_is_refused():
+    with pytest.raises(rg.errors.NonDifferentiableError, match="check_grads got no floating-point number"):
+        rg.check_grads(lambda k, s: k, (3, "text"))
 
 
 def test_a_nan_is_no_agreement():
@@ -105,7 +140,7 @@ def test_tolerances_decide():
 def test_a_mode_that_is_not_asked_for_is_not_checked():
     f = rg.custom_vjp(lambda x: x * 1.0)
     f.defvjp(lambda x: (x * 1.0, None), lambda _, ct: (ct * 2.0,))
-    with pytest.raises(rg.errors.GradientCheckError, match="rev"):
+    with pytest.raises(rg.errors.GradientCheckError, match="reverse mode gives 2 for the derivative of the sum"):
         rg.check_grads(f, (X,), order=1, modes=("rev",))
 
 
