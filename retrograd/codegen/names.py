@@ -6,11 +6,13 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "math", "np", "scipy"})
 
 
+@lru_cache(maxsize=1024)
 def harmless(name: str | None) -> bool:
     """Whether a user's name may stand in generated source: ASCII, no keyword, builtin, dunder or module."""
     return bool(name and IDENTIFIER.match(name) and name not in RESERVED and not name.startswith("__"))

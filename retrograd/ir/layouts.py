@@ -101,7 +101,8 @@ def copies(node: Node, made: Mapping[Value, Node]) -> bool:
 
 def _has_axes(aval: Aval) -> bool:
     """Whether the axes can have different orders: that takes two axes with more than one element."""
-    return aval.kind == "array" and aval.steps is None and sum(n > 1 for n in aval.shape) > 1
+    shape = aval.shape
+    return len(shape) > 1 and aval.kind == "array" and aval.steps is None and sum(n > 1 for n in shape) > 1
 
 
 def _packed(aval: Aval, order: Order = ()) -> Shown:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 SCIPY = ("integrate", "linalg", "optimize", "signal", "sparse", "special", "stats")
-_USED = re.compile(rf"(?<![\w.])scipy\.({'|'.join(SCIPY)})\.")
+_USED = re.compile(rf"scipy\.(?<![\w.]scipy\.)({'|'.join(SCIPY)})\.")
 
 
 def scipy_parts(source: str) -> list[str]:

@@ -23,7 +23,7 @@ def walk(root: Graph | Node) -> Iterator[Node]:
 def _walk(nodes: Iterable[Node], seen: set[Graph]) -> Iterator[Node]:
     for node in nodes:
         yield node
-        for _, body in node.graphs:
+        for _, body in node.graphs if node.prim.structure is not None else ():
             if body not in seen:
                 seen.add(body)
                 yield from _walk(body.nodes, seen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -54,6 +54,10 @@ class Aval:
     dtype: np.dtype[Any]
     kind: Kind = "array"
     steps: tuple[int, ...] | None = None
+    nbytes: int = field(init=False, repr=False, compare=False)  # of the data; of one step, if their number is unknown
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nbytes", math.prod((*self.shape, self.dtype.itemsize, *map(abs, self.steps or ()))))
 
     @property
     def ndim(self) -> int:
@@ -62,12 +66,6 @@ class Aval:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the data; a list whose length is unknown counts as one step."""
-        steps = 1 if self.steps is None else math.prod(abs(n) for n in self.steps)
-        return math.prod(self.shape) * self.dtype.itemsize * steps
 
     @property
     def inexact(self) -> bool:

@@ -13,10 +13,9 @@ from ..ir.primitive import TRANSFORMS
 def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool = False) -> list[Symbol]:
     """The outputs of ``graph`` applied to ``args``, as symbols of ``b``; with ``opening``, calls are inlined, too."""
     env: dict[Value, Value] = {v: s.value for v, s in zip(graph.inputs, args, strict=True)}
-    keeps = type(b) is Builder
     for node in graph.nodes:
         ins = [env[v] for v in node.inputs]
-        if keeps and tuple(ins) == node.inputs and node.prim.structure is None:
+        if node.prim.structure is None and tuple(ins) == node.inputs:
             b.where = node.where
             env.update(zip(node.outputs, b.keep(node), strict=True))
             continue

@@ -46,7 +46,7 @@ def linearize(graph: Graph, active: Sequence[bool], *, nan_safe: bool) -> Linear
     known: list[Node] = []
     linear: list[Node] = []
     for node in b.nodes:
-        if any(v in depends for v in node.inputs):
+        if not depends.isdisjoint(node.inputs):
             depends.update(node.outputs)
             linear.append(node)
         else:

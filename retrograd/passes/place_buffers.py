@@ -76,7 +76,7 @@ class _BufferPlacer:
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
         self.owned: set[Value] = set()
-        self.members: dict[Value, _Sharers] = {}
+        self.members: dict[Value, _Sharers] = {}  # of storage that holds more than the value that made it
         self.pool: dict[object, list[Value]] = {}
         self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
         for i, node in enumerate(graph.nodes):
@@ -94,21 +94,25 @@ class _BufferPlacer:
 
     def live(self, root: Value, after: int, index: Index = ()) -> list[Value]:
         """The values in this storage that nodes after ``after`` read, but for some that lie apart from an index."""
-        return self.members[root].live(index, lambda v: self._is_live(v, root, after)) if root in self.members else []
+        if root not in self.members:
+            return [root] if self.last[root] > after else []
+        return self.members[root].live(index, lambda v: self._is_live(v, root, after))
 
     def dead(self, root: Value, after: int) -> bool:
         """Whether nodes after ``after`` read no value in this storage."""
-        return root not in self.members or not self.members[root].any(lambda v: self._is_live(v, root, after))
+        if root not in self.members:
+            return self.last[root] <= after
+        return not self.members[root].any(lambda v: self._is_live(v, root, after))
 
     def _is_live(self, value: Value, root: Value, after: int) -> bool:
         return self.last[value] > after and self.root(value) is root
 
     def plan(self) -> Plan:
-        for value in self.graph.inputs:
-            self.members[value] = _Sharers(value)
+        large = any(v.aval.nbytes >= POOL for v in self.last)
         for i, node in enumerate(self.graph.nodes):
             self._place(i, node)
-            self._retire(i, node)
+            if large:
+                self._retire(i, node)
         return self._finished()
 
     def _place(self, i: int, node: Node) -> None:
@@ -116,7 +120,6 @@ class _BufferPlacer:
         self.layouts.add(node)
         if prim.multi:
             fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
-            self.members.update((out, _Sharers(out)) for out in node.outputs)
             self.owned |= fresh
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
@@ -130,10 +133,8 @@ class _BufferPlacer:
             self.layouts.add(node, node.inputs[prim.writes])
         elif (holder := self._reusable(i, node)) is not None:
             self._share(out, holder)
-        else:
-            self.members[out] = _Sharers(out)
-            if prim.name != "const":
-                self.owned.add(out)
+        elif prim.name != "const":
+            self.owned.add(out)
 
     def _share(self, out: Value, holder: Value) -> None:
         self.into[out] = holder
@@ -141,7 +142,10 @@ class _BufferPlacer:
         self._hold(out)
 
     def _hold(self, value: Value, part: tuple[int, int] | None = None) -> None:
-        self.members.setdefault(self.root(value), _Sharers()).add(value, part)
+        root = self.root(value)
+        if root not in self.members:
+            self.members[root] = _Sharers(root)
+        self.members[root].add(value, part)
 
     def _int_of(self, view: Node) -> tuple[int, int] | None:
         """The first axis of a whole array at which the view is at an int, and the int."""
@@ -164,9 +168,7 @@ class _BufferPlacer:
         if any(v in self.into or self.parent.get(v) is None for v in views):
             return False
         self.copies.update(views)
-        for view in views:
-            self.members[view] = _Sharers(view)
-            self.owned.add(view)
+        self.owned.update(views)
         return True
 
     def _written(self, write: Node) -> Index:
@@ -196,8 +198,11 @@ class _BufferPlacer:
         return True
 
     def _reusable(self, i: int, node: Node) -> Value | None:
-        aval, prim, order = node.out.aval, node.prim, self.layouts.order(node.out)
-        if aval.kind != "array" or not prim.into or aval.nbytes < REUSE or order is None:
+        aval, prim = node.out.aval, node.prim
+        if aval.nbytes < REUSE or aval.kind != "array" or not prim.into:
+            return None
+        order = self.layouts.order(node.out)
+        if order is None:
             return None
         if prim.over:
             for value in node.inputs:
@@ -230,31 +235,33 @@ class _BufferPlacer:
         order, n = self.graph.nodes, len(self.graph.nodes)
         groups: dict[Value, list[Value]] = {}
         for value in self.last:
-            groups.setdefault(self.root(value), []).append(value)
+            groups.setdefault(self.root(value) if value in self.parent else value, []).append(value)
         number = {v: k for k, group in enumerate(groups.values()) for v in group}
-        inputs = set(self.graph.inputs)
+        given = {*self.graph.inputs, *(node.out for node in order if node.prim.name == "const")}
         dies: list[tuple[Value, ...]] = [()] * n
         freed: dict[int, int] = {}
         births: dict[int, int] = {}
         for i, node in enumerate(order):
-            for out in node.outputs:
-                root = self.root(out)
-                if root is out and node.prim.name != "const":
-                    births[i] = births.get(i, 0) + _bytes(out)
+            if node.prim.name != "const":
+                births[i] = sum([_bytes(out) for out in node.outputs if out in groups])
         for root, group in groups.items():
-            end = max(self.last[v] for v in group)
-            if root in inputs or end >= n or end < 0 or (root in self.made and self.made[root].prim.name == "const"):
+            end = max([self.last[v] for v in group])
+            if root in given or end >= n or end < 0:
                 continue
             freed[end] = freed.get(end, 0) + _bytes(root)
             if root.aval.nbytes >= FREED:
                 dies[end] = (*dies[end], *group)
         live = peak = scratch = 0
         for i, node in enumerate(order):
-            work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if node.prim.scratch else 0
             live += births.get(i, 0)
-            peak, scratch = max(peak, live + work), max(scratch, work)
+            if node.prim.scratch:
+                work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs)
+                peak, scratch = max(peak, live + work), max(scratch, work)
+            elif live > peak:
+                peak = live
             live -= freed.get(i, 0)
-        bodies = {body: place_buffers(body, self.ordered) for node in order for _, body in node.graphs}
+        nested = [node for node in order if node.prim.structure is not None]
+        bodies = {body: place_buffers(body, self.ordered) for node in nested for _, body in node.graphs}
         return Plan(
             self.graph,
             number,
@@ -269,9 +276,9 @@ class _BufferPlacer:
         )
 
     def _ordered(self) -> frozenset[Value]:
-        orders = ((v, self.layouts.order(v)) for v in self.last)
+        order = self.layouts.order
         return frozenset(
-            v for v, order in orders if order is not None and (len(order) < 2 or order == tuple(sorted(order)))
+            [v for v in self.last if (found := order(v)) == () or (found is not None and found == tuple(sorted(found)))]
         )
 
 

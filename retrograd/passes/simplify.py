@@ -52,7 +52,7 @@ class Simplifier(Builder):
         return super().keep(node) if rewritten is None else (rewritten.value,)
 
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
-        return super().copy_node(with_bodies(node, self._body), inputs)
+        return super().copy_node(node if node.prim.structure is None else with_bodies(node, self._body), inputs)
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         """The value of a node after a rule or folding; None if nothing applies."""
@@ -65,7 +65,7 @@ class Simplifier(Builder):
                 self.fired[rule.name] += 1
                 (aval,) = prim.avals([v.aval for v in inputs], attrs)
                 return self.coerce(result, aval)
-        if prim in FOLDS and all(maker is const for maker in makers):
+        if prim in FOLDS and makers.count(const) == len(makers):
             folded = FOLDS[prim](self, prim, inputs, attrs)
             if folded is not None:
                 self.fired["fold"] += 1

@@ -48,7 +48,7 @@ def transpose_into(
     linear = {v for v, s in zip(graph.inputs, args, strict=True) if s is None}
     backward: list[Node] = []
     for node in graph.nodes:
-        if any(v in linear for v in node.inputs):
+        if not linear.isdisjoint(node.inputs):
             linear.update(node.outputs)
             backward.append(node)
         else:

@@ -27,10 +27,11 @@ def absorb(graph: Graph) -> Graph:
 
 def _absorbed(graph: Graph) -> Graph:
     made = graph.producer
+    implicit = {node.out for node in graph.nodes if node.prim.name in ("broadcast", "cast")}
     nodes = []
     for node in graph.nodes:
-        loose = range(len(node.inputs)) if node.prim.numpy.broadcasts else node.prim.numpy.loose
-        inputs, prim = list(node.inputs), node.prim
+        text, inputs, prim = node.prim.numpy, list(node.inputs), node.prim
+        loose = () if implicit.isdisjoint(inputs) else range(len(inputs)) if text.broadcasts else text.loose
         if prim is additem and (negated := _negated(inputs[1], graph, made)) is not None:
             inputs[1], prim = negated, subitem
         for i in loose:

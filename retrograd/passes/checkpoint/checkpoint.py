@@ -64,7 +64,7 @@ def keeping_all(graph: Graph) -> Iterator[Node]:
 
 
 def _limited(node: Node) -> bool:
-    loop = loop_of(node)
+    loop = loop_of(node) if node.prim.structure is not None else None
     return loop is not None and loop.plan not in (None, ("everything",)) and loop.stacks != [] and loop.length != 0
 
 
