@@ -45,6 +45,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .compiler import block_threads as _block_threads  # noqa: F401 - blocks of long arrays are computed on threads
     from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
     from .compiler import keep_pages as _keep_pages  # noqa: F401 - freed memory stays for the next arrays, if asked
+    from .compiler import kept_workspaces as _kept_workspaces  # noqa: F401 - memory is kept for intermediate results
     from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
     from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
     from .compiler import rolled as _rolled  # noqa: F401 - it makes Python's loops loops of the graph

@@ -136,6 +136,8 @@ backend : str
     ``"native"`` runs kernels as C, where there is a compiler and ``exact`` is off; else ``"numpy"``.
 threads : int
     The threads that work on arrays of one axis from 32,768 elements on; 1 unless it is set. All give equal bits.
+workspace : int
+    Bytes of memory for large intermediate results that each thread keeps for its next call; 128 MiB unless it is set.
 keep_pages : int
     Bytes of freed memory that the process keeps for the next arrays; 0 unless it is set. For Linux with glibc.
 traceback : str

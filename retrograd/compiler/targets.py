@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen.numpy import structural  # noqa: F401 - it registers the emitters of structural primitives
+from ..codegen.numpy import in_workspace, structural  # noqa: F401 - they register emitters
 from ..codegen.numpy.footprint.footprint import Simulation
 from ..codegen.numpy.target import FURTHER_PASSES, NumPy
 from ..ir.target import CHOICE, TARGETS

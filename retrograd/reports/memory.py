@@ -214,8 +214,8 @@ def _living(course: Course) -> list[tuple[str, int, str]]:
     """The values at the peak, equal names and lines together, the largest first."""
     found: dict[tuple[str, str], int] = {}
     for size, value, node in course.at_peak:
-        name = "results" if value is None or node is None else value.hint or node.prim.name
-        key = (name, _place(node.where) if node is not None else "")
+        name = "results" if node is None else "gaps" if value is None else value.hint or node.prim.name
+        key = (name, _place(node.where) if node is not None and value is not None else "")
         found[key] = found.get(key, 0) + size
     return sorted(((name, size, where) for (name, where), size in found.items()), key=lambda x: -x[1])
 

@@ -128,7 +128,7 @@ def test_type_checkers_see_the_face():
 def test_config_shows_its_settings_and_their_values():
     settings = ["backend", "cache_size", "counters", "debug_nans", "exact", "fast"]
     settings += ["max_nodes", "max_traces", "nan_safe", "verify"]
-    assert dir(rg.config) == sorted([*settings, "keep_pages", "threads", "traceback"])
+    assert dir(rg.config) == sorted([*settings, "keep_pages", "threads", "traceback", "workspace"])
     with rg.config(exact=True, max_traces=7):
         shown = repr(rg.config)
         assert shown.startswith("rg.config(")

@@ -100,7 +100,7 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert rules.FAST
     assert any(rule.pattern.prim.name == "setitem" for rule in rules.EXACT)
     assert check_source in target.CHECKS
-    assert emitter.EMITTER_CLASSES[-1].__name__ == "BodyEmitter"
+    assert emitter.EMITTER_CLASSES[-1].__name__ == "WorkspaceEmitter"
     assert "matmul" in REGISTRY
     assert simplify.FOLDS
     assert stages.IDLE not in stages.STAGES.values()

@@ -6,13 +6,19 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import retrograd as rg
+
 
 def measured(f: Callable[..., Any], *args: Any) -> int:
     """The most bytes that a call takes at once, compiled before: the least of some calls, since threads of other tests,
     such as a client's of a cluster, allocate beside a call, and a process allocates some things once.
     """
     f(*args)
-    return min(_peak(f, args) for _ in range(6))
+    limit, rg.config.workspace = rg.config.workspace, 0  # memory kept from call to call counts in each of them
+    try:
+        return min(_peak(f, args) for _ in range(6))
+    finally:
+        rg.config.workspace = limit
 
 
 def _peak(f: Callable[..., Any], args: tuple[Any, ...]) -> int:

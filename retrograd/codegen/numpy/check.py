@@ -62,7 +62,7 @@ HARMLESS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 WRITTEN = (
     "T all any append array asarray astype at concatenate conjugate copy count_nonzero empty full imag inf nan ones "
     "real reduce reshape reverse transpose zeros "
-    "data flat tolist "
+    "data flat ndarray tolist "
     "ops structural disk open_disk write read drop again close resumed"
 )
 IMPORTS = frozenset({"math", "numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})

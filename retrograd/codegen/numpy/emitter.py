@@ -64,19 +64,19 @@ class Scope:
         self.calls_back = False  # whether it calls functions of the program that made it
         self.modules: dict[str, None] = {}  # of Python's, which it imports
         self.by_graph: dict[Graph, str] = {}  # the functions of bodies
-        self._open: list[Names] = []  # the names of the functions under construction
+        self.open: list[Names] = []  # the names of the functions under construction
 
     def add(self, plan: Plan, hint: str, make: Callable[[Plan, Scope], Emitter] | None = None) -> Definition:
         """Emit the function of a plan, after the functions that it calls."""
         name = self.names.fresh(hint, "function")
-        while any(name in names.used for names in self._open):  # a variable there would hide the function
+        while any(name in names.used for names in self.open):  # a variable there would hide the function
             name = self.names.fresh(hint, "function")
-        for names in self._open:
+        for names in self.open:
             names.used.add(name)
         emitter = (make or self.emitter)(plan, self)
-        self._open.append(emitter.names)
+        self.open.append(emitter.names)
         parameters, results = emitter.written()
-        self._open.pop()
+        self.open.pop()
         self.functions.append(Definition(name, parameters, emitter.lines, results))
         return self.functions[-1]
 

@@ -32,15 +32,16 @@ from ....ops.structural.kernel import kernel
 from ....ops.structural.on_numbers import elements, numbers
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
-from ..bodies import BodyEmitter
 from ..emitter import EMITTERS, Definition, Emitter, Scope
+from ..in_workspace import WorkspaceEmitter
 from ..module import return_statement
+from ..packing import WorkspaceLayout
 from ..structural.block_writer import BlockWriter, operands_and_results
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
 
 
-class _Sizes(BodyEmitter):
+class _Sizes(WorkspaceEmitter):
     """Writes blocks in place of operations."""
 
     short = True  # with fewer steps in long loops, where further steps take no more memory
@@ -56,6 +57,14 @@ class _Sizes(BodyEmitter):
             return "__nothing"
         self.labels.append((value, node))
         return f"__block({size}, {scratch}, {len(self.labels) - 1})"
+
+    def memory(self, packed: WorkspaceLayout) -> str:
+        """Blocks for the values that fill the memory, and one for gaps."""
+        made = self.plan.order.producer
+        parts = [self._block(value, made[value]) for value in packed.fullest]
+        gaps = packed.nbytes - sum(map(self.bytes_of, packed.fullest))
+        self.labels.append((None, made[packed.fullest[0]]))
+        return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
 
     def bytes_of(self, value: Value) -> int:
         """The bytes of an array; none for numbers."""
@@ -203,6 +212,14 @@ class _BlockSizes(BlockWriter, _Sizes):
         super().__init__(plan, scope)
         self.share = share
 
+    def memory(self, packed: WorkspaceLayout) -> str:
+        """Blocks for the values that fill the memory, and one for gaps."""
+        made = self.plan.order.producer
+        parts = [self._block(value, made[value]) for value in packed.fullest]
+        gaps = packed.nbytes - sum(map(self.bytes_of, packed.fullest))
+        self.labels.append((None, made[packed.fullest[0]]))
+        return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
+
     def bytes_of(self, value: Value) -> int:
         return int(super().bytes_of(value) * self.share)
 
@@ -223,7 +240,7 @@ class _Numbered(Scope):
 
     def __init__(self, emitter: type[Emitter]) -> None:
         super().__init__(emitter)
-        self.labels: list[tuple[Value, Node]] = []
+        self.labels: list[tuple[Value | None, Node]] = []  # None for gaps in a workspace
         self.choices: dict[Value, int] = {}
 
 

@@ -1,0 +1,120 @@
+"""packing: Plan → where large intermediate results lie in one piece of memory that is kept from call to call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Value
+from ...ir.plan import Plan
+from .workspaces import workspaces
+
+ALIGNED = 64  # bytes to which each place is aligned
+MORE = 1 / 64  # of the peak of a call: how much the peak may grow
+MOST = 200  # values with storage of their own, beyond which the search for places would take long
+
+
+@dataclass
+class _LiveStorage:
+    """Storage of some values, and the numbers of the nodes between which it is needed."""
+
+    value: Value
+    others: list[Value]
+    first: int
+    last: int
+    at: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where the storage ends, if it begins at its place."""
+        return self.at + -(-self.value.aval.nbytes // ALIGNED) * ALIGNED
+
+
+@dataclass(frozen=True)
+class WorkspaceLayout:
+    """The bytes of the piece, the place of each value that is first in its storage, and all values in the piece.
+
+    ``fullest`` are first values of storage that is live together, as many bytes as ever are.
+    """
+
+    nbytes: int = 0
+    places: dict[Value, int] = field(default_factory=dict)
+    members: frozenset[Value] = frozenset()
+    fullest: tuple[Value, ...] = ()
+
+
+def pack(plan: Plan) -> WorkspaceLayout:
+    """Lay storage that nothing needs after the call into one piece; storage whose times are apart shares places.
+
+    The large ones come first. Storage stays outside if the piece and what is outside would take more than the call
+    takes without a piece: what lies in the piece is not freed when it is dead.
+    """
+    candidates = _candidates(plan)
+    if not candidates or len(candidates) > MOST:
+        return WorkspaceLayout()
+    live = _live(plan)
+    most = (1 + MORE) * live.max()
+    taken, outside = candidates, live.copy()
+    for storage in candidates:
+        outside[storage.first : storage.last + 1] -= storage.value.aval.nbytes
+    if _placed(taken) + outside.max() > most:
+        taken, outside = [], live
+        for storage in sorted(candidates, key=lambda s: (-s.value.aval.nbytes, s.first)):
+            without = outside.copy()
+            without[storage.first : storage.last + 1] -= storage.value.aval.nbytes
+            if _placed([*taken, storage]) + without.max() <= most:
+                taken, outside = [*taken, storage], without
+    nbytes = _placed(taken)
+    taken.sort(key=lambda s: s.first)
+    live_with = ([s for s in taken if s.first <= t.first <= s.last] for t in taken)
+    fullest = max(live_with, key=lambda group: sum(s.value.aval.nbytes for s in group), default=[])
+    return WorkspaceLayout(
+        nbytes,
+        {s.value: s.at for s in taken},
+        frozenset(v for s in taken for v in s.others),
+        tuple(s.value for s in fullest),
+    )
+
+
+def _candidates(plan: Plan) -> list[_LiveStorage]:
+    made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
+    return [
+        _LiveStorage(value, others, made[value], max(plan.last_use[v] for v in others))
+        for value, others in workspaces(plan).items()
+    ]
+
+
+def _live(plan: Plan) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The live bytes at each node, and at the end, by storage."""
+    order, n = plan.order, len(plan.order.nodes)
+    outside = {plan.buffer[v] for v in order.inputs}
+    outside |= {plan.buffer[node.out] for node in order.nodes if node.prim.name == "const"}
+    first: dict[int, tuple[int, int]] = {}
+    last: dict[int, int] = {}
+    for i, node in enumerate(order.nodes):
+        for out in node.outputs:
+            number = plan.buffer[out]
+            if number not in outside and out.aval.steps is None:
+                first.setdefault(number, (i, out.aval.nbytes))
+                last[number] = max(last.get(number, 0), plan.last_use[out])
+    changes = np.zeros(n + 2, np.int64)
+    for number, (i, nbytes) in first.items():
+        changes[i] += nbytes
+        changes[min(last[number], n) + 1] -= nbytes
+    return np.cumsum(changes)[: n + 1]
+
+
+def _placed(storages: list[_LiveStorage]) -> int:
+    """Give each storage, in the order of their times, the first gap among those that are live; the bytes in total."""
+    live: list[_LiveStorage] = []
+    for storage in sorted(storages, key=lambda s: s.first):
+        live = sorted((s for s in live if s.last >= storage.first), key=lambda s: s.at)
+        storage.at = 0
+        for other in live:
+            if storage.end <= other.at:
+                break
+            storage.at = max(storage.at, other.end)
+        live.append(storage)
+    return max((s.end for s in storages), default=0)
