@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..codegen.numpy import in_workspace, structural  # noqa: F401 - they register emitters
 from ..codegen.numpy.footprint.footprint import Simulation
-from ..codegen.numpy.target import FURTHER_PASSES, NumPy
+from ..codegen.numpy.target import PASSES, NumPy
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.place_buffers import place_buffers
+from ..passes.vectorize import with_levels
 from .settings import config
 
 
@@ -23,4 +24,5 @@ def _choice() -> str:
 NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
-FURTHER_PASSES.append(with_blocks)
+PASSES.insert(0, with_levels)
+PASSES.append(with_blocks)

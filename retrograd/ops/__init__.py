@@ -26,6 +26,7 @@ from . import (
     logic,
     masks,
     matrix_functions,
+    module_arrays,
     ode,
     ode_events,
     quantile,

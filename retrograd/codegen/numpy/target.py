@@ -19,7 +19,7 @@ from .module import emit_module
 if TYPE_CHECKING:
     from ...ir.footprint import Footprint
 
-FURTHER_PASSES: list[Callable[[Graph], Graph]] = []  # that the rooms around the core add
+PASSES: list[Callable[[Graph], Graph]] = [absorb]  # the rooms around the core add further ones
 AROUND: list[Callable[[Graph], Callable[[Any], Any] | None]] = []  # what goes around the function of a graph
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 BUILTINS = {
@@ -56,8 +56,8 @@ class NumPy:
         self._place, self._measure = place, measure
 
     def legalise(self, graph: Graph) -> Graph:
-        """The graph without broadcasts and casts that NumPy does by itself, after the further passes."""
-        passes = (absorb, *FURTHER_PASSES)
+        """The graph without broadcasts and casts that NumPy does by itself, after all passes."""
+        passes = tuple(PASSES)
         legal: Graph = graph.once(("numpy legal", passes), lambda: reduce(lambda graph, run: run(graph), passes, graph))
         return legal
 

@@ -23,6 +23,7 @@ from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
 from ....ir.types import Aval
+from ....ops.module_arrays import module_arrays
 from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
@@ -39,6 +40,8 @@ from ..packing import WorkspaceLayout
 from ..structural.block_writer import BlockWriter, operands_and_results
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
+
+NO_MEMORY = frozenset({absent, module_arrays, step_numbers})  # the second belongs to the module, not to a call
 
 
 class _Sizes(WorkspaceEmitter):
@@ -90,8 +93,9 @@ class _Sizes(WorkspaceEmitter):
             node = replace(node, prim=call)
         if prim is exit_if:
             node = replace(node, attrs={**node.attrs, "kind": "bool", "expected": True, "lanes": False})
-        if prim is step_numbers or prim is absent:
-            self.line(f"{self.assign(node.out)} = __nothing")
+        if prim in NO_MEMORY:
+            for out in node.outputs:
+                self.line(f"{self.assign(out)} = __nothing")
             return
         if prim is host or prim is elements or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:

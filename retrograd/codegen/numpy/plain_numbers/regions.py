@@ -21,7 +21,7 @@ from ....ops.structural.guard import guard
 from ....ops.structural.on_numbers import assemble, elements, numbers
 from ....ops.structural.region import turn
 from ....ops.structural.stack import absent, stack_length, step_numbers
-from ..target import FURTHER_PASSES
+from ..target import PASSES
 from .number_texts import text_of
 from .small_arrays import LARGEST, is_small, loops_apart, taken_apart
 
@@ -45,7 +45,7 @@ def with_numbers(graph: Graph) -> Graph:
     return b.graph(graph.name, b.emit(numbers, inputs, {"body": body}, [v.hint for v in graph.outputs]))
 
 
-FURTHER_PASSES.append(with_numbers)
+PASSES.append(with_numbers)
 
 
 def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:

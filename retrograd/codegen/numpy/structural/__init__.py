@@ -1,5 +1,5 @@
 """The emitters of structural primitives for the NumPy target; importing this package registers them."""
 
-from . import block_writer, branches, calls, loops, sweeps, way_back
+from . import block_writer, branches, calls, loops, module_tables, sweeps, way_back
 
-__all__ = ["block_writer", "branches", "calls", "loops", "sweeps", "way_back"]
+__all__ = ["block_writer", "branches", "calls", "loops", "module_tables", "sweeps", "way_back"]
