@@ -18,7 +18,7 @@ from retrograd.codegen.numpy import packing
 from retrograd.codegen.numpy.footprint.footprint import Simulation
 from retrograd.codegen.numpy.packing import ALIGNED, MORE, pack
 from retrograd.codegen.numpy.workspaces import LARGE
-from retrograd.compiler import kept_workspaces
+from retrograd.compiler import block_threads, kept_workspaces
 from retrograd.compiler.executable import Executable
 from retrograd.compiler.kept_workspaces import workspace
 from retrograd.ir.graph import Graph
@@ -177,6 +177,38 @@ def test_matrices_and_transposed_arguments(monkeypatch: pytest.MonkeyPatch) -> N
     made = Executable(replace(graph), ordered=False)
     for one, other in zip(made(x, w), made(np.asfortranarray(x), w.T.copy().T), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_blocks_have_the_same_bits(seed: int, number: int, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_kernels, "SHORTEST", 300)
+    monkeypatch.setattr(block_kernels, "MOST", 128)
+    monkeypatch.setattr(block_kernels, "FEWEST", 1)
+    monkeypatch.setattr(block_threads, "WORTH", -1.0)
+    x, y = np.random.default_rng(seed).normal(size=(2, 511 + seed))
+    graph = rg.value_and_grad(random_program(seed)).graph(x, y, np.float64(0.3))
+    before, rg.config.threads = rg.config.threads, number
+    try:
+        made = check(graph, (x, y, np.float64(0.3)), monkeypatch)
+    finally:
+        rg.config.threads = before
+    assert "in_blocks(" in made.module.source
+
+
+def test_a_kernel_lays_its_blocks_into_memory_that_is_kept() -> None:
+    x, w = np.random.default_rng(0).normal(size=(2, 100_000))
+    f = rg.value_and_grad(loss, (0, 1))
+    source = f.source(x, w)
+    kernel = source[source.index("def loss_grad_1") : source.index("def loss_grad(")]
+    assert "n = len(" in kernel
+    assert MADE in kernel
+    f(x, w)
+    (block,) = kept_workspaces._kept.blocks
+    assert block.nbytes < 20 * 16384 * 8
+    del block
+    assert measured(f, x, w) == pytest.approx(f.plan(x, w).peak_bytes, rel=0.01)
 
 
 # --- the memory ------------------------------------------------------------------------------------------------

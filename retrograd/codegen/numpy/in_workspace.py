@@ -26,7 +26,7 @@ class WorkspaceEmitter(BodyEmitter):
         """Emit the function: its parameters, and the expressions of its results."""
         parameters = [self.assign(v) for v in self.plan.order.inputs]
         if len(self.scope.open) == 1:
-            self._lay_out()
+            self.lay_out(pack(self.plan))
         return parameters, self.graph(self.plan)
 
     def memory(self, packed: WorkspaceLayout) -> str:
@@ -34,15 +34,15 @@ class WorkspaceEmitter(BodyEmitter):
         self.embed("workspace")
         return f"workspace({packed.nbytes})"
 
-    def _lay_out(self) -> None:
-        packed = pack(self.plan)
+    def lay_out(self, packed: WorkspaceLayout, length: str = "") -> None:
+        """Write the arrays of a layout; ``length`` is the source of the length of blocks."""
         if not packed.places:
             return
         memory = self.fresh("memory")
         self.line(f"{memory} = {self.memory(packed)}")
         names: dict[object, str] = {}
         for value, at in packed.places.items():
-            shape, dtype = value.aval.shape, value.aval.dtype
+            shape, dtype = length or value.aval.shape, value.aval.dtype
             if (shape, dtype, at) not in names:
                 names[shape, dtype, at] = self.fresh("work")
                 place = f"np.ndarray({shape}, {literal(dtype)}, {memory}, {at})"

@@ -22,6 +22,7 @@ class _LiveStorage:
 
     value: Value
     others: list[Value]
+    nbytes: int
     first: int
     last: int
     at: int = 0
@@ -29,7 +30,7 @@ class _LiveStorage:
     @property
     def end(self) -> int:
         """Where the storage ends, if it begins at its place."""
-        return self.at + -(-self.value.aval.nbytes // ALIGNED) * ALIGNED
+        return self.at + -(-self.nbytes // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True)
@@ -45,31 +46,32 @@ class WorkspaceLayout:
     fullest: tuple[Value, ...] = ()
 
 
-def pack(plan: Plan) -> WorkspaceLayout:
+def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
     """Lay storage that nothing needs after the call into one piece; storage whose times are apart shares places.
 
     The large ones come first. Storage stays outside if the piece and what is outside would take more than the call
-    takes without a piece: what lies in the piece is not freed when it is dead.
+    takes without a piece: what lies in the piece is not freed when it is dead. With ``block``, the function computes as
+    many elements at most, and writes results into given storage.
     """
-    candidates = _candidates(plan)
+    candidates = _candidates(plan, block)
     if not candidates or len(candidates) > MOST:
         return WorkspaceLayout()
-    live = _live(plan)
+    live = _live(plan, block)
     most = (1 + MORE) * live.max()
     taken, outside = candidates, live.copy()
     for storage in candidates:
-        outside[storage.first : storage.last + 1] -= storage.value.aval.nbytes
+        outside[storage.first : storage.last + 1] -= storage.nbytes
     if _placed(taken) + outside.max() > most:
         taken, outside = [], live
-        for storage in sorted(candidates, key=lambda s: (-s.value.aval.nbytes, s.first)):
+        for storage in sorted(candidates, key=lambda s: (-s.nbytes, s.first)):
             without = outside.copy()
-            without[storage.first : storage.last + 1] -= storage.value.aval.nbytes
+            without[storage.first : storage.last + 1] -= storage.nbytes
             if _placed([*taken, storage]) + without.max() <= most:
                 taken, outside = [*taken, storage], without
     nbytes = _placed(taken)
     taken.sort(key=lambda s: s.first)
     live_with = ([s for s in taken if s.first <= t.first <= s.last] for t in taken)
-    fullest = max(live_with, key=lambda group: sum(s.value.aval.nbytes for s in group), default=[])
+    fullest = max(live_with, key=lambda group: sum(s.nbytes for s in group), default=[])
     return WorkspaceLayout(
         nbytes,
         {s.value: s.at for s in taken},
@@ -78,26 +80,31 @@ def pack(plan: Plan) -> WorkspaceLayout:
     )
 
 
-def _candidates(plan: Plan) -> list[_LiveStorage]:
+def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
     made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
     return [
-        _LiveStorage(value, others, made[value], max(plan.last_use[v] for v in others))
-        for value, others in workspaces(plan).items()
+        _LiveStorage(value, others, _bytes(value, block), made[value], max(plan.last_use[v] for v in others))
+        for value, others in workspaces(plan, results=block is None).items()
     ]
 
 
-def _live(plan: Plan) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _bytes(value: Value, block: int | None) -> int:
+    return value.aval.nbytes if block is None or not value.aval.shape else block * value.aval.dtype.itemsize
+
+
+def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The live bytes at each node, and at the end, by storage."""
     order, n = plan.order, len(plan.order.nodes)
     outside = {plan.buffer[v] for v in order.inputs}
     outside |= {plan.buffer[node.out] for node in order.nodes if node.prim.name == "const"}
+    given = frozenset() if block is None else frozenset(order.outputs)
     first: dict[int, tuple[int, int]] = {}
     last: dict[int, int] = {}
     for i, node in enumerate(order.nodes):
         for out in node.outputs:
             number = plan.buffer[out]
-            if number not in outside and out.aval.steps is None:
-                first.setdefault(number, (i, out.aval.nbytes))
+            if number not in outside and out not in given and out.aval.steps is None:
+                first.setdefault(number, (i, _bytes(out, block)))
                 last[number] = max(last.get(number, 0), plan.last_use[out])
     changes = np.zeros(n + 2, np.int64)
     for number, (i, nbytes) in first.items():

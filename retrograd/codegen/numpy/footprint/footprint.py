@@ -47,6 +47,7 @@ NO_MEMORY = frozenset({absent, module_arrays, step_numbers})  # the second belon
 class _Sizes(WorkspaceEmitter):
     """Writes blocks in place of operations."""
 
+    at_a_time = 1  # how many of the function run
     short = True  # with fewer steps in long loops, where further steps take no more memory
 
     def __init__(self, plan: Plan, scope: Scope) -> None:
@@ -65,7 +66,7 @@ class _Sizes(WorkspaceEmitter):
         """Blocks for the values that fill the memory, and one for gaps."""
         made = self.plan.order.producer
         parts = [self._block(value, made[value]) for value in packed.fullest]
-        gaps = packed.nbytes - sum(map(self.bytes_of, packed.fullest))
+        gaps = self.at_a_time * packed.nbytes - sum(map(self.bytes_of, packed.fullest))
         self.labels.append((None, made[packed.fullest[0]]))
         return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
 
@@ -110,8 +111,7 @@ class _Sizes(WorkspaceEmitter):
             self.line(f"{self.assign(out)} = {self._block(out, node)}")
         n, ((_, body),) = rows[0].aval.size, node.graphs
         most = node.attrs["size"]
-        share = at_a_time(n, most) * largest_block(n, most) / n
-        make = partial(_BlockSizes, share=share)
+        make = partial(_BlockSizes, most=largest_block(n, most), number=at_a_time(n, most))
         name = self.scope.add(self.plan.bodies[body], body.name, make).name
         slots = [self.name[v] for v in arrays]
         operands = {v: self._operand(node, i, made) for i, v in enumerate(node.inputs)}
@@ -210,22 +210,19 @@ def _enough(node: Node) -> int:
 
 
 class _BlockSizes(BlockWriter, _Sizes):
-    """Writes the largest blocks that run at a time: arrays of their length take a share of their bytes."""
+    """Writes the largest blocks, of which a number run at a time."""
 
-    def __init__(self, plan: Plan, scope: Scope, share: float) -> None:
-        super().__init__(plan, scope)
-        self.share = share
+    def __init__(self, plan: Plan, scope: Scope, most: int, number: int) -> None:
+        super().__init__(plan, scope, most)
+        self.at_a_time = number
 
-    def memory(self, packed: WorkspaceLayout) -> str:
-        """Blocks for the values that fill the memory, and one for gaps."""
-        made = self.plan.order.producer
-        parts = [self._block(value, made[value]) for value in packed.fullest]
-        gaps = packed.nbytes - sum(map(self.bytes_of, packed.fullest))
-        self.labels.append((None, made[packed.fullest[0]]))
-        return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
+    def length(self, row: str) -> str:
+        """The length of the longest block."""
+        return str(self.most)
 
     def bytes_of(self, value: Value) -> int:
-        return int(super().bytes_of(value) * self.share)
+        length = self.most if value.aval.shape else 1
+        return self.at_a_time * length * value.aval.dtype.itemsize if value.aval.kind == "array" else 0
 
     def into_slot(self, node: Node, operands: list[str], slot: str) -> None:
         """Write nothing for a result that is computed into its array, and else what is copied there."""

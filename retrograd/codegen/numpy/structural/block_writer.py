@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ....ir.graph import Node, Value
 from ....ir.plan import Plan
 from ....ir.texts import literal
+from ....ops.structural.in_blocks import largest_block
 from ....ops.structural.kernel import kernel
 from ..bodies import BodyEmitter
-from ..emitter import Emitter, Scope, emits
+from ..emitter import Scope, emits
+from ..in_workspace import WorkspaceEmitter
+from ..packing import pack
 from .calls import call_body, tuple_of
 
 FOLDS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
@@ -24,14 +29,16 @@ def _parted(values: tuple[Value, ...]) -> tuple[list[Value], list[Value]]:
     return [v for v in values if v.aval.shape], [v for v in values if not v.aval.shape]
 
 
-class BlockWriter(BodyEmitter):
+class BlockWriter(WorkspaceEmitter):
     """Writes the function of one block.
 
     It takes parts of the operands, then the parts of the results that it fills, then numbers, and returns its folds.
+    ``most`` is the length of the longest block.
     """
 
-    def __init__(self, plan: Plan, scope: Scope) -> None:
+    def __init__(self, plan: Plan, scope: Scope, most: int) -> None:
         super().__init__(plan, scope)
+        self.most = most
         self.slots: dict[Value, str] = {}
 
     def written(self) -> tuple[list[str], list[str]]:
@@ -42,8 +49,17 @@ class BlockWriter(BodyEmitter):
         parts = [self.assign(v) for v in rows]
         self.slots = {v: self.fresh(v.hint) for v in arrays}
         names = [*parts, *self.slots.values(), *(self.assign(v) for v in others)]
+        packed = pack(self.plan, self.most)
+        if packed.places:
+            length = self.fresh("n")
+            self.line(f"{length} = {self.length(parts[0])}")
+            self.lay_out(packed, length)
         results = dict(zip(order.outputs, self.graph(self.plan), strict=True))
         return names, [tuple_of([results[v] for v in folds])]
+
+    def length(self, row: str) -> str:
+        """Source of the length of a block, given the name of an operand."""
+        return f"len({row})"
 
     def _node(self, node: Node, made: dict[Value, Node]) -> None:
         slot = self.slots.get(node.outputs[0])
@@ -69,12 +85,12 @@ def _kernel(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -
         call_body(emitter, node, ins, outs)
         return
     scope, body = emitter.scope, node.attrs["body"]
+    rows, others, arrays, numbers = operands_and_results(node)
     if body not in scope.by_graph:
-        make: type[Emitter] = BlockWriter
+        make = partial(BlockWriter, most=largest_block(rows[0].aval.size, node.attrs["size"]))
         scope.by_graph[body] = scope.add(emitter.plan.bodies[body], body.name, make).name
     emitter.embed("in_blocks")
     operand, name = dict(zip(node.inputs, ins, strict=True)), dict(zip(node.outputs, outs, strict=True))
-    rows, others, arrays, numbers = operands_and_results(node)
     for v in arrays:
         dtype = "" if v.aval.dtype == float else f", {literal(v.aval.dtype)}"
         emitter.line(f"{name[v]} = np.empty({v.aval.size}{dtype})")
