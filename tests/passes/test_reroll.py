@@ -482,6 +482,56 @@ def test_short_loops_fold_from_eight_copies(steps: int, folds: bool) -> None:
     assert ("for " in rg.jit(f).source(np.ones(3))) == folds
 
 
+def _step(s, x, y, z):
+    return np.sin(s) * x + y * s - z / (1.0 + s * s) + np.cos(x) + s * y - x * z + np.tanh(s)
+
+
+def _zipped(n, s, a, b, c):
+    for x, y, z in zip(a[:n], b[:n], c[:n], strict=True):
+        s = _step(s, x, y, z)
+    return np.sum(s)
+
+
+def _enumerated(n, s, a, b, c):
+    for k, (x, y) in enumerate(zip(a[:n], b[::-1], strict=False)):
+        s = _step(s, x, y, c[k])
+    return np.sum(s)
+
+
+SEEN = np.random.default_rng(1).integers(0, 12, (12, 2))  # which rows go together
+
+
+def _chosen(n, s, a, b, c):
+    for i in range(n):
+        s = _step(s, a[SEEN[i, 0]], b[SEEN[i, 1]], c[i])
+    return np.sum(s)
+
+
+def _lists_of_rows(n, s, a, b, c):
+    for i in range(n):
+        s = _step(s, np.sum(a[SEEN[i]], axis=0), b[[SEEN[i, 1], SEEN[i, 0]]][1], c[i])
+    return np.sum(s)
+
+
+@pytest.mark.parametrize("program", [_zipped, _enumerated, _chosen, _lists_of_rows])
+@pytest.mark.parametrize(("steps", "folds"), [(7, False), (8, True), (12, True)])
+def test_rows_that_zip_or_known_integers_choose_fold_from_eight_copies(
+    program: Callable[..., Any], steps: int, folds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(*args: Any) -> Any:
+        return program(steps, *args)
+
+    args = np.linspace(0.1, 0.3, 3), *np.random.default_rng(0).standard_normal((3, 12, 3))
+    compiled, slope = rg.jit(f), rg.grad(f, argnums=(0, 1, 2, 3))
+    assert ("for " in compiled.source(*args)) == folds
+    assert compiled(*args) == f(*args)
+    found, lanes = slope(*args), rg.vmap(slope)(*(np.stack([x, x[::-1]]) for x in args))
+    monkeypatch.setattr("retrograd.compiler.rolled.LONG", 10**9)
+    for x, y, z in zip(found, rg.grad(f, argnums=(0, 1, 2, 3))(*args), lanes, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(x, z[0], rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize(("steps", "folds"), [(127, False), (128, True)])
 def test_short_loops_of_numbers_stay_unrolled(steps: int, folds: bool) -> None:
     def f(x, y):
