@@ -12,6 +12,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from . import reports as _reports  # noqa: F401 - it tells of compiled functions
     from . import scipy as scipy
     from .api import core_docstrings as _core_docstrings  # noqa: F401 - it documents what users call in the core
+    from .api import derivative_docstrings as _derivative_docstrings  # noqa: F401 - it documents derivatives
     from .api import tree as tree
     from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
     from .api.along_axis import associative_scan

@@ -169,34 +169,7 @@ def cotangent_space(point: Any) -> CotangentSpace:
 
 
 def hvp(function: Callable[..., Any], *, backend: str | None = None) -> Any:
-    """The product of the Hessian with a vector, without the matrix: ``hvp(f)(x, v)``.
-
-    Parameters
-    ----------
-    function : callable
-        A function of one argument with one output element.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    callable
-        It takes ``x`` and ``v``, trees of one structure with equal shapes and dtypes, and returns such a tree.
-
-    Raises
-    ------
-    NonScalarOutputError
-        If the output has several elements.
-    TreeError, ShapeError
-        If ``v`` does not fit ``x``.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> rg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
-    array([ 6., 12.])
-    """
+    """The product of the Hessian with a vector; ``derivative_docstrings`` has its parameters."""
 
     def product(x: Any, v: Any) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
@@ -214,49 +187,7 @@ def jacobian(
     sparse: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """The Jacobian by ``jacfwd`` or ``jacrev``, whichever is cheaper, or as a sparse matrix.
-
-    With ``sparse``, the graph gives the pattern of the entries, and one product computes all columns (or rows) that
-    have no entry in common. Loops by ``rg.scan`` and linear algebra count as full.
-
-    Parameters
-    ----------
-    function : callable, optional
-        The function to differentiate. Without it, the result is a decorator.
-    argnums : int, str or tuple of them
-        The differentiated arguments, by position or name.
-    has_aux : bool
-        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
-    mode : "auto", "fwd" or "rev"
-        Columns in forward mode, rows in reverse mode, or the cheaper of both.
-    sparse : bool
-        Whether to return a ``scipy.sparse.csr_array`` with one row for each element of the result and one column for
-        each element of the argument. The function must then take and return one array.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    Compiled
-        A function of the same arguments that returns the Jacobian, of the shapes that ``jacfwd`` describes.
-
-    Raises
-    ------
-    OptionError
-        If an option is wrong, or if SciPy is needed and not installed.
-    ArgnumsError
-        If there is no such argument.
-    NonDifferentiableError
-        If the argument holds no floating-point numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> rg.jacobian(lambda x: x[:1] * x[1:])(np.array([2.0, 3.0, 4.0]))
-    array([[3., 2., 0.],
-           [4., 0., 2.]])
-    """
+    """The Jacobian by the cheaper mode, or sparse; ``derivative_docstrings`` has its parameters."""
     argnums = checked_argnums("jacobian", argnums)
     if function is None:
         return partial(jacobian, argnums=argnums, has_aux=has_aux, mode=mode, sparse=sparse, backend=backend)

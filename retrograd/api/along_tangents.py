@@ -38,39 +38,7 @@ from .functions.closures import Fn, is_function
 def jvp(
     function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, backend: str | None = None
 ) -> tuple[Any, Any]:
-    """The value at a point, and the derivative along tangents.
-
-    The tangent of a function is a function g: the derivative is that of f + ε g in ε. For ``rg.functions.fn(f)`` it may
-    also be another such function value, whose captures are the tangents of those of f.
-
-    Parameters
-    ----------
-    function : callable
-        The function to differentiate.
-    primals, tangents : tuple or list
-        One entry for each argument, with equal structures and shapes.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    tuple
-        ``(out, out_tangent)``.
-
-    Raises
-    ------
-    NonDifferentiableError
-        If a primal holds no floating-point numbers.
-    ShapeError, TreeError
-        If tangents do not fit the primals.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> [float(v) for v in rg.jvp(lambda x: x**2, (3.0,), (1.0,))]
-    [9.0, 6.0]
-    """
+    """The value at a point, and the derivative along tangents; ``derivative_docstrings`` has its parameters."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TreeError(
             "jvp takes a tuple of primals and a tuple of tangents",
@@ -176,37 +144,7 @@ def _tangents(chosen: Wanted, recorded: Recorded, tangents: Sequence[Any]) -> li
 def linearize(
     function: Callable[..., Any], *primals: Any, backend: str | None = None
 ) -> tuple[Any, Callable[..., Any]]:
-    """The value at a point, and the derivative there as a linear function of tangents.
-
-    Parameters
-    ----------
-    function : callable
-        The function to differentiate.
-    *primals : tree
-        The point.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    tuple
-        ``(out, linear)``; ``linear(*tangents)`` may be called any number of times.
-
-    Raises
-    ------
-    NonDifferentiableError
-        If a primal holds no floating-point numbers.
-    ShapeError, TreeError
-        If tangents do not fit the primals.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> out, linear = rg.linearize(np.sin, 0.0)
-    >>> float(linear(2.0))
-    2.0
-    """
+    """Value and linear derivative at a point; ``derivative_docstrings`` has its parameters."""
     found: tuple[Any, Callable[..., Any]] = Compiled(function, Linearization("linearize", backend=backend))(*primals)
     return found
 

@@ -51,62 +51,7 @@ def vjp(
     memory: MemoryPlan = None,
     backend: str | None = None,
 ) -> Any:
-    """The value at a point, and the pullback there.
-
-    A callable among the primals is a differentiable function value. If a result is a function, its cotangent is a
-    ``FunctionCotangent`` or a list of pairs; ``function`` then runs again for each pullback.
-
-    Parameters
-    ----------
-    function : callable
-        The function to differentiate.
-    *primals : tree
-        The point.
-    has_aux : bool
-        Whether the function returns ``(out, aux)``.
-    fns : "captures" or "pairs"
-        What the cotangent of a function value is: a dict from the names of its captures to their cotangents, or a
-        ``FunctionCotangent``, the pairs of input and cotangent of all its calls.
-    memory : plan, int or str, optional
-        A plan for the loops that have none, or a budget: bytes, a text such as ``"64 MiB"``, or ``"available"``. The
-        budget covers all that this call and one call of the pullback allocate: results, the values kept in between, and
-        copies of the primals. Values that do not fit are computed again.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    tuple
-        ``(out, pullback)``, with ``has_aux`` ``(out, pullback, aux)``. ``pullback(ct)`` takes a cotangent with the
-        structure and shapes of ``out`` and returns a tuple, one cotangent for each primal. It may be called any number
-        of times.
-
-    Raises
-    ------
-    NonDifferentiableError
-        If a primal holds no floating-point numbers.
-    ShapeError, TreeError
-        If a cotangent does not fit the output.
-    OptionError
-        If an option is wrong.
-    MemoryBudgetError
-        If the budget is too small for any plan.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> out, pullback = rg.vjp(lambda x, y: x * y, 3.0, 4.0)
-    >>> [float(ct) for ct in pullback(1.0)]
-    [4.0, 3.0]
-    >>> x = np.linspace(0.0, 1.0, 1000)
-    >>> out, pullback = rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x, memory="64 kB")
-    >>> bool(np.all(pullback(x)[0] == rg.vjp(lambda x: np.sin(np.exp(np.tanh(x))), x)[1](x)[0]))
-    True
-    >>> out, pullback = rg.vjp(lambda f, x: f(f(x)), np.square, 3.0, fns="pairs")
-    >>> [(float(x), float(ct)) for x, ct in pullback(1.0)[0].pairs]
-    [(3.0, 18.0), (9.0, 1.0)]
-    """
+    """The value at a point, and the pullback there; ``derivative_docstrings`` has its parameters."""
     made = Vjp("vjp", has_aux=has_aux, fns=checked_form(fns), memory=plan_of(memory), backend=backend)
     try:
         return Compiled(function, made)(*primals)

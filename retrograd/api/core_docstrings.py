@@ -12,7 +12,12 @@ from ..ir.printer import to_text
 from ..ir.verify import verify
 from .gradients import grad, value_and_grad
 
-OPTIONS = """\
+BACKEND = """\
+backend : "numpy" or "native", optional
+    Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that function
+    decides.
+"""
+OPTIONS = f"""\
 Parameters
 ----------
 function : callable, optional
@@ -30,10 +35,7 @@ nan_safe : bool
 memory : int or str, optional
     A budget for all that a call allocates, results included: bytes, a text such as ``"64 MiB"``, ``"available"``, or
     ``"50 %"`` of that. Values that do not fit are computed again, also states of loops without plans.
-backend : "numpy" or "native", optional
-    Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that function
-    decides.
-"""
+{BACKEND}"""
 RAISES = """\
 Raises
 ------

@@ -41,43 +41,7 @@ def jacfwd(
     has_aux: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """The Jacobian, column by column in forward mode. This suits few inputs.
-
-    Parameters
-    ----------
-    function : callable, optional
-        The function to differentiate. Without it, the result is a decorator.
-    argnums : int, str or tuple of them
-        The differentiated arguments, by position or name.
-    has_aux : bool
-        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    Compiled
-        A function of the same arguments. For an output of shape ``s`` and an argument of shape ``t`` it returns an
-        array of shape ``s + t`` and the output's dtype. Trees give trees of the output's structure, whose leaves have
-        the structure of the argument.
-
-    Raises
-    ------
-    ArgnumsError
-        If there is no such argument.
-    OptionError
-        If an option is wrong.
-    NonDifferentiableError
-        If the argument holds no floating-point numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> rg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
-    array([[2., 0.],
-           [0., 4.]])
-    """
+    """The Jacobian, column by column in forward mode; ``derivative_docstrings`` has its parameters."""
     argnums = checked_argnums("jacfwd", argnums)
     made = Composed("jacfwd", make=_columns, options=(argnums, has_aux), backend=backend)
     return partial(Compiled, transform=made) if function is None else Compiled(function, made)
@@ -123,40 +87,7 @@ def jacrev(
     has_aux: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """The Jacobian, row by row in reverse mode. This suits few outputs.
-
-    Parameters
-    ----------
-    function : callable, optional
-        The function to differentiate. Without it, the result is a decorator.
-    argnums : int, str or tuple of them
-        The differentiated arguments, by position or name.
-    has_aux : bool
-        Whether the function returns ``(output, aux)``; the result is then ``(jacobian, aux)``.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    Compiled
-        A function of the same arguments. Shapes are those of ``jacfwd``, and the dtype is that of the argument.
-
-    Raises
-    ------
-    ArgnumsError
-        If there is no such argument.
-    OptionError
-        If an option is wrong.
-    NonDifferentiableError
-        If the argument holds no floating-point numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> rg.jacrev(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
-    array([2., 4.])
-    """
+    """The Jacobian, row by row in reverse mode; ``derivative_docstrings`` has its parameters."""
     argnums = checked_argnums("jacrev", argnums)
     made = Composed("jacrev", make=_rows, options=(argnums, has_aux), backend=backend)
     return partial(Compiled, transform=made) if function is None else Compiled(function, made)
@@ -191,45 +122,7 @@ def hessian(
     sparse: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """The matrix of second derivatives of a function with one output element, in forward over reverse mode.
-
-    Parameters
-    ----------
-    function : callable, optional
-        The function to differentiate. Without it, the result is a decorator.
-    argnums : int, str or tuple of them
-        The differentiated arguments, by position or name.
-    has_aux : bool
-        Whether the function returns ``(output, aux)``; the result is then ``(hessian, aux)``.
-    sparse : bool
-        Whether to return a ``scipy.sparse.csr_array``, as ``rg.jacobian`` does.
-    backend : "numpy" or "native", optional
-        Where the compiled code runs, in place of ``rg.config.backend``. In the trace of another function, that
-        function decides.
-
-    Returns
-    -------
-    Compiled
-        A function of the same arguments. For an argument of shape ``t`` it returns an array of shape ``t + t``.
-
-    Raises
-    ------
-    NonScalarOutputError
-        If the output has several elements.
-    ArgnumsError
-        If there is no such argument.
-    NonDifferentiableError
-        If the argument holds no floating-point numbers.
-    OptionError
-        If an option is wrong.
-
-    Examples
-    --------
-    >>> import numpy as np, retrograd as rg
-    >>> rg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
-    array([[4., 2.],
-           [2., 0.]])
-    """
+    """The matrix of second derivatives; ``derivative_docstrings`` has its parameters."""
     argnums = checked_argnums("hessian", argnums)
     if function is None:
         return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse, backend=backend)
