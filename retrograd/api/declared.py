@@ -19,11 +19,17 @@ from ..ir.modules import SCIPY
 from ..ir.primitive import Derivative, Primitive, Pull, Push
 from ..ir.texts import NumPyText
 from ..ir.types import Aval, aval_of
+from ..passes.blame import line_in
 
 RULES = (
-    "a push takes (t, out, *operands), a pull (ct, *operands); write them with operators and primitives of "
-    "retrograd.ops, or use rg.custom_jvp, whose rules are NumPy programs"
+    "a push takes (t, out, *operands), a pull (ct, *operands). These are symbols, which NumPy's functions do not take. "
+    "Write operators and primitives (from retrograd.ops.elementary import exp), or use rg.custom_jvp, whose rules may "
+    "call NumPy"
 )
+TAKES = {
+    "shape": "it takes the avals of the operands, with .shape and .dtype, and the attributes, and returns an aval",
+    "batch": "it takes the primitive, the size of the batch, the operands, which are batched, and the attributes",
+}
 EXPRESSIONS = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Call),
     *(ast.keyword, ast.BinOp, ast.UnaryOp, ast.Compare, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
@@ -137,6 +143,28 @@ def derivatives(name: str, given: Any, count: int) -> tuple[Derivative, ...]:
     return tuple(rule and _named(name, k, rule) for k, rule in enumerate(given))
 
 
+def told(name: str, option: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule given as an option, with errors that tell whose rule it is."""
+
+    def told_rule(*args: Any, **attrs: Any) -> Any:
+        try:
+            return rule(*args, **attrs)
+        except RetrogradError:
+            raise
+        except Exception as fault:
+            said = f"the rule {option}= of {name} fails{_line(rule, fault)}: {type(fault).__name__}: {fault}"
+            raise OptionError(said, remedy=f"correct the rule: {TAKES[option]}") from fault
+
+    return told_rule
+
+
+def _line(rule: Callable[..., Any], fault: Exception) -> str:
+    """The line of a rule at which it fails, with a word before it; nothing if it is not called at all."""
+    code = getattr(rule, "__code__", None)
+    line = line_in(code.co_filename, fault) if code is not None else None
+    return f" at {line}" if line is not None else ""
+
+
 def _named(name: str, k: int, declared: Push | Pull) -> Push | Pull:
     """The rule, with errors that tell whose rule it is, and a check of what it gives."""
     into = isinstance(declared, Pull) and declared.into
@@ -147,7 +175,10 @@ def _named(name: str, k: int, declared: Push | Pull) -> Push | Pull:
         except RetrogradError:
             raise
         except Exception as fault:
-            raise OptionError(f"the rule of operand {k} of {name} fails: {fault}", remedy=RULES) from fault
+            at = _line(declared.rule, fault)
+            raise OptionError(
+                f"the rule of operand {k} of {name} fails{at}: {type(fault).__name__}: {fault}", remedy=RULES
+            ) from fault
         like = args[1] if isinstance(declared, Push) else args[0] if into else args[1 + k]
         if found is None and isinstance(declared, Push):
             return None

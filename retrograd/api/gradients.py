@@ -77,10 +77,7 @@ class Gradient(Transform):
                 return value, grads
             return grads, value[1]
 
-        graphs = {
-            "linearized": lambda: lin.linear,
-            "adjoint": lambda: transpose(lin.linear, len(lin.residuals)),
-        }
+        graphs = {"linearized": lambda: lin.linear, "adjoint": lambda: transpose(lin.linear, len(lin.residuals))}
         return Derived(graph, assemble, form_of(recorded) if plain else None, graphs, lin)
 
     def _check_output(self, recorded: Recorded) -> None:

@@ -36,6 +36,7 @@ from .declared import (
     derivatives,
     fields_of,
     plain_attributes,
+    told,
     unregistered,
 )
 
@@ -107,6 +108,7 @@ def primitive(
         known: Any = tuple(Unknown(f"operand {k} of {name}, which was declared without diff=,") for k in range(count))
     else:
         known = derivatives(name, diff, count)
+    shape, batch = (rule and told(name, option, rule) for option, rule in (("shape", shape), ("batch", batch)))
     rule_of_shape = shape or _one_shape
     alone = False
     if shape is None and not attributes:

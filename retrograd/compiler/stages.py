@@ -98,9 +98,8 @@ def run(graph: Graph, names: Iterable[str] = PIPELINE, settings: Settings | None
         graph = STAGES[name].run(graph, Rest(rest.names[k + 1 :], settings))
         if settings.verify >= 1:
             verify(graph)
-        if settings.verify >= 2:
-            for watch in WATCHERS:
-                watch(name, graph, time.perf_counter() - start, settings.verify)
+        for watch in WATCHERS if settings.verify >= 2 else ():
+            watch(name, graph, time.perf_counter() - start, settings.verify)
     return verify(graph)
 
 

@@ -21,8 +21,7 @@ class Symbol(Operand):
     __slots__ = ("builder", "value")
 
     def __init__(self, builder: Builder, value: Value) -> None:
-        self.builder = builder
-        self.value = value
+        self.builder, self.value = builder, value
 
     @property
     def aval(self) -> Aval:
@@ -74,9 +73,8 @@ class Builder:
 
     def input(self, aval: Aval, hint: str | None = None) -> Symbol:
         """A new input of the graph."""
-        value = Value(aval, hint)
-        self.inputs.append(value)
-        return Symbol(self, value)
+        self.inputs.append(Value(aval, hint))
+        return Symbol(self, self.inputs[-1])
 
     def symbol(self, value: Value) -> Symbol:
         """A value of this graph, with operators."""

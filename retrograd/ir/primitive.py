@@ -84,9 +84,13 @@ class Operand:
     """An object that a primitive can be applied to: a symbol of a graph, or a hole of a rewrite pattern."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # so that numbers of NumPy's leave operators to it
 
     def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        raise TypeError(f"np.{function.__name__} does not take symbols")
 
     def __add__(self, other: Any) -> Any:
         return REGISTRY["add"](self, other)

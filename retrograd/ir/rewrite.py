@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .builder import Builder, Symbol
 from .graph import Graph, Node, Value
+from .primitive import TRANSFORMS
 
 Env = dict[Value, Symbol]  # the values of the new graph, by values of the old one
 Rule = Callable[[Builder, Node, Env], Sequence[Symbol] | None]
@@ -61,18 +62,21 @@ def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
 def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = None) -> None:
     """Rebuild nodes in ``b``; ``env`` holds their operands, and gets their results.
 
-    ``rule(b, node, env)`` gives the results of a node, or None to copy it. The nodes that it makes get the line and the
-    replica tag of the node.
+    ``rule(b, node, env)`` gives the results of a node, or None to copy it. What it makes gets the line and replica tag.
     """
     for node in nodes:
         outs = None
-        if rule is not None:
-            b.where, b.replica = node.where, node.replica
-            outs = rule(b, node, env)
-            b.replica = 0
-        if outs is None:
-            outs = b.copy_node(node, [env[v].value for v in node.inputs])
-        env.update(zip(node.outputs, outs, strict=True))
+        try:
+            if rule is not None:
+                b.where, b.replica = node.where, node.replica
+                outs = rule(b, node, env)
+                b.replica = 0
+            if outs is None:
+                outs = b.copy_node(node, [env[v].value for v in node.inputs])
+            env.update(zip(node.outputs, outs, strict=True))
+        except Exception as fault:
+            TRANSFORMS.blame(fault, rule, node)
+            raise
 
 
 def rebuild(graph: Graph, rule: Rule) -> Graph:

@@ -3,6 +3,7 @@
 from . import (
     annihilate,
     batch,
+    blame,
     cheaper_rules,
     fold,
     free_shifts,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.builder import Builder, Symbol, attr_key
 from ..ir.graph import Value
-from ..ir.primitive import Operand, Primitive
+from ..ir.primitive import TRANSFORMS, Operand, Primitive
 from ..ops.elementwise import const, constant_of
 
 
@@ -51,7 +51,7 @@ class Match(Hole):
 class Rule:
     """One rewrite; ``then`` may return None to refuse. A parameter that stands for an attribute gets the attribute."""
 
-    def __init__(self, when: Callable[..., Any], then: Callable[..., Any]) -> None:
+    def __init__(self, when: Callable[..., Any], then: Callable[..., Symbol | None]) -> None:
         parameters = inspect.signature(when).parameters
         self.names = list(parameters)
         holes = [Number(p.name) if p.default is NUMBER else Hole(p.name) for p in parameters.values()]
@@ -71,8 +71,11 @@ class Rule:
         if not self._operands(b, self.pattern, inputs, found) or not self._attrs(self.pattern, attrs, found):
             return None
         args = [Symbol(b, found[n]) if isinstance(found[n], Value) else found[n] for n in self.names]
-        result: Symbol | None = self.then(*args)
-        return result
+        try:
+            return self.then(*args)
+        except Exception as fault:
+            TRANSFORMS.blame(fault, self.then, self.name)
+            raise
 
     def _operands(self, b: Builder, pattern: Match, inputs: Sequence[Value], found: dict[str, Any]) -> bool:
         if len(inputs) != len(pattern.operands):

@@ -187,3 +187,11 @@ def test_a_rule_that_is_set_anew_counts_from_then_on(kind: str, use: Any) -> Non
         set_rule(made, slope)
         assert use(made) == slope
         assert use(program) == slope
+
+
+def test_a_bwd_that_is_not_linear_is_the_users_fault_in_forward_mode():
+    f = rg.custom_vjp(lambda x: x**2)
+    f.defvjp(lambda x: (x**2, x), lambda x, ct: (np.exp(ct),))
+    with pytest.raises(rg.errors.OptionError, match="the bwd of custom_vjp, but exp is not linear") as caught:
+        rg.jvp(lambda x: np.sum(f(x)), (np.ones(2),), (np.ones(2),))
+    assert "rg.custom_jvp" in caught.value.remedy

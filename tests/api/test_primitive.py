@@ -209,3 +209,28 @@ def test_calls_that_do_not_fit_the_declaration():
         declared("np.sum({0})", shape=lambda x: Aval((2,), x.dtype))(X)
     with pytest.raises(rg.errors.ShapeError, match="its shape rule gives"):
         declared("np.abs({0})")(X + 1j)
+
+
+IN_RULES = {
+    "exp": lambda t, out, x: t * np.exp(x - out),
+    "sum": lambda t, out, x: t * np.sum(x),  # of one object it would be that object
+    "mean": lambda t, out, x: t * np.mean(x),
+    "solve": lambda t, out, x: np.linalg.solve(x, t),
+}
+
+
+@pytest.mark.parametrize("name", IN_RULES)
+def test_numpy_functions_in_rules_are_refused_with_the_line_and_the_remedy(name):
+    with pytest.raises(rg.errors.OptionError, match="the rule of operand 0 of refused fails at ") as caught:
+        rg.primitive("refused", emit="np.logaddexp(0.0, {0})", diff=[rg.push(IN_RULES[name])])
+    assert f"{__file__}:{IN_RULES[name].__code__.co_firstlineno}" in caught.value.what
+    assert "from retrograd.ops.elementary import exp" in caught.value.remedy
+
+
+def test_rules_of_shape_and_batch_that_fail_are_named():
+    shape = rg.primitive("badly_shaped", emit="np.cbrt({0})", shape=lambda x: x.no_such)
+    with pytest.raises(rg.errors.OptionError, match=r"the rule shape= of badly_shaped fails at .*has no attribute"):
+        shape(np.ones(3))
+    batch = rg.primitive("badly_batched", emit="np.cbrt({0})", batch=lambda prim, size, args, flags: args[1])
+    with pytest.raises(rg.errors.OptionError, match=r"the rule batch= of badly_batched fails at .*IndexError"):
+        rg.vmap(batch)(np.ones((2, 3)))

@@ -77,14 +77,9 @@ class NumPy:
         """Check the source of a module and run it; its function."""
         for check in CHECKS:
             check(module.source)
-        scope: dict[str, Any] = {
-            "__name__": "retrograd.generated",
-            "np": np,
-            "__builtins__": {**BUILTINS, "__import__": load},
-        }
+        builtins = {**BUILTINS, "__import__": load}
+        scope: dict[str, Any] = {"__name__": "retrograd.generated", "np": np, "__builtins__": builtins}
         exec(compile(module.source, filename, "exec"), scope)  # noqa: S102 - the source is ours and was checked
         scope.update(names)  # some of these stand in the module as functions that only document them
-        function: Callable[..., Any] = scope[module.function]
-        for around in module.around:
-            function = around(function)
+        function: Callable[..., Any] = reduce(lambda f, around: around(f), module.around, scope[module.function])
         return function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...errors import InternalError, OptionError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
 from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive
@@ -130,7 +131,14 @@ def _expanded(backward: Graph, residuals: int) -> Graph:
     known = inner.inputs_like(backward.inputs[:residuals])
     dots = inner.inputs_like(backward.outputs)
     cts = backward.inputs[residuals:]
-    found = TRANSFORMS.transpose(inner, backward, [*known, *[None] * len(cts)], dots)
+    try:
+        found = TRANSFORMS.transpose(inner, backward, [*known, *[None] * len(cts)], dots)
+    except InternalError as fault:
+        raise OptionError(
+            f"forward mode transposes the bwd of custom_vjp, but {fault.what}",
+            where=fault.where,
+            remedy="make bwd linear in its cotangent, or give the derivative by rg.custom_jvp",
+        ) from fault
     return inner.graph("forward", [instantiated(inner, x, v.aval) for x, v in zip(found, cts, strict=True)])
 
 
