@@ -274,7 +274,10 @@ def _bindings(anatomy: Anatomy) -> Bindings:
     versions = compiled._cache.entries.get((way.settings, anatomy.call.key), [])
     known = isinstance(paths, Paths)
     relied = paths._relied if isinstance(paths, Paths) else None
-    words = [part.words for part in relied._parts.values()] if isinstance(relied, Check) else []
+    parts = [*relied._parts.values()] if isinstance(relied, Check) else []
+    words = [part.words for part in parts]
+    if parts and parts[0].kind == "code":  # the function itself is read where it is called, here by explain
+        words[0] = words[0].partition(" (read at ")[0]
     captured = []
     values = (v for _, v in anatomy.leaves[len(anatomy.call.hints) :])
     for name, v, capture in zip(names_of_captures(anatomy), values, way.recorded.captures, strict=True):

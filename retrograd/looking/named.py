@@ -33,11 +33,12 @@ def check_count(function: Callable[..., Any], given: int, named_ones: Sequence[s
         signature = inspect.signature(function)
     except ValueError:  # a function in C without a signature
         return
+    count = given + len(named_ones)
     try:
         signature.bind(*[None] * given, **dict.fromkeys(named_ones))
     except TypeError as fault:
         raise OptionError(
-            f"{given + len(named_ones)} arguments do not fit the parameters {signature}: {fault}",
+            f"{count} argument{'s do' if count != 1 else ' does'} not fit the parameters {signature}: {fault}",
             remedy="give the type of each argument: --arg f64[3,2] --arg float",
         ) from None
 

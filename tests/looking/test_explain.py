@@ -106,6 +106,12 @@ def test_time_goes_to_the_line_that_takes_it():
     assert "time by line" in found._repr_html_()
 
 
+def test_the_function_itself_is_not_read_at_the_line_that_asks():
+    found = rg.grad(loss).explain(X, 2.0, 3.0, check=False)
+    assert found.bindings.watched[0] == "the code of loss"
+    assert all("(read at " in words for words in found.bindings.watched[1:])
+
+
 def test_equal_decisions_are_one_row_with_their_number():
     def halved(x):
         while np.sum(x) > 1.0:
