@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from ..ir.graph import Node
 from ..reports.pictures import byte_unit
 from ..where import Where
 
@@ -44,6 +48,15 @@ def in_short(count: float) -> str:
     return f"{count / scale:.3g} {unit}".rstrip()
 
 
+def counted(things: Sequence[Any], word: str) -> str:
+    """How many things there are.
+
+    >>> counted([1.5], "number"), counted([], "number")
+    ('1 number', '0 numbers')
+    """
+    return f"{len(things):,} {word}{'s' if len(things) != 1 else ''}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: frozenset[int] = frozenset({0})) -> list[str]:
     """Rows with aligned columns; those of ``left`` begin at the left, the others end at the right."""
     whole = [head, *rows]
@@ -69,3 +82,10 @@ def printable(text: str) -> str:
 def cut(text: str, most: int = 60) -> str:
     """The text, shortened if it is long."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def number_of(node: Node) -> str:
+    """The number that a constant is; empty for other operations."""
+    value = node.attrs.get("value")
+    one = isinstance(value, (bool, int, float, complex, np.generic))
+    return cut(str(value)) if node.prim.name == "const" and one else ""

@@ -46,7 +46,8 @@ def examine() -> list[Finding]:
     found.append(_derivative())
     speeds = machine()
     rates = [in_short(rate) for rate in speeds[:3]]
-    said = f"{rates[0]}flops, {rates[1]} exps, {rates[2]}B of memory a second; a NumPy call takes {in_seconds(speeds.call)}"
+    second = f"{rates[0]}flops, {rates[1]} exps, {rates[2]}B of memory a second"
+    said = f"{second}; a NumPy call takes {in_seconds(speeds.call)}"
     found.append(Finding(True, "this machine", said))
     return found
 

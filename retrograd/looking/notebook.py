@@ -11,7 +11,7 @@ from ..compiler.executable import Executable
 from ..ir.graph import Graph, Node
 from ..ir.printer import value_names
 from ..where import Where
-from .amounts import code_at, printable
+from .amounts import code_at, counted, number_of, printable
 from .sections import STYLE, Section, page_of
 
 DRAWN = 120  # operations up to which a graph is drawn; larger ones are text
@@ -76,7 +76,9 @@ def source_of(executable: Executable) -> SourceText:
 
 def graph_html(self: Graph) -> str:
     """The graph as a picture, drawn from top to bottom; a large one as text."""
-    title = f"<h4>{escape(printable(repr(self).strip('<>')))}</h4>"
+    parts = ((self.inputs, "input"), (self.nodes, "node"), (self.outputs, "output"))
+    said = ", ".join(counted(values, word) for values, word in parts)
+    title = f"<h4>{escape(printable(f'Graph {self.name}: {said}'))}</h4>"
     if len(self.nodes) > DRAWN:
         lines = str(self).splitlines()
         rest = f"\n… {len(lines) - LISTED} more lines" if len(lines) > LISTED else ""
@@ -101,11 +103,11 @@ def drawing(graph: Graph) -> str:
         boxes[f"i{k}"] = (names[v], str(v.aval), "input")
         made[v] = f"i{k}"
     for k, node in enumerate(graph.nodes):
-        boxes[f"n{k}"] = (node.prim.name, _result(node, names), "operation")
+        boxes[f"n{k}"] = (number_of(node) or node.prim.name, _result(node, names), "operation")
         edges += [(made[v], f"n{k}") for v in dict.fromkeys(node.inputs)]
         made.update((v, f"n{k}") for v in node.outputs)
     for k, v in enumerate(graph.outputs):
-        boxes[f"o{k}"] = ("return", names[v], "output")
+        boxes[f"o{k}"] = ("return", "" if names[v].isdigit() else names[v], "output")
         edges.append((made[v], f"o{k}"))
     layers = _layers(list(boxes), edges)
     place = {
@@ -173,7 +175,7 @@ def _mean(places: Sequence[float], otherwise: float) -> float:
 
 
 def compiled_html(self: Any) -> str:
-    """What is compiled of a function: its signatures, and the ways and operations of each."""
+    """What is compiled of a function: its signatures, and the paths and operations of each."""
     info = self._cache.info()
     rows = []
     for versions in list(self._cache.entries.values()):
@@ -182,6 +184,6 @@ def compiled_html(self: Any) -> str:
                 graph = way.recorded.graph
                 types = ", ".join(f"{n}: {v.aval}" for n, v in zip(way.call.hints, graph.inputs, strict=False))
                 rows.append((types, f"{len(paths.known)}", f"{len(graph.nodes)}", way.recorded.graph.name))
-    head = ("compiled for", "ways", "operations traced", "name")
+    head = ("compiled for", "paths", "operations traced", "name")
     headline = f"{info.hits:,} calls found code, {info.misses:,} compiled"
     return page_of(repr(self), headline, [Section("signatures", head, rows, frozenset({0, 3}))])

@@ -13,14 +13,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..ir.footprint import Undecided
-from ..ir.graph import Node
 from ..reports.curves import Tradeoff, tradeoff
 from ..reports.pictures import FAINT, INK, LIMIT, LINE, Drawn
 from ..where import Where
-from .amounts import cut, in_bytes, in_seconds, in_short, printable
+from .amounts import in_bytes, in_seconds, in_short, number_of, printable
 from .anatomy import Anatomy, Piece, PlacedNode
 from .costs import cost, family
 from .explain_call import explain, seconds_of, timed
@@ -33,7 +30,6 @@ from .origins import line_of
 AROUND = 2  # lines shown around a line of the user's that stands in no function
 GRAPHVIZ = "vendored/graphviz.js"  # with its licences beside it
 EXPORTS = "export{"
-LABEL = 40
 
 
 def write_page(anatomy: Anatomy, path: str | os.PathLike[str], check: bool = True) -> Path:
@@ -194,7 +190,7 @@ def _node(
         "id": op.number,
         "group": grouping.of[op.number],
         "op": node.prim.name,
-        "label": printable(_number(node) or f"{node.prim.name}{times}"),
+        "label": printable(number_of(node) or f"{node.prim.name}{times}"),
         "part": op.part,
         "family": family(node.prim),
         "values": [printable(v) for v in values],
@@ -214,13 +210,6 @@ def _value(name: str, aval: str) -> str:
     """A value's name, if the program gave it one, and its type."""
     name = name.removeprefix("%")
     return aval if name.isdigit() else f"{name}: {aval}"
-
-
-def _number(node: Node) -> str:
-    """The number that a constant is; empty for other operations."""
-    value = node.attrs.get("value")
-    one = isinstance(value, (bool, int, float, complex, np.generic))
-    return cut(str(value), LABEL) if node.prim.name == "const" and one else ""
 
 
 def _edges(anatomy: Anatomy, grouping: Grouping) -> list[list[int]]:

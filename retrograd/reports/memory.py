@@ -144,7 +144,8 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 
 def _total(values: Sequence[Saved | Repeated]) -> str:
-    return f"{len(values):,} values, {sum(v.bytes for v in values):,} bytes" if values else "nothing"
+    some = f"{len(values):,} value{'s' if len(values) > 1 else ''}"
+    return f"{some}, {sum(v.bytes for v in values):,} bytes" if values else "nothing"
 
 
 def _together(values: Sequence[Kept], key: Callable[[Kept], Hashable]) -> list[list[Kept]]:
