@@ -29,7 +29,7 @@ def _recording(run: Callable[..., Recorded]) -> Callable[..., Recorded]:
             traces.extend(filter(None, [CURRENT.get()]))
             return function(tracers)
 
-        with during("recording", name, lambda: len(traces[0].builder.nodes) if traces else 0):
+        with during("tracing", name, lambda: len(traces[0].builder.nodes) if traces else 0):
             return run(noted, name, *options)
 
     return record

@@ -36,6 +36,8 @@ def line(progress: Progress) -> str:
 
     >>> line(Progress("loss", "forward", 5, 10, 2.0, 2.0))
     'loss: forward ############............ 5/10, 2 s, 2 s left'
+    >>> line(Progress("loss", "tracing", 12_000, None, 2.5, None))
+    'loss: tracing (12 k so far) 2.5 s'
     """
     from .amounts import in_seconds, in_short  # noqa: PLC0415 - little work is so long
 
@@ -43,7 +45,7 @@ def line(progress: Progress) -> str:
         full = int(WIDTH * min(progress.done / progress.total, 1.0))
         said = f"{'#' * full}{'.' * (WIDTH - full)} {in_short(progress.done)}/{in_short(progress.total)}, "
     else:
-        said = f"{in_short(progress.done)}, " if progress.done else ""
+        said = f"({in_short(progress.done)} so far) " if progress.done else ""
     left = f", {in_seconds(progress.left)} left" if progress.left is not None else ""
     return f"{title(progress)} {said}{in_seconds(progress.seconds)}{left}"
 

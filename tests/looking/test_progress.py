@@ -219,9 +219,9 @@ def test_recording_folding_planning_and_compilation_are_phases(at_once, monkeypa
 
     with rg.progress.listen(lambda progress: None):
         rg.grad(loss, memory="10 kB")(X)
-    assert ("recording", "loss") in told
+    assert ("tracing", "loss") in told
     assert ("folding", "loss") in told
-    assert {phase for phase, _ in told} == {"recording", "folding", "planning", "compilation"}
+    assert {phase for phase, _ in told} == {"tracing", "folding", "planning", "compilation"}
 
 
 def test_a_recording_tells_how_many_operations_it_has(at_once, monkeypatch):
@@ -231,7 +231,7 @@ def test_a_recording_tells_how_many_operations_it_has(at_once, monkeypatch):
     def slow(x):
         for _ in range(5):
             x = np.sin(x)
-        while not any(p.phase == "recording" and p.done >= 5 for p in heard):
+        while not any(p.phase == "tracing" and p.done >= 5 for p in heard):
             time.sleep(0.005)
         return np.sum(x)
 
