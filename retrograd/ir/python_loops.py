@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,31 +12,68 @@ from ..where import Where
 from .graph import Node
 
 LONGEST = 50_000  # lines beyond which a file is not read
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class PythonLoop(NamedTuple):
-    """A loop in a file: its line, the lines that it repeats, the function around it, and the names that it calls."""
+    """A loop in a file: its line, the lines that it repeats, the function around it, and what it repeats."""
 
+    file: str
     line: int
     first: int
     last: int
     function: str
-    calls: frozenset[str]
+    parts: tuple[ast.AST, ...]
+
+    def around(self, place: Where) -> bool:
+        """Whether it repeats a line."""
+        return place.file == self.file and self.first <= place.line <= self.last
 
 
-class PythonFile(NamedTuple):
-    """The loops of a file, and what is called by the functions of each name."""
+class PythonFile:
+    """The loops and functions of a file; a walk over its statements finds them, and expressions are read if asked."""
 
-    loops: tuple[PythonLoop, ...]
-    functions: tuple[tuple[int, int, str], ...]
-    calls: dict[str, frozenset[str]]
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.loops: list[PythonLoop] = []
+        self.spans: list[tuple[int, int, str]] = []  # of functions, outer ones first
+        self.functions: dict[str, list[ast.AST]] = {}
+        self._simple: list[ast.stmt] = []
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        self._read(tree, "")
+
+    def _read(self, node: ast.AST, function: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.spans.append((child.lineno, child.end_lineno or child.lineno, child.name))
+                self.functions.setdefault(child.name, []).append(child)
+                self._read(child, child.name)
+            elif isinstance(child, (ast.For, ast.AsyncFor, ast.While)):
+                first = child.test if isinstance(child, ast.While) else child.body[0]
+                parts = (first, *child.body)
+                last = child.body[-1].end_lineno or first.lineno
+                self.loops.append(PythonLoop(self.file, child.lineno, first.lineno, last, function, parts))
+                self._read(child, function)
+            elif isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+                self._simple += [child] if not hasattr(child, "body") and isinstance(child, ast.stmt) else []
+                self._read(child, function)
 
     def function_at(self, line: int) -> str:
         """The innermost function around a line; an empty name outside of functions."""
-        return next((name for first, last, name in reversed(self.functions) if first <= line <= last), "")
+        return next((name for first, last, name in reversed(self.spans) if first <= line <= last), "")
+
+    def comprehensions(self, lines: set[int]) -> Iterator[PythonLoop]:
+        """The comprehensions in simple statements at these lines."""
+        for statement in self._simple:
+            first, last = statement.lineno, statement.end_lineno or statement.lineno
+            if any(first <= line <= last for line in lines):
+                for n in ast.walk(statement):
+                    if isinstance(n, COMPREHENSIONS):
+                        end = n.end_lineno or n.lineno
+                        yield PythonLoop(self.file, n.lineno, n.lineno, end, self.function_at(n.lineno), (n,))
 
 
 def lines_of(nodes: Iterable[Node]) -> frozenset[Where]:
@@ -50,39 +87,59 @@ def loop_line(body: Iterable[Where], program: Iterable[Where]) -> Where | None:
     A loop runs the lines within it and those of functions that it calls by name. It must stand in a function that has
     lines in ``program``.
     """
-    body, files = set(body), {w.file: _file("".join(_text(w.file))) for w in program}
-    if not body or not body <= {*program}:
+    places, program = {*body}, {*program}
+    if not places or not places <= program:
         return None
+    files = {name: _file(name, "".join(_text(name))) for name in {w.file for w in program}}
     active = {(w.file, files[w.file].function_at(w.line)) for w in program}
-    places = {(w.file, w.line, files[w.file].function_at(w.line)) for w in body}
-    calls: dict[str, set[str]] = {}
-    for file in files.values():
-        for name, called in file.calls.items():
-            calls.setdefault(name, set()).update(called)
-    found: list[tuple[str, PythonLoop, set[str], bool]] = []
-    for name, file in files.items():
-        for loop in file.loops:
-            inside = {place for place in places if place[0] == name and loop.first <= place[1] <= loop.last}
-            reached, rest = _reached(loop, calls), places - inside
-            if (inside or (name, loop.function) in active) and {function for _, _, function in rest} <= reached:
-                found.append((name, loop, reached, bool(inside)))
-    found = [one for one in found if one[3]] or found
-    for name, inner, reached, _ in found:
-        others = [(n, x, r) for n, x, r, _ in found if x is not inner]
-        around = [(n == name and x.first <= inner.line <= x.last) or inner.function in r for n, x, r in others]
-        if all(around) and inner.function not in reached:
-            return Where(name, inner.line)
+    loops = [
+        loop
+        for name, file in files.items()
+        for loop in (*file.loops, *file.comprehensions({w.line for w in places if w.file == name}))
+    ]
+    within = [loop for loop in loops if any(map(loop.around, places))]
+    called = [loop for loop in loops if (loop.file, loop.function) in active]
+    for candidates in (within, called):
+        found = [loop for loop in candidates if _runs(loop, places, files)]
+        if found:
+            return _innermost(found, files)
     return None
 
 
-def _reached(loop: PythonLoop, calls: dict[str, set[str]]) -> set[str]:
-    """The names of functions that a loop calls, and that these call."""
+def _runs(loop: PythonLoop, places: set[Where], files: Mapping[str, PythonFile]) -> bool:
+    """Whether a loop runs all these lines, of itself or of functions that it calls."""
+    functions = {files[w.file].function_at(w.line) for w in places if not loop.around(w)}
+    return not functions or functions <= _reached(loop, files)
+
+
+def _innermost(found: list[PythonLoop], files: Mapping[str, PythonFile]) -> Where | None:
+    """The loop that all others run; None if there are several such loops."""
+    for inner in found:
+        place = Where(inner.file, inner.line)
+        others = [loop for loop in found if loop is not inner]
+        if all(loop.around(place) or inner.function in _reached(loop, files) for loop in others):
+            return place if inner.function not in _reached(inner, files) else None
+    return None
+
+
+def _reached(loop: PythonLoop, files: Mapping[str, PythonFile]) -> set[str]:
+    """The names of the functions that a loop calls, and that these call."""
     found: set[str] = set()
-    new = set(loop.calls)
+    new = [loop.parts]
     while new:
-        found |= new
-        new = {called for name in new for called in calls.get(name, ())} - found
+        names = _names(new.pop()) - found
+        known = [(name, file.functions[name]) for file in files.values() for name in names & file.functions.keys()]
+        found.update(name for name, _ in known)
+        new += [tuple(definitions) for _, definitions in known]
     return found
+
+
+@lru_cache(maxsize=1024)
+def _names(parts: tuple[ast.AST, ...]) -> frozenset[str]:
+    """All names in a piece of program: functions and methods are called by them, or handed on, as to ``reduce``."""
+    nodes = [n for part in parts for n in ast.walk(part)]
+    names = {n.id for n in nodes if isinstance(n, ast.Name)}
+    return frozenset(names | {n.attr for n in nodes if isinstance(n, ast.Attribute)})
 
 
 def _text(file: str) -> list[str]:
@@ -91,37 +148,5 @@ def _text(file: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _file(text: str) -> PythonFile:
-    """What stands in a file; nothing if it cannot be read as Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return PythonFile((), (), {})
-    functions = [n for n in ast.walk(tree) if isinstance(n, FUNCTIONS)]
-    spans = sorted((n.lineno, n.end_lineno or n.lineno, n.name) for n in functions)
-    calls: dict[str, frozenset[str]] = {}
-    for n in functions:
-        calls[n.name] = calls.get(n.name, frozenset()).union(*map(_called, n.body))
-    file = PythonFile((), tuple(spans), calls)
-    loops = [
-        PythonLoop(line, first, last, file.function_at(line), called)
-        for n in ast.walk(tree)
-        for line, first, last, called in _repeated(n)
-    ]
-    return file._replace(loops=tuple(loops))
-
-
-def _repeated(node: ast.AST) -> Iterator[tuple[int, int, int, frozenset[str]]]:
-    """The line of a loop, the lines that it repeats, and the names that it calls; nothing for other nodes."""
-    if isinstance(node, LOOPS):
-        parts = [node.test, *node.body] if isinstance(node, ast.While) else [*node.body]
-        first, last = (node.test if isinstance(node, ast.While) else node.body[0]).lineno, node.body[-1].end_lineno
-        yield node.lineno, first, last or first, frozenset().union(*map(_called, parts))
-    elif isinstance(node, COMPREHENSIONS):
-        yield node.lineno, node.lineno, node.end_lineno or node.lineno, _called(node)
-
-
-def _called(tree: ast.AST) -> frozenset[str]:
-    """The names of the functions and methods that are called, and those that are handed on, as to ``reduce``."""
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    return frozenset(names | {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)})
+def _file(name: str, text: str) -> PythonFile:
+    return PythonFile(name, text)
