@@ -21,7 +21,6 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .api.at_a_point import vjp
     from .api.batching import vmap
     from .api.branches import cond, switch
-    from .api.check_grads import check_grads
     from .api.control import fori_loop, scan, while_loop
     from .api.eval_shape import eval_shape
     from .api.exceptions import callcc, throw_if, try_catch
@@ -32,7 +31,6 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .api.jit import jit
     from .api.jit import trace as trace
     from .api.lens import lens
-    from .api.lens_laws import check_lens
     from .api.linear_transposes import linear_transpose
     from .api.memory import Everything, Log, Periodic, Snapshots, Tiered
     from .api.own_rules import custom_jvp, custom_vjp
@@ -61,7 +59,6 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .compiler.compiled import Compiled
     from .compiler.counters import debug_counters
     from .compiler.debug_nans import debug_nans
-    from .compiler.native_info import native_info
     from .compiler.settings import config as config
     from .errors import RetrogradError
     from .export import doors as _doors  # noqa: F401 - compiled functions have members that write files
@@ -77,8 +74,11 @@ if TYPE_CHECKING:
     from . import distributed as distributed
     from . import eager as eager
     from .api import functions as functions
+    from .api.check_grads import check_grads as check_grads
+    from .api.lens_laws import check_lens as check_lens
     from .compat.jax import to_jax as to_jax
     from .compat.torch import to_torch as to_torch
+    from .compiler.native_info import native_info as native_info
     from .eager import nn as nn
     from .eager import optim as optim
     from .export.loading import load as load
@@ -149,7 +149,14 @@ _LOADED_ON_FIRST_USE = {
     "optim": ".eager.optim",
     "progress": ".looking.progress",
 }
-_RARELY_CALLED = {"load": ".export.loading", "to_jax": ".compat.jax", "to_torch": ".compat.torch"}
+_RARELY_CALLED = {
+    "check_grads": ".api.check_grads",
+    "check_lens": ".api.lens_laws",
+    "load": ".export.loading",
+    "native_info": ".compiler.native_info",
+    "to_jax": ".compat.jax",
+    "to_torch": ".compat.torch",
+}
 
 del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from string import Template
 from typing import TYPE_CHECKING
 
@@ -66,6 +65,8 @@ def to_dot(graph: Graph) -> str:
 
 def quoted(text: str) -> str:
     """A DOT string: JSON's escapes of quotes, backslashes and newlines are DOT's."""
+    import json  # noqa: PLC0415 - few programs draw graphs
+
     return json.dumps(text, ensure_ascii=False)
 
 

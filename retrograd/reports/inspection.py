@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.compilation import INSPECTORS
 from ..compiler.compiled import member
 from ..ir.graph import FORMS
-from . import curves, memory
 from .unused import warn_of_unused_plans
+
+if TYPE_CHECKING:
+    from .curves import Tradeoff
+    from .memory import MemoryReport
 
 INSPECTORS["unused plans"] = warn_of_unused_plans
 
@@ -42,7 +45,7 @@ def dot(self: Any, /, *args: Any, **kwargs: Any) -> str:
 
 
 @member
-def plan(self: Any, /, *args: Any, **kwargs: Any) -> memory.MemoryReport:
+def plan(self: Any, /, *args: Any, **kwargs: Any) -> MemoryReport:
     """The memory that a call with these arguments keeps, and the work that it repeats.
 
     Parameters
@@ -68,11 +71,13 @@ def plan(self: Any, /, *args: Any, **kwargs: Any) -> memory.MemoryReport:
     >>> plan.advances
     316
     """
-    return memory.report(self.at(*args, **kwargs))
+    from .memory import report  # noqa: PLC0415 - few programs look at plans
+
+    return report(self.at(*args, **kwargs))
 
 
 @member
-def tradeoff(self: Any, /, *args: Any, **kwargs: Any) -> curves.Tradeoff:
+def tradeoff(self: Any, /, *args: Any, **kwargs: Any) -> Tradeoff:
     """The cost of less memory: the peak of a call and the repeated work, from all memory to the least.
 
     A gradient without loops keeps ever fewer values. Loops follow plans that keep ever fewer states. Nothing is
@@ -100,4 +105,6 @@ def tradeoff(self: Any, /, *args: Any, **kwargs: Any) -> curves.Tradeoff:
     >>> bool(curve.points[0].peak_bytes > curve.points[-1].peak_bytes)
     True
     """
-    return curves.tradeoff(self.at(*args, **kwargs))
+    from .curves import tradeoff as traded  # noqa: PLC0415 - likewise
+
+    return traded(self.at(*args, **kwargs))

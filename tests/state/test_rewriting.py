@@ -8,7 +8,7 @@ import pytest
 from bytecode import Instr
 
 from retrograd.tracer.state import observed_code
-from retrograd.tracer.state.observed_code import CodeRewriter, is_exit, spread_form
+from retrograd.tracer.state.observed_code import is_exit, spread_form
 
 NONE = [("LOAD_CONST", None)] * 3
 
@@ -69,7 +69,7 @@ def test_spread_arguments_are_shown_on_each_version(
     observers: Any = Observers()
     teller = observed_code._Teller(Instr("NOP"))
     left = list(stack)
-    run(CodeRewriter(observers)._spread(teller, *spread_form(version, arg, before)), left)
+    run(observed_code.Rewriting(observers)._spread(teller, *spread_form(version, arg, before)), left)
     assert left == stack
     assert (observers.spread.shown, observers.called.shown) == (spread, [called])
 

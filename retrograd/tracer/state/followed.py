@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..ufunc_options import python_function
+from .code_rewriter import CodeRewriter
 from .libraries import is_library
-from .observed_code import CodeRewriter
 from .reads import SWAPPED
 
 WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)

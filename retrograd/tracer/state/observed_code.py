@@ -9,15 +9,12 @@ version of CPython.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, Protocol
 
 from bytecode import BinaryOp, Bytecode, Instr
 from bytecode.instr import CellVar, FreeVar
-
-from ...where import ByCode
 
 VERSION = sys.version_info[:2]
 MOST_ARGUMENTS = 300  # places on the stack for copies of a call's arguments
@@ -71,27 +68,14 @@ class Shown(Protocol):
     sought: Any  # (key, container) of ``in``
 
 
-class CodeRewriter:
-    """Makes observed code of code, once for each code object while that lives."""
+class Rewriting:
+    """Makes observed code of code, with these observers."""
 
     def __init__(self, observers: Shown) -> None:
         self._observers = observers
-        self._known = ByCode(self._rewritten)
-        self._made: weakref.WeakSet[CodeType] = weakref.WeakSet()
 
     def __call__(self, code: CodeType) -> CodeType:
-        """The observed code; of observed code, itself."""
-        if self.is_observed(code):
-            return code
-        made = self._known[code]
-        self._made.add(made)
-        return made
-
-    def is_observed(self, code: CodeType) -> bool:
-        """Whether this is observed code."""
-        return code in self._made
-
-    def _rewritten(self, code: CodeType) -> CodeType:
+        """The observed code."""
         b = Bytecode.from_code(code)
         instructions = list(b)
         del b[:]

@@ -27,8 +27,8 @@ from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
 from .called import call
+from .code_rewriter import CodeRewriter
 from .libraries import is_library
-from .observed_code import CodeRewriter
 from .observer import Observer, observer
 from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader
 from .stand_ins import STAND_INS

@@ -38,10 +38,10 @@ from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
 from .arguments import is_mutable_array
+from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import Followed
 from .libraries import is_library
-from .observed_code import CodeRewriter
 from .reads import KINDS, MISSING, Read
 
 PLAIN = frozenset(
