@@ -33,6 +33,15 @@ class StorageUse(NamedTuple):
     copied: int = 0
 
 
+class _Traversal(NamedTuple):
+    """What is known after some nodes: the storage of each value, the step that reads it last, and what steps read."""
+
+    at: list[int]
+    last: list[int]
+    steps: list[StorageUse]
+    read: list[list[int]]
+
+
 class Liveness:
     """A graph as lists of numbers, one per node or value.
 
@@ -57,6 +66,7 @@ class Liveness:
         made = graph.producer
         once = [self._operation(node, shown, made) for node, shown in zip(graph.nodes, shows, strict=True)]
         self.operations = [*once, *(op and op._replace(makes=[v + self.n for v in op.makes]) for op in once)]
+        self._begun = list[int](), _Traversal(self.root, [-1] * (2 * self.n), [], [])
 
     def _views(self, graph: Graph) -> list[int]:
         """For each node the value that its result is a view of, or -1; absorbed operations count as views, too."""
@@ -106,17 +116,27 @@ class Liveness:
         fit = [k for k, v in enumerate(reads) if v in alike and not self.strided[v]]
         return StorageUse(reads, makes, fit, self.kind[makes[0]] if large else -1, scratch)
 
-    def peak(self, order: Sequence[int], there: Sequence[bool], staying: Iterable[int] = ()) -> int:
+    def peak(self, order: list[int], there: Sequence[bool], staying: Iterable[int] = (), ahead: int = 0) -> int:
         """The peak in bytes if nodes run in this order.
 
         A second run of a node replaces those of its results that are not ``there`` for later nodes. Outputs and
-        ``staying`` values live to the end.
+        ``staying`` values live to the end. The first ``ahead`` nodes are first runs; many orders begin with the same.
         """
-        at, last, operations, n = self.root[:], [-1] * (2 * self.n), self.operations, self.n
+        if order[:ahead] != self._begun[0]:
+            self._begun = order[:ahead], _Traversal(self.root[:], [-1] * (2 * self.n), [], [])
+            self._follow(*self._begun, there)
+        at, last, steps, read = self._begun[1]
+        walk = _Traversal(at[:], last[:], steps[:], read[:])
+        self._follow(order[ahead:], walk, there)
+        for v in chain(self.outputs, staying):
+            walk.last[walk.at[v]] = len(walk.steps)
+        return self._most(walk.steps, walk.read, walk.last)
+
+    def _follow(self, order: list[int], walk: _Traversal, there: Sequence[bool]) -> None:
+        """Go on through these nodes."""
+        at, last, steps, read = walk
+        operations, n, t = self.operations, self.n, len(steps)
         again = len(operations) // 2
-        steps: list[StorageUse] = []
-        read: list[list[int]] = []  # the storage that each step reads
-        t = 0
         for i in order:
             operation = operations[i]
             if operation is None:
@@ -138,9 +158,6 @@ class Liveness:
             steps.append(operation)
             read.append(reads)
             t += 1
-        for v in chain(self.outputs, staying):
-            last[at[v]] = t
-        return self._most(steps, read, last)
 
     def _most(self, steps: list[StorageUse], read: list[list[int]], last: list[int]) -> int:
         """The peak in bytes, given the step that reads each value last."""
@@ -177,7 +194,7 @@ class Liveness:
                     dies.append(last[v])
                     change[t] += size
             for v in reads:
-                if last[v] == t and pooled[v] and storage[v] != taken:
+                if pooled[v] and last[v] == t and storage[v] != taken:
                     dead.setdefault(kinds[v], []).append(storage[v])
                     last[v] = -1
         for size, end in zip(born, dies, strict=True):

@@ -89,10 +89,11 @@ class Network:
 
     def join(self, a: object, b: object, capacity: float) -> None:
         """Add an edge."""
-        for x, y, room in ((a, b, capacity), (b, a, 0.0)):
-            self.edges[self._vertex(x)].append(len(self.target))
-            self.target.append(self._vertex(y))
-            self.room.append(room)
+        x, y, edge = self._vertex(a), self._vertex(b), len(self.target)
+        self.edges[x].append(edge)
+        self.edges[y].append(edge + 1)
+        self.target += (y, x)
+        self.room += (capacity, 0.0)
 
     def beyond_cut(self) -> set[object]:
         """The sink's side of the minimum cut nearest to the sink: the vertices that still reach the sink."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from bisect import bisect_left
+from itertools import chain, compress
 from typing import NamedTuple
 
 from ...ir.graph import Graph, Node, Value
@@ -59,7 +60,7 @@ class Recomputation:
             self.found[number[v]] = False
         operands = [[number[v] for v in node.inputs] for node in nodes]
         self.read = [[v for v in values if v in self.maker] for values in operands] * 2
-        self.missable = [[v for v in values if not self.found[v]] for values in operands]
+        self.missable = [[v for v in reversed(values) if not self.found[v]] for values in operands]  # the last first
         live = {number[v] for v in self.whole.outputs}
         self.runs = [False] * len(nodes)  # the nodes that run in the first part under every choice
         for i in reversed(range(len(self.first))):
@@ -96,7 +97,9 @@ class Recomputation:
             there = self._there(kept)
             order = self._order(there)
             again = sum(map(self.work.__getitem__, order)) - self.total
-            self._scores[kept] = Score(self.liveness.peak(order, there, self._staying(order, there)), again)
+            ahead = bisect_left(order, len(self.first))  # the nodes of the first part come first
+            peak = self.liveness.peak(order, there, self._staying(order, there), ahead)
+            self._scores[kept] = Score(peak, again)
         return self._scores[kept]
 
     def _staying(self, order: list[int], there: list[bool]) -> set[int]:
@@ -120,25 +123,28 @@ class Recomputation:
         had, second, n = there[:], list[int](), len(self.whole.nodes)
         missable, maker, results, idle = self.missable, self.maker, self.liveness.results, self.idle
         for i in range(len(self.first), n):
-            if missable[i]:
-                stack = [v for v in missable[i] if not had[v]]
+            for wanted in missable[i]:
+                stack = [] if had[wanted] else [wanted]
                 while stack:
                     node = maker[stack[-1]]
-                    missing = [] if had[stack[-1]] else [v for v in missable[node] if not had[v]]
-                    stack.extend(missing)
-                    if not missing and not had[stack.pop()]:
+                    for v in missable[node]:
+                        if not had[v]:
+                            stack.append(v)
+                            break
+                    else:
+                        stack.pop()
                         second.append(node + n)
                         for v in results[node]:
                             had[v] = True
             second.append(i)
         runs = self.runs[:]
-        wanted = [maker[v] for i in second if idle[i] for v in idle[i] if there[v]]
-        while wanted:
-            node = wanted.pop()
+        asked = [maker[v] for i in second if idle[i] for v in idle[i] if there[v]]
+        while asked:
+            node = asked.pop()
             if not runs[node]:
                 runs[node] = True
-                wanted.extend(self.maker[v] for v in self.idle[node])
-        return [*(i for i in range(len(self.first)) if runs[i]), *second]
+                asked.extend([maker[v] for v in idle[node]])
+        return [*compress(range(len(self.first)), runs), *second]
 
 
 def repeatable(node: Node) -> bool:

@@ -48,6 +48,10 @@ def turns(graph: Graph) -> bool:
 class Crossing(Recomputation):
     """The choices of values that are kept across the turn of a graph."""
 
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._cuts: dict[frozenset[Node], list[Value]] = {}  # by the nodes that may run again
+
     def choices(self) -> list[Choice]:
         """The best choices: with more memory, less runs again. The first choice repeats nothing."""
         best = self._best(self._candidates())
@@ -134,15 +138,17 @@ class Crossing(Recomputation):
         With ``late``, nodes that the first part does not need itself may, too.
         """
 
-        def again(node: Node) -> bool:
+        def runs_again(node: Node, effort: int) -> bool:
             size = max(sum(v.aval.size for v in node.outputs), 1)
-            return repeatable(node) and (work(node) <= limit * 4 * size or (late and self.needless(node)))
+            return repeatable(node) and (effort <= limit * 4 * size or (late and self.needless(node)))
 
         def cost(value: Value) -> float:
             return 0 if value in self.held or value not in self.made else value.aval.nbytes
 
-        found = choose_residuals(self.first, self.needed, cost, again)
-        return self._kept(found)
+        again = frozenset(node for node, effort in zip(self.first, self.work, strict=False) if runs_again(node, effort))
+        if again not in self._cuts:  # most programs have operations of few kinds
+            self._cuts[again] = self._kept(choose_residuals(self.first, self.needed, cost, again.__contains__))
+        return self._cuts[again]
 
     def _kept(self, values: Iterable[Value]) -> list[Value]:
         """The values to keep; for a view, keep the array it is a view of."""
@@ -154,4 +160,4 @@ class Crossing(Recomputation):
 def peak_of_order(graph: Graph) -> int:
     """The peak of a graph in bytes, in the order in which its nodes stand."""
     graph = prune(graph)
-    return Liveness(graph).peak(range(len(graph.nodes)), ())
+    return Liveness(graph).peak([*range(len(graph.nodes))], ())
