@@ -137,7 +137,7 @@ class _Vectorized:
             hints.append("numbers")
         if values:
             made = self.b.emit(module_arrays, (), {"values": tuple(values), "dtypes": tuple(dtypes)}, hints)
-            self.columns.update(zip(values, made, strict=True))
+            self.columns = dict(zip(self.columns, made, strict=False))  # by order: (1,) and (1.0,) are equal
             self.numbers = made[-1]
 
     def _arrange(self) -> None:

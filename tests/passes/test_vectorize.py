@@ -180,6 +180,17 @@ def test_results_share_no_memory():
         assert not any(np.shares_memory(x, y) for y in (a, *found[:i]))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_known_numbers_that_equal_positions_are_told_apart(monkeypatch):
+    for name, value in {"FEWEST": 1, "WIDE": 0, "SHARE": -1e9, "READ": 10**9}.items():
+        monkeypatch.setattr(rules, name, value)
+    for seed in (3061, 3063, 3073):
+        args = drawn(seed)
+        graph = unrolled(_Program(seed, vectors=True), *args)
+        for a, b in zip(evaluate(graph, args), evaluate(with_levels(graph), args), strict=True):
+            assert equal(a, b)
+
+
 def test_numbers_alone_stay_numbers():
     def wide(x, y):
         return sum((x * float(i) + y) / (float(i) - y) for i in range(300))
