@@ -89,11 +89,14 @@ def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
 
 
 def _bytes(value: Value, block: int | None) -> int:
-    return value.aval.nbytes if block is None or not value.aval.shape else block * value.aval.dtype.itemsize
+    """The bytes of an array, or of all arrays in a list of steps if their number is known."""
+    if block is not None and value.aval.shape:
+        return block * value.aval.dtype.itemsize
+    return max(value.aval.nbytes, 0)
 
 
 def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The live bytes at each node, and at the end, by storage."""
+    """The live bytes at each node, and at the end, by storage; with those of one step while a loop runs."""
     order, n = plan.order, len(plan.order.nodes)
     outside = {plan.buffer[v] for v in order.inputs}
     outside |= {plan.buffer[node.out] for node in order.nodes if node.prim.name == "const"}
@@ -103,14 +106,17 @@ def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
     for i, node in enumerate(order.nodes):
         for out in node.outputs:
             number = plan.buffer[out]
-            if number not in outside and out not in given and out.aval.steps is None:
+            if number not in outside and out not in given:
                 first.setdefault(number, (i, _bytes(out, block)))
                 last[number] = max(last.get(number, 0), plan.last_use[out])
     changes = np.zeros(n + 2, np.int64)
     for number, (i, nbytes) in first.items():
         changes[i] += nbytes
         changes[min(last[number], n) + 1] -= nbytes
-    return np.cumsum(changes)[: n + 1]
+    live = np.cumsum(changes)[: n + 1]
+    for i, node in enumerate(order.nodes):
+        live[i] += sum(plan.bodies[body].peak for _, body in node.graphs if body in plan.bodies)
+    return live
 
 
 def _placed(storages: list[_LiveStorage]) -> int:
