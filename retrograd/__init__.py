@@ -47,6 +47,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .compiler import kept_workspaces as _kept_workspaces  # noqa: F401 - memory is kept for intermediate results
     from .compiler import memory as _memory  # noqa: F401 - it registers the stages that plan memory
     from .compiler import methods as _methods  # noqa: F401 - it binds compiled methods
+    from .compiler import native_calls as _native_calls  # noqa: F401 - it lets C serve whole calls
     from .compiler import rolled as _rolled  # noqa: F401 - it makes Python's loops loops of the graph
     from .compiler import sharing as _sharing  # noqa: F401 - it shares what was compiled for functions of the same code
     from .compiler import targets as _targets  # noqa: F401 - it makes the targets

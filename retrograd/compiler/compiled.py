@@ -19,13 +19,14 @@ from .compilation import INSPECTORS, Compilation, Derived
 from .executable import Executable
 from .inside import called_inside
 from .paths import FINDERS, Found, Once, Paths
-from .settings import OVERRIDES, Settings, config
+from .settings import Settings, config
 from .signature import Call
 from .transform import Transform
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_VERSIONS = 8  # of one signature, each for another state of what the function reads
 MOST_ONCE = 3  # recordings in a row that hold for one call, until a warning
+UNSERVED = object()  # what a server gives for a call that it does not know, or that is traced
 MEMBERS = ["at", "executable", "graph", "source"]  # and those that wings add
 
 
@@ -48,7 +49,7 @@ class Compiled:
 
     __class_getitem__: Any = classmethod(GenericAlias)  # Compiled[[Array, int], Array] in annotations
     _cache: Cache[Paths]
-    _unpackers: list[Any]
+    _servers: list[Callable[..., Any]]
     _inner: dict[Any, Any]
     _methods: dict[int, tuple[Any, dict[str, Any]]]
     _told: set[type[Warning]]
@@ -60,18 +61,13 @@ class Compiled:
         return [*MEMBERS, "__call__", "__doc__", "__name__", "__wrapped__"]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for serve in self._servers:
+            result = serve(self, args, kwargs)
+            if result is not UNSERVED:
+                self._cache.hits += 1
+                return result
         if CURRENT.get() is not None:
             return called_inside(self, args, kwargs)
-        settings = OVERRIDES.get() or config.base
-        for unpack, known, _ in self._unpackers:
-            unpacked = unpack(settings, args, kwargs)
-            if unpacked is not None:
-                key, leaves, statics = unpacked
-                for paths in known.get(key, ()):
-                    captures = paths.check(self._user, statics)
-                    if captures is not None:
-                        self._cache.hits += 1
-                        return paths.call(self, leaves, captures, statics)
         found = FINDERS[-1](self, self._take(args, kwargs))
         INSPECTORS["known"](self, found, args, kwargs)
         return found.paths.call(self, *found.operands)
@@ -194,5 +190,5 @@ def _keep(versions: list[Paths], paths: Paths | Once) -> None:
 
 
 def _caches() -> dict[str, Any]:
-    """What was compiled for one function: by signature, by what its arguments look like, in traces, for instances."""
-    return {"_cache": Cache(), "_unpackers": [], "_inner": {}, "_methods": {}, "_told": set()}
+    """What was compiled for one function: by signature, by what serves its calls, in traces, for instances."""
+    return {"_cache": Cache(), "_servers": [], "_inner": {}, "_methods": {}, "_told": set()}

@@ -1,7 +1,8 @@
-"""Unpackers: generated code that takes the arguments of one structure apart, in one pass.
+"""Unpackers: generated code that takes the arguments of one structure apart, in one pass, and serves the call.
 
-An unpacker gives the key of a call, its traced leaves and its other leaves, or None if the arguments are built
-otherwise. ``take_apart`` handles structures that exact types cannot identify, at each call.
+An unpacker finds the paths of a call by its key, and calls the first that hold, with the traced leaves and the others.
+It gives UNSERVED if the arguments are built otherwise, or no paths hold. ``take_apart`` handles structures that exact
+types cannot identify, at each call.
 """
 
 from __future__ import annotations
@@ -11,25 +12,36 @@ import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from types import FunctionType
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from ..tracer.surroundings import SURROUNDINGS
+from ..tracer.trace import CURRENT
 from ..tracer.tree import children, flatten, is_known_dataclass
 from .compilation import INSPECTORS
+from .compiled import UNSERVED
 from .paths import Found, Paths
-from .settings import config
+from .settings import OVERRIDES, config
 from .signature import Call
 from .varying_ints import MOST
 
-Unpacker = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[Any, list[Any], list[Any]] | None]
 MOST_LEAVES = 1000
 MOST_UNPACKERS = 8  # of one function
 MOST_KEYS = 1000  # of one unpacker
 VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
 REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
+SCOPE = {
+    "__name__": __name__,  # its frame is below the user's, and ours
+    "ndarray": np.ndarray,
+    "UNSERVED": UNSERVED,
+    "CURRENT": CURRENT,
+    "OVERRIDES": OVERRIDES,
+    "config": config,
+}
+SHORTER: list[Callable[[Any, Found, tuple[Any, ...], dict[str, Any]], None]] = []  # make servers that ask less
 
 
 class _NoExactType(Exception):  # noqa: N818 - never leaves this file
@@ -43,9 +55,10 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
         return
     if found.paths in REFUSED:
         return
-    known, settings = compiled._unpackers, config.now()
-    for unpack, versions, traced in known:  # noqa: B007 - those of the first that fits
-        if traced == call.traced and (unpacked := unpack(settings, args, kwargs)) is not None:
+    servers = compiled._servers
+    unpackers = [server for server in servers if isinstance(server, FunctionType)]
+    for unpack in unpackers:
+        if unpack.__globals__["traced"] == call.traced and (key := unpack(None, args, kwargs)) is not UNSERVED:
             break
     else:
         leaves, spec = flatten((args, kwargs))
@@ -53,17 +66,21 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
             REFUSED.add(found.paths)  # the transform takes arguments in its own way
             return
         try:
-            unpack, versions = _made(*_UnpackerWriter({*call.traced}, leaves).source(spec, args, kwargs)), {}
+            unpack = _made(*_UnpackerWriter(call.traced, leaves).source(spec, args, kwargs))
         except (_NoExactType, RecursionError):  # of containers within hundreds of others
             REFUSED.add(found.paths)
             return
-        unpacked = unpack(settings, args, kwargs)
-        assert unpacked is not None
-        del known[: 1 - MOST_UNPACKERS]
-        known.append((unpack, versions, call.traced))
-    if len(versions) >= MOST_KEYS:
-        versions.clear()
-    versions[unpacked[0]] = compiled._cache.versions((compiled._transform.settings(), call.key))
+        key = unpack(None, args, kwargs)
+        assert key is not UNSERVED
+        for old in unpackers[: 1 + len(unpackers) - MOST_UNPACKERS]:
+            servers.remove(old)
+        servers.append(unpack)
+    known = unpack.__globals__["known"]
+    if len(known) >= MOST_KEYS:
+        known.clear()
+    known[key] = compiled._cache.versions((compiled._transform.settings(), call.key))
+    for shorter in SHORTER:
+        shorter(compiled, found, args, kwargs)
 
 
 INSPECTORS["known"] = know
@@ -72,12 +89,12 @@ INSPECTORS["known"] = know
 class _UnpackerWriter:
     """Writes the source of an unpacker: tests of containers, from outside to inside, then those of leaves."""
 
-    def __init__(self, traced: set[int], leaves: list[Any]) -> None:
-        self._traced, self._leaves = traced, leaves
+    def __init__(self, traced: tuple[int, ...], leaves: list[Any]) -> None:
+        self._traced, self._leaves = {*traced}, leaves
         self._lines: list[str] = []
         self._found: list[str] = []  # variables of the leaves so far
         self._names = 0
-        self._scope: dict[str, Any] = {"ndarray": np.ndarray}
+        self._scope: dict[str, Any] = {**SCOPE, "known": {}, "traced": traced}
 
     def source(self, spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The source, and what it names."""
@@ -90,8 +107,22 @@ class _UnpackerWriter:
         for k, (x, name) in enumerate(zip(self._leaves, self._found, strict=True)):
             (traced if k in self._traced else static).append(name)
             key += self._leaf(x, name, k in self._traced)
-        lines = [*self._lines, f"return ({', '.join(key)},), [{', '.join(traced)}], [{', '.join(static)}]"]
-        return "\n    ".join(["def unpack(settings, args, kwargs):", *lines]), self._scope
+        lines = [
+            "if CURRENT.get() is not None:",
+            "    return UNSERVED",
+            *self._lines,
+            "settings = OVERRIDES.get() or config.base",
+            f"key = ({', '.join(key)},)",
+            "if compiled is None:",
+            "    return key",
+            f"statics = [{', '.join(static)}]",
+            "for paths in known.get(key, ()):",
+            "    captures = paths.check(compiled._user, statics)",
+            "    if captures is not None:",
+            f"        return paths.call(compiled, [{', '.join(traced)}], captures, statics)",
+            "return UNSERVED",
+        ]
+        return "\n    ".join(["def unpack(compiled, args, kwargs):", *lines]), self._scope
 
     def _leaf(self, x: Any, name: str, traced: bool) -> Iterator[str]:
         """Test the type of a leaf; the parts of the key for it."""
@@ -149,7 +180,7 @@ class _UnpackerWriter:
             self._part(x[key], sub, names[key])
 
     def _unless(self, test: str) -> None:
-        self._lines += [f"if {test}:", "    return None"]
+        self._lines += [f"if {test}:", "    return UNSERVED"]
 
     def _name(self) -> str:
         self._names += 1
@@ -163,10 +194,10 @@ class _UnpackerWriter:
 
 @functools.lru_cache(256)
 def _compiled(source: str) -> Any:
-    return compile(source, "<unpacker>", "exec")
+    return compile(source, "<generated unpacker>", "exec")
 
 
-def _made(source: str, scope: dict[str, Any]) -> Unpacker:
+def _made(source: str, scope: dict[str, Any]) -> FunctionType:
     exec(_compiled(source), scope)  # noqa: S102 - our own text
-    made: Unpacker = scope["unpack"]
+    made: FunctionType = scope["unpack"]
     return made

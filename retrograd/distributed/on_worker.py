@@ -116,7 +116,7 @@ def one_shard(
 
 def computed(kernel: Compiled, arguments: tuple[Any, ...]) -> Any:
     """A call; what it imports while it is compiled is loaded before BLAS is pinned."""
-    if not kernel._unpackers:
+    if not kernel._servers:
         kernel.at(*arguments)
     with one_blas_thread():
         return kernel(*arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
@@ -160,7 +160,7 @@ class _Fusion:
                 read.update(node.inputs)
                 units.append((self.place[node], node))
         for nodes, body in zip(groups, bodies, strict=True):
-            results = [v for node in nodes for v in node.outputs if v in read]
+            results = _arranged(self.source.outputs, [v for node in nodes for v in node.outputs if v in read])
             if results:
                 units.append((self.place[nodes[-1]], self._kernel(next(self.names), body, results)))
         return units
@@ -177,7 +177,7 @@ class _Fusion:
         return sorted(found, key=self.place.__getitem__)
 
     def _kernel(self, name: str, body: list[Node], results: list[Value]) -> Node:
-        operands = _operands(body)
+        operands = _arranged(self.source.inputs, _operands(body))
         new = {v: Value(v.aval, v.hint) for v in (*operands, *(v for node in body for v in node.outputs))}
         copies = tuple(
             replace(n, inputs=tuple(new[v] for v in n.inputs), outputs=tuple(new[v] for v in n.outputs)) for n in body
@@ -197,6 +197,12 @@ def _operands(body: list[Node]) -> list[Value]:
     """What nodes read and none of them makes, in the order of reading."""
     made = {v for node in body for v in node.outputs}
     return list(dict.fromkeys(v for node in body for v in node.inputs if v not in made))
+
+
+def _arranged(first: Sequence[Value], values: list[Value]) -> list[Value]:
+    """The values, those of the graph's inputs or outputs first: a kernel that is all of a graph is called as that."""
+    order = {v: k for k, v in enumerate(first)}
+    return sorted(values, key=lambda v: order.get(v, len(order)))
 
 
 def _in_order(units: list[tuple[int, Node]]) -> tuple[Node, ...]:

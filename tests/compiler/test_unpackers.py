@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import traceback
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ import retrograd as rg
 from retrograd.compiler import unpackers
 from retrograd.compiler.compiled import Compiled
 from retrograd.compiler.unpackers import MOST_UNPACKERS
+from retrograd.looking.tracebacks import is_inner
+from retrograd.where import is_ours
 
 
 class Pair(NamedTuple):
@@ -124,7 +127,7 @@ def test_all_calls_of_one_function_are_right() -> None:
     g = compiled()
     for args, kwargs in [*CALLS.values(), *reversed(CALLS.values())] * 2:
         np.testing.assert_allclose(g(*args, **kwargs), f(*args, **kwargs), rtol=1e-12)
-    assert len(g._unpackers) <= MOST_UNPACKERS
+    assert len(g._servers) <= MOST_UNPACKERS
 
 
 TAKEN_APART = ["a default dict", "a type", "another type"]  # at each call
@@ -145,9 +148,20 @@ def test_the_others_are_taken_apart_at_each_call(name: str, monkeypatch: pytest.
     args, kwargs = CALLS[name]
     g = compiled()
     g(*args, **kwargs)
-    assert not g._unpackers
+    assert not g._servers
     monkeypatch.setattr(unpackers, "_UnpackerWriter", lambda *_: pytest.fail("it is tried again"))
     np.testing.assert_allclose(g(*args, **kwargs), f(*args, **kwargs), rtol=1e-12)
+
+
+def test_the_frame_of_an_unpacker_is_ours() -> None:
+    g = rg.jit(np.linalg.inv)
+    g(np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        g(np.zeros((2, 2)))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.tb) if frame.f_code.co_name == "unpack"]
+    assert len(frames) == 1
+    assert is_inner(frames[0].f_code.co_filename)
+    assert is_ours(frames[0])
 
 
 def test_gradients_come_in_the_structure_of_the_arguments() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +16,6 @@ import pytest
 import retrograd as rg
 from tests.fuzz.planned import PLAIN, Program, plain_region, program
 from tests.support.folding import loops_from
-from tests.support.memory import measured
 
 SIZES = (3, 3, 3, 2100, 4095, 4098, 9000)  # on both sides of the sizes from which storage is used again
 LARGE = 30_000
@@ -109,7 +110,13 @@ class Case:
         return self.run(f)
 
     def measured(self, f: Callable[..., Any]) -> int:
-        return measured(self.run, f)
+        self.run(f)
+        gc.collect()
+        tracemalloc.start()
+        self.run(f)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
 
 
 def bits(tree: Any) -> Any:

@@ -10,12 +10,18 @@ typedef struct {
 } Definition;
 PyObject *PyModule_Create2(Definition *, int), *PyTuple_New(int64_t), *PyFloat_FromDouble(double);
 PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *), *PyBool_FromLong(long);
-int PyTuple_SetItem(PyObject *, int64_t, PyObject *);
+PyObject *PyTuple_GetItem(PyObject *, int64_t), *PyList_GetItem(PyObject *, int64_t);
+PyObject *PyObject_GetAttr(PyObject *, PyObject *), *PyCFunction_NewEx(Method *, PyObject *, PyObject *);
+int PyTuple_SetItem(PyObject *, int64_t, PyObject *), PyErr_ExceptionMatches(PyObject *);
+int PyContextVar_Get(PyObject *, PyObject *, PyObject **);
+PyObject *PyDict_GetItem(PyObject *, PyObject *), *PyFunction_GetCode(PyObject *), *PyFunction_GetGlobals(PyObject *);
+PyObject *PyObject_CallNoArgs(PyObject *);
+int64_t PyTuple_Size(PyObject *), PyList_Size(PyObject *), PyDict_Size(PyObject *);
 long long PyLong_AsLongLong(PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
 void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
-extern PyObject PyFloat_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct;
+extern PyObject PyFunction_Type, PyFloat_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
 void *malloc(size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
 
@@ -84,6 +90,14 @@ static void *value(PyObject *x, int kind, void *block) {
   if (kind == B1 && (x == &_Py_TrueStruct || x == &_Py_FalseStruct)) { *(_Bool *)block = x == &_Py_TrueStruct; return block; }
   return NULL;
 }
+
+/* Whether an operand is of the very type and shape that a kernel takes, and need not be copied. */
+static int is_array(PyObject *x, int nd, const int64_t *dims, int kind) {
+  PyObject *copy;
+  return x->type == array_type && (((Array *)x)->flags & 0x101) == 0x101 && elements(x, nd, dims, kind, &copy);
+}
+static int is_scalar(PyObject *x, int kind) { return x->type == scalars[kind]; }
+static int is_float(PyObject *x) { return x->type == &PyFloat_Type; }
 
 static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
   array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+import numpy as np
+
 from ...ir.graph import Graph, Value
 from .indices import c_type
 from .kernel_function import KernelFunction
@@ -31,6 +33,8 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     n = len(bodies)
     table = ", ".join(f"&fallback{k}" for k in range(n))
     methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
+    serves = n == 1 and len(bodies[0].inputs) > 0
+    methods += '{"server", server, 8, ""}, ' if serves else ""
     return "\n".join(
         [
             f"#define KERNELS {n}",
@@ -40,6 +44,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("abi.h"),
             header("functions.h"),
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
+            *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
             'static Definition module = {{1, 0}, 0, 0, 0, "rg_native", 0, -1, methods, 0, 0, 0, 0};',
             '__attribute__((visibility("default"))) PyObject *PyInit_rg_native(void);',
@@ -82,6 +87,21 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
     if STACK < total <= KEPT:
         lines.insert(3, f"static char *kept{k}; static int busy{k};")
     return lines
+
+
+def _server(body: Graph) -> list[str]:
+    """The function that serves whole calls of a module with one kernel, and its tests of arguments."""
+    tests = [f"  if (n > {i} && !{_fits(i, v)}) return 0;" for i, v in enumerate(body.inputs)]
+    fits = ["", "static int fits0(PyObject *const *a, int64_t n) {", *tests, "  return 1;", "}"]
+    return [*fits, f"#define OPERANDS {len(body.inputs)}", header("server.h")]
+
+
+def _fits(i: int, value: Value) -> str:
+    if value.aval.kind == "array":
+        return f"is_array(a[{i}], {value.aval.ndim}, {_dims(value)}, {_kind(value)})"
+    if value.aval.kind == "scalar":
+        return f"is_scalar(a[{i}], {_kind(value)})"
+    return f"is_float(a[{i}])" if value.aval.dtype == np.float64 else "0"
 
 
 def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[str]:

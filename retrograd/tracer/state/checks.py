@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.types import in_order
 from ..interception import StandIn
-from .reads import KINDS, SCOPE, Read, same
+from .reads import KINDS, MISSING, SCOPE, Read, same
 
 Captures = tuple[Any, ...]
 STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
@@ -65,6 +65,7 @@ class Check:
         self._parts: dict[str, Part] = {}  # by the source of the value
         self._constant: dict[int, str] = {}  # names of places that are constants
         self._given: dict[int, tuple[Any, str]] = {}  # the captures, each with the name of its place
+        self._plain: list[tuple[Any, Any]] = []
         self._relied, self._order = -1, list[str]()  # the number of parts of ``run``, and the names that it gives
         self.run: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
 
@@ -150,7 +151,11 @@ class Check:
             if other != known.name and test not in self._parts:  # two places hold one thing, which held two before
                 self._parts[test] = Part("again", test, test, self._held("v", True), str(read))
         elif known is None:
-            self._parts[text] = self._part(read, text, place, array, step)
+            self._parts[text] = part = self._part(read, text, place, array, step)
+            if part.kind == read.kind == "code" and (place == "f" or type(read.place) is FunctionType):
+                self._plain.append((None if place == "f" else read.place, self._scope[part.expected]))
+            elif part.kind == "value" and read.kind == "global" and place == "g" and read.value is not MISSING:
+                self._plain.append((read.key, read.value))
 
     def _always(self, read: Read, place: str) -> bool:
         """Whether a read gives the same value as long as the place is the same."""
@@ -198,6 +203,15 @@ class Check:
             return Part("code", text, test, held, words)
         held = self._held("v", value)
         return Part("value", text, f"({text}) {'==' if KINDS[read.kind].equal else 'is'} {held}", held, words)
+
+    @property
+    def plain(self) -> tuple[tuple[Any, Any], ...] | None:
+        """All reads, if they are of codes and globals, and nothing is captured.
+
+        Each is a function, or None for the function itself, with a weak reference to its code, or the name of a global
+        with its value. The check passes if these are the same objects. It may pass if they are not.
+        """
+        return (*self._plain,) if len(self._plain) == len(self._parts) and not self._given else None
 
     def _compiled(self, given: str) -> Callable[[Any, Sequence[Any]], Captures | None]:
         parts = list(self._parts.values())
