@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
+import numpy as np
 import pytest
 from bytecode import Instr
 
 from retrograd.tracer.state import observed_code
+from retrograd.tracer.state import observers as state_observers
 from retrograd.tracer.state.observed_code import is_exit, spread_form
 
 NONE = [("LOAD_CONST", None)] * 3
@@ -69,7 +72,7 @@ def test_spread_arguments_are_shown_on_each_version(
     observers: Any = Observers()
     teller = observed_code._Teller(Instr("NOP"))
     left = list(stack)
-    run(observed_code.Rewriting(observers)._spread(teller, *spread_form(version, arg, before)), left)
+    run(observed_code.Rewriting(observers, lambda code: code)._spread(teller, *spread_form(version, arg, before)), left)
     assert left == stack
     assert (observers.spread.shown, observers.called.shown) == (spread, [called])
 
@@ -84,3 +87,13 @@ def test_the_end_of_a_with_is_told_from_a_call_with_three_none() -> None:
     assert not is_exit((3, 14), [("LOAD_ATTR", (True, "f")), *NONE], 3)
     assert is_exit((3, 14), [("LOAD_ATTR", (False, "f")), *NONE], 3)
     assert not is_exit((3, 14), [("POP_TOP", 0), *NONE[1:], ("LOAD_FAST", "x")], 3)
+
+
+def test_functions_inside_observed_code_are_observed_once() -> None:
+    def outer(x: Any) -> Any:
+        return list(map(lambda r: np.sum(r, keepdims=True), x))  # noqa: C417 - a function inside
+
+    observed = state_observers.observed(outer.__code__)
+    (inner,) = [c for c in observed.co_consts if isinstance(c, CodeType)]
+    assert state_observers.observed.is_observed(inner)
+    assert state_observers.observed(inner) is inner

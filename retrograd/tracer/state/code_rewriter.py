@@ -35,4 +35,4 @@ class CodeRewriter:
     def _rewritten(self, code: CodeType) -> CodeType:
         from .observed_code import Rewriting  # noqa: PLC0415 - the package ``bytecode`` takes long to import
 
-        return Rewriting(self._observers)(code)
+        return Rewriting(self._observers, self)(code)

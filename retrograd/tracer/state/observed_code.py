@@ -9,7 +9,7 @@ version of CPython.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, Protocol
 
@@ -69,10 +69,10 @@ class Shown(Protocol):
 
 
 class Rewriting:
-    """Makes observed code of code, with these observers."""
+    """Makes observed code of code, with these observers; ``rewritten`` gives that of functions inside."""
 
-    def __init__(self, observers: Shown) -> None:
-        self._observers = observers
+    def __init__(self, observers: Shown, rewritten: Callable[[CodeType], CodeType]) -> None:
+        self._observers, self._rewritten = observers, rewritten
 
     def __call__(self, code: CodeType) -> CodeType:
         """The observed code."""
@@ -123,7 +123,7 @@ class Rewriting:
         if name == "MATCH_CLASS":
             return [tell.op("COPY", 3), *tell(see.whole), tell.op("POP_TOP"), i]
         if name == "LOAD_CONST" and isinstance(arg, CodeType):
-            return [tell.op("LOAD_CONST", self(arg))]
+            return [tell.op("LOAD_CONST", self._rewritten(arg))]
         if name.startswith("STORE"):
             return [*self._stored(tell, name, arg), i]
         if "CALL" in name:
