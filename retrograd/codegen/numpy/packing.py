@@ -83,13 +83,13 @@ def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
 def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
     made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
     return [
-        _LiveStorage(value, others, _bytes(value, block), made[value], max(plan.last_use[v] for v in others))
+        _LiveStorage(value, others, bytes_of(value, block), made[value], max(plan.last_use[v] for v in others))
         for value, others in workspaces(plan, results=block is None).items()
     ]
 
 
-def _bytes(value: Value, block: int | None) -> int:
-    """The bytes of an array, or of all arrays in a list of steps if their number is known."""
+def bytes_of(value: Value, block: int | None) -> int:
+    """The bytes of an array or of its part in a block, or of all arrays in a list of steps if their number is known."""
     if block is not None and value.aval.shape:
         return block * value.aval.dtype.itemsize
     return max(value.aval.nbytes, 0)
@@ -107,7 +107,7 @@ def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
         for out in node.outputs:
             number = plan.buffer[out]
             if number not in outside and out not in given:
-                first.setdefault(number, (i, _bytes(out, block)))
+                first.setdefault(number, (i, bytes_of(out, block)))
                 last[number] = max(last.get(number, 0), plan.last_use[out])
     changes = np.zeros(n + 2, np.int64)
     for number, (i, nbytes) in first.items():

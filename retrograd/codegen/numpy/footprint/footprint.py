@@ -36,7 +36,7 @@ from ....ops.structural.throw import throw_if
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..in_workspace import WorkspaceEmitter
 from ..module import return_statement
-from ..packing import WorkspaceLayout
+from ..packing import WorkspaceLayout, bytes_of
 from ..structural.block_writer import BlockWriter, operands_and_results
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
@@ -221,8 +221,7 @@ class _BlockSizes(BlockWriter, _Sizes):
         return str(self.most)
 
     def bytes_of(self, value: Value) -> int:
-        length = self.most if value.aval.shape else 1
-        return self.at_a_time * length * value.aval.dtype.itemsize if value.aval.kind == "array" else 0
+        return self.at_a_time * bytes_of(value, self.most) if value.aval.kind == "array" else 0
 
     def into_slot(self, node: Node, operands: list[str], slot: str) -> None:
         """Write nothing for a result that is computed into its array, and else what is copied there."""
