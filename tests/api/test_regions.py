@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.passes.linearize import linearize
+from tests.support.memory import measured
 
 evaluation = importlib.import_module("retrograd.ir.evaluate")  # the package has a function of this name
 R = np.random.default_rng(3)
@@ -239,13 +239,7 @@ def test_halving_takes_logarithmic_memory() -> None:
     x = np.zeros(30_000)  # longer arrays are worked on in blocks, which keep nothing
 
     def peak(f: Callable[..., Any]) -> float:
-        g = rg.value_and_grad(f)
-        g(x)
-        tracemalloc.start()
-        g(x)
-        found = tracemalloc.get_traced_memory()[1] / x.nbytes
-        tracemalloc.stop()
-        return found
+        return measured(rg.value_and_grad(f), x) / x.nbytes
 
     def straight(n: int, x: Any) -> Any:
         for _ in range(n):

@@ -16,6 +16,7 @@ import pytest
 import retrograd as rg
 from tests.fuzz.planned import PLAIN, Program, plain_region, program
 from tests.support.folding import loops_from
+from tests.support.memory import nothing_kept
 
 SIZES = (3, 3, 3, 2100, 4095, 4098, 9000)  # on both sides of the sizes from which storage is used again
 LARGE = 30_000
@@ -112,10 +113,11 @@ class Case:
     def measured(self, f: Callable[..., Any]) -> int:
         self.run(f)
         gc.collect()
-        tracemalloc.start()
-        self.run(f)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        with nothing_kept():
+            tracemalloc.start()
+            self.run(f)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
         return peak
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import retrograd as rg
@@ -14,9 +15,16 @@ def measured(f: Callable[..., Any], *args: Any) -> int:
     such as a client's of a cluster, allocate beside a call, and a process allocates some things once.
     """
     f(*args)
-    limit, rg.config.workspace = rg.config.workspace, 0  # memory kept from call to call counts in each of them
-    try:
+    with nothing_kept():
         return min(_peak(f, args) for _ in range(6))
+
+
+@contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Memory that a thread would keep for its next call is given back, and so counts in each call."""
+    limit, rg.config.workspace = rg.config.workspace, 0
+    try:
+        yield
     finally:
         rg.config.workspace = limit
 
