@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from types import FunctionType
@@ -29,7 +29,7 @@ from .signature import Call
 from .varying_ints import MOST
 
 MOST_LEAVES = 1000
-MOST_UNPACKERS = 8  # of one function
+MOST_UNPACKERS = 16  # of one function
 MOST_KEYS = 1000  # of one unpacker
 VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
 REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
@@ -72,13 +72,13 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
             return
         key = unpack(None, args, kwargs)
         assert key is not UNSERVED
-        for old in unpackers[: 1 + len(unpackers) - MOST_UNPACKERS]:
+        for old in unpackers[MOST_UNPACKERS - 1 :]:
             servers.remove(old)
-        servers.append(unpack)
-    known = unpack.__globals__["known"]
+        servers.insert(0, unpack)  # the newest is asked first
+    known, arguments = key
     if len(known) >= MOST_KEYS:
         known.clear()
-    known[key] = compiled._cache.versions((compiled._transform.settings(), call.key))
+    known[arguments] = compiled._cache.versions((compiled._transform.settings(), call.key))
     for shorter in SHORTER:
         shorter(compiled, found, args, kwargs)
 
@@ -94,14 +94,15 @@ class _UnpackerWriter:
         self._lines: list[str] = []
         self._found: list[str] = []  # variables of the leaves so far
         self._names = 0
-        self._scope: dict[str, Any] = {**SCOPE, "known": {}, "traced": traced}
+        usual = {"usual": config.base, "known": {}, "others": defaultdict(dict)}  # one dict for each of the settings
+        self._scope: dict[str, Any] = {**SCOPE, **usual, "traced": traced}
 
     def source(self, spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The source, and what it names."""
         positional, keywords = children(spec)
         self._positions(args, positional, "args", "len(args) != {n}")
         self._entries(kwargs, keywords, "kwargs", "(*kwargs,) != {keys}" if kwargs else "kwargs")
-        key = ["settings"]
+        key: list[str] = []
         traced: list[str] = []
         static: list[str] = []
         for k, (x, name) in enumerate(zip(self._leaves, self._found, strict=True)):
@@ -112,11 +113,12 @@ class _UnpackerWriter:
             "    return UNSERVED",
             *self._lines,
             "settings = OVERRIDES.get() or config.base",
-            f"key = ({', '.join(key)},)",
+            "versions = known if settings is usual else others[settings]",
+            f"key = ({''.join(part + ', ' for part in key)})",
             "if compiled is None:",
-            "    return key",
+            "    return versions, key",
             f"statics = [{', '.join(static)}]",
-            "for paths in known.get(key, ()):",
+            "for paths in versions.get(key, ()):",
             "    captures = paths.check(compiled._user, statics)",
             "    if captures is not None:",
             f"        return paths.call(compiled, [{', '.join(traced)}], captures, statics)",
@@ -131,7 +133,10 @@ class _UnpackerWriter:
             self._unless(f"type({name}) is not ndarray")
             shape = f"s{name}"
             self._lines.append(f"{shape} = {name}.shape")
-            yield from (shape, f"{name}.dtype", f"len({shape}) < 2 or {name}.flags.c_contiguous or {name}.strides")
+            self._unless(f"len({shape}) {'> 1' if x.ndim < 2 else '< 2'}")
+            yield from (shape, f"{name}.dtype")
+            if x.ndim > 1:
+                yield f"{name}.flags.c_contiguous or {name}.strides"
             return
         self._unless(f"type({name}) is not {self._held(kind)}")
         if kind is int and traced:
