@@ -137,7 +137,8 @@ cache_size : int
 backend : str
     ``"native"`` runs kernels as C, where there is a compiler and ``exact`` is off; else ``"numpy"``.
 threads : int
-    The threads that work on arrays of one axis from 32,768 elements on; 1 unless it is set. All give equal bits.
+    The threads that work on arrays of one axis from 32,768 elements on. Unless it is set: the cores of the process, or
+    ``OMP_NUM_THREADS`` if that is less, and 1 in workers of process pools and forked processes. All give equal bits.
 workspace : int
     Bytes of memory for large intermediate results that each thread keeps for its next call; 128 MiB unless it is set.
 keep_pages : int

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ..errors import OptionError
 from ..ir.target import PROVIDERS
@@ -19,23 +23,63 @@ if TYPE_CHECKING:
 
 Folds = Sequence[Callable[[Any, Any], Any]]
 WORTH = 3e-4  # seconds of work from which threads gain more than they cost
+GAIN = 0.85  # of the time on one thread: a kernel that takes longer on several does without them for a while
+PAUSE = 20  # calls
 
 
 class _Threads:
-    """The number of threads, and the pool of all but the caller's. A forked process starts with one."""
+    """The number of threads, and the pool of all but the caller's. A forked process starts with one.
+
+    One call at a time uses the pool: calls from several threads do not compete for the cores.
+    """
 
     def __init__(self) -> None:
-        self.number = 1
-        self._pool: ThreadPoolExecutor | None = None
-        self._size = 0
+        self.number = 0  # not asked for yet
+        self._start()
         os.register_at_fork(after_in_child=self._after_fork)
 
+    def _start(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._size = 0
+        self._lock = threading.Lock()
+        self._busy, self._alone = False, 0
+
     def _after_fork(self) -> None:
-        self._pool, self.number = None, 1
+        self._start()
+        self.number = 1
+
+    def wanted(self) -> int:
+        """How many threads work on one call: as set, or else as many as this process has cores."""
+        if self.number == 0:
+            self.number = _cores()
+        return self.number
+
+    def taken(self) -> bool:
+        """Take the pool, if nobody uses it, and nobody wants to compute alone."""
+        with self._lock:
+            if self._busy or self._alone:
+                return False
+            self._busy = True
+            return True
+
+    def give_back(self) -> None:
+        """Let others use the pool."""
+        self._busy = False
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Calls during this block, in all threads, compute on their own thread."""
+        with self._lock:
+            self._alone += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._alone -= 1
 
     def pool(self) -> ThreadPoolExecutor:
         """The pool, made when it is first needed."""
-        size = self.number - 1
+        size = self.wanted() - 1
         if self._pool is None or self._size != size:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it takes as long as much of this package
 
@@ -43,8 +87,19 @@ class _Threads:
         return self._pool
 
 
+def _cores() -> int:
+    """The cores of this process, or as many as ``OMP_NUM_THREADS`` allows; 1 in a worker of a pool of processes."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(allowed)) if allowed.isdecimal() and int(allowed) > 0 else cores
+
+
 THREADS = _Threads()
-WORKERS.append(lambda: THREADS.number)
+WORKERS.append(THREADS.wanted)
+PAUSED: WeakKeyDictionary[Block, int] = WeakKeyDictionary()  # the calls that a kernel still takes without threads
 
 
 class _BlockWork:
@@ -79,7 +134,11 @@ class _BlockWork:
         from concurrent.futures import wait  # noqa: PLC0415 - as above
 
         own, *rest = self._parts(n, threads)
-        futures = {bounds: THREADS.pool().submit(partial(copy_context().run, self.part, *bounds)) for bounds in rest}
+        try:
+            pool = THREADS.pool()
+            futures = {bounds: pool.submit(partial(copy_context().run, self.part, *bounds)) for bounds in rest}
+        except RuntimeError:  # the interpreter ends, and starts no threads any more
+            return
         try:
             found = self.part(*own)
         finally:
@@ -101,17 +160,31 @@ class _BlockWork:
 
 def in_blocks(kernel: Block, most: int, rows: Sequence[Any], others: Sequence[Any], folds: Folds) -> Sequence[Any]:
     """Like the function of this name in generated modules, on several threads where the work is worth it."""
-    work, n, threads = _BlockWork(kernel, most, rows, others, folds), len(rows[0]), THREADS.number
-    if threads > 1 and n > most and work.seconds(n) > WORTH:
-        work.on_threads(n, threads)
+    work, n, threads = _BlockWork(kernel, most, rows, others, folds), len(rows[0]), THREADS.wanted()
+    if threads > 1 and n > most and not _paused(kernel) and (alone := work.seconds(n)) > WORTH and THREADS.taken():
+        start = time.perf_counter()
+        try:
+            work.on_threads(n, threads)
+        finally:
+            THREADS.give_back()
+        if time.perf_counter() - start > GAIN * alone:  # short operations wait for Python's lock, or the cores are busy
+            PAUSED[kernel] = PAUSE
     return work.part(0, n)
+
+
+def _paused(kernel: Block) -> bool:
+    """Whether threads did not help a kernel lately."""
+    left = PAUSED.get(kernel, 0)
+    if left:
+        PAUSED[kernel] = left - 1
+    return left > 0
 
 
 PROVIDERS.append(lambda graph: {"in_blocks": in_blocks})
 
 
 def _get(config: Config) -> int:
-    return THREADS.number
+    return THREADS.wanted()
 
 
 def _set(config: Config, number: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..api import tree
+from ..compiler.block_threads import THREADS
 from ..compiler.compiled import Compiled
 from ..where import FOREIGN
 from .faults import TravelError
@@ -118,7 +119,7 @@ def computed(kernel: Compiled, arguments: tuple[Any, ...]) -> Any:
     """A call; what it imports while it is compiled is loaded before BLAS is pinned."""
     if not kernel._servers:
         kernel.at(*arguments)
-    with one_blas_thread():
+    with one_blas_thread(), THREADS.alone():
         return kernel(*arguments)
 
 

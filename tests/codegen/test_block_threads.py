@@ -30,6 +30,7 @@ N = 100_003
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads share the least work."""
     monkeypatch.setattr(block_threads, "WORTH", -1.0)
+    monkeypatch.setattr(block_threads, "GAIN", float("inf"))
     before = THREADS.number
     yield
     THREADS.number = before
@@ -143,13 +144,89 @@ def test_calls_from_many_threads() -> None:
         np.testing.assert_array_equal(found[k], x)
 
 
+def shared(f: Any, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many kernels of a call ran on several threads."""
+    found = []
+    plain = block_threads._BlockWork.on_threads
+
+    def on_threads(self: Any, n: int, threads: int) -> None:
+        found.append(n)
+        plain(self, n, threads)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(block_threads._BlockWork, "on_threads", on_threads)
+        f(x)
+    return len(found)
+
+
+def test_a_kernel_that_threads_do_not_help_rests_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_threads, "GAIN", 0.0)
+    monkeypatch.setattr(block_threads, "PAUSE", 3)
+    rg.config.threads = 2
+    f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
+    x = np.ones(N)
+    f(x)
+    block_threads.PAUSED.clear()
+    assert [shared(f, x, monkeypatch) for _ in range(9)] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+
+
+def test_a_call_computes_alone_where_it_is_asked_to_or_others_use_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    rg.config.threads = 2
+    f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
+    x = np.ones(N)
+    expected = f(x)
+    with THREADS.alone(), THREADS.alone():
+        assert shared(f, x, monkeypatch) == 0
+    assert THREADS.taken()
+    assert shared(f, x, monkeypatch) == 0
+    THREADS.give_back()
+    assert shared(f, x, monkeypatch) == 1
+    np.testing.assert_array_equal(f(x), expected)
+
+
+def python(program: str, **variables: str) -> str:
+    """What a program prints."""
+    environment = {name: x for name, x in os.environ.items() if name != "OMP_NUM_THREADS"} | variables
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment).stdout
+
+
+def test_as_many_threads_as_cores_or_as_openmp_may_have() -> None:
+    program = "import retrograd as rg; print(rg.config.threads)"
+    cores = int(python("import os; print(len(os.sched_getaffinity(0)) if os.name == 'posix' else os.cpu_count())"))
+    assert int(python(program)) == cores
+    assert int(python(program, OMP_NUM_THREADS="1")) == 1
+    assert int(python(program, OMP_NUM_THREADS="10000")) == cores
+    assert int(python(program, OMP_NUM_THREADS="4,2")) == cores
+
+
+def test_a_worker_of_a_pool_of_processes_has_one_thread() -> None:
+    program = "import multiprocessing as m, retrograd as rg; print(m.get_context('spawn').Pool(1).map(eval, [TEXT]))"
+    assert python(f"TEXT = '__import__(\"retrograd\").config.threads'\n{program}").strip() == "[1]"
+
+
+def test_a_call_at_exit_computes_on_one_thread() -> None:
+    program = """
+import atexit
+import numpy as np, retrograd as rg
+from retrograd.compiler import block_threads
+block_threads.WORTH, block_threads.GAIN = -1.0, float("inf")
+rg.config.threads = 2
+f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
+x = np.ones(100_003)
+expected = f(x).tobytes()
+atexit.register(lambda: print(f(x).tobytes() == expected))
+"""
+    assert python(program).strip() == "True"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_works_on_one_thread() -> None:
     program = """
 import os, sys
 import numpy as np, retrograd as rg
 from retrograd.compiler import block_threads
-block_threads.WORTH = -1.0
+block_threads.WORTH, block_threads.GAIN = -1.0, float("inf")
 rg.config.threads = 2
 f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
 x = np.ones(100_003)
@@ -160,8 +237,7 @@ if child == 0:
     os._exit(0 if rg.config.threads == 1 else 3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "0"
+    assert python(program).strip() == "0"
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.0, True, None])

@@ -21,7 +21,7 @@ from retrograd.ir.types import Aval
 from retrograd.ops.batching import elementwise
 from retrograd.ops.structural.in_blocks import in_blocks, largest_block
 from retrograd.passes import block_kernels as blocks
-from tests.support.memory import measured
+from tests.support.memory import measured, one_thread
 
 SHORT, MOST = 300, 128  # NumPy's own sums have halves down to 128 elements
 SIZES = [SHORT - 1, SHORT, SHORT + 1, 511, 512, 513, 1000, 4097]
@@ -214,6 +214,7 @@ def test_steps_of_loops(plan: Any, short: None, monkeypatch: pytest.MonkeyPatch)
     check(f, x, y, monkeypatch=monkeypatch)
 
 
+@one_thread()
 def test_the_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     def chain(x: Any) -> Any:
         for k in range(20):

@@ -25,7 +25,7 @@ from retrograd.ir.graph import Graph
 from retrograd.passes import block_kernels, place_buffers
 from tests.codegen.test_blocks import random_program
 from tests.programs.mixed import arguments, mixed
-from tests.support.memory import measured
+from tests.support.memory import measured, one_thread
 
 MADE = "= workspace("
 N = LARGE // 8  # float64 elements of the smallest array that lies in the workspace
@@ -223,6 +223,7 @@ def test_blocks_have_the_same_bits(seed: int, number: int, small: None, monkeypa
     assert "in_blocks(" in made.module.source
 
 
+@one_thread()
 def test_a_kernel_lays_its_blocks_into_memory_that_is_kept() -> None:
     x, w = np.random.default_rng(0).normal(size=(2, 100_000))
     f = rg.value_and_grad(loss, (0, 1))

@@ -22,7 +22,7 @@ from retrograd.ops.structural.host import Host, host
 from retrograd.passes.remat.search import Crossing, work
 from retrograd.passes.remat.split import divide, halves
 from tests.programs.mixed import arguments, mixed
-from tests.support.memory import measured
+from tests.support.memory import measured, one_thread
 
 R = np.random.default_rng(8)
 W = R.normal(size=(6, 40, 40)) / 6.0
@@ -149,6 +149,7 @@ def test_long_chains_take_about_the_root_of_their_length(depth: int, states: int
     assert least(lambda x: waves(x, depth), x) <= (states + 3) * x.nbytes
 
 
+@one_thread()
 def test_the_prediction_is_what_is_measured(parts: Parts) -> None:
     def deep(x: Any, y: Any) -> Any:
         for _ in range(6):

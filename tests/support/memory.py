@@ -29,6 +29,16 @@ def nothing_kept() -> Iterator[None]:
         rg.config.workspace = limit
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Calls compute on one thread: a prediction counts blocks of all threads, which only long work uses."""
+    number, rg.config.threads = rg.config.threads, 1
+    try:
+        yield
+    finally:
+        rg.config.threads = number
+
+
 def _peak(f: Callable[..., Any], args: tuple[Any, ...]) -> int:
     tracemalloc.start()
     try:
