@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from ...ir.graph import Node
 from ...ir.primitive import REGISTRY
 from ...ir.texts import TEXTS
+from .indices import c_type, number
 
 
 @dataclass(frozen=True)
@@ -21,22 +27,27 @@ class CFold:
     choice: str = ""
 
 
+ByNode = Callable[[Node, Sequence[Any]], str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CText:
     """The C source of an operation.
 
-    ``c`` is an expression over operands ``{0}``, ``{1}``, ...; ``{s}`` is the suffix of the functions of a dtype. It
-    holds for dtypes of the ``kinds``. Where ``beyond`` is true of an element, the kernel gives up, and NumPy computes
-    all of it. ``work`` counts additions that take as long. ``ulp`` bounds the distance to NumPy's result, in units in
-    the last place.
+    ``c`` is an expression over operands ``{0}``, ``{1}``, ...; ``{s}`` is the suffix of the functions of a dtype. Or it
+    makes such an expression from the node and the numbers that its operands are; None for other operands. It holds for
+    dtypes of the ``kinds``. Where ``beyond`` is true of an element, the kernel gives up, and NumPy computes all of it;
+    ``raises`` is this for floats of Python, which raise where C's give infinity, and ``{out}`` is the result. ``work``
+    counts additions that take as long. ``ulp`` bounds the distance to NumPy's result, in units in the last place.
     """
 
-    c: str = ""
+    c: str | ByNode = ""
     kinds: str = "f"
     work: int = 1
     ulp: float = 0.0
     fold: CFold | None = None
     beyond: str = ""
+    raises: str = ""
 
 
 TEXTS["native"] = CText
@@ -55,6 +66,31 @@ def _function(name: str, ulp: float = 4.0, operands: int = 1) -> CText:
     return CText(c=f"{name}{{s}}({arguments})", work=12, ulp=ulp)
 
 
+INFINITE = "!(fabs{s}({out}) < INFINITY)"
+
+
+def _power(node: Node, numbers: Sequence[Any]) -> str:
+    """Products for a few exponents that are known."""
+    return {2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 1.0: "{0}"}.get(numbers[1], "rg_pow{s}({0}, {1})")
+
+
+def _clip(node: Node, numbers: Sequence[Any]) -> str:
+    low, high = (_bound(node, name) for name in ("low", "high"))
+    return f"{{0}} < {low} ? {low} : {{0}} > {high} ? {high} : {{0}}"
+
+
+def _bound(node: Node, name: str) -> str:
+    return number(node.attrs[name], node.out.aval.dtype)
+
+
+def _finite(node: Node, numbers: Sequence[Any]) -> str:
+    dtype = node.out.aval.dtype
+    ends = [np.finfo(dtype).max, np.finfo(dtype).min]
+    given = [node.attrs[name] for name in ("posinf", "neginf")]
+    high, low = (number(end if x is None else x, dtype) for x, end in zip(given, ends, strict=True))
+    return f"{{0}} != {{0}} ? {_bound(node, 'nan')} : {{0}} == INFINITY ? {high} : {{0}} == -INFINITY ? {low} : {{0}}"
+
+
 REGISTRY.describe(
     "native",
     {
@@ -63,8 +99,8 @@ REGISTRY.describe(
         "mul": _op("{0} * {1}"),
         "neg": _op("-{0}"),
         "square": _op("{0} * {0}"),
-        "div": _exact("{0} / {1}", 4),
-        "reciprocal": _exact("1 / {0}", 4),
+        "div": CText(c="{0} / {1}", work=4, raises="{1} == 0"),
+        "reciprocal": CText(c="1 / {0}", work=4, raises="{0} == 0"),
         "lt": _op("{0} < {1}"),
         "le": _op("{0} <= {1}"),
         "gt": _op("{0} > {1}"),
@@ -108,26 +144,43 @@ REGISTRY.describe(
         "log1p": _function("rg_log1p"),
         "tanh": _function("rg_tanh"),
         "expit": CText(c="rg_expit{s}({0})", work=16, ulp=128.0),  # SciPy's is as far off in float32
-        "exp2": _function("exp2"),
-        "log2": _function("log2"),
-        "log10": _function("log10"),
+        "exp2": _function("rg_exp2"),
+        "log2": _function("rg_log2"),
+        "log10": _function("rg_log10"),
         "sin": CText(c="rg_sin{s}({0})", work=12, ulp=4.0, beyond="fabs{s}({0}) > RG_FAR"),
         "cos": CText(c="rg_cos{s}({0})", work=12, ulp=4.0, beyond="fabs{s}({0}) > RG_FAR"),
         "tan": _function("tan"),
-        "arcsin": _function("asin"),
-        "arccos": _function("acos"),
-        "arctan": _function("atan"),
-        "arctan2": _function("atan2", operands=2),
-        "hypot": _function("hypot", operands=2),
-        "sinh": _function("sinh"),
-        "cosh": _function("cosh"),
+        "arcsin": _function("rg_asin"),
+        "arccos": _function("rg_acos"),
+        "arctan": _function("rg_atan"),
+        "arctan2": _function("rg_atan2", operands=2),
+        "hypot": _function("rg_hypot", operands=2),
+        "sinh": _function("rg_sinh"),
+        "cosh": _function("rg_cosh"),
         "arcsinh": _function("asinh"),
         "arccosh": _function("acosh"),
         "arctanh": _function("atanh"),
-        "cbrt": _function("cbrt"),
+        "cbrt": _function("rg_cbrt"),
         "erf": _function("rg_erf"),
         "erfc": _function("erfc", 512.0),  # SciPy's is as far off where it is tiny
-        "power": _function("pow", operands=2),
+        "power": CText(c=_power, work=20, ulp=4.0, raises=INFINITE),
+        "float_power": CText(c=_power, work=20, ulp=4.0, raises=INFINITE),
+        "pow": CText(c=_power, work=20, ulp=4.0, raises=INFINITE),
+        "remainder": CText(c="rg_remainder{s}({0}, {1})", work=12, raises="{1} == 0"),
+        "floor_divide": CText(c="rg_floor_divide{s}({0}, {1})", work=16, raises="{1} == 0"),
+        "logaddexp": _function("rg_logaddexp", 64.0, operands=2),  # it may cancel, NumPy's as well
+        "log_expit": _function("rg_log_expit"),
+        "xlogy": CText(c="({0} == 0) & ({1} == {1}) ? 0 : {0} * rg_log{s}({1})", work=12, ulp=4.0),
+        "xlog1py": CText(c="({0} == 0) & ({1} == {1}) ? 0 : {0} * rg_log1p{s}({1})", work=12, ulp=4.0),
+        "entr": CText(c="{0} > 0 ? -{0} * rg_log{s}({0}) : {0} == 0 ? 0 : {0} < 0 ? -INFINITY : {0}", work=12, ulp=4.0),
+        "exp10": CText(c="rg_pow{s}(10, {0})", work=20, ulp=4.0),
+        "special_cbrt": _function("rg_cbrt"),
+        "special_exp2": _function("rg_exp2"),
+        "special_expm1": _function("rg_expm1"),
+        "special_log1p": _function("rg_log1p"),
+        "clip": CText(c=_clip, work=2),
+        "nan_to_num": CText(c=_finite, work=3),
+        "conj": _op("{0}"),
         "fmod": CText(c="fmod{s}({0}, {1})", work=12),
         "nextafter": CText(c="nextafter{s}({0}, {1})", work=6),
         "sum": CText(kinds="fi", fold=CFold("0", "{0} + {1}", "+")),
@@ -135,7 +188,41 @@ REGISTRY.describe(
         "count": CText(kinds="b", fold=CFold("0", "{0} + {1}", "+")),
         "max": CText(fold=CFold("-INFINITY", "rg_larger{s}({0}, {1})", "rg_max{s}")),
         "min": CText(fold=CFold("INFINITY", "rg_smaller{s}({0}, {1})", "rg_min{s}")),
+        "nanmax": CText(fold=CFold("NAN", "rg_larger_number{s}({0}, {1})", "rg_nanmax{s}")),
+        "nanmin": CText(fold=CFold("NAN", "rg_smaller_number{s}({0}, {1})", "rg_nanmin{s}")),
         "any": CText(kinds="fib", fold=CFold("0", "{0} | ({1} != 0)", "|", "{1} != 0 ? 1 : {0}")),
         "all": CText(kinds="fib", fold=CFold("1", "{0} & ({1} != 0)", "&", "{1} != 0 ? {0} : 0")),
     },
 )
+
+
+def text_of(node: Node) -> CText | None:
+    """What C has for an operation."""
+    found: CText | None = node.prim.texts.get("native")
+    return found
+
+
+def common(node: Node) -> np.dtype[Any]:
+    """The dtype in which an operation works: that of its result, or of its operands if the result is a decision."""
+    out = node.out.aval.dtype
+    if out.kind != "b":
+        return out
+    operands = [v.aval.dtype for v in node.inputs if v.aval.kind != "python"] or [node.inputs[0].aval.dtype]
+    return np.result_type(*operands)
+
+
+def fold_of(node: Node) -> Any:
+    """The fold of a reduction."""
+    text = text_of(node)
+    assert text is not None
+    return text.fold
+
+
+def suffix(node: Node) -> str:
+    """The suffix of the functions that a node calls."""
+    return "f" if node.inputs[0].aval.dtype == np.float32 else ""
+
+
+def total_type(node: Node) -> str:
+    """The type of the variable in which a reduction adds up."""
+    return "int" if node.out.aval.dtype.kind == "b" else c_type(node.out.aval.dtype)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Node, Value
-from .c_texts import CText
+from .c_texts import CText, common, fold_of, suffix, text_of, total_type
 from .indices import AxisIndex, CArray, Indices, at, c_type, everywhere, extents, number
 
 FEW = 16  # elements up to which an array is variables
@@ -75,12 +75,6 @@ Held = CArray | StandsFor | CVariables
 
 ViewRule = Callable[[Any, Node, Indices], str]
 VIEWS: dict[str, ViewRule] = {}  # what else there is in C: operations that move elements
-
-
-def text_of(node: Node) -> CText | None:
-    """What C has for an operation."""
-    found: CText | None = node.prim.texts.get("native")
-    return found
 
 
 def remark(node: Node | None) -> str:
@@ -283,9 +277,25 @@ class ElementWriter:
         ]
         s = "f" if dtype == np.float32 else ""
         if text.beyond:
-            self.gives_up = True
-            self.blocks[self.level(node.out, index)].lines.append(f"{BEYOND} |= {text.beyond.format(*operands, s=s)};")
-        return text.c.format(*operands, s=s)
+            self._give_up_where(text.beyond.format(*operands, s=s), node, index)
+        c = text.c if isinstance(text.c, str) else text.c(node, [self._known_number(v) for v in node.inputs])
+        found = c.format(*operands, s=s)
+        if text.raises and node.out.aval.kind == "python":
+            out = self.fresh("v")
+            self.blocks[self.level(node.out, index)].lines.append(f"const double {out} = {found};{remark(node)}")
+            self._give_up_where(text.raises.format(*operands, out=out, s=s), node, index)
+            found = out
+        return found
+
+    def _give_up_where(self, condition: str, node: Node, index: Indices) -> None:
+        self.gives_up = True
+        self.blocks[self.level(node.out, index)].lines.append(f"{BEYOND} |= {condition};")
+
+    def _known_number(self, value: Value) -> Any:
+        """The number that a value is; None if that is not known, or it is several."""
+        node = self.made.get(value)
+        number = node.attrs["value"] if node is not None and node.prim.name == "const" else None
+        return None if isinstance(number, tuple) else number
 
     def converted(self, value: Value, index: Indices, dtype: np.dtype[Any]) -> str:
         """An element as another dtype. A compiler vectorises a choice, but no cast of a bool."""
@@ -352,32 +362,6 @@ class ElementWriter:
             else:
                 raise NoC("a write with strides")
         return tuple(places)
-
-
-def common(node: Node) -> np.dtype[Any]:
-    """The dtype in which an operation works: that of its result, or of its operands if the result is a decision."""
-    out = node.out.aval.dtype
-    if out.kind != "b":
-        return out
-    operands = [v.aval.dtype for v in node.inputs if v.aval.kind != "python"] or [node.inputs[0].aval.dtype]
-    return np.result_type(*operands)
-
-
-def fold_of(node: Node) -> Any:
-    """The fold of a reduction."""
-    text = text_of(node)
-    assert text is not None
-    return text.fold
-
-
-def suffix(node: Node) -> str:
-    """The suffix of the functions that a node calls."""
-    return "f" if node.inputs[0].aval.dtype == np.float32 else ""
-
-
-def total_type(node: Node) -> str:
-    """The type of the variable in which a reduction adds up."""
-    return "int" if node.out.aval.dtype.kind == "b" else c_type(node.out.aval.dtype)
 
 
 def full(index: tuple[Any, ...], ndim: int) -> list[Any]:

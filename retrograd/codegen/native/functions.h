@@ -56,17 +56,21 @@ RG_INLINE double rg_expm1(double x) {
   return x == 0 ? x : v;
 }
 
-/* log of m * 2^k with m in [sqrt(1/2), sqrt(2)), plus a small correction c. */
-RG_INLINE double rg_log_with(double x, double c) {
-  const double scaled = x < 0x1p-1022 ? x * 0x1p54 : x;
-  const int64_t bits = rg_int(scaled), top = bits - 0x3fe6a09e667f3bcd;
-  const double k = rg_bits((top >> 52) + rg_int(RG_ROUND)) - RG_ROUND - (x < 0x1p-1022 ? 54.0 : 0.0);
+/* log of m * 2^k with m in [sqrt(1/2), sqrt(2)), plus a small correction c; of a normal number x, which was scaled by 2^less. */
+RG_INLINE double rg_log_of(double x, double less, double c) {
+  const int64_t bits = rg_int(x), top = bits - 0x3fe6a09e667f3bcd;
+  const double k = rg_bits((top >> 52) + rg_int(RG_ROUND)) - RG_ROUND - less;
   const double f = rg_bits(bits - (top & (int64_t)0xfff0000000000000)) - 1.0;
   const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
   double p = 1.479819860511658591e-01;
   p = RG_FMA(p, z, 1.531383769920937332e-01); p = RG_FMA(p, z, 1.818357216161805012e-01); p = RG_FMA(p, z, 2.222219843214978396e-01);
   p = RG_FMA(p, z, 2.857142874366239149e-01); p = RG_FMA(p, z, 3.999999999940941908e-01); p = RG_FMA(p, z, 6.666666666666735130e-01);
-  double v = k * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + (k * 1.90821492927058770002e-10 + c))) - f);
+  return k * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + (k * 1.90821492927058770002e-10 + c))) - f);
+}
+
+RG_INLINE double rg_log_with(double x, double c) {
+  const int small = x < 0x1p-1022;
+  double v = rg_log_of(small ? x * 0x1p54 : x, small ? 54.0 : 0.0, c);
   v = x == INFINITY ? INFINITY : v;
   v = x == 0 ? -INFINITY : v;
   return (x < 0) | (x != x) ? NAN : v;
@@ -211,3 +215,13 @@ RG_INLINE float rg_smallerf(float a, float b) { return (b < a) | (b != b) ? b : 
 #pragma omp declare reduction(rg_min : double : omp_out = rg_smaller(omp_out, omp_in)) initializer(omp_priv = INFINITY)
 #pragma omp declare reduction(rg_maxf : float : omp_out = rg_largerf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
 #pragma omp declare reduction(rg_minf : float : omp_out = rg_smallerf(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+
+/* The larger and the smaller of two numbers; nan only if both are nan. */
+RG_INLINE double rg_larger_number(double a, double b) { return (b > a) | (a != a) ? b : a; }
+RG_INLINE double rg_smaller_number(double a, double b) { return (b < a) | (a != a) ? b : a; }
+RG_INLINE float rg_larger_numberf(float a, float b) { return (b > a) | (a != a) ? b : a; }
+RG_INLINE float rg_smaller_numberf(float a, float b) { return (b < a) | (a != a) ? b : a; }
+#pragma omp declare reduction(rg_nanmax : double : omp_out = rg_larger_number(omp_out, omp_in)) initializer(omp_priv = NAN)
+#pragma omp declare reduction(rg_nanmin : double : omp_out = rg_smaller_number(omp_out, omp_in)) initializer(omp_priv = NAN)
+#pragma omp declare reduction(rg_nanmaxf : float : omp_out = rg_larger_numberf(omp_out, omp_in)) initializer(omp_priv = NAN)
+#pragma omp declare reduction(rg_nanminf : float : omp_out = rg_smaller_numberf(omp_out, omp_in)) initializer(omp_priv = NAN)

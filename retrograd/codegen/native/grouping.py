@@ -13,7 +13,8 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
-from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor, text_of
+from .c_texts import text_of
+from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents
 
 COSTLY = 20  # additions per element from which a value is not computed twice

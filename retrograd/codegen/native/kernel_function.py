@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
-from .elements import BEYOND, NeedsStorage, NoC, text_of
+from .c_texts import text_of
+from .elements import BEYOND, NeedsStorage, NoC
 from .indices import CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 

@@ -7,20 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
-from .elements import (
-    BEYOND,
-    SHORT,
-    ChangesAt,
-    StandsFor,
-    fold_of,
-    suffix,
-    text_of,
-    total_type,
-)
+from .c_texts import fold_of, suffix, text_of, total_type
+from .elements import BEYOND, SHORT, ChangesAt, StandsFor
 from .grouping import Place, RootGroups, Stages
 from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
 
-SAME = frozenset({"cast", "copy", "owned", "named", "stop_gradient"})
+SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
 LANE = 4096  # elements of a long sum that are added up in one go
 
 

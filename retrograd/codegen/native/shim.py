@@ -43,6 +43,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             f"static PyObject **fallbacks[] = {{{table}}};",
             header("abi.h"),
             header("functions.h"),
+            header("further_functions.h"),
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
@@ -147,5 +148,7 @@ def _made(i: int, value: Value, at: int) -> str:
 def _given(i: int, value: Value) -> str:
     if value.aval.kind == "array":
         return ""
-    made = f"PyFloat_FromDouble(y{i})" if value.aval.kind == "python" else f"SCALAR(&y{i}, {_kind(value)})"
+    made = f"SCALAR(&y{i}, {_kind(value)})"
+    if value.aval.kind == "python":
+        made = f"PyBool_FromLong(y{i})" if value.aval.dtype.kind == "b" else f"PyFloat_FromDouble(y{i})"
     return f"if (!(o[{i}] = {made})) goto end;"

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
-from .elements import FEW, CVariables, NoC, StandsFor, text_of
+from .c_texts import text_of
+from .elements import FEW, CVariables, NoC, StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, at, c_type, count, everywhere, extents
 from .nests import NestWriter

@@ -8,7 +8,8 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from ...ir.texts import Arg
 from . import views  # noqa: F401 - it fills the table of views
-from .elements import VIEWS, text_of
+from .c_texts import text_of
+from .elements import VIEWS
 from .indices import TYPES, count
 
 WRITES = frozenset({"additem", "setitem", "subitem"})
@@ -22,7 +23,7 @@ def takes(node: Node) -> bool:
     values = (*node.inputs, *node.outputs)
     if node.effect or any(v.aval.steps is not None for v in values if loop_of(node) is None):
         return False
-    return _computed(node) and not any(v.aval.kind == "python" and not _float(v) for v in node.outputs)
+    return _computed(node) and not any(v.aval.kind == "python" and not _given(v) for v in node.outputs)
 
 
 def _inside(node: Node) -> bool:
@@ -43,8 +44,6 @@ def _computed(node: Node) -> bool:
     text, name = text_of(node), node.prim.name
     if text is None:
         return name in ("const", "step_numbers") or (name in VIEWS and _plain_view(node))
-    if node.out.aval.kind == "python" and name in ("div", "reciprocal", "power", "pow"):
-        return False  # Python's raise where C's give infinity
     kinds = {v.aval.dtype.kind for v in node.inputs if v.aval.kind != "python"} or {node.inputs[0].aval.dtype.kind}
     if name == "where":
         kinds = {node.inputs[1].aval.dtype.kind}
@@ -54,7 +53,7 @@ def _computed(node: Node) -> bool:
 def _plain_view(node: Node) -> bool:
     before, after = node.inputs[0].aval if node.inputs else None, node.out.aval
     if node.prim.name == "cast" and before is not None:
-        whole = after.kind == "python" and not _float(node.out)  # Python's ints have no end
+        whole = after.kind == "python" and not _given(node.out)  # Python's ints have no end
         return not (before.dtype.kind == "f" and after.dtype.kind == "i") and not whole
     if node.prim.name == "iota":
         return after.dtype.kind != "b"
@@ -71,5 +70,6 @@ def _known(value: Value) -> bool:
     return aval.kind != "generator" and aval.dtype.str[1:] in TYPES and count(value) > 0
 
 
-def _float(value: Value) -> bool:
-    return value.aval.dtype == np.float64
+def _given(value: Value) -> bool:
+    """Whether a kernel can give a number of Python's: its ints have no end."""
+    return value.aval.dtype in (np.float64, np.bool_)

@@ -140,3 +140,20 @@ def _write(to: ElementWriter, node: Node, index: Indices) -> str:
 def _step_numbers(to: ElementWriter, node: Node, index: Indices) -> str:
     (i,) = index
     return str(i) if i.var is None else f"(int64_t){i}"
+
+
+@moves("putmask")
+def _putmask(to: ElementWriter, node: Node, index: Indices) -> str:
+    x, mask, new = node.inputs
+    return f"{to.pull(mask, index)} ? {to.pull(new, ())} : {to.pull(x, index)}"
+
+
+@moves("tril", "triu")
+def _triangle(to: ElementWriter, node: Node, index: Indices) -> str:
+    (x,), (i, j), lower = node.inputs, index[-2:], node.prim.name == "tril"
+    diagonal = i.moved(node.attrs["k"])
+    zero = number(0, x.aval.dtype)
+    if i.var is None and j.var is None:
+        inside = j.off <= diagonal.off if lower else j.off >= diagonal.off
+        return to.pull(x, index) if inside else zero
+    return f"{j} {'<=' if lower else '>='} {diagonal} ? {to.pull(x, index)} : {zero}"
