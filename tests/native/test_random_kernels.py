@@ -49,7 +49,7 @@ class RandomKernel:
         kinds: list[Callable[[], Symbol | None]] = [
             *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
             *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
-            *(self._where, self._scan, self._stack),
+            *(self._where, self._scan, self._stack, self._product),
         ]
         made = kinds[self.integer(0, len(kinds))]()
         if made is not None and 0 < made.aval.size <= 400:
@@ -141,6 +141,14 @@ class RandomKernel:
     def _stack(self) -> Symbol | None:
         found = [x for x in self.values if not x.ndim]
         return op("array", *found[-5:]) if found else None
+
+    def _product(self) -> Symbol | None:
+        found = [x for x in self.values if x.ndim in (1, 2)]
+        pairs = [(x, y) for x in found for y in found if x.shape[-1] == y.shape[0]]
+        if not pairs:
+            return None
+        x, y = pairs[self.integer(0, len(pairs))]
+        return op("sin", op("vecdot", x, x) if self.integer(0, 4) == 0 else op("matmul", x, y))
 
     def _scan(self) -> Symbol | None:
         x, ys = self.any(), self.arrays()

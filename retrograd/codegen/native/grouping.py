@@ -76,7 +76,7 @@ class RootGroups(ElementWriter):
                 continue
             reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
             stored = node.out in self.stored and node.prim.name != "const"
-            if reduces or stored or (node.out in placed and not self._few(node.out)):
+            if reduces or stored or (node.out in placed and count(node.out) > SHORT):
                 roots.append(node.out)
         return [*roots, *(v for v in graph.outputs if v in self.foreign)]
 
@@ -164,6 +164,8 @@ class RootGroups(ElementWriter):
             loop = (len(groups) - 1, len(groups[-1]) if len(space) > 1 else 0)
             for v, indices in self.pulled.items():
                 inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
+                if any(_again(k, space) for k in inner):
+                    inner.add(())  # one more use
                 if inner:
                     loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
         for v in graph.outputs:  # small ones are pulled at the end
@@ -240,7 +242,7 @@ class RootGroups(ElementWriter):
         return not self.reduces(value) and index == tuple(AxisIndex(f"q{k}") for k in range(len(space)))
 
     def _store_costly(self, value: Value, loops: dict[Any, set[Indices]]) -> None:
-        if sum(map(len, loops.values())) < 2 or value in self.stored or value.aval.size <= FEW:
+        if sum(map(len, loops.values())) < 2 or value in self.stored or value.aval.size <= SHORT:
             return
         text = text_of(self.made[value])
         if (text is not None and text.c and text.work >= FUNCTION) or self._price(value) >= COSTLY:
@@ -249,7 +251,7 @@ class RootGroups(ElementWriter):
     def _price(self, value: Value, deep: int = 0) -> int:
         """The additions per element, from what is stored."""
         node = self.made.get(value)
-        if value in self.held or value in self.pending or node is None or value.aval.size <= FEW or deep > DEEP:
+        if value in self.held or value in self.pending or node is None or value.aval.size <= SHORT or deep > DEEP:
             return 0
         if value not in self.prices:
             text = text_of(node)
@@ -317,3 +319,10 @@ class RootGroups(ElementWriter):
 
 def _inner(i: AxisIndex) -> bool:
     return i.var is not None and i.var != OUTERMOST.var and i.var[0] == "q"
+
+
+def _again(index: Indices, space: tuple[int, ...]) -> bool:
+    """Whether a loop outside of the index's innermost one computes the same element again."""
+    own = {i.var for i in index}
+    innermost = max((k for k in range(len(space)) if f"q{k}" in own), default=0)
+    return any(space[k] > 1 and f"q{k}" not in own for k in range(innermost))

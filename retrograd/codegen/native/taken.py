@@ -11,6 +11,7 @@ from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .elements import VIEWS
 from .indices import TYPES, count
+from .small_products import is_small_product
 
 WRITES = frozenset({"additem", "setitem", "subitem"})
 COPIES = frozenset({"copy", "owned"})
@@ -42,6 +43,8 @@ def _computed(node: Node) -> bool:
     if node.prim.structure is not None:
         return False
     text, name = text_of(node), node.prim.name
+    if name in ("matmul", "vecdot"):
+        return is_small_product(node)
     if text is None:
         return name in ("const", "step_numbers") or (name in VIEWS and _plain_view(node))
     kinds = {v.aval.dtype.kind for v in node.inputs if v.aval.kind != "python"} or {node.inputs[0].aval.dtype.kind}
