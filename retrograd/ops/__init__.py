@@ -30,6 +30,7 @@ from . import (
     ode,
     ode_events,
     quantile,
+    ragged,
     recurrences,
     reduce,
     reduceat,

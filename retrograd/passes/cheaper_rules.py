@@ -16,6 +16,7 @@ from ..ops.further_reductions import max_, min_
 from ..ops.gather import scatter_add
 from ..ops.index import Index, additem, getitem
 from ..ops.linear import vecdot
+from ..ops.ragged import add_within
 from ..ops.reduce import sum_
 from ..ops.shape import reshape_to
 from .patterns import NUMBER, Rule
@@ -65,6 +66,13 @@ def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
     return reshape_to(v, x.shape) if v.aval.size == x.aval.size and v.dtype == x.dtype else None
 
 
+def _added(y: Symbol, x: Symbol, *rest: Any) -> Symbol:
+    """An array and an updated one: the array is updated, so that nothing is added to zeros as long as it."""
+    *operands, starts = rest
+    found: Symbol = add_within(y if literal_value(x) == 0 else y + x, *operands, starts=starts)
+    return found
+
+
 def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool, two: Primitive, longest: int) -> Symbol | None:
     """A fold along short rows, from left to right as NumPy's, but a place of all rows at a time.
 
@@ -106,6 +114,9 @@ REASSOCIATE += [
     Rule(lambda y, v, i: y + additem(0, v, index=i), lambda y, v, i: additem(y, v, index=i)),
     Rule(lambda y, v, i: additem(0, v, index=i) + y, lambda y, v, i: additem(y, v, index=i)),
     Rule(lambda y, v, t, i: additem(0, v, t, index=i) + y, lambda y, v, t, i: additem(y, v, t, index=i)),
+    Rule(lambda y, x, c, v, n, i: y + add_within(x, c, v, n, starts=i), _added),
+    Rule(lambda y, x, c, v, n, s, i: y + add_within(x, c, v, n, s, starts=i), _added),
+    Rule(lambda y, x, c, v, n, s, t, i: y + add_within(x, c, v, n, s, t, starts=i), _added),
     Rule(
         lambda y, v, t, i: y + scatter_add(0, v, t, index=i, unique=True),
         lambda y, v, t, i: scatter_add(y, v, t, index=i, unique=True),

@@ -7,6 +7,7 @@ its operands, and on nothing else. Its level is one more than the highest of the
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ class Levels:
         self.constants: dict[str, int] = {}
         self.known: list[float] = []  # the numbers behind ``constants``
         self.unsigned: set[int] = set()  # elements that are never -0.0, so that adding 0.0 to them changes nothing
-        self.phase: list[int] = []  # of each element
+        self.phase = array("q")  # of each element
         self.level: list[int] = []
         self.operations: dict[int, OnNumbers] = {}  # by the number of the result
         self.kinds: set[tuple[int, int, Primitive]] = set()  # phases, levels and primitives of operations
@@ -110,7 +111,8 @@ class Levels:
         base = self.base_of(value)
         if base not in self.elements:
             return self.at[base]
-        return max((self.phase[k] for k in self.elements[base].flat), default=0)
+        phases = np.frombuffer(self.phase, np.int64) if self.phase else np.zeros(0, np.int64)
+        return int(phases[self.elements[base]].max(initial=0))
 
     def base_of(self, value: Value) -> Value:
         """The array that a value is a view of; the value itself if it is none."""

@@ -115,7 +115,19 @@ def sums_of_places(x, w):
     return total + np.sum(rows) + y[0] @ y[1] + np.sum(y) + np.sum(w[[0, 2]] * w[[1, 3]]) + np.sum(w**2)
 
 
+def products_of_growing_slices(x, w):
+    b = np.concatenate([w, w], axis=None)
+    y = b[:80] * x[0]
+    for k in range(1, 80):
+        p = b[:k] @ y[:k]
+        p += b[80 - k : 80] @ y[:k]
+        p += b[k : 2 * k] @ b[k + 5 : 2 * k + 5]
+        y[:k] -= 0.001 * p * b[:k]
+    return np.sum(y)
+
+
 STYLES = [
+    (products_of_growing_slices, (X, W)),
     (sums_of_places, (X, W)),
     (enlarged_and_shrunk, (X, 0.5)),
     (losses_of_many_scores, (X, W)),

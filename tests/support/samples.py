@@ -5,6 +5,7 @@ A new primitive needs one line: ``declare("cosh", unary())``. The laws in ``test
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ from .sampling import (
     some,
     steps,
     unary,
+    within,
 )  # fmt: skip
 
 __all__ = ["SAMPLES", "Sample", "control_samples", "implicit_samples", "linalg_samples", "special_samples"]
@@ -291,6 +293,9 @@ for _name in ("setitem", "additem"):
     )  # fmt: skip
 for _name in ("slice_at", "set_slice", "add_slice"):
     declare(_name, *(sliced(*s, write=_name != "slice_at") for s in SLICES))
+for _starts in product((False, True), repeat=2):
+    for _name, _lead in product(("dot_within", "add_within"), ((), (2,), (2, 0), (2, 3))):
+        declare(_name, *(within(_lead, t, _starts, update=_name == "add_within") for t in "df"))
 declare("gather", picked(*GATHERS), picked(*ONCE, unique=True))
 for _name in ("scatter", "scatter_add"):
     declare(_name, picked(*GATHERS, write=True), picked(*ONCE, write=True, unique=True))

@@ -243,6 +243,13 @@ def sliced(shape: Shape, axis: int, size: int, step: int, kind: str, *, write: b
         )
 
 
+def within(lead: Shape, dtype: str, starts: tuple[bool, bool], *, update: bool) -> Family:
+    """Operations on slices whose length and starts are operands."""
+    numbers = [number("python" if lead else "scalar", 4, low=0) for _ in range(1 + sum(starts))]
+    factor = [a(lead or "scalar", dtype)] if update else []
+    yield [a((*lead, 7), dtype), *factor, a((*lead, 6), dtype), *numbers], {"starts": starts}
+
+
 def loop(
     body: Callable[..., tuple[Sequence[Any], Sequence[Any], Sequence[Any]]],
     *,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Node, Value
 from ...ops.index import additem, getitem, setitem
+from ...ops.ragged import dot_within
 from .contiguous import contiguous
 from .find_repeats import COPIES, NODES, kinds_of, masked, stretches, width
 from .multiples import multiples
@@ -27,6 +28,7 @@ GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is mo
 TIMES = 4  # so many times its size
 LIGHT = 512  # bytes of the largest result in a short loop
 SMALL = 4096  # bytes of an array that may be copied in each step
+KEPT = 1 << 27  # bytes of all copies of a larger one
 SHIFTS = 4  # how many starts are tried
 
 
@@ -204,12 +206,19 @@ class Finder:
             loop.writes[slot] = counting
             return
         if places:
-            small = node.prim in (getitem, setitem, additem) and node.inputs[0].aval.nbytes <= SMALL
+            small = node.prim in (getitem, setitem, additem) and self._may_be_copied(loop, node.inputs[0])
             if not (anywhere and small) or any(width(node.attrs["index"][k]) for k in places):
                 raise Refused
             loop.places[slot] = places
         for i in range(len(node.inputs)):
             loop.sources[slot, i] = self._source(loop, slot, [c.inputs[i] for c in copies], anywhere)
+
+    def _may_be_copied(self, loop: Loop, array: Value) -> bool:
+        """Whether an array may be copied in each step: if it is small, or a product of slices reads as much of it."""
+        if array.aval.nbytes <= SMALL:
+            return True
+        read = any(user.prim is dot_within for user in self.graph.uses[array])
+        return read and loop.copies * array.aval.nbytes <= KEPT
 
     def _reads_one(self, loop: Loop, reads: Sequence[Node | None], places: Places, anywhere: bool) -> bool:
         """Whether parts of one array, which exists before the loop, can be laid out before it."""

@@ -22,12 +22,14 @@ from ...ir.types import Aval
 from ...ops.axes import move_axis
 from ...ops.gather import INT, counted, gather, once
 from ...ops.index import getitem
+from ...ops.ragged import add_within, dot_within
 from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
 from ..simplify import simplify
 from .complete import complete
 from .find_repeats import FEW, NODES, may_repeat, width
+from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
 
@@ -40,15 +42,31 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
-    before, graph = graph, simplify(graph)
+    simple = simplify(graph)
+    wide = widened(simple)
+    if wide is not simple:
+        folded, columns = _folded(wide)
+        if 2 * _on_slices(folded) < _on_slices(wide):
+            return narrowed(folded), columns
+    folded, columns = _folded(simple)
+    return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
+
+
+def _on_slices(graph: Graph) -> int:
+    """How many operations on slices of different lengths are in no loop."""
+    return sum(node.prim in (add_within, dot_within) for node in graph.nodes)
+
+
+def _folded(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph with its loops folded, while it becomes smaller."""
     columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= FEW:
         rolled, more = _rolled(graph, columns)
         smaller = prune(join_rows(rolled))
         if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
             break
-        before, graph, columns = smaller, smaller, more
-    return (before if len(before.nodes) < NODES else graph), columns
+        graph, columns = smaller, more
+    return graph, columns
 
 
 def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:

@@ -1,0 +1,184 @@
+"""Loops over slices that grow become loops in the graph, and compute what the unrolled program computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.compiler.rolled import rolled_from
+
+pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
+SIZES = (0, 1, 2, 7, 8, 9, 33, 130)
+
+
+def forward(m, b, x):
+    y = np.full_like(b, np.nan)  # what is not yet written is in no product
+    for i in range(len(b)):
+        y[i] = (b[i] - m[i, :i] @ y[:i]) / m[i, i]
+    return y
+
+
+def backward(m, b, x):
+    y, n = np.full_like(b, np.inf), len(b)
+    for i in range(n - 1, -1, -1):
+        y[i] = (b[i] - m[i, i + 1 :] @ y[i + 1 :]) / m[i, i]
+    return y
+
+
+def by_columns(m, b, x):
+    y = b.copy()
+    for i in range(len(b)):
+        y[i] = y[i] / m[i, i] + 0.1 * (m[:i, i] @ x[:i])
+        y[:i] -= y[i] * m[i, :i]
+        y[i + 1 :] += m[i + 1 :, i] * y[i]
+    return y
+
+
+def renewal(m, b, x):
+    y = np.full_like(b, np.nan)
+    for i in range(len(b)):
+        y[i] = x[i] + 0.1 * (b[:i] @ y[:i][::-1]) - 0.1 * np.dot(np.flip(x[:i]), b[:i])
+    return y
+
+
+def durbin(m, b, x):
+    y, r, beta = np.full_like(b, np.nan), 0.5 * np.tanh(b) * 0.6 ** np.arange(len(b), dtype=b.dtype), 1.0
+    for k in range(len(b)):
+        alpha = (r[k] - np.flip(r[:k]) @ y[:k]) / beta
+        y[:k] -= alpha * np.flip(y[:k])
+        y[k] = alpha
+        beta = beta * (1.0 - alpha * alpha)
+    return y
+
+
+def moving(m, b, x):
+    y, n = np.zeros_like(b), len(b)
+    for i in range(n):
+        j = i // 2
+        y[i] = np.sin(x[j:i] @ m[j, j:i]) + b[n - i :] @ x[:i]
+    return y
+
+
+POINTERS = np.cumsum([3, *(np.arange(max(SIZES)) * 7 % 11)])
+PLACES = {n: np.arange(POINTERS[n] + 2) * 31 % max(n, 1) for n in SIZES}
+for _places in PLACES.values():
+    _places[:3] = _places[-2:] = 10**6  # in no row
+
+
+def sparse(m, b, x):
+    places = PLACES[len(b)]
+    rest = np.resize(m, len(places) - 3) if m.size else np.zeros(2)
+    data = np.concatenate([np.full(3, np.nan), rest]).astype(b.dtype)
+    y = np.empty_like(b)
+    for i in range(len(b)):
+        row = slice(POINTERS[i], POINTERS[i + 1])
+        y[i] = data[row] @ x[places[row]] + b[i]
+    return y
+
+
+LIMITS = {
+    "compiler.rolled": {"LONG": 8},
+    "passes.reroll.find_repeats": {"FEW": 8},
+    "passes.reroll.growing_slices": {"PRODUCTS": 8},
+    "passes.reroll.prove_loops": {"NODES": 0},
+    "passes.reroll.reroll": {"FEW": 8, "NODES": 0},
+}
+PROGRAMS = [forward, backward, by_columns, renewal, durbin, moving, sparse]
+
+
+@pytest.fixture(autouse=True)
+def _short_loops_fold(monkeypatch):
+    """Loops of eight steps fold, as long ones do."""
+    for name, limits in LIMITS.items():
+        module = import_module(f"retrograd.{name}")
+        for limit, number in limits.items():
+            monkeypatch.setattr(module, limit, number)
+
+
+def arguments(n: int, dtype: str, seed: int = 0) -> tuple[Any, ...]:
+    rng = np.random.default_rng(seed)
+    m = rng.standard_normal((n, n)) / (n + 1) + 2.0 * np.eye(n)
+    return tuple(a.astype(dtype) for a in (m, rng.standard_normal(n), rng.standard_normal(n)))
+
+
+def functions(program: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The program and its derivatives, of fresh functions each time: nothing that was compiled before is used."""
+
+    def f(m, b, x):
+        return program(m, b, x)
+
+    def total(m, b, x):
+        return np.sum(np.sin(program(m, b, x)))
+
+    return {
+        "value": rg.jit(f),
+        "gradient": rg.grad(total, argnums=(0, 1, 2)),
+        "jvp": lambda *args: rg.jvp(f, args, tuple(np.cos(a) for a in args)),
+        "hvp": lambda m, b, x: rg.hvp(lambda b: total(m, b, x))(b, np.cos(b)),
+        "vmap": lambda *args: rg.vmap(f)(*(np.stack([a, 0.9 * a, 1.1 * a]) for a in args)),
+        "gradients": lambda *args: rg.vmap(rg.grad(total, argnums=(0, 1, 2)))(*(np.stack([a, 0.9 * a]) for a in args)),
+    }
+
+
+def leaves(tree: Any) -> list[Any]:
+    return [x for part in tree for x in leaves(part)] if isinstance(tree, tuple) else [tree]
+
+
+def compare(program: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    with np.errstate(all="ignore"):
+        plain = program(*args)
+        folded = {name: function(*args) for name, function in functions(program).items()}
+        with rolled_from(10**9):
+            unrolled = {name: function(*args) for name, function in functions(program).items()}
+    np.testing.assert_array_equal(folded["value"], unrolled["value"])
+    eps = np.finfo(plain.dtype).eps
+    for name, function in folded.items():
+        for got, want in zip(leaves(function), leaves(unrolled[name]), strict=True):
+            assert got.dtype == want.dtype
+            scale = np.max(np.abs(want), initial=1.0)
+            np.testing.assert_allclose(got, want, rtol=0, atol=200 * eps * scale, err_msg=name)
+
+
+def loops(function: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    return str(rg.jit(function).graph(*args, stage="traced")).count("scan")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_growing_slices_fold(program):
+    args = arguments(33, "d")
+    assert loops(program, args) == 1
+    with rolled_from(10**9):
+        assert loops(functions(program)["value"], args) == 0
+
+
+@pytest.mark.parametrize(("program", "n", "dtype"), [*product(PROGRAMS, SIZES, "df")])
+def test_the_loop_computes_what_the_unrolled_program_computes(program, n, dtype):
+    compare(program, arguments(n, dtype))
+
+
+def first_of_updates(m, b, x):
+    y = np.zeros_like(b)
+    for k in range(len(b)):
+        y[:k] += b[k] * x[:k]
+        y[:k] -= (b[:k] @ b[:k]) * b[:k]
+    return y[:1]
+
+
+@pytest.mark.parametrize("nan_safe", [False, True])
+def test_zeros_win_over_infinities_as_they_do_step_by_step(nan_safe):
+    m, b, x = arguments(33, "d")
+    x[5] = np.inf
+    with np.errstate(all="ignore"), rg.config(nan_safe=nan_safe):
+        assert loops(first_of_updates, (m, b, x)) == 1
+        folded = functions(first_of_updates)["gradient"](m, b, x)
+        with rolled_from(10**9):
+            unrolled = functions(first_of_updates)["gradient"](m, b, x)
+    assert np.isnan(folded[1]).any() != nan_safe
+    for got, want in zip(folded, unrolled, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
