@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.native.small_products import SMALL
+from retrograd.codegen.native.element_form import SMALL
 from retrograd.codegen.native.taken import takes
 from retrograd.ir import Aval, Graph
 from retrograd.ir.primitive import REGISTRY
@@ -44,7 +44,7 @@ def test_large_products_are_numpys_own() -> None:
 
 
 @pytest.mark.parametrize("n", [3, 16, 17, 40])
-def test_a_loop_of_small_products_is_one_kernel(n: int) -> None:
+def test_a_loop_of_element_form_is_one_kernel(n: int) -> None:
     rng = np.random.default_rng(n)
     matrix, x = rng.normal(size=(n, n)) * 0.3, rng.normal(size=n)
 

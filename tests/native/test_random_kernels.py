@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 from retrograd.codegen.native.target import REFUSALS, compiled
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
+from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.structure import Layout
+from retrograd.ir.texts import Arg
+from retrograd.ops.index import shifted
 from retrograd.ops.structural.scan import make_scan
 from retrograd.passes.prune import prune
 from tests.support import values
@@ -49,7 +53,7 @@ class RandomKernel:
         kinds: list[Callable[[], Symbol | None]] = [
             *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
             *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
-            *(self._where, self._scan, self._stack, self._product),
+            *(self._where, self._scan, self._stack, self._product, self._gather, self._scatter, self._scatter),
         ]
         made = kinds[self.integer(0, len(kinds))]()
         if made is not None and 0 < made.aval.size <= 400:
@@ -141,6 +145,43 @@ class RandomKernel:
     def _stack(self) -> Symbol | None:
         found = [x for x in self.values if not x.ndim]
         return op("array", *found[-5:]) if found else None
+
+    def _positions(self, n: int, shape: tuple[int, ...]) -> Symbol:
+        """Integers between -n and n - 1 that data decide."""
+        x = self.b.emit(REGISTRY["iota"], (), {"aval": Aval((math.prod(shape),), np.dtype(np.int64))})[0]
+        found = op("reshape", x, aval=Aval(shape, np.dtype(np.int64)))
+        wrapped = op("where", op("lt", found, self.integer(0, 9)), found, found * -1)
+        return op("maximum", op("minimum", wrapped + self.integer(-4, 4), n - 1), -n)
+
+    def _chosen(self, shape: tuple[int, ...], first: int) -> tuple[tuple[Any, ...], list[Symbol]]:
+        """An index with arrays of positions for some of the axes, or numbers, and slices for others."""
+        own = [(), (self.integer(1, 6),), (self.integer(1, 4), self.integer(1, 4))][self.integer(0, 3)]
+        items: list[Any] = []
+        given: list[Symbol] = []
+        for n in shape:
+            if self.integer(0, 2) or not given:
+                items.append(Arg(first + len(given)))
+                given.append(self._positions(n, own))
+            else:
+                items.append(slice(None) if self.integer(0, 2) else slice(self.integer(0, n), None))
+        return tuple(items), given
+
+    def _gather(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        index, given = self._chosen(x.shape, 1)
+        return op("gather" if given[0].ndim else "getitem", x, *given, index=index)
+
+    def _scatter(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        index, given = self._chosen(x.shape, 2)
+        names = ("scatter", "scatter_add") if given[0].ndim else ("setitem", "additem", "subitem")
+        part = op("gather" if given[0].ndim else "getitem", x, *given, index=shifted(index, -1))
+        written = op(names[self.integer(0, len(names))], x, op("sin", part) * 2.0, *given, index=index)
+        return op("sin", written)
 
     def _product(self) -> Symbol | None:
         found = [x for x in self.values if x.ndim in (1, 2)]

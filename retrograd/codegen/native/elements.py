@@ -77,6 +77,16 @@ ViewRule = Callable[[Any, Node, Indices], str]
 VIEWS: dict[str, ViewRule] = {}  # what else there is in C: operations that move elements
 
 
+def moves(*names: str) -> Callable[[ViewRule], ViewRule]:
+    """Register what operations are in C."""
+
+    def add(rule: ViewRule) -> ViewRule:
+        VIEWS.update(dict.fromkeys(names, rule))
+        return rule
+
+    return add
+
+
 def remark(node: Node | None) -> str:
     """The user's line as a comment; nothing of it but letters, digits and dots can end up in the source."""
     if node is None or node.where is None:

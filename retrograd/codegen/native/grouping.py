@@ -14,6 +14,7 @@ from typing import Any
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from .c_texts import text_of
+from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents
 
@@ -36,6 +37,8 @@ class RootGroups(ElementWriter):
     def __init__(self, stored: set[Value]) -> None:
         super().__init__(stored)
         self.workspaces: list[tuple[str, str, int]] = []  # their types, names and numbers of elements
+        self.graph = Graph("", (), (), ())  # what is being written
+        self.bases: set[Value] = set()  # carries that writes change in their place
         self.foreign: set[Value] = set()  # results of a body that the body does not compute
         self.done: set[Value] = set()  # results that stand where they are wanted
         self.target: dict[Value, CArray] = {}  # where roots are written
@@ -51,7 +54,7 @@ class RootGroups(ElementWriter):
         for node in graph.nodes:
             own = node.prim.name in PIECES or not pieced.isdisjoint(node.inputs)
             for out in node.outputs if own and loop_of(node) is None else ():
-                readers = [user for user in graph.uses.get(out, ()) if user.prim.name in PIECES]
+                readers = [user for user in graph.uses.get(out, ()) if user.prim.name in PIECES and not writes_at(user)]
                 if len(readers) >= SEVERAL and count(out) > FEW:
                     self.stored.add(out)
                 elif out not in self.stored:
@@ -72,6 +75,9 @@ class RootGroups(ElementWriter):
                 consts, _, rows = loop.layout.operands(loop.operands)
                 for x in (*consts, *rows):
                     self._hold_ready(graph, x)
+                roots.append(node)
+                continue
+            if writes_at(node):
                 roots.append(node)
                 continue
             reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
@@ -234,6 +240,7 @@ class RootGroups(ElementWriter):
         return (
             value in self.made
             and loop_of(self.made[value]) is None
+            and not writes_at(self.made[value])
             and 0 in self.kept(value)
             and index[:1] == (OUTERMOST,)
         )
@@ -284,9 +291,7 @@ class RootGroups(ElementWriter):
                 return self._number(root)
             whole = CArray(self.local(root, count(root) // shape[0]), shape, dtype)
             return CArray(whole.name, shape, dtype, (0, *whole.strides[1:]))
-        if count(root) <= LOCAL:
-            return CArray(self.local(root, count(root)), shape, dtype)
-        return self.workspace(root, shape)
+        return self.stack_or_workspace(root)
 
     def _number(self, root: Value) -> CNumber:
         name = self.fresh("s")
@@ -309,6 +314,13 @@ class RootGroups(ElementWriter):
         name = self.fresh("s")
         self.line(f"{c_type(value.aval.dtype)} {name}[{n}];")
         return name
+
+    def stack_or_workspace(self, value: Value) -> CArray:
+        """Storage of an array."""
+        shape = extents(value)
+        if count(value) <= LOCAL:
+            return CArray(self.local(value, count(value)), shape, value.aval.dtype)
+        return self.workspace(value, shape)
 
     def workspace(self, value: Value, shape: tuple[int, ...]) -> CArray:
         """Storage that a call gets."""

@@ -10,9 +10,9 @@ from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
+from .element_form import element_form
 from .elements import BEYOND, NeedsStorage, NoC
 from .indices import CArray, c_type, count, extents
-from .small_products import without_products
 from .step_loops import StepLoopWriter
 
 STEMS = [
@@ -56,7 +56,7 @@ def kernel_function(body: Graph, name: str) -> KernelFunction:
         raise NoC(f"{_length(body)} operations in a row")
     if any(v.aval.steps is not None for v in (*body.inputs, *body.outputs)):
         raise NoC("lists of steps that NumPy makes or reads")
-    body = without_products(body)
+    body = element_form(body)
     stored: set[Value] = set()
     for _ in range(RESTARTS):
         try:

@@ -24,6 +24,7 @@ class NestWriter(RootGroups):
     def lower(self, graph: Graph, wanted: Sequence[Place | list[str] | None]) -> None:
         """Write a graph whose inputs are held. Each result goes to a place, or its elements into a list of names."""
         depth = len(self.blocks) - 1
+        outer_graph, self.graph = self.graph, graph
         for node in graph.nodes:
             for out in node.outputs:
                 self.made[out], self.home[out] = node, depth
@@ -54,6 +55,7 @@ class NestWriter(RootGroups):
                     for k in everywhere(extents(value)):
                         self.line(f"{array.at((*lead, *k))} = {self.pull(value, k)};")
         self.foreign, self.done, self.readers, self.pending = outer
+        self.graph = outer_graph
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write a loop of the graph."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from .c_texts import text_of
+from .decided_places import WRITES, overwrites, places, writes_at
 from .elements import FEW, CVariables, NoC, StandsFor
 from .grouping import Place
-from .indices import AxisIndex, CArray, at, c_type, count, everywhere, extents
+from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
 from .nests import NestWriter
 
 
@@ -39,7 +41,10 @@ class StepLoopWriter(NestWriter):
     """Also writes loops with a known number of steps."""
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
-        """Write the loop; its results are held afterwards."""
+        """Write the loop, or the writes; its results are held afterwards."""
+        if writes_at(node):
+            self._write_at(node, want)
+            return
         loop = loop_of(node)
         if loop is None or loop.length < 0 or loop.condition is not None or loop.plan is not None:
             raise NoC(f"{node.prim.name} with a plan or an unknown number of steps is NumPy's")
@@ -60,6 +65,37 @@ class StepLoopWriter(NestWriter):
         for out in node.outputs:
             self.home[out] = len(self.blocks) - 1
             self._deliver(out, want)
+
+    def _write_at(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write the elements of an array at positions, one after the other: a position may be there twice."""
+        base, new = node.inputs[:2]
+        held = self.held.get(base)
+        before = overwrites(self.graph, node, self.bases)
+        if before is not None and isinstance(held, CArray):
+            array = held
+            for number in before:
+                self.pull(number, ())
+        else:
+            own = next((array for array, lead in filter(_is_place, want.get(node.out, ())) if not lead), None)
+            array = own or self.stack_or_workspace(node.out)
+            self._fill(base, array)
+        index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
+        operator = WRITES[node.prim.name]
+        self._everywhere(
+            index,
+            new.aval.shape,
+            lambda: self.line(f"{array.at(places(self, node, index))} {operator} {self.pull(new, index)};"),
+        )
+        self.held[node.out] = array
+        self.home[node.out] = len(self.blocks) - 1
+        self._deliver(node.out, want)
+
+    def _everywhere(self, index: Indices, shape: Sequence[int], body: Callable[[], None]) -> None:
+        """Loops over all elements of a shape."""
+        if not index:
+            body()
+        else:
+            self.loop(str(index[0].var), shape[0], lambda: self._everywhere(index[1:], shape[1:], body))
 
     def _collectors(self, loop: LoopNode, want: dict[Value, list[Any]]) -> list[CArray | None]:
         """The arrays in which results of steps are collected; None where a carry will live in its stack."""
@@ -123,14 +159,7 @@ class StepLoopWriter(NestWriter):
             self.line(f"memcpy({array.name}, {held.name}, sizeof(*{array.name}) * {math.prod(array.shape)});")
             return
         index = tuple(AxisIndex(self.fresh("z")) for _ in array.shape)
-
-        def nest(k: int) -> None:
-            if k == len(index):
-                self.line(f"{array.at(index)} = {self.pull(source, index)};")
-            else:
-                self.loop(str(index[k].var), array.shape[k], lambda: nest(k + 1))
-
-        nest(0)
+        self._everywhere(index, array.shape, lambda: self.line(f"{array.at(index)} = {self.pull(source, index)};"))
 
     def _step(self, loop: LoopNode, states: list[Any], places: list[Place | None], carry: list[Value]) -> None:
         depth = len(self.blocks) - 1
@@ -146,6 +175,7 @@ class StepLoopWriter(NestWriter):
             dtype, shape = c_type(value.aval.dtype), extents(value)
             old, new = self.fresh("old"), self.fresh("new")
             if state.in_place:
+                self.bases.add(value)
                 self.line(f"{dtype} *restrict {new} = {state.now};")
                 own = CArray(new, shape, value.aval.dtype)
                 self.held[value] = own
@@ -185,11 +215,25 @@ class StepLoopWriter(NestWriter):
 
 def _in_place(body: Graph, old: Value, new: Value) -> bool:
     """Whether the next state of a carry is an operation on its elements and others, and nothing else reads it."""
+    if _written(body, old, new):
+        return True
     node, readers = body.producer.get(new), body.uses.get(old, ())
     if node is None or list(readers) != [node] or old in body.outputs or body.outputs.count(new) > 1:
         return False
     text = text_of(node)
     return text is not None and bool(text.c) and node.inputs.count(old) == 1
+
+
+def _written(body: Graph, old: Value, new: Value) -> bool:
+    """Whether the next state of a carry is what writes at positions make of it, one after the other."""
+    if body.outputs.count(new) > 1:
+        return False
+    while new is not old:
+        node = body.producer.get(new)
+        if node is None or not writes_at(node) or overwrites(body, node, (old,)) is None:
+            return False
+        new = node.inputs[0]
+    return True
 
 
 def _is_place(place: Any) -> bool:

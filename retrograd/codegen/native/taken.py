@@ -9,9 +9,10 @@ from ...ir.loop_node import loop_of
 from ...ir.texts import Arg
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
+from .decided_places import writes_at
+from .element_form import is_small_product
 from .elements import VIEWS
 from .indices import TYPES, count
-from .small_products import is_small_product
 
 WRITES = frozenset({"additem", "setitem", "subitem"})
 COPIES = frozenset({"copy", "owned"})
@@ -45,6 +46,8 @@ def _computed(node: Node) -> bool:
     text, name = text_of(node), node.prim.name
     if name in ("matmul", "vecdot"):
         return is_small_product(node)
+    if name == "gather" or writes_at(node) or (name == "getitem" and len(node.inputs) > 1):
+        return all(item is None or isinstance(item, (Arg, int, slice)) for item in node.attrs["index"])
     if text is None:
         return name in ("const", "step_numbers") or (name in VIEWS and _plain_view(node))
     kinds = {v.aval.dtype.kind for v in node.inputs if v.aval.kind != "python"} or {node.inputs[0].aval.dtype.kind}

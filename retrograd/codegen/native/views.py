@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...ir.graph import Node
-from .elements import VIEWS, ElementWriter, NeedsStorage, NoC, StandsFor, ViewRule, full
+from .decided_places import read_at
+from .elements import ElementWriter, NeedsStorage, NoC, StandsFor, full, moves
 from .indices import AxisIndex, CArray, Indices, at, c_type, number
-
-
-def moves(*names: str) -> Callable[[ViewRule], ViewRule]:
-    """Register what operations are in C."""
-
-    def add(rule: ViewRule) -> ViewRule:
-        VIEWS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return add
 
 
 @moves("broadcast")
@@ -56,6 +45,8 @@ def _reshape(to: ElementWriter, node: Node, index: Indices) -> str:
 
 @moves("getitem")
 def _getitem(to: ElementWriter, node: Node, index: Indices) -> str:
+    if len(node.inputs) > 1:
+        return read_at(to, node, index)
     (x,), rest = node.inputs, iter(index)
     places, sizes = [], iter(x.aval.shape)
     for item in full(node.attrs["index"], x.aval.ndim):

@@ -1,0 +1,85 @@
+"""Graphs in the form in which elements are written: C has no call of a library for small products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from ...ir.builder import Builder, Symbol
+from ...ir.graph import Graph, Node
+from ...ir.rewrite import Env, rebuild, with_bodies
+from ...ops.reduce import sum_
+from ...ops.shape import broadcast_to, reshape_to
+from .decided_places import writes_at
+
+PRODUCTS = frozenset({"matmul", "vecdot"})
+SMALL = 4096  # multiplications up to which a library is not faster
+
+
+def is_small_product(node: Node) -> bool:
+    """Whether a node is a product of real matrices and vectors that C computes."""
+    if node.out.aval.dtype.kind != "f":
+        return False
+    if node.prim.name == "vecdot":
+        return True
+    a, b = (v.aval for v in node.inputs)
+    return node.prim.name == "matmul" and max(a.ndim, b.ndim) <= 2 and a.size * math.prod(b.shape[1:]) <= SMALL
+
+
+def element_form(graph: Graph) -> Graph:
+    """The graph with sums of elements in the place of small products, also in the bodies of loops.
+
+    The sum of an array and one of zeros with a write is a write into the array.
+    """
+
+    @cache
+    def changed(graph: Graph) -> Graph:
+        if not _has_others(graph):
+            return graph
+
+        def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
+            operands = [env[v] for v in node.inputs]
+            if node.prim.name in PRODUCTS:
+                return [b.coerce(_written_out(node, *operands), node.out.aval)]
+            write = _added(graph, node)
+            if write is not None:
+                other = node.inputs[node.inputs[0] is write.out]
+                return b.emit(write.prim, [env[v].value for v in (other, *write.inputs[1:])], write.attrs)
+            return b.copy_node(with_bodies(node, changed), [x.value for x in operands])
+
+        return rebuild(graph, rule)
+
+    return changed(graph)
+
+
+def _has_others(graph: Graph) -> bool:
+    return any(
+        node.prim.name in PRODUCTS or writes_at(node) or any(_has_others(inner) for _, inner in node.graphs)
+        for node in graph.nodes
+    )
+
+
+def _added(graph: Graph, node: Node) -> Node | None:
+    """The write into zeros at positions that differ, which the node adds to another array; None if it does not."""
+    for x in node.inputs if node.prim.name == "add" else ():
+        write = graph.producer.get(x)
+        if write is None or not writes_at(write) or graph.uses[x] != [node] or x in graph.outputs:
+            continue
+        zeros = graph.producer.get(write.inputs[0])
+        differ = write.prim.name == "additem" or (write.prim.name == "scatter_add" and write.attrs.get("unique"))
+        if differ and zeros is not None and zeros.prim.name == "const" and zeros.attrs["value"] == 0:
+            return write
+    return None
+
+
+def _written_out(node: Node, x: Symbol, y: Symbol) -> Symbol:
+    if node.prim.name == "vecdot" or x.ndim == y.ndim == 1:
+        found: Symbol = sum_(x * y, axis=(x.ndim - 1,), keepdims=False)
+    elif y.ndim == 1:
+        found = sum_(x * broadcast_to(y, x.shape), axis=(1,), keepdims=False)
+    else:  # axes (rows,) of x, those that are summed, and columns of y
+        shape = (*x.shape, y.shape[1])
+        spread = broadcast_to(reshape_to(x, (*x.shape, 1)), shape)
+        found = sum_(spread * broadcast_to(y, shape), axis=(x.ndim - 1,), keepdims=False)
+    return found
