@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -30,8 +29,7 @@ def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str
         return
     if not args or len(call.traced) != len(args) or any(map(operator.is_not, args, call.leaves)):
         return
-    with suppress(Exception):  # whatever it is: the call meets it next
-        _serve(compiled, paths, call.key)
+    _serve(compiled, paths, call.key)
 
 
 def _serve(compiled: Any, paths: Paths, key: Any) -> None:
@@ -57,17 +55,18 @@ def _order(assemble: Callable[[Sequence[Any]], Any], n: int) -> tuple[Any, Any]:
     """The order of the results in tuples, or what puts them together; neither, if they are right as they come."""
     marks = [object() for _ in range(n)]
     places = {id(mark): k for k, mark in enumerate(marks)}
-    found = assemble(marks)
 
     def order(x: Any) -> Any:
         return tuple(map(order, x)) if type(x) is tuple else places[id(x)]
 
     try:
-        known = order(found)
-    except KeyError:  # other containers, or constants
-        return None, assemble
+        known = order(assemble(marks))
+    except Exception:  # noqa: BLE001 - containers of the user's, which may refuse marks; others, and constants
+        known = None
     if n == 1:
         return None, None if known == 0 else lambda result: assemble([result])
+    if known is None:
+        return None, assemble
     return (None, None) if known == (*range(n),) else (known, None)
 
 

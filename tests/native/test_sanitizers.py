@@ -42,6 +42,24 @@ from tests.support.native import in_a_hurry
 with in_a_hurry():
     assert as_numpy_computes(range(2 * 10**7, 2 * 10**7 + 60)) >= 30
 """
+SERVED = """
+from tests.native import test_served_calls as calls
+from tests.support.native import in_a_hurry
+
+with in_a_hurry():
+    for name in calls.RESULTS:
+        calls.test_results_are_those_of_the_first_call(name)
+    for name in calls.OTHERS:
+        calls.test_other_arguments_are_left_to_the_general_way(name)
+    calls.test_containers_that_refuse_placeholders_get_results()
+    calls.test_what_was_read_is_checked()
+    calls.test_plain_reads_are_checked_in_c()
+    calls.test_served_calls_are_counted_and_forgotten()
+    calls.test_many_shapes_have_few_servers()
+    calls.test_methods_are_served_for_each_instance()
+    calls.test_a_call_that_a_kernel_gives_up_is_right()
+    calls.test_nothing_is_lost_over_many_calls()
+"""
 
 
 def under_watch(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -77,7 +95,7 @@ def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", [SAMPLES, RANDOM], ids=["samples", "random"])
+@pytest.mark.parametrize("calls", [SAMPLES, RANDOM, SERVED], ids=["samples", "random", "served"])
 def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
     told = under_watch(tmp_path, "-c", calls)
     assert told.returncode == 0, told.stderr[-3000:]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler import native_calls
 from retrograd.compiler.compiled import UNSERVED
 from retrograd.compiler.paths import Paths
 from retrograd.errors import UnsupportedError
@@ -62,6 +63,8 @@ RESULTS = {
     "a pair": (lambda x, y: (x * y, np.sum(x)), (X, X)),
     "turned": (lambda x, y: (y * y, (x + y, y + 1.0), x * 2.0), (2.0, 0.5)),
     "one in a pair": (lambda x, y: (x * y + x,), (X, X)),
+    "one in a dict": (lambda x, y: {"a": x * y + x}, (X, X)),
+    "one number in a list": (lambda x, y: [np.sum(x * y)], (X, X)),
     "a dict": (lambda x, y: {"b": [x * y, y + 1.0], "a": np.sum(x)}, (X, X)),
     "NumPy's scalars": (lambda x, y: (x * y, np.sin(y) * x), (np.float64(2.0), np.float64(0.5))),
     "single precision": (lambda x, y: x * y + x, (np.float32(2.0), X.astype(np.float32))),
@@ -77,6 +80,33 @@ def test_results_are_those_of_the_first_call(name: str) -> None:
     again = served(f, *args)
     assert type(again) is type(first)
     assert repr(again) == repr(first) == repr(f(*args))
+
+
+class Refusing:
+    """A container that takes arrays alone."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a + 0, b + 0
+
+
+rg.register_container(Refusing, lambda x: ((x.a, x.b), None), lambda _, parts: Refusing(*parts))
+
+
+def test_containers_that_refuse_placeholders_get_results() -> None:
+    f = rg.jit(lambda x: Refusing(np.sin(x) * x, np.sum(x)), backend="native")
+    for found in (f(X), f(X), server(f)(f, (X,), {})):
+        assert type(found) is Refusing
+        np.testing.assert_allclose(found.a, np.sin(X) * X, rtol=1e-14)
+        np.testing.assert_allclose(found.b, np.sum(X), rtol=1e-14)
+
+
+def test_faults_of_what_makes_a_server_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(native_calls, "_order", fails)
+    with pytest.raises(RuntimeError, match="a fault"):
+        compiled()(X)
 
 
 def test_derivatives_in_the_structure_of_the_arguments() -> None:
