@@ -17,7 +17,9 @@ from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.structure import Layout
 from retrograd.ir.texts import Arg
 from retrograd.ops.index import shifted
+from retrograd.ops.structural.cond import make_cond
 from retrograd.ops.structural.scan import make_scan
+from retrograd.ops.structural.while_loop import make_while
 from retrograd.passes.prune import prune
 from tests.support import values
 from tests.support.graphs import op
@@ -54,6 +56,7 @@ class RandomKernel:
             *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
             *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
             *(self._where, self._scan, self._stack, self._product, self._gather, self._scatter, self._scatter),
+            *(self._choice, self._while),
         ]
         made = kinds[self.integer(0, len(kinds))]()
         if made is not None and 0 < made.aval.size <= 400:
@@ -190,6 +193,53 @@ class RandomKernel:
             return None
         x, y = pairs[self.integer(0, len(pairs))]
         return op("sin", op("vecdot", x, x) if self.integer(0, 4) == 0 else op("matmul", x, y))
+
+    def _body(self, inner: Builder, given: list[Symbol]) -> RandomKernel:
+        body = RandomKernel(self.integer(0, 2**31), inner, given, self.loops)
+        for _ in range(self.integer(1, 6)):
+            body.step()
+        return body
+
+    def _total(self, x: Symbol) -> Symbol:
+        total = op("sum", op("sin", x), axis=tuple(range(x.ndim)), keepdims=False) if x.ndim else op("sin", x)
+        return total if total.aval.kind == "scalar" else op("copy", total)
+
+    def _choice(self) -> Symbol | None:
+        if not self.loops:
+            return None
+        self.loops -= 1
+        start, branches = [self.any(), self.any()], []
+        several = bool(self.integer(0, 2))
+        for k in range(2 + several):
+            inner = Builder()
+            given = [inner.input(v.aval) for v in start]
+            body = self._body(inner, given)
+            branches.append(inner.graph(f"branch{k}", [op("sin", _reached(body, x)) for x in given]))
+        flag = op("gt", self._total(start[0]), 0.3 * self.integer(-1, 2))
+        whole = Aval((), np.dtype(np.int64), "scalar")
+        numbers = [self.b.constant(self.integer(-1, 4), whole) for _ in range(2)]
+        number = op("where", flag, *numbers) if several else flag
+        made = make_cond(self.b, number, branches, start)
+        self.values += made
+        return made[0]
+
+    def _while(self) -> Symbol | None:
+        if not self.loops:
+            return None
+        self.loops -= 1
+        x, parts = self.any(), Layout(1, 2)
+        count = Aval((), np.dtype(np.int64), "scalar")
+        decide = Builder()
+        given = [decide.input(v) for v in (self.values[0].aval, x.aval, count)]
+        early = RandomKernel(0, decide, given)._total(given[1])
+        goes = op("logical_and", op("lt", given[2], self.integer(0, 7)), op("lt", early, 0.9))
+        inner = Builder()
+        inputs = [inner.input(v.aval) for v in given]
+        body = self._body(inner, inputs[:2])
+        step = inner.graph("step", [op("sin", _reached(body, inputs[1])) + 0.1, inputs[2] + 1])
+        start = [self.values[0], x, self.b.constant(0, count)]
+        last, _, _ = make_while(self.b, decide.graph("goes", [goes]), step, parts, start)
+        return last[0]
 
     def _scan(self) -> Symbol | None:
         x, ys = self.any(), self.arrays()

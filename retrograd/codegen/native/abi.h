@@ -22,7 +22,8 @@ PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
 void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
 extern PyObject PyFunction_Type, PyFloat_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
-void *malloc(size_t), free(void *), *memcpy(void *, const void *, size_t);
+PyObject *PyLong_FromLongLong(long long);
+void *malloc(size_t), *realloc(void *, size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
 
 /* Storage; much of it in large pages, which take less time to be there. */

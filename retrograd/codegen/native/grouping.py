@@ -14,6 +14,7 @@ from typing import Any
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from .c_texts import text_of
+from .choices import is_choice
 from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents
@@ -37,6 +38,7 @@ class RootGroups(ElementWriter):
     def __init__(self, stored: set[Value]) -> None:
         super().__init__(stored)
         self.workspaces: list[tuple[str, str, int]] = []  # their types, names and numbers of elements
+        self.growing: list[str] = []  # arrays for as many steps as there are
         self.graph = Graph("", (), (), ())  # what is being written
         self.bases: set[Value] = set()  # carries that writes change in their place
         self.foreign: set[Value] = set()  # results of a body that the body does not compute
@@ -77,7 +79,7 @@ class RootGroups(ElementWriter):
                     self._hold_ready(graph, x)
                 roots.append(node)
                 continue
-            if writes_at(node):
+            if writes_at(node) or is_choice(node):
                 roots.append(node)
                 continue
             reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
@@ -241,6 +243,7 @@ class RootGroups(ElementWriter):
             value in self.made
             and loop_of(self.made[value]) is None
             and not writes_at(self.made[value])
+            and not is_choice(self.made[value])
             and 0 in self.kept(value)
             and index[:1] == (OUTERMOST,)
         )

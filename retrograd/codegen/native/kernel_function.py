@@ -17,6 +17,8 @@ from .step_loops import StepLoopWriter
 
 STEMS = [
     "c",
+    "capacity",
+    "grown",
     "i",
     "j",
     "k",
@@ -38,6 +40,7 @@ STEMS = [
 ]
 NAMES = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
 RESTARTS = 200  # values that may turn out to need storage
+MANY = 1000  # steps of a loop whose number is not known
 LONGEST = 3000  # operations: the time that a compiler takes grows faster than their number
 
 
@@ -86,10 +89,12 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     for k, (dtype, workspace, elements) in enumerate(to.workspaces):
         head.append(f"{dtype} *restrict {workspace} = p[{n + k}];")
         sizes.append(elements * {"double": 8, "int64_t": 8, "float": 4, "_Bool": 1}[dtype])
+    head += [f"{text} = 0;" for text in to.growing]
     if to.gives_up:
         head.append(f"int {BEYOND} = 0;")
     tables = [text for _, text in to.tables.values()]
-    lines = renumbered("\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines]))
+    tail = [f"free({text.split()[1][1:]});" for text in to.growing if "*" in text]
+    lines = renumbered("\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines, *tail]))
     source = "\n".join([f"static int {name}(void **p) {{", lines, f"  return {BEYOND if to.gives_up else 0};", "}"])
     return KernelFunction(source, tuple(sizes), _work(body))
 
@@ -120,7 +125,7 @@ def _work(body: Graph) -> int:
     for node in body.nodes:
         loop = loop_of(node)
         if loop is not None:
-            total += loop.length * _work(loop.body)
+            total += (loop.length if loop.length >= 0 else MANY) * _work(loop.body)
         elif (text := text_of(node)) is not None:
             total += text.work * max(count(v) for v in (*node.inputs, *node.outputs))
     return total

@@ -15,6 +15,7 @@ from ...ir.graph import Graph, Value
 from .indices import c_type
 from .kernel_function import KernelFunction
 
+MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLongLong"}  # Python's numbers
 KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1"}
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
@@ -150,5 +151,5 @@ def _given(i: int, value: Value) -> str:
         return ""
     made = f"SCALAR(&y{i}, {_kind(value)})"
     if value.aval.kind == "python":
-        made = f"PyBool_FromLong(y{i})" if value.aval.dtype.kind == "b" else f"PyFloat_FromDouble(y{i})"
+        made = f"{MADE[value.aval.dtype.kind]}(y{i})"
     return f"if (!(o[{i}] = {made})) goto end;"

@@ -10,11 +10,15 @@ from typing import Any
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from .c_texts import text_of
+from .choices import is_choice, parts_of_choice
 from .decided_places import WRITES, overwrites, places, writes_at
-from .elements import FEW, CVariables, NoC, StandsFor
+from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
 from .nests import NestWriter
+
+MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
+FIRST = 64  # rows for which there is space at first
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,12 @@ class StepLoopWriter(NestWriter):
         if writes_at(node):
             self._write_at(node, want)
             return
+        if is_choice(node):
+            self._choice(node, want)
+            return
         loop = loop_of(node)
-        if loop is None or loop.length < 0 or loop.condition is not None or loop.plan is not None:
-            raise NoC(f"{node.prim.name} with a plan or an unknown number of steps is NumPy's")
+        if loop is None or loop.plan is not None:
+            raise NoC(f"{node.prim.name} with a plan is NumPy's")
         t = AxisIndex(self.fresh("t"))
         consts, carry, rows = loop.layout.operands(loop.body.inputs)
         given, starts, taken = loop.layout.operands(loop.operands)
@@ -55,14 +62,75 @@ class StepLoopWriter(NestWriter):
             self.held[value], self.home[value] = StandsFor(source), 0
         for value, source in zip(rows, taken, strict=True):
             self.held[value], self.home[value] = StandsFor(source, (t,)), 0
+        length = str(loop.length) if loop.count is None else self.pull(loop.count, ())
         places = self._collectors(loop, want)
         states = [self._state(loop, k, start, places) for k, start in enumerate(starts)]
         with self.block(str(t.var)) as block:
+            if loop.condition is not None:
+                self._decide(loop, states, given, starts, t)
+            for place in places if loop.length < 0 else ():
+                self._grow(place, t)
             self._step(loop, states, [None if place is None else (place, (t,)) for place in places], carry)
-        n = loop.length
-        down = f"for (int64_t {t} = {n - 1}; {t} >= 0; {t}--) {{"
-        self.enclose(down if loop.reverse else f"for (int64_t {t} = 0; {t} < {n}; {t}++) {{", block.lines)
+        ahead = f"for (int64_t {t} = 0;{'' if loop.condition is not None else f' {t} < {length}'}; {t}++) {{"
+        down = f"for (int64_t {t} = {length} - 1; {t} >= 0; {t}--) {{"
+        if loop.length >= 0:
+            down = down.replace(f"{length} - 1", str(loop.length - 1))
+        self.enclose(down if loop.reverse else ahead, block.lines)
         for out in node.outputs:
+            self.home[out] = len(self.blocks) - 1
+            self._deliver(out, want)
+
+    def _decide(self, loop: LoopNode, states: list[Any], given: list[Value], starts: list[Value], t: AxisIndex) -> None:
+        """End the loop where its condition does not hold, or where it takes so long that NumPy's can be interrupted."""
+        condition, depth = loop.condition, len(self.blocks) - 1
+        assert condition is not None
+        consts, carry, _ = loop.layout.operands(condition.inputs)
+        for value, source in zip(consts, given, strict=True):
+            self.held[value], self.home[value] = StandsFor(source), 0
+        for value, state, start in zip(carry, states, starts, strict=True):
+            self.home[value] = 0 if state is None else depth
+            if state is None:
+                self.held[value] = StandsFor(start)
+            elif isinstance(state, _Small):
+                self.held[value] = CVariables(state.names)
+            else:
+                self.held[value] = CArray(state.now, extents(value), value.aval.dtype)
+        names: list[str] = []
+        self.lower(condition, [names])
+        self.gives_up = True
+        self.line(f"if (!{names[0]}) break;")
+        self.line(f"if ({BEYOND} |= {t} == {MOST}) break;")
+
+    def _grow(self, array: CArray | None, t: AxisIndex) -> None:
+        """Make space for the row of a step."""
+        assert array is not None
+        capacity, row = f"capacity{array.name[5:]}", array.strides[0]
+        self.line(f"if ({t} == {capacity}) {{")
+        self.line(f"  {capacity} = 2 * {capacity} + {FIRST};")
+        self.line(f"  void *more = realloc({array.name}, sizeof(*{array.name}) * {row} * {capacity});")
+        self.line(f"  if (!more) {{ {BEYOND} = 1; break; }}")
+        self.line(f"  {array.name} = more;")
+        self.line("}")
+
+    def _choice(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write the branches, of which one runs; its results are held afterwards."""
+        choice, operands, branches = parts_of_choice(node)
+        decides, places = self.pull(choice, ()), []
+        for out in node.outputs:
+            own = next((array for array, lead in filter(_is_place, want.get(out, ())) if not lead), None)
+            places.append((own or self.stack_or_workspace(out), ()))
+        written = []
+        for branch in branches:
+            for value, source in zip(branch.inputs, operands, strict=True):
+                self.held[value], self.home[value] = StandsFor(source), 0
+            with self.block() as block:
+                self.lower(branch, places)
+            written.append(block.lines)
+        for k, lines in enumerate(written):
+            test = f"!{decides}" if choice.aval.dtype.kind == "b" else f"{decides} {'<=' if k == 0 else '=='} {k}"
+            self.enclose("else {" if k == len(written) - 1 else f"{'else ' * (k > 0)}if ({test}) {{", lines)
+        for out, (array, _) in zip(node.outputs, places, strict=True):
+            self.held[out] = array
             self.home[out] = len(self.blocks) - 1
             self._deliver(out, want)
 
@@ -102,6 +170,9 @@ class StepLoopWriter(NestWriter):
         found: list[CArray | None] = []
         carry = loop.layout.carry
         for out, inner in zip(loop.node.outputs[carry:], loop.body.outputs[carry:], strict=True):
+            if loop.length < 0:
+                found.append(self._growing(out))
+                continue
             own = next((array for array, lead in filter(_is_place, want.get(out, ())) if not lead), None)
             if own is None and not loop.reverse and count(inner) > FEW and self._lives_in_stack(loop, inner):
                 found.append(None)
@@ -110,6 +181,16 @@ class StepLoopWriter(NestWriter):
             self.held[out] = array
             found.append(array)
         return found
+
+    def _growing(self, value: Value) -> CArray:
+        """An array for the rows of as many steps as there will be."""
+        if len(self.blocks) > 1:
+            raise NoC("a loop in a loop collects the rows of an unknown number of steps")
+        name, dtype = self.fresh("grown"), value.aval.dtype
+        self.growing += [f"{c_type(dtype)} *{name}", f"int64_t capacity{name[5:]}"]
+        self.gives_up = True
+        self.held[value] = array = CArray(name, extents(value), dtype)
+        return array
 
     def _lives_in_stack(self, loop: LoopNode, value: Value) -> bool:
         """Whether a result of each step is a carry, which no other result is and which the step changes."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.graph import Graph, Node, Value
-from ...ir.loop_node import loop_of
+from ...ir.loop_node import LoopNode, loop_of
 from ...ir.texts import Arg
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
+from .choices import counts, is_choice
 from .decided_places import writes_at
 from .element_form import is_small_product
 from .elements import VIEWS
-from .indices import TYPES, count
+from .indices import TYPES
 
 WRITES = frozenset({"additem", "setitem", "subitem"})
 COPIES = frozenset({"copy", "owned"})
@@ -22,15 +23,21 @@ def takes(node: Node) -> bool:
     """Whether a kernel may compute a node."""
     if node.prim.name == "step_numbers":
         return True
+    if node.prim.name == "const" and node.out.aval.dtype.kind == "i" and not isinstance(node.attrs["value"], tuple):
+        return _known(node.out) and -(2**63) <= node.attrs["value"] < 2**63
     values = (*node.inputs, *node.outputs)
     if node.effect or any(v.aval.steps is not None for v in values if loop_of(node) is None):
         return False
-    return _computed(node) and not any(v.aval.kind == "python" and not _given(v) for v in node.outputs)
+    loop = loop_of(node)
+    return _computed(node) and not any(
+        v.aval.kind == "python" and not _given(v) and (loop is None or not counts(loop, v)) for v in node.outputs
+    )
 
 
 def _inside(node: Node) -> bool:
     """Whether the body of a loop that is written in C may have a node."""
-    return not node.effect and _computed(node)
+    grows = any(-1 in (v.aval.steps or ()) for v in (*node.inputs, *node.outputs))
+    return not node.effect and not grows and _computed(node)
 
 
 def _computed(node: Node) -> bool:
@@ -38,9 +45,10 @@ def _computed(node: Node) -> bool:
         return False
     loop = loop_of(node)
     if loop is not None:
-        body: Graph = loop.body
-        simple = loop.length > 0 and loop.condition is None and loop.plan is None
-        return simple and all(map(_known, (*body.inputs, *body.outputs))) and all(map(_inside, body.nodes))
+        simple = loop.plan is None and (loop.length > 0 or loop.condition is not None or _only_carries(loop))
+        return simple and all(_plain(body) for body in (loop.body, loop.condition) if body is not None)
+    if is_choice(node):
+        return all(_plain(body) for _, body in node.graphs)
     if node.prim.structure is not None:
         return False
     text, name = text_of(node), node.prim.name
@@ -54,6 +62,14 @@ def _computed(node: Node) -> bool:
     if name == "where":
         kinds = {node.inputs[1].aval.dtype.kind}
     return kinds <= set(text.kinds)
+
+
+def _plain(body: Graph) -> bool:
+    return all(map(_known, (*body.inputs, *body.outputs))) and all(map(_inside, body.nodes))
+
+
+def _only_carries(loop: LoopNode) -> bool:
+    return loop.count is not None and len(loop.node.outputs) == loop.layout.carry
 
 
 def _plain_view(node: Node) -> bool:
@@ -73,7 +89,8 @@ def _plain_view(node: Node) -> bool:
 
 def _known(value: Value) -> bool:
     aval = value.aval
-    return aval.kind != "generator" and aval.dtype.str[1:] in TYPES and count(value) > 0
+    steps = () if aval.steps == (-1,) else aval.steps or ()
+    return aval.kind != "generator" and aval.dtype.str[1:] in TYPES and min((*steps, *aval.shape), default=1) > 0
 
 
 def _given(value: Value) -> bool:

@@ -40,7 +40,7 @@ def _reshape(to: ElementWriter, node: Node, index: Indices) -> str:
         return "0"
     if isinstance(held, CArray) and held.whole:
         return CArray(held.name, shape, held.dtype).at(index)
-    raise NeedsStorage(x)
+    raise NeedsStorage(source)
 
 
 @moves("getitem")
