@@ -7,6 +7,7 @@ from ..codegen.numpy.footprint.footprint import Simulation
 from ..codegen.numpy.target import PASSES, NumPy
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
+from ..passes.dead_writes import without_dead_writes
 from ..passes.place_buffers import place_buffers
 from ..passes.vectorize import with_levels
 from .settings import config
@@ -24,5 +25,5 @@ def _choice() -> str:
 NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
-PASSES.insert(0, with_levels)
+PASSES[:0] = [with_levels, without_dead_writes]
 PASSES.append(with_blocks)

@@ -10,7 +10,7 @@ from ..ir.graph import Node
 from ..ir.primitive import Primitive
 from .machine import Speeds
 
-PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul sparse_product vecdot"
+PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product vecdot"
 ALGEBRA = (
     "cholesky cofactors det eig eigh expm expm_frechet inv logm logm_frechet lstsq lu_factor pinv pivot_order qr "
     "slogdet solve solve_banded solve_krylov solve_sylvester solve_triangular sparse_solve sqrtm svd"

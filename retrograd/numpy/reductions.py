@@ -276,10 +276,12 @@ def var(
     if given(mean):
         center = mean
     else:
-        total = np.sum(a, axis, dtype, keepdims=True, where=where)
-        center = divided(total, counted(a, axis, True, where))
+        kept = axis != 0 or truth(keepdims) or given(where)  # else the same sum as that of a mean beside it
+        total = np.sum(a, axis, dtype, keepdims=kept, where=where)
+        center = divided(total, counted(a, axis, kept, where))
     off = a - center
-    squares = magnitude(off) if a.dtype.kind in "cb" else np.multiply(off, off)  # also by a complex mean
+    mixed = off.dtype.kind == "c" and a.dtype.kind != "c"  # real numbers and a complex mean
+    squares = np.multiply(off, off) if mixed else magnitude(off)
     total = np.sum(squares, axis, dtype, out, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)
     return reduced_into(out, divided(total, max(free, 0) if isinstance(free, (int, float)) else np.maximum(free, 0)))

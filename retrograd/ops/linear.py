@@ -93,6 +93,31 @@ matmul = primitive(
 )
 
 
+def _outer_product_shape(a: Aval, b: Aval) -> Aval:
+    if a.ndim != 1 or b.ndim != 1 or a.dtype != b.dtype or a.dtype.kind != "f":
+        raise ValueError(f"{a} and {b} are not two vectors of the same real numbers")
+    return Aval((*a.shape, *b.shape), a.dtype)
+
+
+def _outer_product_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    a, b = (lanes(size, x, flag) for x, flag in zip(args, flags, strict=True))
+    shape = (*a.shape, b.shape[-1])
+    return broadcast_to(reshape_to(a, (*a.shape, 1)), shape) * broadcast_to(
+        reshape_to(b, (size, 1, b.shape[-1])), shape
+    )
+
+
+# NumPy gives this product to its BLAS in `dot` alone, which takes half of the time of `multiply` and `outer`
+outer_product: Primitive = primitive(
+    "outer_product",
+    _outer_product_shape,
+    "np.dot({0}[:, None], {1}[None])",
+    order="C",
+    batch=_outer_product_batch,
+    diff=(pull(lambda ct, a, b: ct @ b), pull(lambda ct, a, b: a @ ct)),
+)
+
+
 def _vecdot_shape(a: Aval, b: Aval) -> Aval:
     if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.kind == "c":
         raise ValueError(f"{a} and {b} are not equal stacks of real vectors")

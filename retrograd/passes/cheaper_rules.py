@@ -8,6 +8,7 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
+from ..ir.types import Aval
 from ..ops.complex import abs_
 from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
 from ..ops.elementwise import add, literal_value, neg, square
@@ -15,10 +16,10 @@ from ..ops.extrema import logaddexp, maximum, minimum
 from ..ops.further_reductions import max_, min_
 from ..ops.gather import scatter_add
 from ..ops.index import Index, additem, getitem
-from ..ops.linear import vecdot
+from ..ops.linear import outer_product, vecdot
 from ..ops.ragged import add_within
 from ..ops.reduce import sum_
-from ..ops.shape import reshape_to
+from ..ops.shape import broadcast, reshape_to
 from .patterns import NUMBER, Rule
 from .rules import NUMPY, REASSOCIATE
 
@@ -26,6 +27,7 @@ SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly t
 FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
+MOST_BY_BLAS = 1 << 18  # multiplications from which OpenBLAS shares a product among threads
 
 
 def _worth_it(x: Symbol) -> bool:
@@ -66,6 +68,21 @@ def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
     return reshape_to(v, x.shape) if v.aval.size == x.aval.size and v.dtype == x.dtype else None
 
 
+def _outer_product(x: Symbol, y: Symbol, a: Aval, c: Aval) -> Symbol | None:
+    """The product of a column and a row by NumPy's BLAS, as long as that starts no threads.
+
+    Each element is one product in either case, and only the sign of zero may differ.
+    """
+    shape, kind = a.shape, a.dtype.char
+    if len(shape) != 2 or kind not in "fd" or a.size >= MOST_BY_BLAS or min(shape) < 2:
+        return None
+    column, row = (x, y) if x.shape == (shape[0], 1) else (y, x)
+    if column.shape != (shape[0], 1) or row.shape not in ((shape[1],), (1, shape[1])):
+        return None
+    found: Symbol = outer_product(reshape_to(column, shape[:1]), reshape_to(row, shape[1:]))
+    return found
+
+
 def _added(y: Symbol, x: Symbol, *rest: Any) -> Symbol:
     """An array and an updated one: the array is updated, so that nothing is added to zeros as long as it."""
     *operands, starts = rest
@@ -103,6 +120,7 @@ NUMPY += [
     Rule(lambda x, i, k: min_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, minimum, FEW_PLACES)),
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _dots(x, x, i, k)),
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
+    Rule(lambda x, y, a, c: broadcast(x, aval=a) * broadcast(y, aval=c), _outer_product),
 ]
 
 REASSOCIATE += [

@@ -20,7 +20,7 @@ from .rules import FAST, NATIVE, REASSOCIATE
 
 
 def _outer_product(x: Symbol, y: Symbol) -> Symbol | None:
-    """A column times a row, where NumPy multiplies faster than BLAS; only the sign of zero differs."""
+    """A column times a row, of which ``matmul`` is slower than a product; only the sign of zero differs."""
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != 1 or y.shape[-1] < 16:
         return None
     shape = (*x.shape[:-1], y.shape[-1])

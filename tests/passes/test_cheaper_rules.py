@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.cheaper_rules import FEWEST, LONGEST_ROW, POWERS, SHORTEST_ROW
+from retrograd.passes.cheaper_rules import FEWEST, LONGEST_ROW, MOST_BY_BLAS, POWERS, SHORTEST_ROW
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, np.nan, 1e-160, -1e-160, 1e160, -1e160, 5e-324, 1e308, 0.3, -0.7]
 
@@ -118,3 +118,26 @@ def test_sums_of_other_products_stay() -> None:
     ):
         np.testing.assert_allclose(f(*args), f.__wrapped__(*args), rtol=1e-14)
         assert "vecdot" not in f.at(*args).source
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    "shape", [(1, 5), (5, 1), (2, 2), (3, 70), (70, 3), (100, 39), (512, 511), (512, 512)], ids=str
+)
+def test_a_column_times_a_row(shape: tuple[int, int], dtype: str) -> None:
+    column, row = (values(n, dtype, *SPECIAL[: n - 1]) for n in shape)
+    functions = (
+        lambda c, r: c[:, None] * r,
+        lambda c, r: r[None] * c[:, None],
+        lambda c, r: np.outer(c[::-1], r[::-1]),
+    )
+    for f in functions:
+        compiled = rg.jit(f)
+        with np.errstate(all="ignore"):
+            expected = f(column, row)
+            np.testing.assert_array_equal(compiled(column, row), expected)
+            with rg.config(exact=True):
+                exact = compiled(column, row)
+        np.testing.assert_array_equal(np.signbit(exact), np.signbit(expected))
+        small = min(shape) > 1 and shape[0] * shape[1] < MOST_BY_BLAS
+        assert ("np.dot" in compiled.at(column, row).source) == small

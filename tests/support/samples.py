@@ -283,6 +283,9 @@ declare(
 )  # fmt: skip
 declare("diag", *(case(a((n,), t), offset=k) for t in "dfD" for n, k in ((3, 0), (2, 1), (2, -2), (0, 0), (1, 0))))
 declare("vecdot", *(case(a(s, t), a(s, t)) for t in "dfl" for s in ((3,), (2, 3), (2, 1, 3), (0, 2), (2, 0))))
+declare(
+    "outer_product", *(case(a((n,), t), a((m,), t)) for t in "df" for n, m in ((3, 2), (1, 4), (4, 1), (0, 2), (2, 0)))
+)
 declare("cross", *(case(a(s, t), a(s, t)) for t in "dfDl" for s in ((3,), (2, 3), (2, 1, 3), (0, 3))))
 
 declare("getitem", indexed(*READS), indexed(((4,), s_[1:3,]), dtypes="l"), picked(*AT))
