@@ -316,7 +316,7 @@ def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
         return False
     for i, j, n in zip(a, b, shape, strict=False):
         p, q = _range(i, n), _range(j, n)
-        if not p or not q or max(p) < min(q) or max(q) < min(p):
+        if not p or not q or max(p[0], p[-1]) < min(q[0], q[-1]) or max(q[0], q[-1]) < min(p[0], p[-1]):
             return True
     return False
 
