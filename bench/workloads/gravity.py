@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from typing import Any
 
 import numpy as np
 
+from bench import written_c
 from bench.kept import kept
 from bench.workload import Function, Workload, over
 
@@ -114,6 +116,13 @@ def by_hand(place: Any, speed: Any, mass: Any) -> tuple[Any, Any]:
     return value, (d_place, d_speed, d_mass)
 
 
+def in_c(place: Any, speed: Any, mass: Any) -> tuple[Any, Any]:
+    """The C of `c/n_body.c`."""
+    gradients = np.empty_like(place), np.empty_like(speed), np.empty_like(mass)
+    pointers = map(written_c.place, (place, speed, mass, *gradients))
+    return written_c.function("n_body")(*pointers, c_long(len(mass)), c_long(STEPS)), gradients
+
+
 WORKLOADS = (
     Workload(
         name="n-body-500",
@@ -125,5 +134,6 @@ WORKLOADS = (
         in_jax=lambda jax: over(jax.numpy, n_body),
         in_torch=in_torch,
         by_hand=by_hand,
+        in_c=in_c,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from bench.kept import kept
 from bench.workload import Function, Workload, over
+from bench.written_c import function, place
 
 ROWS, EPSILON = 64, np.float32(1e-5)
 
@@ -169,6 +171,12 @@ def softmax_by_hand(x: Any, weights: Any) -> tuple[Any, Any]:
     return value, d_x
 
 
+def softmax_in_c(x: Any, weights: Any) -> tuple[Any, Any]:
+    """The C of `c/softmax.c`."""
+    d_x = np.empty_like(x)
+    return function("softmax")(place(x), place(weights), place(d_x), *map(c_long, x.shape)), d_x
+
+
 def log_sum_exp(x: Any) -> Any:
     """Summed over rows, in plain NumPy."""
     top = np.max(x, axis=1)
@@ -227,6 +235,7 @@ WORKLOADS = (
         in_jax=softmax_in_jax,
         in_torch=softmax_in_torch,
         by_hand=softmax_by_hand,
+        in_c=softmax_in_c,
     ),
     Workload(
         name="logsumexp",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 
 def inputs(n: int) -> tuple[Any, ...]:
@@ -57,6 +59,12 @@ def by_hand(x: Any) -> tuple[Any, Any]:
     return value, gradient
 
 
+def in_c(x: Any) -> tuple[Any, Any]:
+    """The C of `c/rosenbrock.c`."""
+    gradient = np.empty_like(x)
+    return function("rosenbrock")(place(x), place(gradient), c_long(len(x))), gradient
+
+
 WORKLOADS = tuple(
     Workload(
         name=f"rosenbrock-{n}",
@@ -67,6 +75,7 @@ WORKLOADS = tuple(
         in_jax=in_jax,
         in_torch=in_torch,
         by_hand=by_hand,
+        in_c=in_c,
     )
     for n in (2, 100, 10_000)
 )
