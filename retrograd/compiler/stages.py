@@ -70,6 +70,7 @@ STAGES: dict[str, Stage] = {
     "prune": of_pass(prune),
     "lower": of_pass(lower),
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
+    "short_axes": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,
     "plan_loops": IDLE,
@@ -79,7 +80,7 @@ STAGES: dict[str, Stage] = {
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
-PLANS = PIPELINE[PIPELINE.index("simplify") + 1 :]  # what keeps every bit; REWRITES may change a rounding
+PLANS = PIPELINE[PIPELINE.index("short_axes") + 1 :]  # what keeps every bit; REWRITES may change a rounding
 REWRITES = PIPELINE[: -len(PLANS)]
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from ..codegen.numpy import in_workspace, structural  # noqa: F401 - they register emitters
 from ..codegen.numpy.footprint.footprint import Simulation
 from ..codegen.numpy.target import PASSES, NumPy
+from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
 from ..passes.place_buffers import place_buffers
+from ..passes.short_axes import short_axes_first
 from ..passes.vectorize import with_levels
 from .settings import config
+from .stages import STAGES, Rest, Stage, of_pass
 
 
 def _choice() -> str:
@@ -22,8 +25,18 @@ def _choice() -> str:
     return name
 
 
+_SHORT_AXES = of_pass(short_axes_first)
+
+
+def _short_axes(graph: Graph, rest: Rest) -> Graph:
+    """C has loops of its own, and the order of sums decides their last bits."""
+    off = rest.settings.exact or rest.settings.backend == "native"
+    return graph if off else _SHORT_AXES.run(graph, rest)
+
+
 NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
 PASSES.append(with_blocks)
+STAGES["short_axes"] = Stage(_short_axes)

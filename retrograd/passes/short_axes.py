@@ -1,0 +1,128 @@
+"""short_axes: Graph → Graph in which large arrays with a short last axis are computed with that axis first.
+
+NumPy runs along the last axis. Of three elements, as coordinates have, it does so for each place anew if an operand is
+stretched along them, which takes several times as long. With the axis in front, the rows are long. Elementwise results
+keep their bits; sums may add in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph, Node, Value
+from ..ir.rewrite import Env, mapped, rebuild
+from ..ir.types import Aval
+from ..ops.batching import elementwise
+from ..ops.elementwise import cast, const
+from ..ops.index import getitem
+from ..ops.shape import broadcast, broadcast_to, copy, permute, reshape_to
+
+LONGEST = 8  # elements of an axis that goes first
+LARGE = 16_384  # elements of an array of which that is worth the further calls
+SMALLER = 4  # times, at least, that what is copied into the other order is smaller
+FOLDS = frozenset({"sum", "max", "min", "count"})
+
+
+def short_axes_first(graph: Graph) -> Graph:
+    """The graph, and its bodies, with short last axes in front where no large array has to be copied for that."""
+    return mapped(graph, _first)
+
+
+def _first(graph: Graph) -> Graph:
+    chosen = {node.out for node in graph.nodes if _may_move(node)} - set(graph.outputs)
+    while dropped := {v for v in chosen if not _fits(graph, v, chosen)}:
+        chosen -= dropped
+    stretched = any(graph.producer[v].prim is broadcast for v in chosen)
+    return rebuild(graph, _AxisFirst(chosen).rule) if stretched else graph
+
+
+def _may_move(node: Node) -> bool:
+    if node.prim.multi or node.effect or not _is_large(node.out.aval):
+        return False
+    if node.prim is broadcast:
+        x = node.inputs[0].aval
+        return not x.shape or x.shape[-1] == 1 or x.size * SMALLER <= node.out.aval.size
+    if node.prim is const:
+        return not isinstance(node.attrs["value"], tuple)
+    batch: Any = node.prim.batch
+    whole = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
+    return whole and (node.prim is cast or (batch is elementwise and node.prim.order == "K"))
+
+
+def _is_large(aval: Aval) -> bool:
+    array = aval.kind == "array" and aval.steps is None and aval.ndim > 1
+    return array and 1 < aval.shape[-1] <= LONGEST and aval.size >= LARGE
+
+
+def _fits(graph: Graph, value: Value, chosen: set[Value]) -> bool:
+    """Whether all that makes and reads a value can do so with the axis in front."""
+    node = graph.producer[value]
+    made = node.prim is broadcast or chosen.issuperset(node.inputs)
+    return made and all(not n.prim.multi and (n.out in chosen or _ends(n)) for n in graph.uses.get(value, ()))
+
+
+def _ends(node: Node) -> bool:
+    """Whether a node makes something smaller of an array."""
+    x = node.inputs[0].aval
+    if node.prim is getitem:
+        index = node.attrs["index"]
+        return len(index) == x.ndim and all(i == slice(None) for i in index[:-1]) and _place(index[-1]) is not None
+    return node.prim.name in FOLDS and (x.ndim - 1 in node.attrs["axis"] or node.out.aval.size * SMALLER <= x.size)
+
+
+def _place(index: Any) -> int | None:
+    """The int that an index selects, also as a slice of one element."""
+    if isinstance(index, slice) and isinstance(index.start, int) and index == slice(index.start, index.start + 1):
+        return index.start
+    return index if isinstance(index, int) else None
+
+
+class _AxisFirst:
+    """Rewrites nodes; of chosen values, it has those with the axis in front."""
+
+    def __init__(self, chosen: set[Value]) -> None:
+        self.chosen = chosen
+
+    def rule(self, b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+        if node.prim.multi:
+            return None
+        if node.out in self.chosen:
+            return self._moved(b, node, env)
+        if self.chosen.isdisjoint(node.inputs):
+            return None
+        x = env[node.inputs[0]]
+        if node.prim is getitem:
+            *others, at = node.attrs["index"]
+            return [reshape_to(getitem(x, index=(_place(at), *others)), node.out.aval.shape)]
+        return [self._folded(node, x)]
+
+    def _moved(self, b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
+        *rest, short = node.out.aval.shape
+        shape = (short, *rest)
+        if node.prim is broadcast:
+            (v,) = node.inputs
+            return [broadcast_to(env[v] if v in self.chosen else _in_front(env[v], len(shape)), shape)]
+        attrs = {name: Aval(shape, a.dtype) if isinstance(a, Aval) else a for name, a in node.attrs.items()}
+        return b.emit(node.prim, [env[v].value for v in node.inputs], attrs, [node.out.hint])
+
+    def _folded(self, node: Node, x: Symbol) -> Symbol:
+        last = x.ndim - 1
+        axes = tuple(sorted(0 if a == last else a + 1 for a in node.attrs["axis"]))
+        found: Symbol = node.prim(x, axis=axes, keepdims=False)
+        if 0 not in axes:
+            found = copy(permute(found, axes=(*range(1, found.ndim), 0)))
+        return reshape_to(found, node.out.aval.shape)
+
+
+def _in_front(x: Symbol, ndim: int) -> Symbol:
+    """The value with its last axis in front, and axes of length 1 behind it up to ``ndim``."""
+    if x.ndim == 0:
+        return x
+    *rest, short = x.shape
+    others = (*(1,) * (ndim - x.ndim), *rest)
+    if short == 1:
+        return reshape_to(x, (1, *others))
+    first: Symbol = copy(permute(reshape_to(x, (*others, short)), axes=(ndim - 1, *range(ndim - 1))))
+    return first
