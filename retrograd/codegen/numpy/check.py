@@ -81,6 +81,8 @@ def _names(primitives: int) -> frozenset[str]:
 # Names, except keywords= and called( ones, and numbers and texts.
 TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 MASKED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\(|=[^=])|(?<!\w)\d+|" + TEXT, re.ASCII)
+NUMBERED = re.compile(r"\b(?<!\.)(?!__)[A-Za-z_]\w*\d\b(?!\(|=[^=])", re.ASCII)
+COMMENT = re.compile(r"  # [^\r\n]*")
 DEFINITION = re.compile(r"def [a-z_A-Z]\w*\((\w+(=\w+)?(, \w+(=\w+)?)*)?\):\Z", re.ASCII)
 REFUSED = frozenset(dir(builtins)) - frozenset(BUILTINS)
 KEPT = frozenset(keyword.kwlist) | frozenset(BUILTINS) | {"np"}
@@ -99,15 +101,16 @@ def _without_embedded(source: str) -> str:
 def check_source(source: str) -> None:
     """InternalError if generated source holds anything beyond the allowlists.
 
-    Statements stand on one line each, and most differ only in names and numbers: each shape is parsed once.
+    Statements stand on one line each, and most differ only in names and numbers: each shape is parsed once. Most names
+    end in a digit; these are masked everywhere at once, so that few lines are left to look at.
     """
     source = _without_embedded(source)
     docstring_end = source.index('"""', 3) + 3 if source.startswith('"""') else 0
-    for line in source[docstring_end:].splitlines():
-        code = line.partition("  # ")[0].strip()
-        if not code or code in KEYWORDS:
+    masked = NUMBERED.sub("x", COMMENT.sub("", source[docstring_end:]))
+    for line in dict.fromkeys(map(str.strip, masked.splitlines())):
+        if not line or line in KEYWORDS:
             continue
-        code = code.removeprefix("el") if code.startswith("elif ") else code
+        code = line.removeprefix("el") if line.startswith("elif ") else line
         shape = code if code.startswith(("import ", "from ")) else MASKED.sub(_masked, code)
         if DEFINITION.match(code):
             continue
