@@ -55,9 +55,14 @@ class Aval:
     kind: Kind = "array"
     steps: tuple[int, ...] | None = None
     nbytes: int = field(init=False, repr=False, compare=False)  # of the data; of one step, if their number is unknown
+    _hash: int = field(init=False, repr=False, compare=False)  # of ints alone: pickles take it to other processes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nbytes", math.prod((*self.shape, self.dtype.itemsize, *map(abs, self.steps or ()))))
+        object.__setattr__(self, "_hash", hash((self.shape, self.nbytes, ord(self.dtype.kind), ord(self.kind[0]))))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def ndim(self) -> int:

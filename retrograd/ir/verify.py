@@ -36,9 +36,8 @@ def verify(graph: Graph) -> Graph:
 def _problem(node: Node, defined: set[Value]) -> str:
     if REGISTRY.get(node.prim.name) is not node.prim:
         return f"primitive {node.prim.name} is not the registered one"
-    for value in node.inputs:
-        if value not in defined:
-            return f"operand {value!r} is used before it is defined"
+    if not defined.issuperset(node.inputs):
+        return f"operand {next(v for v in node.inputs if v not in defined)!r} is used before it is defined"
     if not defined.isdisjoint(node.outputs) or (len(node.outputs) > 1 and len({*node.outputs}) < len(node.outputs)):
         return "a result is defined twice"
     try:

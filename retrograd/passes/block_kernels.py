@@ -26,7 +26,7 @@ SUMMED = (np.dtype(np.float64), np.dtype(np.float32))  # NumPy halves other arra
 def with_blocks(graph: Graph) -> Graph:
     """The graph with kernels that run on blocks."""
     nodes = list(walk(graph))
-    if not any(is_long(v.aval) for node in nodes for v in node.outputs):
+    if not any(v.aval.nbytes >= SHORTEST and is_long(v.aval) for node in nodes for v in node.outputs):
         return graph
     made = {node.out for node in nodes if node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)}
     return fuse(graph, _Elementwise(made).policy())

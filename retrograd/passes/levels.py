@@ -24,6 +24,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 EXACT = frozenset({"abs", "add", "div", "mul", "neg", "sqrt", "square", "sub"})  # IEEE 754 leaves no choice of bits
 VIEWS = frozenset({"copy", "getitem", "permute", "reshape"})
+TAKEN = EXACT | VIEWS | {"additem", "array", "concatenate", "const", "setitem"}  # what else there is, is plain
 CHECKED = 1024  # operations after which a search ends if levels have few operations so far:
 EARLY = 4  # so many times fewer than asked for, since later ones may have more
 MOST = 8  # operations for each node of the graph: those on arrays are one for each element

@@ -277,9 +277,8 @@ class _BufferPlacer:
 
     def _ordered(self) -> frozenset[Value]:
         order = self.layouts.order
-        return frozenset(
-            [v for v in self.last if (found := order(v)) == () or (found is not None and found == tuple(sorted(found)))]
-        )
+        known = ((v, order(v) if len(v.aval.shape) > 1 else ()) for v in self.last)
+        return frozenset([v for v, found in known if found is not None and found == tuple(sorted(found))])
 
 
 def _bytes(value: Value) -> int:

@@ -16,10 +16,9 @@ def prune(graph: Graph) -> Graph:
     kept: list[Node] = []
     for node in reversed(graph.nodes):
         outputs = node.outputs
-        if len(outputs) == 1 and (outputs[0] in live or not node.effect):
-            if outputs[0] in live:
-                kept.append(node)
-                live.update(node.inputs)
+        if len(outputs) == 1 and outputs[0] in live:
+            kept.append(node)
+            live.update(node.inputs)
             continue
         used = [v in live for v in outputs]
         if any(used) or node.effect:

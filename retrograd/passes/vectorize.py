@@ -25,7 +25,7 @@ from ..ops.index import getitem, setitem
 from ..ops.module_arrays import module_arrays
 from ..ops.shape import broadcast_to, reshape_to
 from ..where import Where
-from .levels import Levels, Numbers, OnNumbers, Unsuited
+from .levels import TAKEN, Levels, Numbers, OnNumbers, Unsuited
 from .own_outputs import own_outputs
 from .prune import prune
 
@@ -46,8 +46,11 @@ def with_levels(graph: Graph) -> Graph:
 def _vectorized(graph: Graph) -> Graph:
     if len(graph.nodes) < FEWEST or not any(v.aval.shape for v in graph.inputs):  # Python's numbers are faster
         return graph
+    most_plain = (1.0 - SHARE) * len(graph.nodes)
+    if sum(node.prim.name not in TAKEN for node in graph.nodes) > most_plain:
+        return graph
     try:
-        levels = Levels(graph, WIDE, (1.0 - SHARE) * len(graph.nodes))
+        levels = Levels(graph, WIDE, most_plain)
     except Unsuited:
         return graph
     groups = levels.groups()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -116,3 +119,19 @@ def test_the_short_form_of_a_line_is_harmless(file: str) -> None:
     short = Where(file, 1).short
     assert short.isprintable()
     assert not set(short) & set("#{}")
+
+
+def test_equal_types_have_one_hash_which_another_process_shares() -> None:
+    long, quad = Aval((2,), np.dtype("l")), Aval((2,), np.dtype("q"))
+    assert long == quad
+    assert hash(long) == hash(quad)
+    code = (
+        "import numpy as np; from retrograd.ir.types import Aval; print(hash(Aval((2, 3), np.dtype('f8'), steps=(4,))))"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1] == f"{hash(Aval((2, 3), F64, steps=(4,)))}\n".encode()

@@ -30,8 +30,11 @@ def _absorbed(graph: Graph) -> Graph:
     implicit = {node.out for node in graph.nodes if node.prim.name in ("broadcast", "cast")}
     nodes = []
     for node in graph.nodes:
+        if node.prim is not additem and implicit.isdisjoint(node.inputs):
+            nodes.append(node)
+            continue
         text, inputs, prim = node.prim.numpy, list(node.inputs), node.prim
-        loose = () if implicit.isdisjoint(inputs) else range(len(inputs)) if text.broadcasts else text.loose
+        loose = range(len(inputs)) if text.broadcasts else text.loose
         if prim is additem and (negated := _negated(inputs[1], graph, made)) is not None:
             inputs[1], prim = negated, subitem
         for i in loose:

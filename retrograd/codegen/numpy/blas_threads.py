@@ -30,7 +30,10 @@ LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
-    packages = [name for name, wanted in (("numpy", small_products), ("scipy", small_systems)) if wanted(graph)]
+    names = {node.prim.name for node in walk(graph)}
+    packages = ["numpy"] if "matmul" in names and not names.isdisjoint(LOOPS) and small_products(graph) else []
+    if not names.isdisjoint(SYSTEMS) and small_systems(graph):
+        packages.append("scipy")
     return partial(on_one_thread, packages=packages) if packages else None
 
 

@@ -159,7 +159,8 @@ class BodyEmitter(Emitter):
 
     def free(self, values: Sequence[Value]) -> None:
         """Forget values, but no storage that the next step needs."""
-        super().free([v for v in values if v not in self.at_work])
+        if values:
+            super().free([v for v in values if v not in self.at_work])
 
 
 EMITTER_CLASSES.append(BodyEmitter)

@@ -15,6 +15,8 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
     results of the function lie in its storage; else they are written into given arrays.
     """
     graph = plan.order
+    if not any(out.aval.nbytes >= LARGE for node in graph.nodes for out in node.outputs):
+        return {}
     members: dict[int, list[Value]] = {}
     given = frozenset() if results else frozenset(graph.outputs)
     for value, number in plan.buffer.items():

@@ -20,6 +20,8 @@ from .find_repeats import COPIES
 
 def join_rows(graph: Graph) -> Graph:
     """Replace concatenations of consecutive steps; values keep their bits."""
+    if not any(loop_of(node) is not None for node in graph.nodes):
+        return graph
     b = Builder()
     env = dict(zip(graph.inputs, b.share_inputs(graph), strict=True))
     for node in graph.nodes:

@@ -49,6 +49,8 @@ PASSES.append(with_numbers)
 
 
 def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    if all(node.prim.structure is None for node in graph.nodes):
+        return graph
     if graph not in done:
         apart = loops_apart(graph)
         new = graph if apart is None or not all(_runs_on_numbers(node) for node in _loops(apart)) else apart
@@ -87,9 +89,14 @@ def _of_numbers(graph: Graph) -> Graph | None:
 
 def _worthwhile(graph: Graph) -> bool:
     """Whether NumPy's numbers take longer than the change to Python's."""
-    nodes = [node for node in graph.nodes if node.inputs and any(v.aval.kind != "python" for v in node.outputs)]
-    functions = sum(bool(node.prim.numpy.ufunc) and not node.prim.numpy.op for node in nodes)
-    return functions >= FEWEST or len(nodes) >= SHORT or any(loop_of(node) is not None for node in nodes)
+    operations = functions = 0
+    for node in graph.nodes:
+        if node.inputs and any(v.aval.kind != "python" for v in node.outputs):
+            operations += 1
+            functions += bool(node.prim.numpy.ufunc) and not node.prim.numpy.op
+            if functions >= FEWEST or operations >= SHORT or loop_of(node) is not None:
+                return True
+    return False
 
 
 def _enters(value: Value) -> bool:
