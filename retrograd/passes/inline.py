@@ -23,8 +23,7 @@ def inline_into(b: Builder, graph: Graph, args: Sequence[Symbol], opening: bool 
             ins = [b.coerce(b.symbol(x), v.aval).value for x, v in zip(ins, node.inputs, strict=True)]
         body = body_in_place(node) if opening and not node.attrs.get("closed", False) else None
         outs = b.copy_node(node, ins) if body is None else inline_into(b, body, list(map(b.symbol, ins)), True)
-        for value, out in zip(node.outputs, outs, strict=True):
-            env[value] = out.value
+        env.update(zip(node.outputs, [out.value for out in outs], strict=True))
     return [Symbol(b, env[v]) for v in graph.outputs]
 
 

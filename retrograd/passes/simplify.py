@@ -10,9 +10,7 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
 from ..ir.primitive import Primitive
 from ..ir.rewrite import with_bodies
-from ..ir.types import Aval
 from ..ops.elementwise import const
-from .inline import inline_into
 from .patterns import Rule
 from .prune import prune
 from .rules import EXACT
@@ -35,24 +33,16 @@ class Simplifier(Builder):
         self.bodies: dict[Graph, Graph] = {}
 
     def emit(
-        self,
-        prim: Primitive,
-        inputs: Sequence[Value],
-        attrs: Mapping[str, Any],
-        hints: Sequence[str | None] = (),
-        avals: Sequence[Aval] | None = None,
+        self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any], *rest: Any, **more: Any
     ) -> list[Symbol]:
         rewritten = self._rewritten(prim, inputs, attrs)
-        return super().emit(prim, inputs, attrs, hints, avals) if rewritten is None else [rewritten]
+        return super().emit(prim, inputs, attrs, *rest, **more) if rewritten is None else [rewritten]
 
     def keep(self, node: Node) -> tuple[Value, ...]:
         self.replica = node.replica
         rewritten = self._rewritten(node.prim, node.inputs, node.attrs)
         self.replica = 0
         return super().keep(node) if rewritten is None else (rewritten.value,)
-
-    def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
-        return super().copy_node(node if node.prim.structure is None else with_bodies(node, self._body), inputs)
 
     def _rewritten(self, prim: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         """The value of a node after a rule or folding; None if nothing applies."""
@@ -75,12 +65,11 @@ class Simplifier(Builder):
     def _candidates(self, prim: Primitive, makers: Sequence[Primitive | None]) -> list[Rule]:
         """The rules that a node with operands from these primitives may match; cached, as few combinations occur."""
         key = (prim, *makers)
-        found = self.candidates.get(key)
-        if found is None:
-            found = self.candidates[key] = [r for r in self.rules.get(prim, ()) if r.may_match(makers)]
-        return found
+        if key not in self.candidates:
+            self.candidates[key] = [r for r in self.rules.get(prim, ()) if r.may_match(makers)]
+        return self.candidates[key]
 
-    def _body(self, graph: Graph) -> Graph:
+    def body(self, graph: Graph) -> Graph:
         """A body in normal form; a body that several nodes share stays one."""
         if graph not in self.bodies:
             inner = Simplifier((), self.fired)
@@ -90,10 +79,20 @@ class Simplifier(Builder):
 
 
 def _rebuilt(b: Simplifier, graph: Graph) -> Graph:
-    outs = inline_into(b, graph, b.share_inputs(graph))
-    if tuple(b.nodes) == graph.nodes and [o.value for o in outs] == list(graph.outputs):
-        return prune(graph)
-    return prune(b.graph(graph.name, outs))
+    """The graph, node by node; a node with other operands keeps its results, so that what reads them can stay."""
+    b.inputs.extend(graph.inputs)
+    new: dict[Value, Value] = {}  # what stands for values that are no more
+    for old in graph.nodes:
+        b.where, node = old.where, with_bodies(old, b.body)
+        if not new.keys().isdisjoint(old.inputs):
+            inputs = tuple([new.get(v, v) for v in old.inputs])
+            node = Node(old.prim, inputs, node.attrs, old.outputs, old.where, old.replica)
+        outputs = b.keep(node)
+        if outputs is not old.outputs:
+            new.update(zip(old.outputs, outputs, strict=True))
+    outputs = tuple([new.get(v, v) for v in graph.outputs])
+    same = tuple(b.nodes) == graph.nodes and outputs == graph.outputs
+    return prune(graph if same else Graph(graph.name, graph.inputs, tuple(b.nodes), outputs))
 
 
 def simplify(graph: Graph, rules: Sequence[Rule] = (), fired: Counter[str] | None = None) -> Graph:

@@ -238,3 +238,26 @@ def test_a_product_overflows_and_underflows_where_numpy_does(scales, dtype):
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(rg.jit(lambda x: x * a * b)(x), x * a * b)
         np.testing.assert_array_equal(rg.jit(lambda x: b * (a * x))(x), b * (a * x))
+
+
+def test_nodes_behind_a_rewrite_keep_their_values() -> None:
+    graph = parse(
+        "graph f(%x: f64[3]) {\n  %a = neg %x : f64[3]\n  %b = neg %a : f64[3]\n  %c = sin %b : f64[3]\n"
+        "  %d = cos %c : f64[3]\n  return %d, %b\n}"
+    )
+    simple = simplify(graph)
+    assert [node.prim.name for node in simple.nodes] == ["sin", "cos"]
+    assert simple.nodes[0].inputs == graph.inputs
+    assert simple.nodes[0].outputs == graph.nodes[2].outputs
+    assert simple.nodes[1] is graph.nodes[3]
+    assert simple.outputs == (graph.outputs[0], graph.inputs[0])
+
+
+def test_a_body_in_two_calls_is_rewritten_once_and_keeps_both_results() -> None:
+    inner = rg.jit(lambda x: np.sin(1 * x) * np.cos(x) + np.tanh(1 * x) * np.exp(x) - np.sqrt(x) * np.log(x))
+    graph = rg.trace(lambda x: inner(1 * x) - inner(2.0 * (1 * x)))(np.linspace(0.5, 1.0, 4))
+    x = np.linspace(0.5, 1.0, 4)
+    simple = simplify(graph)
+    verify(simple)
+    assert evaluate(simple, [x])[0].tobytes() == evaluate(graph, [x])[0].tobytes()
+    assert np.abs(evaluate(simple, [x])[0]).min() > 0
