@@ -44,8 +44,7 @@ def _problem(node: Node, defined: set[Value]) -> str:
         expected = node.prim.avals([v.aval for v in node.inputs], node.attrs)
     except Exception as fault:  # noqa: BLE001 - a shape rule may fail in any way on a malformed node
         return f"{node.prim.name} rejects its operands: {fault}"
-    found = tuple([v.aval for v in node.outputs])
-    if expected != found:
+    if expected != (found := tuple([v.aval for v in node.outputs])):
         return f"results are {', '.join(map(str, found))} but should be {', '.join(map(str, expected))}"
     for check in CHECKS:
         if problem := check(node):

@@ -15,12 +15,11 @@ def prune(graph: Graph) -> Graph:
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        outputs = node.outputs
-        if len(outputs) == 1 and outputs[0] in live:
+        if len(node.outputs) == 1 and node.outputs[0] in live:
             kept.append(node)
             live.update(node.inputs)
             continue
-        used = [v in live for v in outputs]
+        used = [v in live for v in node.outputs]
         if any(used) or node.effect:
             kept.append(node if all(used) or node.prim.dce is None else _narrowed(node, used))
             live.update(kept[-1].inputs)
