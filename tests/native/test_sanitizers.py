@@ -34,6 +34,7 @@ from tests.support.native import in_a_hurry
 
 with in_a_hurry():
     test_operations.test_samples_have_the_values_and_types_of_numpy()
+    test_operations.test_special_values_are_those_of_numpy()
 """
 RANDOM = """
 from tests.native.test_random_kernels import as_numpy_computes

@@ -23,6 +23,8 @@ COSTLY = 20  # additions per element from which a value is not computed twice
 FUNCTION = 10  # ... of one operation
 LOCAL = 64  # elements up to which storage is on the stack
 SEVERAL = 3  # pieces
+SHALLOW = 4  # pieces in a row, from which on what is read twice is stored
+IN_A_ROW = 12  # ... and what is read once
 PIECES = frozenset({"additem", "concatenate", "getitem", "roll", "setitem", "subitem"})
 DEEP = 12  # operations that a price counts in a row
 
@@ -52,15 +54,17 @@ class RootGroups(ElementWriter):
 
     def _store_between_pieces(self, graph: Graph) -> None:
         """Store what is made of pieces and read in several: else each step of a stencil repeats all that precede it."""
-        pieced: set[Value] = set()
+        deep: dict[Value, int] = {}  # the pieces in a row, from what is stored
         for node in graph.nodes:
-            own = node.prim.name in PIECES or not pieced.isdisjoint(node.inputs)
-            for out in node.outputs if own and loop_of(node) is None else ():
-                readers = [user for user in graph.uses.get(out, ()) if user.prim.name in PIECES and not writes_at(user)]
-                if len(readers) >= SEVERAL and count(out) > FEW:
+            rows = max((deep.get(x, 0) for x in node.inputs), default=0) + (node.prim.name in PIECES)
+            for out in node.outputs if rows and loop_of(node) is None else ():
+                users = graph.uses.get(out, ())
+                readers = [user for user in users if user.prim.name in PIECES and not writes_at(user)]
+                several = len(readers) >= SEVERAL or (rows >= SHALLOW and len(users) > 1) or rows >= IN_A_ROW
+                if several and count(out) > FEW:
                     self.stored.add(out)
                 elif out not in self.stored:
-                    pieced.add(out)
+                    deep[out] = rows
 
     def _roots(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
         needed = set(graph.outputs)

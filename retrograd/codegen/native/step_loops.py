@@ -262,6 +262,7 @@ class StepLoopWriter(NestWriter):
                 self.held[value] = own
                 goes.append((own, ()))
                 continue
+            self.bases.discard(value)
             self.line(f"const {dtype} *restrict {old} = {state.now}; {dtype} *restrict {new} = {state.then};")
             self.held[value] = CArray(old, shape, value.aval.dtype)
             goes.append((CArray(new, shape, value.aval.dtype), ()))
