@@ -30,7 +30,7 @@ def without_dead_writes(graph: Graph) -> Graph:
 def _without_dead_writes(graph: Graph) -> Graph:
     if sum(_writes(node) for node in graph.nodes) < 2:
         return graph
-    dead = _Reads(graph).dead
+    dead = _Reads(graph).dead - _returned(graph)
 
     def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
         return [env[node.inputs[0]]] if node in dead else None
@@ -41,6 +41,19 @@ def _without_dead_writes(graph: Graph) -> Graph:
 def _writes(node: Node) -> bool:
     """Whether a node writes at a known place."""
     return node.prim.name in WRITES and len(node.inputs) == 2 and node.out.aval.size <= LARGEST
+
+
+def _returned(graph: Graph) -> set[Node]:
+    """The writes that make results, or what results are views of: without them, a result might be an argument."""
+    results, found = set(graph.outputs), set()
+    for node in reversed(graph.nodes):
+        if results.isdisjoint(node.outputs):
+            continue
+        if _writes(node):
+            found.add(node)
+        elif node.prim.alias is not None:
+            results.update(node.inputs)
+    return found
 
 
 class _Reads:

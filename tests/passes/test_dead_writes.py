@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import retrograd as rg
+from retrograd.ir import parse
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
 from retrograd.ir.types import Aval
@@ -79,3 +80,13 @@ def test_large_arrays_keep_their_writes(monkeypatch):
     graphs = [random_graph(seed) for seed in range(40)]
     monkeypatch.setattr(dead_writes, "LARGEST", 11)
     assert all(without_dead_writes(graph) is graph for graph in graphs)
+
+
+def test_a_write_of_no_elements_still_makes_a_result_of_its_own() -> None:
+    graph = parse("""graph f(%x: f64[4,1], %z: f64[0]) {
+  %0 = setitem %x, %z {index=s_[0, 1:]} : f64[4,1]
+  %1 = setitem %x, %z {index=s_[1, 1:]} : f64[4,1]
+  %2 = getitem %1 {index=s_[2:,]} : f64[2,1]
+  return %0, %2
+}""")
+    assert [node.prim.name for node in without_dead_writes(graph).nodes] == ["setitem", "setitem", "getitem"]
