@@ -167,7 +167,7 @@ div = binary(
     "div", "np.divide", pull(lambda ct, x, y: ct / y), push(lambda t, out, x, y: -(t * out / y)), op="{0} / {1}"
 )
 neg = unary("neg", "np.negative", pull(lambda ct, x: -ct), op="-{0}")
-square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * (x * 2)))
+square: Primitive = unary("square", "np.square", push(lambda t, out, x: t * x * 2))
 
 
 def _comparison(name: str, ufunc: str, sign: str) -> Primitive:

@@ -12,6 +12,7 @@ from . import (
     inline,
     jvp,
     linearize,
+    product_rules,
     prune,
     transpose,
     triangular_rules,

@@ -126,7 +126,18 @@ def products_of_growing_slices(x, w):
     return np.sum(y)
 
 
+def products_in_a_row(x, w):
+    m = np.concatenate([w, w[:, ::-1], np.cos(w)[:2]])[:14]
+    tall, wide = m.reshape(20, 14), np.sin(m)
+    left = (tall @ wide) @ w[0] + w[0] @ (tall @ wide)
+    row, column = w[1], w[2][:, None]
+    outer = np.sum(np.tanh((row * column) @ tall)) + np.sum(np.tanh(wide @ (row * column)))
+    outer += np.sum(np.tanh((column * row) @ tall)) + np.sum(np.tanh(wide @ (column * row)))
+    return np.sum(left * x[0]) + outer + np.sum(np.tanh(m @ tall))
+
+
 STYLES = [
+    (products_in_a_row, (X, W)),
     (products_of_growing_slices, (X, W)),
     (sums_of_places, (X, W)),
     (enlarged_and_shrunk, (X, 0.5)),
