@@ -1,8 +1,8 @@
 """The rewrites of products of matrices in another order, and of numbers that multiply what is shown many times.
 
 A rule does not know whether others use the inner product, too. So it changes the order only where the further products
-are cheap beside the program's own. Where the product of all entries is beyond the largest number, an intermediate result
-may overflow that did not.
+are cheap beside the program's own. Where the product of all entries is beyond the largest number, an intermediate
+result may overflow that did not.
 """
 
 from __future__ import annotations

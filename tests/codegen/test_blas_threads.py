@@ -47,6 +47,27 @@ def looped(steps: int = 30, w: Any = W, x: Any = X) -> Any:
     return rg.value_and_grad(loss)
 
 
+@pytest.mark.parametrize(("products", "rows", "one"), [(8, 64, True), (7, 64, False), (8, 700, False), (8, 2, False)])
+def test_many_small_products_in_a_row_have_one_thread(threads, products, rows, one):
+    x = np.linspace(0.0, 1.0, rows * 80).reshape(rows, 80)
+
+    def layers(x):
+        for _ in range(products):
+            x = np.tanh(x @ W)
+        return x
+
+    assert np.isfinite(rg.jit(layers)(x)).all()
+    assert threads.written == ([1, 4] if one else [])
+
+
+def test_a_stack_is_many_products(threads):
+    f = rg.jit(lambda w: np.tanh(w @ w))
+    f(np.stack([W] * 8))
+    f(np.stack([W] * 7))
+    assert threads.written == [1, 4]
+    assert threads.count == 4
+
+
 def test_a_loop_with_small_products_has_one_thread(threads):
     g = looped()
     value, _ = g(W)

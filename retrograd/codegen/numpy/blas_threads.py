@@ -1,7 +1,7 @@
-"""One thread of a BLAS: of NumPy's while loops with small products run, of SciPy's while it solves small systems.
+"""One thread of a BLAS: of NumPy's while small products follow each other, of SciPy's while it solves small systems.
 
 OpenBLAS distributes products from a quarter of a million multiplications on, and its threads wait for the next one by
-spinning. In a loop that gains little, and with a busy neighbour each product waits for a slice of the scheduler.
+spinning. If they are many, that gains little, and with a busy neighbour each waits for a slice of the scheduler.
 SciPy has a BLAS of its own, with as many threads again, for which those of NumPy's leave no core free.
 """
 
@@ -23,7 +23,8 @@ from .target import AROUND
 
 SHARED = 2**18  # multiplications from which OpenBLAS shares a product among threads
 MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
-LARGE = 25_000_000  # multiplications from which threads are worth it
+LARGE = 25_000_000  # multiplications from which threads are worth it in a loop
+SEVERAL, SMALL = 8, 4_000_000  # so many products outside of loops that are smaller than this
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 SYSTEMS = frozenset({"solve_triangular", "lu_factor"})  # primitives that SciPy computes
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
@@ -31,7 +32,7 @@ LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
     names = {node.prim.name for node in walk(graph)}
-    packages = ["numpy"] if "matmul" in names and not names.isdisjoint(LOOPS) and small_products(graph) else []
+    packages = ["numpy"] if "matmul" in names and small_products(graph) else []
     if not names.isdisjoint(SYSTEMS) and small_systems(graph):
         packages.append("scipy")
     return partial(on_one_thread, packages=packages) if packages else None
@@ -41,11 +42,17 @@ AROUND.append(_around)
 
 
 def small_products(graph: Graph) -> bool:
-    """Whether a graph has products in loops that threads would slow down, and none that they would help."""
+    """Whether a graph has products, in loops or many, that threads would slow down, and none that they would help."""
     looped = {id(inner) for node in walk(graph) if node.prim.name in LOOPS for inner in walk(node) if inner is not node}
-    products = [(id(node) in looped, _multiplications(node)) for node in walk(graph) if node.prim.name == "matmul"]
-    shared = any(inside and n >= least for inside, (n, least) in products)
-    return shared and all(n < LARGE for _, (n, _) in products)
+    products = [node for node in walk(graph) if node.prim.name == "matmul"]
+    shared = [(node, n) for node in products for n, least in [_multiplications(node)] if n >= least]
+    in_number = sum(_stacked(node) for node, _ in shared) >= SEVERAL and all(n < SMALL for _, n in shared)
+    return (in_number or any(id(node) in looped for node, _ in shared)) and all(n < LARGE for _, n in shared)
+
+
+def _stacked(product: Node) -> int:
+    """The matrices of a product, which BLAS multiplies one by one."""
+    return math.prod(product.out.aval.shape[:-2])
 
 
 def small_systems(graph: Graph) -> bool:
