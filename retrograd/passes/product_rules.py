@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.types import Aval
-from ..ops.elementwise import literal_value
+from ..ops.elementwise import literal_value, square
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, reshape, reshape_to
 from .patterns import NUMBER, Rule
@@ -113,6 +113,7 @@ def _scaled_before_reshape(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
 
 
 EXACT += [
+    Rule(lambda x: x * x, lambda x: square(x) if x.dtype.kind == "f" and x.ndim else None),
     Rule(lambda x, a, n=NUMBER: broadcast(x, aval=a) * n, _scaled_before),
     Rule(lambda x, a, n=NUMBER: n * broadcast(x, aval=a), _scaled_before),
     Rule(lambda x, a, n=NUMBER: reshape(x, aval=a) * n, _scaled_before_reshape),
