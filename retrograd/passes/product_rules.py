@@ -1,4 +1,4 @@
-"""The rewrites of products of matrices in another order, and of numbers that multiply what is shown many times.
+"""The rewrites of products: of matrices in another order, by numbers before broadcasting, of a value by itself.
 
 A rule does not know whether others use the inner product, too. So it changes the order only where the further products
 are cheap beside the program's own. Where the product of all entries is beyond the largest number, an intermediate
