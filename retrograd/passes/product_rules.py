@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.types import Aval
-from ..ops.elementwise import literal_value, square
+from ..ops.elementwise import cast, literal_value, square
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, reshape, reshape_to
 from .patterns import NUMBER, Rule
@@ -112,12 +112,20 @@ def _scaled_before_reshape(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
     return reshape(x * n, aval=a) if n is not None and x.dtype.kind == "f" else None
 
 
+def _scaled_before_cast(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
+    """A number of Python's is multiplied before NumPy's is made of it."""
+    n = literal_value(y)
+    return cast(x * n, aval=a) if n is not None and x.dtype == a.dtype and x.dtype.kind == "f" else None
+
+
 EXACT += [
     Rule(lambda x: x * x, lambda x: square(x) if x.dtype.kind == "f" and x.ndim else None),
     Rule(lambda x, a, n=NUMBER: broadcast(x, aval=a) * n, _scaled_before),
     Rule(lambda x, a, n=NUMBER: n * broadcast(x, aval=a), _scaled_before),
     Rule(lambda x, a, n=NUMBER: reshape(x, aval=a) * n, _scaled_before_reshape),
     Rule(lambda x, a, n=NUMBER: n * reshape(x, aval=a), _scaled_before_reshape),
+    Rule(lambda x, a, n=NUMBER: cast(x, aval=a) * n, _scaled_before_cast),
+    Rule(lambda x, a, n=NUMBER: n * cast(x, aval=a), _scaled_before_cast),
 ]
 REASSOCIATE += [
     Rule(lambda x, y, i, k: sum_(x @ y, axis=i, keepdims=k), _summed_first),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from typing import Any
 
@@ -164,6 +165,16 @@ def test_kinds_of_numbers_are_told_apart(x: Any, other: Any) -> None:
     f(x)
     assert server(f)(f, (other,), {}) is UNSERVED
     assert [type(f(a)) for a in (x, other, x)] == [type(a * 3.0) for a in (x, other, x)]
+
+
+def test_unpickled_arrays_are_served() -> None:
+    """Their dtype is equal to NumPy's own, but another object."""
+    f, x = compiled(), np.linspace(0.0, 1.0, 9)
+    expected, other = f(x), pickle.loads(pickle.dumps(x))
+    assert other.dtype is not x.dtype
+    assert served(f, other) == expected
+    assert server(f)(f, (other.astype(">f8"),), {}) is UNSERVED
+    assert server(f)(f, (other.astype("f4"),), {}) is UNSERVED
 
 
 def test_what_was_read_is_checked() -> None:

@@ -12,6 +12,10 @@ import pytest
 
 import retrograd as rg
 from retrograd.compiler.rolled import rolled_from
+from retrograd.ir.builder import Builder
+from retrograd.ir.types import Aval
+from retrograd.ops.index import additem
+from retrograd.passes.reroll.growing_slices import widened
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 SIZES = (0, 1, 2, 7, 8, 9, 33, 130)
@@ -168,6 +172,13 @@ def first_of_updates(m, b, x):
         y[:k] += b[k] * x[:k]
         y[:k] -= (b[:k] @ b[:k]) * b[:k]
     return y[:1]
+
+
+def test_what_is_added_to_a_whole_vector_is_no_slice():
+    b = Builder()
+    x = b.input(Aval((12,), np.dtype(float)), "x")
+    graph = b.graph("f", [additem(x, x * 2.0, index=())])
+    assert widened(graph) is graph
 
 
 @pytest.mark.parametrize("nan_safe", [False, True])

@@ -3,6 +3,7 @@
 #include <stddef.h>
 typedef struct PyObject { int64_t refcnt; struct PyObject *type; } PyObject;
 typedef struct { PyObject base; char *data; int nd; int64_t *dims, *strides; PyObject *owner, *descr; int flags; } Array;
+typedef struct { PyObject base; void *type; char kind, letter, order, unused; int number; } Descr;
 typedef struct { const char *name; void *function; int flags; const char *doc; } Method;
 typedef struct {
   PyObject base; void *init; int64_t index; PyObject *copy;
@@ -63,10 +64,16 @@ static PyObject *empty(int nd, int64_t *dims, int kind) {
   return ((PyObject *(*)(int, int64_t *, PyObject *, int))api[184])(nd, dims, descrs[kind], 0);
 }
 
+/* Whether a dtype is the one of a kind; unpickled arrays have an equal one, which is another object. */
+static int same(PyObject *x, int kind) {
+  const Descr *a = (Descr *)x, *b = (Descr *)descrs[kind];
+  return a == b || (a->number == b->number && a->order == b->order);
+}
+
 /* The elements of an array, or NULL. A copy in C order, where one is needed, goes into *copy. */
 static void *elements(PyObject *x, int nd, const int64_t *dims, int kind, PyObject **copy) {
   Array *a = (Array *)x;
-  if (x->type != array_type || a->nd != nd || a->descr != descrs[kind]) return NULL;
+  if (x->type != array_type || a->nd != nd || !same(a->descr, kind)) return NULL;
   for (int k = 0; k < nd; k++) if (a->dims[k] != dims[k]) return NULL;
   if ((a->flags & 0x101) != 0x101) { /* in C order, aligned */
     if (!(a = (Array *)IN_C_ORDER(x))) { PyErr_Clear(); return NULL; }
@@ -80,7 +87,7 @@ static void *value(PyObject *x, int kind, void *block) {
   if (x->type == scalars[kind]) return (char *)x + sizeof(PyObject);
   if (x->type == array_type) {
     Array *a = (Array *)x;
-    return a->nd == 0 && a->descr == descrs[kind] && (a->flags & 0x100) ? a->data : NULL;
+    return a->nd == 0 && same(a->descr, kind) && (a->flags & 0x100) ? a->data : NULL;
   }
   if (kind == F8 && x->type == &PyFloat_Type) return (char *)x + sizeof(PyObject);
   if (kind == I8 && x->type == &PyLong_Type) {

@@ -131,7 +131,8 @@ def _found(graph: Graph) -> tuple[VectorSlices, Updates]:
 def _update(graph: Graph, node: Node) -> tuple[list[VectorSlice], SliceUpdate] | None:
     """The parts and the factor of ``x[i:j] += c * y[k:l]``."""
     x, index = node.inputs[0], node.attrs["index"]
-    if len(node.inputs) > 2 or x.aval.ndim != 1 or x.aval.dtype.char not in "fd" or type(index[0]) is not slice:
+    whole = len(index) != 1 or type(index[0]) is not slice
+    if whole or len(node.inputs) > 2 or x.aval.ndim != 1 or x.aval.dtype.char not in "fd":
         return None
     start, _, step = index[0].indices(x.aval.size)
     made = graph.producer.get(node.inputs[1])
