@@ -7,9 +7,11 @@ result may overflow that did not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ir.primitive import Primitive
 from ..ir.types import Aval
 from ..ops.elementwise import cast, literal_value, square
 from ..ops.reduce import sum_
@@ -102,30 +104,24 @@ def _cheaper(new: int, old: int) -> bool:
     return old >= LEAST_WORK and 2 * new <= old
 
 
-def _scaled_before(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
-    n = literal_value(y)
-    return broadcast(x * n, aval=a) if n is not None and x.dtype == a.dtype and x.dtype.kind == "f" else None
+def _scaled_before(move: Primitive) -> Callable[[Symbol, Aval, Symbol], Symbol | None]:
+    """Multiply by a number in front of a move, where a value may be smaller, a number of Python's, or meet others."""
 
+    def then(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
+        n = literal_value(y)
+        return move(x * n, aval=a) if n is not None and x.dtype == a.dtype and x.dtype.kind == "f" else None
 
-def _scaled_before_reshape(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
-    n = literal_value(y)
-    return reshape(x * n, aval=a) if n is not None and x.dtype.kind == "f" else None
-
-
-def _scaled_before_cast(x: Symbol, a: Aval, y: Symbol) -> Symbol | None:
-    """A number of Python's is multiplied before NumPy's is made of it."""
-    n = literal_value(y)
-    return cast(x * n, aval=a) if n is not None and x.dtype == a.dtype and x.dtype.kind == "f" else None
+    return then
 
 
 EXACT += [
     Rule(lambda x: x * x, lambda x: square(x) if x.dtype.kind == "f" and x.ndim else None),
-    Rule(lambda x, a, n=NUMBER: broadcast(x, aval=a) * n, _scaled_before),
-    Rule(lambda x, a, n=NUMBER: n * broadcast(x, aval=a), _scaled_before),
-    Rule(lambda x, a, n=NUMBER: reshape(x, aval=a) * n, _scaled_before_reshape),
-    Rule(lambda x, a, n=NUMBER: n * reshape(x, aval=a), _scaled_before_reshape),
-    Rule(lambda x, a, n=NUMBER: cast(x, aval=a) * n, _scaled_before_cast),
-    Rule(lambda x, a, n=NUMBER: n * cast(x, aval=a), _scaled_before_cast),
+    Rule(lambda x, a, n=NUMBER: broadcast(x, aval=a) * n, _scaled_before(broadcast)),
+    Rule(lambda x, a, n=NUMBER: n * broadcast(x, aval=a), _scaled_before(broadcast)),
+    Rule(lambda x, a, n=NUMBER: reshape(x, aval=a) * n, _scaled_before(reshape)),
+    Rule(lambda x, a, n=NUMBER: n * reshape(x, aval=a), _scaled_before(reshape)),
+    Rule(lambda x, a, n=NUMBER: cast(x, aval=a) * n, _scaled_before(cast)),
+    Rule(lambda x, a, n=NUMBER: n * cast(x, aval=a), _scaled_before(cast)),
 ]
 REASSOCIATE += [
     Rule(lambda x, y, i, k: sum_(x @ y, axis=i, keepdims=k), _summed_first),

@@ -24,6 +24,14 @@ from tests.codegen.test_blocks import MOST, SHORT, random_program
 from tests.support.memory import measured
 
 N = 100_003
+ON_TWO_THREADS = """
+import numpy as np, retrograd as rg
+from retrograd.compiler import block_threads
+block_threads.WORTH, block_threads.GAIN = -1.0, float("inf")
+rg.config.threads = 2
+f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
+x = np.ones(100_003)
+"""  # a program begins so
 
 
 @pytest.fixture(autouse=True)
@@ -208,28 +216,16 @@ def test_a_worker_of_a_pool_of_processes_has_one_thread() -> None:
 def test_a_call_at_exit_computes_on_one_thread() -> None:
     program = """
 import atexit
-import numpy as np, retrograd as rg
-from retrograd.compiler import block_threads
-block_threads.WORTH, block_threads.GAIN = -1.0, float("inf")
-rg.config.threads = 2
-f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
-x = np.ones(100_003)
 expected = f(x).tobytes()
 atexit.register(lambda: print(f(x).tobytes() == expected))
 """
-    assert python(program).strip() == "True"
+    assert python(ON_TWO_THREADS + program).strip() == "True"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_works_on_one_thread() -> None:
     program = """
-import os, sys
-import numpy as np, retrograd as rg
-from retrograd.compiler import block_threads
-block_threads.WORTH, block_threads.GAIN = -1.0, float("inf")
-rg.config.threads = 2
-f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
-x = np.ones(100_003)
+import os
 f(x)
 child = os.fork()
 if child == 0:
@@ -237,7 +233,7 @@ if child == 0:
     os._exit(0 if rg.config.threads == 1 else 3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    assert python(program).strip() == "0"
+    assert python(ON_TWO_THREADS + program).strip() == "0"
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.0, True, None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import retrograd as rg
@@ -19,24 +19,27 @@ def measured(f: Callable[..., Any], *args: Any) -> int:
         return min(_peak(f, args) for _ in range(6))
 
 
-@contextmanager
-def nothing_kept() -> Iterator[None]:
+def nothing_kept() -> AbstractContextManager[None]:
     """Memory that a thread would keep for its next call is given back, and so counts in each call."""
-    limit, rg.config.workspace = rg.config.workspace, 0
-    try:
-        yield
-    finally:
-        rg.config.workspace = limit
+    return _setting("workspace", 0)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Calls compute on one thread: a prediction counts blocks of all threads, which only long work uses."""
-    number, rg.config.threads = rg.config.threads, 1
+    with _setting("threads", 1):
+        yield
+
+
+@contextmanager
+def _setting(name: str, value: int) -> Iterator[None]:
+    """A setting of the whole process, for a while."""
+    before = getattr(rg.config, name)
+    setattr(rg.config, name, value)
     try:
         yield
     finally:
-        rg.config.threads = number
+        setattr(rg.config, name, before)
 
 
 def _peak(f: Callable[..., Any], args: tuple[Any, ...]) -> int:
