@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 SCALARS, ARRAYS = ["p", "q", "r"], ["u", "v", "w"]
+W = np.array([[0.3, -0.2, 0.1], [0.2, 0.5, -0.4], [-0.1, 0.3, 0.2]])
+B = np.array([0.1, -0.3, 0.6])
 NUMBERS = ["0.5", "1.25", "-0.75", "2", "0.0", "-0.0", "K"]
 
 
@@ -114,3 +121,13 @@ class Writer:
 def written(seed: int) -> str:
     """The program of this number."""
     return Writer(seed).text()
+
+
+def compiled_loops(seed: int) -> Callable[..., Any]:
+    """The function of this number."""
+    text, name = written(seed), f"<loops {seed}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    names: dict[str, Any] = {"np": np, "W": W, "B": B, "__name__": "user"}
+    exec(compile(text, name, "exec"), names)
+    program: Callable[..., Any] = names["program"]
+    return program

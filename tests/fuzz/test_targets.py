@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from hypothesis import strategies as st
 import retrograd as rg
 from tests.fuzz import test_calls, test_control, test_decisions, test_large_loops, test_stateful
 from tests.fuzz.calls import draw_call
+from tests.fuzz.loops_in_python import compiled_loops
 from tests.fuzz.programs import programs
 from tests.fuzz.scipy_calls import draw_scipy_call
+from tests.fuzz.test_memory_programs import EVERY, Case
 from tests.fuzz.test_programs import FUZZ, SEEDS, compiled, inputs
 from tests.fuzz.test_typed import ACTIVE, plain, precision, refusals, total
 from tests.fuzz.typed import arguments, typed_programs
 from tests.programs.control import OURS
+from tests.support.folding import loops_from
 from tests.support.native import in_a_hurry, needs_compiler
 from tests.support.seeds import moved
 
@@ -27,6 +31,7 @@ pytestmark = [
     needs_compiler,
     pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning"),
     pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning"),
+    pytest.mark.filterwarnings("ignore::retrograd.errors.UnusedPlanWarning"),
 ]
 BRIEFLY = settings(FUZZ, max_examples=12)
 
@@ -117,6 +122,27 @@ def test_decisions_of_python(drawn: tuple[str, Any], seed: int, n: int) -> None:
         value, slope = by_numpy(rg.value_and_grad(program), x)
         assume(np.isfinite(value) and np.max(np.abs(slope)) < 1e6)
         agree(rg.value_and_grad(program), x, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 200))])
+def test_loops_in_python(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    with loops_from(8):
+        agree(rg.value_and_grad(compiled_loops(seed), (0, 1)), rng.normal(), rng.normal(size=3))
+
+
+@pytest.mark.parametrize("kind", ["", "host", "regions"])
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 60))])
+def test_plans_of_memory(seed: int, kind: str, tmp_path: Path) -> None:
+    case = Case(seed, tmp_path, (3, 3, 2100), kind)
+    with loops_from(20):
+        planned = rg.value_and_grad(case.planned(), EVERY)
+
+        def compiled_once(*args: Any) -> Any:  # what the host returns hangs on how often it was called
+            case.run(planned, *args)
+            return case.run(planned, *args)[0]
+
+        agree(compiled_once, *case.args, rtol=1e-4)  # some of the numbers are float32
 
 
 def test_slopes_of_calls() -> None:

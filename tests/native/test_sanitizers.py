@@ -1,8 +1,9 @@
-"""Kernels touch no memory but their own, and do nothing that C leaves undefined: GCC's sanitizers watch the tests."""
+"""Kernels touch no memory but their own, and do nothing that C leaves undefined: sanitizers watch the tests."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -67,17 +68,19 @@ def under_watch(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[st
     """Run Python where kernels are compiled with the sanitizers."""
     tool = compiler()
     assert tool is not None
+    clang = "clang" in tool.version.lower()
+    names = (f"libclang_rt.asan-{platform.machine()}.so",) if clang else ("libasan.so", "libubsan.so")
     found = [
         subprocess.run(
             [*tool.command, f"-print-file-name={n}"], capture_output=True, text=True, check=False
         ).stdout.strip()
-        for n in ("libasan.so", "libubsan.so")
+        for n in names
     ]
     if not all(map(os.path.isabs, found)):
         pytest.skip("the sanitizers are not installed")
     env = {
         **os.environ,
-        "CC": f"{' '.join(tool.command)} {WATCHED}",
+        "CC": f"{' '.join(tool.command)} {WATCHED}{' -shared-libasan' * clang}",
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": "detect_leaks=0",
         "XDG_CACHE_HOME": str(tmp_path),

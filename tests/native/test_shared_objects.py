@@ -73,6 +73,57 @@ def test_a_damaged_file_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatc
     assert len(again.read_bytes()) == len(whole)
 
 
+@needs_compiler
+def test_the_file_of_another_kernel_is_not_loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even with a name that fits its contents."""
+    first = native_gradient()
+    (known,) = home.glob("*.so")
+    with rg.config(backend="native"):
+        rg.grad(lambda x: np.sum(np.exp(x) * 3.0))(np.arange(4.0))
+    (other,) = set(home.glob("*.so")) - {known}
+    foreign = known.with_name(f"{known.stem.partition('-')[0]}-{other.stem.partition('-')[2]}.so")
+    other.rename(foreign)
+    known.unlink()
+    monkeypatch.setattr(shared_objects, "_loaded", {})
+    assert np.array_equal(native_gradient(), first)
+    assert [path.name for path in home.glob("*.so")] == [known.name]
+
+
+@needs_compiler
+def test_without_a_home_that_can_be_written_to_kernels_are_in_a_private_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for home in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        monkeypatch.setattr(shared_objects, "_loaded", {})
+        np.testing.assert_allclose(native_gradient(), rg.grad(slope)(np.arange(4.0)), rtol=1e-14)
+        assert list(shared_objects.folder().glob("*.so"))
+    (tmp_path / "home").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    home = shared_objects.folder()
+    assert tmp_path in home.parents
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != home)  # as for a disk that cannot be written to
+    assert shared_objects.folder() != home
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "own", "extension"),
+    [
+        ("linux", "x86_64", "-march=native", ("-shared",)),
+        ("linux", "aarch64", "-mcpu=native", ("-shared",)),
+        ("darwin", "x86_64", "-march=native", ("-bundle", "-undefined", "dynamic_lookup")),
+        ("darwin", "arm64", "-mcpu=native", ("-bundle", "-undefined", "dynamic_lookup")),
+    ],
+)
+def test_flags_of_systems(system: str, machine: str, own: str, extension: tuple[str, ...]) -> None:
+    flags = shared_objects.flags_for(system, machine)
+    assert flags[-1 - len(extension) :] == (own, *extension)
+    assert "-ffp-contract=off" in flags
+    assert {"-ffast-math", "-fopenmp"}.isdisjoint(flags)
+    assert not any(flag.startswith("-l") for flag in flags)
+
+
 def test_a_folder_that_others_can_write_to_is_not_used(home: Path) -> None:
     home.mkdir(parents=True)
     home.chmod(0o777)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import linecache
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +14,8 @@ import scipy.spatial
 import retrograd as rg
 from retrograd.ir.rewrite import walk
 from retrograd.tracer.repeats import comparing, looped
-from tests.fuzz.loops_in_python import written
+from tests.fuzz.loops_in_python import W, compiled_loops
 
-W = np.array([[0.3, -0.2, 0.1], [0.2, 0.5, -0.4], [-0.1, 0.3, 0.2]])
-B = np.array([0.1, -0.3, 0.6])
 X = np.array([0.4, -0.7, 1.1])
 A = np.array([1.0, 0.5, -0.3])
 
@@ -49,23 +46,15 @@ def _never(monkeypatch: pytest.MonkeyPatch) -> None:
 # Random programs ----------------------------------------------------------------------------------------------------
 
 
-def _program(seed: int) -> Callable[..., Any]:
-    text, name = written(seed), f"<loops {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    names: dict[str, Any] = {"np": np, "W": W, "B": B, "__name__": "user"}
-    exec(compile(text, name, "exec"), names)
-    return names["program"]
-
-
 def _holds(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds:
         rng = np.random.default_rng(seed)
         point = rng.normal(), rng.normal(size=3)
-        value, slopes = rg.value_and_grad(_program(seed), argnums=(0, 1))(*point)
-        assert np.float64(value).tobytes() == np.float64(_program(seed)(*point)).tobytes(), seed
+        value, slopes = rg.value_and_grad(compiled_loops(seed), argnums=(0, 1))(*point)
+        assert np.float64(value).tobytes() == np.float64(compiled_loops(seed)(*point)).tobytes(), seed
         with monkeypatch.context() as plainly:
             _never(plainly)
-            expected = rg.grad(_program(seed), argnums=(0, 1))(*point)
+            expected = rg.grad(compiled_loops(seed), argnums=(0, 1))(*point)
         for x, y in zip(slopes, expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12, err_msg=str(seed))
 

@@ -29,7 +29,7 @@ from .elements import NoC
 
 FLAGS = (
     *("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fopenmp-simd", "-fwrapv"),
-    *("-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+    *("-fPIC", "-fvisibility=hidden", "-w"),
 )
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
 LONG = 3000  # lines, from which on a compiler that optimises more takes seconds
@@ -62,14 +62,16 @@ def _compiler(chosen: str, path: str) -> Compiler | None:
             continue
         told = _run([found, *words[1:], "--version"], "")
         if told.returncode == 0:
-            return Compiler((found, *words[1:]), told.stdout.partition("\n")[0].strip(), _flags(told.stdout))
+            version = told.stdout.partition("\n")[0].strip()
+            return Compiler((found, *words[1:]), version, flags_for(sys.platform, platform.machine()))
     return None
 
 
-def _flags(version: str) -> tuple[str, ...]:
-    own = "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
-    late = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
-    return (*FLAGS, own, *late)
+def flags_for(system: str, machine: str) -> tuple[str, ...]:
+    """The flags on a system and a machine, by the names that Python has for them."""
+    own = "-mcpu=native" if machine in ("arm64", "aarch64") else "-march=native"
+    extension = ("-bundle", "-undefined", "dynamic_lookup") if system == "darwin" else ("-shared",)
+    return (*FLAGS, own, *extension)
 
 
 def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
@@ -145,19 +147,21 @@ def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
 
 
 def _file(key: str, source: str, tool: Compiler) -> Path:
-    """The compiled file. Its name has the hash of its contents, so a damaged one is not loaded but made again."""
+    """The compiled file. It has its key in it, and its name has the hash of its contents: others are made again."""
     home = folder()
     for known in sorted(home.glob(f"{key}-*.so")):
         with contextlib.suppress(OSError):
-            if known.stem.partition("-")[2] == hashlib.sha256(known.read_bytes()).hexdigest():
+            contents = known.read_bytes()
+            if key.encode() in contents and known.stem.partition("-")[2] == hashlib.sha256(contents).hexdigest():
                 os.utime(known)
                 return known
             known.unlink()
     descriptor, name = tempfile.mkstemp(".making", dir=home)
     os.close(descriptor)
     made = Path(name)
+    marked = f'{source}__attribute__((used)) static const char rg_key[] = "{key}";\n'
     try:
-        told = _run([*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"], source)
+        told = _run([*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"], marked)
         if told.returncode:
             raise NoC(f"the compiler failed: {told.stderr.strip()[-500:]}")
         made.chmod(0o700)
