@@ -72,7 +72,7 @@ def imports(package: Path = PACKAGE, *, late: bool = False, types: bool = False)
 
 def _imported(name: str, path: Path, known: Mapping[str, Path], late: bool, types: bool) -> Iterator[str]:
     package = name.split("/") if path.name == "__init__.py" and name != "__init__" else name.split("/")[:-1]
-    for node in _reached(ast.parse(path.read_text(encoding="utf-8")), late, types):
+    for node in _reached(_parsed(path), late, types):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
             for alias in node.names:
@@ -83,8 +83,15 @@ def _imported(name: str, path: Path, known: Mapping[str, Path], late: bool, type
                     yield found
 
 
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _reached(tree: ast.AST, late: bool, types: bool) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # which imports nothing
+            continue
         for_types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         if (types or not for_types) and (late or not isinstance(node, ast.FunctionDef)):
             yield node

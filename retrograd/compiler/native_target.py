@@ -8,7 +8,5 @@ from ..codegen.native.taken import takes
 from ..codegen.native.target import Native
 from ..ir.target import TARGETS
 from ..passes.fuse import Policy, fuse
-from .targets import NUMPY
 
-NATIVE = Native(NUMPY, partial(fuse, policy=Policy(takes=takes)))
-TARGETS.add(NATIVE)
+TARGETS.add(Native(TARGETS["numpy"], partial(fuse, policy=Policy(takes=takes))))

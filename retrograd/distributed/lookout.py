@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, Protocol
 
-from .engines import Counts
+from .engines import Counts, Options
 from .faults import NoWorkerError, TimeLimitError
 from .local_cluster import remove_worker
-
-if TYPE_CHECKING:
-    from .cluster_engine import ClusterEngine
 
 TICK = 0.25  # seconds between two looks at the cluster
 SILENCE = 2.0  # seconds between heartbeats that are no sign of trouble
@@ -25,10 +22,25 @@ class LostWork(Exception):  # noqa: N818 - a signal between functions of this pa
         self.error = error
 
 
+class Watched(Protocol):
+    """Work on a cluster, as far as it is watched: whose tasks, for whom, and what is said if they are lost."""
+
+    client: Any
+    options: Options
+    run: str
+
+    @property
+    def name(self) -> str:
+        """The user's function."""
+
+    def lost(self, fault: BaseException | None) -> NoReturn:
+        """Raises the error that tells what was lost."""
+
+
 class Lookout:
     """Looks at the cluster from time to time: are there workers, and does each one finish its tasks in time."""
 
-    def __init__(self, engine: ClusterEngine, counts: Counts) -> None:
+    def __init__(self, engine: Watched, counts: Counts) -> None:
         self._engine, self._counts = engine, counts
         self._client, self._options = engine.client, engine.options
         self._worked = self._looked = time.monotonic()
