@@ -9,4 +9,5 @@ from ..codegen.native.target import Native
 from ..ir.target import TARGETS
 from ..passes.fuse import Policy, fuse
 
-TARGETS.add(Native(TARGETS["numpy"], partial(fuse, policy=Policy(takes=takes))))
+NATIVE = Native(TARGETS["numpy"], partial(fuse, policy=Policy(takes=takes)))
+TARGETS.add(NATIVE)
