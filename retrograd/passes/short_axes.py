@@ -68,14 +68,16 @@ def _ends(node: Node) -> bool:
     x = node.inputs[0].aval
     if node.prim is getitem:
         index = node.attrs["index"]
-        return len(index) == x.ndim and all(i == slice(None) for i in index[:-1]) and _place(index[-1]) is not None
+        whole = len(index) == x.ndim and all(i == slice(None) for i in index[:-1])
+        return whole and _place(index[-1], x.shape[-1]) is not None
     return node.prim.name in FOLDS and (x.ndim - 1 in node.attrs["axis"] or node.out.aval.size * SMALLER <= x.size)
 
 
-def _place(index: Any) -> int | None:
-    """The int that an index selects, also as a slice of one element."""
-    if isinstance(index, slice) and isinstance(index.start, int) and index == slice(index.start, index.start + 1):
-        return index.start
+def _place(index: Any, size: int) -> int | None:
+    """The int that an index selects of an axis, also as a slice of one element."""
+    if isinstance(index, slice):
+        chosen = range(size)[index]
+        return chosen[0] if len(chosen) == 1 else None
     return index if isinstance(index, int) else None
 
 
@@ -95,7 +97,7 @@ class _AxisFirst:
         x = env[node.inputs[0]]
         if node.prim is getitem:
             *others, at = node.attrs["index"]
-            return [reshape_to(getitem(x, index=(_place(at), *others)), node.out.aval.shape)]
+            return [reshape_to(getitem(x, index=(_place(at, x.shape[0]), *others)), node.out.aval.shape)]
         return [self._folded(node, x)]
 
     def _moved(self, b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
@@ -103,7 +105,10 @@ class _AxisFirst:
         shape = (short, *rest)
         if node.prim is broadcast:
             (v,) = node.inputs
-            return [broadcast_to(env[v] if v in self.chosen else _in_front(env[v], len(shape)), shape)]
+            ones = (1,) * (len(shape) - v.aval.ndim)
+            moved = v in self.chosen
+            x = reshape_to(env[v], (short, *ones, *v.aval.shape[:-1])) if moved else _in_front(env[v], len(shape))
+            return [broadcast_to(x, shape)]
         attrs = {name: Aval(shape, a.dtype) if isinstance(a, Aval) else a for name, a in node.attrs.items()}
         return b.emit(node.prim, [env[v].value for v in node.inputs], attrs, [node.out.hint])
 

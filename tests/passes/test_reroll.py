@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler.rolled import rolled_from
 from retrograd.ir import evaluate, verify
 from retrograd.passes.reroll.reroll import reroll
 from retrograd.passes.simplify import simplify
@@ -701,3 +702,46 @@ def test_steps_that_are_read_one_by_one_are_rolled_once():
     x = np.linspace(0.0, 1.0, 700)
     np.testing.assert_allclose(f(x), np.sum(3.0 * np.sin(x)), rtol=1e-13)
     np.testing.assert_allclose(rg.grad(f)(x), 3.0 * np.cos(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["d", "f"])
+def test_a_loop_that_divides_by_its_counter_is_one_loop(dtype: str) -> None:
+    def f(x):
+        total = np.zeros_like(x)
+        for k in range(200):
+            total = np.sin(total + x * 0.5 / (k + 1)) / -(k + 1.0)
+        return total
+
+    x = np.linspace(-1.0, 3.0, 5).astype(dtype)
+    compiled = rg.jit(f)
+    with rg.config(exact=True):
+        np.testing.assert_array_equal(compiled(x), f(x))
+    assert str(compiled.graph(x, stage="traced")).count(" scan ") == 1
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_that_an_array_of_integers_chooses(traced: bool) -> None:
+    seen = np.random.default_rng(0).integers(0, 30, (60, 2))
+
+    def f(cameras, points, scale, *chosen):
+        total = 0.0
+        for (i, j), weight in zip(chosen[0] if chosen else seen, points, strict=True):
+            total = total + np.sum((np.tanh(cameras[i]) * scale - weight * cameras[j]) ** 2)
+        return total
+
+    rng = np.random.default_rng(1)
+    args = rng.standard_normal((30, 3)), rng.standard_normal((60, 3)), rng.standard_normal(3)
+    chosen = (seen,) if traced else ()
+    compiled, slope = rg.jit(f), rg.grad(f, argnums=(0, 1, 2))
+    assert compiled(*args, *chosen) == f(*args, *chosen)
+    assert str(compiled.graph(*args, *chosen, stage="traced")).count(" scan ") == 1
+    other = [seen[::-1].copy()] if traced else []
+    assert compiled(*args, *other) == f(*args, *other)
+    found = slope(*args, *chosen)
+
+    def unrolled(*args):
+        return f(*args)
+
+    with rolled_from(10**9):
+        for a, b in zip(found, rg.grad(unrolled, argnums=(0, 1, 2))(*args, *chosen), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)

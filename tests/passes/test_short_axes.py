@@ -133,3 +133,21 @@ def test_the_memory_of_a_call_is_foretold() -> None:
     found = measured(f, x, m)
     assert FRONT in f.at(x, m).source
     assert abs(found - f.plan(x, m).peak_bytes) <= 0.01 * found + 4096
+
+
+def test_a_moved_array_is_stretched_along_axes_in_front_of_it() -> None:
+    def f(c: Any) -> Any:
+        rows = np.sin(np.broadcast_to(c, (LARGE, 3)))
+        return np.sum(np.broadcast_to(rows, (4, LARGE, 3)) * 2.0, axis=-1)
+
+    np.testing.assert_allclose(rg.jit(f)(np.arange(3.0)), f(np.arange(3.0)), rtol=1e-15)
+
+
+@pytest.mark.parametrize("part", [slice(-1, 0), slice(5, 6), slice(2, 2), slice(-1, None), slice(2, None), slice(2, 9)])
+def test_slices_of_one_element_and_of_none(part: slice) -> None:
+    def f(x: Any) -> Any:
+        d = np.sin(apart(x))[:, :, part]
+        return np.sum(d), np.max(d, axis=(0, 1)), np.sum(d**2)
+
+    for found, expected in zip(rg.jit(f)(places(90)), f(places(90)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -32,6 +32,7 @@ from .find_repeats import FEW, NODES, may_repeat, width
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
+from .quotients import quotients
 
 
 @TRANSFORMS.register("reroll")
@@ -42,7 +43,7 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
-    simple = simplify(graph)
+    simple = quotients(simplify(graph))
     wide = widened(simple)
     if wide is not simple:
         folded, columns = _folded(wide)
