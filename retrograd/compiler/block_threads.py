@@ -54,6 +54,10 @@ class _Threads:
             self.number = _cores()
         return self.number
 
+    def allowed(self) -> int:
+        """How many threads may work on a call that begins now."""
+        return 1 if self._alone else self.wanted()
+
     def taken(self) -> bool:
         """Take the pool, if nobody uses it, and nobody wants to compute alone."""
         with self._lock:

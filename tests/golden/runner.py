@@ -463,7 +463,7 @@ def _runs_compiled(before: Graph, after: str, _: Step) -> None:
         raise AssertionError("the kernel gave up")
 
     kernel = replace(kernel_function(before, before.name), source=after)
-    (run,) = functions(extension([before], [kernel]).replace("kernel0(p)", f"{before.name}(p)"), 1, [unfit])
+    (run,) = functions(extension([before], [kernel]).replace("= kernel0(p", f"= {before.name}(p"), 1, [unfit])
     for seed in range(DRAWS):
         args = arguments(before, seed)
         found = run(*args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,30 @@ wrong = replace(kernel, source=kernel.source.replace("< 99", "< 100"))
 function(np.ones(99))
 """
 
+RACE = """
+import numpy as np
+from dataclasses import replace
+from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.target import extension, kernel_function
+from retrograd.ir import parse
+from tests.native.test_threads import always_helped
+
+shared_objects.THREADS.append(lambda: 2)
+graph = parse("graph f(%x: f64[99999]) {\\n  %0 = sin %x : f64[99999]\\n  return %0\\n}")
+kernel = kernel_function(graph, "kernel0")
+wrong = replace(kernel, source=kernel.source.replace("first = 3136 * part", "first = 0"))
+assert wrong != kernel
+with always_helped():
+    (function,) = shared_objects.functions(extension([graph], [wrong]), 1, [print])
+    for _ in range(9):
+        function(np.ones(99999))
+"""
+THREADS = """
+from tests.native.test_threads import PROGRAMS, always_helped, gradients
+
+with always_helped("-DAWAKE=1000"):
+    gradients(list(PROGRAMS))
+"""
 SAMPLES = """
 from tests.native import test_operations
 from tests.support.native import in_a_hurry
@@ -64,12 +89,14 @@ with in_a_hurry():
 """
 
 
-def under_watch(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def under_watch(tmp_path: Path, *command: str, watched: str = WATCHED) -> subprocess.CompletedProcess[str]:
     """Run Python where kernels are compiled with the sanitizers."""
     tool = compiler()
     assert tool is not None
     clang = "clang" in tool.version.lower()
     names = (f"libclang_rt.asan-{platform.machine()}.so",) if clang else ("libasan.so", "libubsan.so")
+    if "thread" in watched:
+        names = ("libtsan.so",)
     found = [
         subprocess.run(
             [*tool.command, f"-print-file-name={n}"], capture_output=True, text=True, check=False
@@ -80,13 +107,19 @@ def under_watch(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[st
         pytest.skip("the sanitizers are not installed")
     env = {
         **os.environ,
-        "CC": f"{' '.join(tool.command)} {WATCHED}{' -shared-libasan' * clang}",
+        "CC": f"{' '.join(tool.command)} {watched}{' -shared-libasan' * clang}",
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": "detect_leaks=0",
+        "TSAN_OPTIONS": "halt_on_error=1",
+        "OPENBLAS_NUM_THREADS": "1",
         "XDG_CACHE_HOME": str(tmp_path),
         "PYTHONPATH": str(ROOT),
     }
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    fixed = ["setarch", "-R"] if "thread" in watched else []  # the sanitizer of threads needs addresses that stay
+    if fixed and shutil.which("setarch") is None:
+        pytest.skip("addresses cannot be fixed")
+    command = (*fixed, sys.executable, *command)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
 
 
 @needs_compiler
@@ -99,7 +132,22 @@ def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", [SAMPLES, RANDOM, SERVED], ids=["samples", "random", "served"])
+@pytest.mark.parametrize("calls", [SAMPLES, RANDOM, SERVED, THREADS], ids=["samples", "random", "served", "threads"])
 def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
     told = under_watch(tmp_path, "-c", calls)
+    assert told.returncode == 0, told.stderr[-3000:]
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_the_sanitizer_of_threads_sees_parts_that_overlap(tmp_path: Path) -> None:
+    told = under_watch(tmp_path, "-c", RACE, watched="-fsanitize=thread")
+    assert told.returncode != 0
+    assert "data race" in told.stderr
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_threads_do_not_race(tmp_path: Path) -> None:
+    told = under_watch(tmp_path, "-c", THREADS, watched="-fsanitize=thread")
     assert told.returncode == 0, told.stderr[-3000:]

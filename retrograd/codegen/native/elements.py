@@ -111,14 +111,16 @@ class ElementWriter:
         self.pulled: dict[Value, set[Indices]] = {}
         self.tables: dict[Value, tuple[CArray, str]] = {}
         self.gives_up = False  # whether an element may make the kernel give up
+        self.types: dict[str, str] = {}  # of all names
         self._names = 0
         self._nested = 0  # pulls within each other
 
-    def fresh(self, stem: str) -> str:
-        """A name that is used nowhere else; NoC if there are too many."""
+    def fresh(self, stem: str, kind: str = "int64_t") -> str:
+        """A name that is used nowhere else, for a variable of a type; NoC if there are too many."""
         self._names += 1
         if self._names > LONGEST:
             raise NoC("too many boxes")
+        self.types[f"{stem}{self._names}"] = kind
         return f"{stem}{self._names}"
 
     def line(self, text: str) -> None:
@@ -153,12 +155,15 @@ class ElementWriter:
             return
         finally:
             self.ranges.pop(var, None)
+        if n - start > 1 and pragma:
+            self.line(pragma)
+        self.enclose(self.header(var, start, n), lines)
+
+    def header(self, var: str, start: int, n: int) -> str:
+        """The header of a loop from ``start`` to ``n``."""
         if n - start == 1:
-            self.enclose(f"{{ const int64_t {var} = {start};", lines)
-        else:
-            if pragma:
-                self.line(pragma)
-            self.enclose(f"for (int64_t {var} = {start}; {var} < {n}; {var}++) {{", lines)
+            return f"{{ const int64_t {var} = {start};"
+        return f"for (int64_t {var} = {start}; {var} < {n}; {var}++) {{"
 
     def enclose(self, header: str, lines: list[str]) -> None:
         """Add lines below a header."""
@@ -226,7 +231,7 @@ class ElementWriter:
             self._nested -= 1
         block = self.blocks[level]
         if not PLAIN.fullmatch(text):
-            name = self.fresh("v")
+            name = self.fresh("v", c_type(value.aval.dtype))
             block.lines.append(f"const {c_type(value.aval.dtype)} {name} = {text};{remark(node)}")
             text = name
         block.memo[key] = text
@@ -261,7 +266,7 @@ class ElementWriter:
         if all(i.var is None for i in index):
             return number(array[tuple(i.off for i in index)], aval.dtype)
         if node.out not in self.tables:
-            name = self.fresh("table")
+            name = self.fresh("table", f"const {c_type(aval.dtype)} *")
             items = ", ".join(number(x, aval.dtype) for x in array.reshape(-1).tolist())
             text = f"static const {c_type(aval.dtype)} {name}[] = {{{items}}};"
             self.tables[node.out] = CArray(name, aval.shape, aval.dtype), text
@@ -291,7 +296,7 @@ class ElementWriter:
         c = text.c if isinstance(text.c, str) else text.c(node, [self._known_number(v) for v in node.inputs])
         found = c.format(*operands, s=s)
         if text.raises and node.out.aval.kind == "python":
-            out = self.fresh("v")
+            out = self.fresh("v", "double")
             self.blocks[self.level(node.out, index)].lines.append(f"const double {out} = {found};{remark(node)}")
             self._give_up_where(text.raises.format(*operands, out=out, s=s), node, index)
             found = out
@@ -335,7 +340,7 @@ class ElementWriter:
             if not total:
                 total = f"({term} != 0)" if node.out.aval.dtype.kind == "b" else term
                 continue
-            name = self.fresh("v")
+            name = self.fresh("v", total_type(node))
             block = self.blocks[self.level(node.out, index)]
             block.lines.append(f"const {total_type(node)} {name} = {fold.step.format(total, term, s=suffix(node))};")
             total = name

@@ -11,13 +11,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from .c_texts import text_of
 from .choices import is_choice
 from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
-from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents
+from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
 
 COSTLY = 20  # additions per element from which a value is not computed twice
 FUNCTION = 10  # ... of one operation
@@ -272,7 +274,7 @@ class RootGroups(ElementWriter):
             below = sum(self._price(x, deep + 1) for x in node.inputs)
             if text is not None and text.fold is not None:
                 below = (1 + below) * (node.inputs[0].aval.size // max(1, value.aval.size))
-            self.prices[value] = below + (text.work if text is not None and text.c else 0)
+            self.prices[value] = below + work_of(node)
         return self.prices[value]
 
     # storage
@@ -285,7 +287,7 @@ class RootGroups(ElementWriter):
                     self.held[root] = self.target[root]
 
     def _storage(self, root: Value, g: int, groups: list[Any], places: Sequence[Any]) -> CArray:
-        shape, dtype = extents(root), root.aval.dtype
+        shape = extents(root)
         own = next((place for place in places if isinstance(place, tuple)), None)
         if own is not None:
             return self._part(own, shape)
@@ -294,14 +296,17 @@ class RootGroups(ElementWriter):
         used = self.readers.get(root, [])
         rows = len(self.space(groups[g][0][0])) > 1 and 0 in self.kept(root)
         if rows and used and all(k == g and row for k, row in used) and not places:
-            if count(root) == shape[0]:
-                return self._number(root)
-            whole = CArray(self.local(root, count(root) // shape[0]), shape, dtype)
-            return CArray(whole.name, shape, dtype, (0, *whole.strides[1:]))
+            return self.row_storage(root, groups[g][0][0])
         return self.stack_or_workspace(root)
 
+    def row_storage(self, root: Value, first: Value) -> CArray:
+        """Storage for a row of a value, in a nest that begins with the root ``first``."""
+        shape = extents(root)
+        n = count(root) // shape[0]
+        return self._number(root) if n == 1 else row_at_a_time(self.local(root, n), shape, root.aval.dtype)
+
     def _number(self, root: Value) -> CNumber:
-        name = self.fresh("s")
+        name = self.fresh("s", c_type(root.aval.dtype))
         self.line(f"{c_type(root.aval.dtype)} {name};")
         return CNumber(name, extents(root), root.aval.dtype)
 
@@ -309,7 +314,7 @@ class RootGroups(ElementWriter):
         array, lead = place
         if not lead:
             return array
-        name = self.fresh("row")
+        name = self.fresh("row", f"{c_type(array.dtype)} *restrict")
         start = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
         self.line(f"{c_type(array.dtype)} *restrict {name} = &{start};")
         return CArray(name, shape, array.dtype)
@@ -318,7 +323,7 @@ class RootGroups(ElementWriter):
         """Storage on the stack, or a workspace if it is large."""
         if n > LOCAL * LOCAL:
             return self.workspace(value, (n,)).name
-        name = self.fresh("s")
+        name = self.fresh("s", f"{c_type(value.aval.dtype)} *restrict")
         self.line(f"{c_type(value.aval.dtype)} {name}[{n}];")
         return name
 
@@ -331,9 +336,20 @@ class RootGroups(ElementWriter):
 
     def workspace(self, value: Value, shape: tuple[int, ...]) -> CArray:
         """Storage that a call gets."""
-        name = self.fresh("w")
+        name = self.fresh("w", f"{c_type(value.aval.dtype)} *restrict")
         self.workspaces.append((c_type(value.aval.dtype), name, math.prod(shape)))
         return CArray(name, shape, value.aval.dtype)
+
+
+def row_at_a_time(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> CArray:
+    """Storage that holds one row at a time."""
+    return CArray(name, shape, dtype, (0, *packed(shape)[1:]))
+
+
+def work_of(node: Node) -> int:
+    """The additions that an element of an operation takes, about."""
+    text = text_of(node)
+    return text.work if text is not None and text.c else 0
 
 
 def _inner(i: AxisIndex) -> bool:

@@ -22,6 +22,7 @@ STEMS = [
     "i",
     "j",
     "k",
+    "mine",
     "n",
     "new",
     "next",
@@ -46,15 +47,19 @@ LONGEST = 3000  # operations: the time that a compiler takes grows faster than t
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """Source, the bytes of each workspace, and the additions that a call takes, about."""
+    """Source, the bytes of each workspace, the additions that a call takes, about, and whether it has parts."""
 
     source: str
     workspaces: tuple[int, ...]
     work: int
+    parts: bool = False
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:
-    """``int name(void **p)`` for a graph, true if it gave up; NoC if it has an operation that C has no text for."""
+    """``int name(void **p)`` for a graph, with a number of threads if it has parts; it is true if it gave up.
+
+    Raises NoC if the graph has an operation that C has no text for.
+    """
     if _length(body) > LONGEST:
         raise NoC(f"{_length(body)} operations in a row")
     if any(v.aval.steps is not None for v in (*body.inputs, *body.outputs)):
@@ -74,14 +79,16 @@ def kernel_function(body: Graph, name: str) -> KernelFunction:
 
 
 def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
-    to = StepLoopWriter(set(stored))
+    to = StepLoopWriter(set(stored), name)
     head, places = [], []
     for k, v in enumerate(body.inputs):
         head.append(f"const {c_type(v.aval.dtype)} *restrict in{k} = p[{k}];")
+        to.types[f"in{k}"] = f"const {c_type(v.aval.dtype)} *restrict"
         to.held[v] = CArray(f"in{k}", extents(v), v.aval.dtype)
     n = len(body.inputs)
     for k, v in enumerate(body.outputs):
         head.append(f"{c_type(v.aval.dtype)} *restrict out{k} = p[{n + k}];")
+        to.types[f"out{k}"] = f"{c_type(v.aval.dtype)} *restrict"
         places.append((CArray(f"out{k}", extents(v), v.aval.dtype), ()))
     to.lower(body, places)
     n += len(body.outputs)
@@ -94,9 +101,11 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
         head.append(f"int {BEYOND} = 0;")
     tables = [text for _, text in to.tables.values()]
     tail = [f"free({text.split()[1][1:]});" for text in to.growing if "*" in text]
-    lines = renumbered("\n".join(f"  {line}" for line in [*head, *tables, *to.blocks[0].lines, *tail]))
-    source = "\n".join([f"static int {name}(void **p) {{", lines, f"  return {BEYOND if to.gives_up else 0};", "}"])
-    return KernelFunction(source, tuple(sizes), _work(body))
+    lines = [f"  {line}" for line in [*head, *tables, *to.blocks[0].lines, *tail]]
+    threads = ", int64_t threads" if to.parts else ""
+    end = [f"  return {BEYOND if to.gives_up else 0};", "}"]
+    source = "\n".join([*to.parts, f"static int {name}(void **p{threads}) {{", *lines, *end])
+    return KernelFunction(renumbered(source), tuple(sizes), _work(body), bool(to.parts))
 
 
 def renumbered(source: str) -> str:

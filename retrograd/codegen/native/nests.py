@@ -66,22 +66,29 @@ class NestWriter(RootGroups):
     def _group(self, group: Stages, want: dict[Value, list[Any]]) -> None:
         roots = [r for stage in group for r in stage]
         self.pending.difference_update(roots)
-        space = self.space(roots[0])
-        var = self.fresh("i")
-        flat = len(group) == 1 and len(space) > 1 and self._flat(group[0], space)
-        for root in roots:
-            if self.reduces(root) and len(space) > 1 and not flat and 0 not in self.kept(root):
-                self._start(root, None)
-        if not space:
-            for root in roots:
-                self.line(f"{self.target[root].at(())} = {self.element(root, ())};")
-        elif flat or len(space) == 1:
-            self._flat_loop(roots, var, math.prod(space))
-        else:
-            self.loop(var, space[0], lambda: self._rows(group, var))
+        space, var = self.space(roots[0]), self.fresh("i")
+        flat = len(space) == 1 or (len(group) == 1 and bool(space) and self._flat(group[0], space))
+        self.nest(group, space, flat, var)
         for root in roots:
             self._copies(root, want)
             self.done.add(root)
+
+    def nest(self, group: Stages, space: tuple[int, ...], flat: bool, var: str) -> None:
+        """Write the loops of a group; ``flat`` if they are one."""
+        roots = [r for stage in group for r in stage]
+        for root in () if flat else self.across(roots):
+            self._start(root, None)
+        if not space:
+            for root in roots:
+                self.line(f"{self.target[root].at(())} = {self.element(root, ())};")
+        elif flat:
+            self._flat_loop(roots, var, math.prod(space))
+        else:
+            self.loop(var, space[0], lambda: self._rows(group, var))
+
+    def across(self, roots: list[Value]) -> list[Value]:
+        """The reductions over the outermost axis, among others."""
+        return [r for r in roots if self.reduces(r) and 0 not in self.kept(r) and self.space(r)]
 
     def _rows(self, group: Stages, var: str) -> None:
         for stage in group:
@@ -155,6 +162,7 @@ class NestWriter(RootGroups):
         totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r)}
         long = n > LANE and bool(totals) and not self._splits(roots, totals, var, n)
         part = self.fresh("part")
+        first, last = self.bounds(var, n)
 
         def parts() -> None:
             for r, name in totals.values():
@@ -165,7 +173,7 @@ class NestWriter(RootGroups):
                     self._flat_body(roots, totals, var)
                 self.ranges.pop(var)
                 self.line(self._simd(totals))
-                end = f"({part} + {LANE} < {n} ? {part} + {LANE} : {n})"
+                end = f"({part} + {LANE} < {last} ? {part} + {LANE} : {last})"
                 self.enclose(f"for (int64_t {var} = {part}; {var} < {end}; {var}++) {{", block.lines)
             else:
                 self.loop(var, n, lambda: self._flat_body(roots, totals, var), self._simd(totals))
@@ -181,9 +189,13 @@ class NestWriter(RootGroups):
                 self._start(r, None)
             with self.block(part) as block:
                 parts()
-            self.enclose(f"for (int64_t {part} = 0; {part} < {n}; {part} += {LANE}) {{", block.lines)
+            self.enclose(f"for (int64_t {part} = {first}; {part} < {last}; {part} += {LANE}) {{", block.lines)
         else:
             parts()
+
+    def bounds(self, var: str, n: int) -> tuple[str, str]:
+        """Where a loop over n elements begins and ends."""
+        return "0", str(n)
 
     def _flat_body(self, roots: list[Value], totals: dict[Any, tuple[Value, str]], var: str) -> None:
         for r in roots:

@@ -29,13 +29,15 @@ from .elements import NoC
 
 FLAGS = (
     *("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fopenmp-simd", "-fwrapv"),
-    *("-fPIC", "-fvisibility=hidden", "-w"),
+    *("-fPIC", "-fvisibility=hidden", "-pthread", "-w"),
 )
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
 LONG = 3000  # lines, from which on a compiler that optimises more takes seconds
 PATIENCE = 300  # seconds for one compilation
 DTYPES = ("f8", "f4", "i8", "?")
+THREADS: list[Callable[[], int]] = []  # how many threads a call may use
 _loaded: dict[str, Any] = {}
+_helpers = [0]  # the address of the function of the first module that gives work to threads
 _lock = threading.RLock()
 
 
@@ -198,7 +200,13 @@ def _module(path: Path, fallbacks: Sequence[Callable[..., Any]]) -> Any:
         raise NoC(f"{path.name} cannot be loaded: {fault}") from fault
     types = [np.dtype(code) for code in DTYPES]
     module.setup(np.ndarray, _numpy_functions(), *types, *(dtype.type for dtype in types), *fallbacks)
+    if hasattr(module, "share"):
+        _helpers[0] = module.share(_threads, _helpers[0])
     return module
+
+
+def _threads() -> int:
+    return min((ask() for ask in THREADS), default=1)
 
 
 @cache

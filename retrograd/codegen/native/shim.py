@@ -36,6 +36,8 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
     serves = n == 1 and len(bodies[0].inputs) > 0
     methods += '{"server", server, 8, ""}, ' if serves else ""
+    parts = any(kernel.parts for kernel in kernels)
+    methods += '{"share", share, 0x80, ""}, ' if parts else ""
     return "\n".join(
         [
             f"#define KERNELS {n}",
@@ -45,6 +47,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("abi.h"),
             header("functions.h"),
             header("further_functions.h"),
+            header("threads.h") if parts else "",
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
@@ -70,9 +73,10 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
         lines.append(f"  {_made(i, v, nin + i)}")
     if total:
         lines += _workspaces(k, kernel, nin + nout, total)
+    lines += ["  const int64_t threads = allowed(); if (threads < 0) goto end;"] * kernel.parts
     released = kernel.work > ALONE
     lines += ["  void *others = PyEval_SaveThread();"] * released
-    lines += [f"  const int beyond = kernel{k}(p);"]
+    lines += [f"  const int beyond = kernel{k}(p{', threads' * kernel.parts});"]
     lines += ["  PyEval_RestoreThread(others);"] * released
     lines += ["  if (beyond) goto other;"]
     lines += [f"  {_given(i, v)}" for i, v in enumerate(body.outputs)]

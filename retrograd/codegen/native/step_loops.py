@@ -14,8 +14,8 @@ from .choices import is_choice, parts_of_choice
 from .decided_places import WRITES, overwrites, places, writes_at
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
+from .in_parts import PartWriter
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
-from .nests import NestWriter
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
 FIRST = 64  # rows for which there is space at first
@@ -41,7 +41,7 @@ class _Large:
     in_place: bool = False
 
 
-class StepLoopWriter(NestWriter):
+class StepLoopWriter(PartWriter):
     """Also writes loops with a known number of steps."""
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
@@ -186,7 +186,8 @@ class StepLoopWriter(NestWriter):
         """An array for the rows of as many steps as there will be."""
         if len(self.blocks) > 1:
             raise NoC("a loop in a loop collects the rows of an unknown number of steps")
-        name, dtype = self.fresh("grown"), value.aval.dtype
+        dtype = value.aval.dtype
+        name = self.fresh("grown", f"{c_type(dtype)} *")
         self.growing += [f"{c_type(dtype)} *{name}", f"int64_t capacity{name[5:]}"]
         self.gives_up = True
         self.held[value] = array = CArray(name, extents(value), dtype)
@@ -208,12 +209,12 @@ class StepLoopWriter(NestWriter):
             self.held[value] = self.held[out] = StandsFor(start)
             return None
         if count(value) <= FEW and self.stored.isdisjoint((value, out)):
-            names = tuple(self.fresh("c") for _ in range(count(value)))
+            names = tuple(self.fresh("c", c_type(dtype)) for _ in range(count(value)))
             for name, index in zip(names, everywhere(shape), strict=True):
                 self.line(f"{c_type(dtype)} {name} = {self.pull(start, index)};")
             self.held[value] = self.held[out] = CVariables(names)
             return _Small(names, c_type(dtype))
-        now, then = self.fresh("now"), self.fresh("then")
+        now, then = (self.fresh(stem, f"{c_type(dtype)} *") for stem in ("now", "then"))
         stacked = [s for s, inner in enumerate(loop.body.outputs[n:]) if inner is value and places[s] is None]
         if stacked:
             stack = loop.node.outputs[n + stacked[0]]
@@ -254,7 +255,7 @@ class StepLoopWriter(NestWriter):
                 goes.append(state.next)
                 continue
             dtype, shape = c_type(value.aval.dtype), extents(value)
-            old, new = self.fresh("old"), self.fresh("new")
+            old, new = self.fresh("old", f"const {dtype} *restrict"), self.fresh("new", f"{dtype} *restrict")
             if state.in_place:
                 self.bases.add(value)
                 self.line(f"{dtype} *restrict {new} = {state.now};")
@@ -271,7 +272,7 @@ class StepLoopWriter(NestWriter):
         for state in states:
             if isinstance(state, _Small):
                 for name, new in zip(state.names, state.next, strict=True):
-                    later = self.fresh("n")
+                    later = self.fresh("n", state.dtype)
                     self.line(f"const {state.dtype} {later} = {new};")
                     moves.append(f"{name} = {later};")
             elif isinstance(state, _Large) and not state.in_place:

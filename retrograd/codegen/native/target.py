@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 REMEMBERED = 64  # refusals
 REFUSALS: deque[str] = deque(maxlen=REMEMBERED)
+OWN_NAME = re.compile(r"\bkernel(?=\(|_part\d+\b)")
 Pass = Callable[[Graph], Graph]
 
 
@@ -157,7 +159,7 @@ def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:
     good = [k for k, body in enumerate(bodies) if not _refused(body)]
     for n, k in enumerate(good):
         found = _text(bodies[k])
-        kernels.append(replace(found, source=found.source.replace("kernel", f"kernel{n}", 1)))
+        kernels.append(replace(found, source=OWN_NAME.sub(f"kernel{n}", found.source)))
     return kernels, good
 
 
