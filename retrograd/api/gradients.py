@@ -17,6 +17,7 @@ from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalar
 from ..ir.primitive import TRANSFORMS
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.linearize import linearize
+from ..passes.rules import BEFORE
 from ..passes.simplify import simplify
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
@@ -51,7 +52,7 @@ class Gradient(Transform):
         graph = seen.graph
         if self.memory is not None:  # this budget holds, and none of a derivative inside
             graph = TRANSFORMS.without_turn(graph)
-        simple = simplify(graph)
+        simple = simplify(graph, () if config.exact else BEFORE)
         lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"

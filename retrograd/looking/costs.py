@@ -12,8 +12,9 @@ from .machine import Speeds
 
 PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product vecdot"
 ALGEBRA = (
-    "cholesky cofactors det eig eigh expm expm_frechet inv logm logm_frechet lstsq lu_factor pinv pivot_order qr "
-    "slogdet solve solve_banded solve_krylov solve_sylvester solve_triangular sparse_solve sqrtm svd"
+    "cholesky cholesky_by_lapack cofactors det eig eigh expm expm_frechet half_inverse half_inverse_by_lapack "
+    "half_log_det inv inverse_of_triangle logm logm_frechet lstsq lu_factor pinv pivot_order qr slogdet solve "
+    "solve_banded solve_krylov solve_positive solve_sylvester solve_triangular sparse_solve sqrtm svd"
 )
 REDUCTIONS = (
     "all any argmax argmin count cummax cummin cumprod cumsum exact_sum max median min nanargmax nanargmin nanmax "
@@ -143,10 +144,16 @@ def _product(node: Node, read: float, made: float) -> float:
 # Leading terms for square matrices of n rows: ``read`` elements come in and ``made`` go out.
 ALGEBRAIC: dict[str, Callable[[float, float, float], float]] = {
     "cholesky": lambda n, read, made: n * read / 3,
+    "cholesky_by_lapack": lambda n, read, made: n * read / 3,
+    "half_log_det": lambda n, read, made: n * read / 3,
+    "half_inverse": lambda n, read, made: n * read,
+    "half_inverse_by_lapack": lambda n, read, made: 2 * n * read / 3,
+    "inverse_of_triangle": lambda n, read, made: n * read / 3,
     "det": lambda n, read, made: 2 * n * read / 3,
     "slogdet": lambda n, read, made: 2 * n * read / 3,
     "lu_factor": lambda n, read, made: 2 * n * read / 3,
     "solve": lambda n, read, made: 2 * n * read / 3 + 2 * n * made,
+    "solve_positive": lambda n, read, made: n * read / 3 + 2 * n * made,
     "solve_triangular": lambda n, read, made: n * made,
     "inv": lambda n, read, made: 2 * n * read,
     "qr": lambda n, read, made: 2 * n * read,

@@ -104,7 +104,7 @@ class Rule:
     def _attrs(self, pattern: Match, attrs: Mapping[str, Any], found: dict[str, Any]) -> bool:
         for name, wanted in pattern.attrs.items():
             if isinstance(wanted, Hole):
-                if attr_key(found.setdefault(wanted.name, attrs[name])) != attr_key(attrs[name]):
+                if name not in attrs or attr_key(found.setdefault(wanted.name, attrs[name])) != attr_key(attrs[name]):
                     return False
             elif attr_key(attrs.get(name)) != attr_key(wanted):
                 return False

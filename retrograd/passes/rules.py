@@ -86,4 +86,4 @@ EXACT: list[Rule] = [
 ]
 REASSOCIATE: list[Rule] = []
 FAST: list[Rule] = []
-NATIVE, NUMPY = list[Rule](), list[Rule]()  # further ones of REASSOCIATE, for C and for NumPy
+NATIVE, NUMPY, BEFORE = list[Rule](), list[Rule](), list[Rule]()  # of REASSOCIATE: for C, NumPy, and before `grad`

@@ -1,44 +1,97 @@
-"""The rewrites of equations with a triangular matrix: a fifth of the work of a general solver."""
+"""The rewrites of equations: with triangular matrices, a fifth of the work of a general solver, and with multiples."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ops.diagonals import diagonal
+from ..ops.elementary import log
+from ..ops.elementwise import literal_value, neg
 from ..ops.equations import solve_triangular
 from ..ops.linalg.factorizations import cholesky
-from ..ops.linalg.solutions import solve
+from ..ops.linalg.positive import (
+    cholesky_by_lapack,
+    half_log_det,
+    inverse_of_triangle,
+    solve_positive,
+    solved_by_scipy,
+)
+from ..ops.linalg.solutions import inv, solve
+from ..ops.reduce import sum_
 from ..ops.shape import permute
-from .patterns import Rule
-from .rules import REASSOCIATE
+from .facts import Fact, facts
+from .patterns import NUMBER, Rule
+from .rules import BEFORE, NUMPY, REASSOCIATE
 
-FEWEST = 16  # rows from which SciPy's solver is quicker than NumPy's general one
-
-
-@cache
-def _has_scipy() -> bool:
-    return find_spec("scipy") is not None
+LEAST, MOST = 2**-10, 2**10  # numbers that are taken out of equations: solutions near overflow may not become larger
 
 
-def _lower(x: Symbol, b: Symbol) -> Any:
-    """L⁻¹ b for a Cholesky factor L of x."""
-    return _solved(cholesky(x), b, lower=True)
-
-
-def _upper(x: Symbol, b: Symbol, axes: tuple[int, ...]) -> Any:
-    """L⁻ᵀ b."""
-    return _solved(permute(cholesky(x), axes=axes), b, lower=False) if axes == (1, 0) else None
-
-
-def _solved(factor: Symbol, b: Symbol, *, lower: bool) -> Any:
-    if factor.ndim != 2 or factor.shape[0] < FEWEST or factor.dtype.char not in "fdFD" or not _has_scipy():
+def _is_lower(x: Symbol) -> bool | None:
+    """Whether SciPy's functions are to take the lower triangle of a matrix, or the upper one; None if neither."""
+    if not solved_by_scipy(x):
         return None
-    return solve_triangular(factor, b, lower=lower, unit=False, checked=False)
+    found = facts(x)
+    return Fact.LOWER in found if Fact.LOWER in found or Fact.UPPER in found else None
 
 
+def _solved(x: Symbol, b: Symbol) -> Any:
+    lower = _is_lower(x)
+    return None if lower is None else solve_triangular(x, b, lower=lower, unit=False, checked=False)
+
+
+def _inverse(x: Symbol) -> Any:
+    lower = _is_lower(x)
+    return None if lower is None else inverse_of_triangle(x, lower=lower)
+
+
+def _factor(x: Symbol) -> Any:
+    return cholesky_by_lapack(x) if solved_by_scipy(x) else None
+
+
+def _multiple(x: Symbol, b: Symbol, y: Symbol, **form: Any) -> Any:
+    """x⁻¹ (b n) as (x⁻¹ b) n, so that equations that differ by a number are solved once."""
+    n = literal_value(y)
+    if n is None or b.dtype.kind != "f" or not LEAST <= abs(n) <= MOST:
+        return None
+    return (solve_triangular if form else solve)(x, b, **form) * n
+
+
+def _multiple_of_triangle(x: Symbol, b: Symbol, y: Symbol, low: bool, unit: bool, checked: bool) -> Any:
+    return _multiple(x, b, y, lower=low, unit=unit, checked=checked)
+
+
+def _positive(x: Symbol, b: Symbol, axes: tuple[int, ...]) -> Any:
+    """L⁻ᵀ L⁻¹ b for the Cholesky factor L of x."""
+    return solve_positive(x, b) if axes == (1, 0) and x.dtype.kind == "f" else None
+
+
+def _determinant(x: Symbol, offset: int, axis: tuple[int, ...], keepdims: bool) -> Any:
+    whole = x.ndim == 2 and x.dtype.kind == "f" and offset == 0 and axis == (0,) and not keepdims
+    return half_log_det(x) if whole else None
+
+
+BEFORE += [
+    Rule(lambda x, b, axes: solve(permute(cholesky(x), axes=axes), solve(cholesky(x), b)), _positive),
+    Rule(lambda x, o, i, k: sum_(log(diagonal(cholesky(x), offset=o)), axis=i, keepdims=k), _determinant),
+]
+NUMPY += [Rule(lambda x: cholesky(x), _factor)]  # noqa: PLW0108 - a rule asks for the names of parameters
 REASSOCIATE += [
-    Rule(lambda x, b: solve(cholesky(x), b), _lower),
-    Rule(lambda x, b, axes: solve(permute(cholesky(x), axes=axes), b), _upper),
+    Rule(lambda x, b: solve(x, b), _solved),  # noqa: PLW0108 - a rule asks for the names of parameters
+    Rule(lambda x: inv(x), _inverse),  # noqa: PLW0108 - a rule asks for the names of parameters
+    Rule(lambda x, b: solve(x, neg(b)), lambda x, b: neg(solve(x, b)) if b.dtype.kind == "f" else None),
+    Rule(lambda x, b, n=NUMBER: solve(x, b * n), _multiple),
+    Rule(lambda x, b, n=NUMBER: solve(x, n * b), _multiple),
+    Rule(
+        lambda x, b, lower, unit, checked: solve_triangular(x, neg(b), lower=lower, unit=unit, checked=checked),
+        lambda x, b, lower, unit, checked: neg(solve_triangular(x, b, lower=lower, unit=unit, checked=checked)),
+    ),
+    Rule(
+        lambda x, b, low, unit, checked, n=NUMBER: solve_triangular(x, b * n, lower=low, unit=unit, checked=checked),
+        lambda x, b, low, unit, checked, n: _multiple_of_triangle(x, b, n, low, unit, checked),
+    ),
+    Rule(
+        lambda x, b, low, unit, checked, n=NUMBER: solve_triangular(x, n * b, lower=low, unit=unit, checked=checked),
+        lambda x, b, low, unit, checked, n: _multiple_of_triangle(x, b, n, low, unit, checked),
+    ),
 ]

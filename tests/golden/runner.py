@@ -39,7 +39,7 @@ from retrograd.passes.linearize import linearize
 from retrograd.passes.patterns import Rule
 from retrograd.passes.pullback_at_results import Recalled, recall
 from retrograd.passes.remat.split import splits
-from retrograd.passes.rules import FAST, NATIVE, REASSOCIATE
+from retrograd.passes.rules import BEFORE, FAST, NATIVE, NUMPY, REASSOCIATE
 from retrograd.passes.simplify import simplify
 from retrograd.passes.transpose import transpose
 from tests.golden import dotlexer
@@ -47,7 +47,7 @@ from tests.support import values
 
 FOLDER = Path(__file__).parent
 SEPARATOR = "---\n"
-TABLES = {"reassociate": REASSOCIATE, "fast": FAST, "native": NATIVE}
+TABLES = {"reassociate": REASSOCIATE, "fast": FAST, "native": NATIVE, "numpy": NUMPY, "before": BEFORE}
 DRAWS = 3
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 5e-324)
 

@@ -16,7 +16,7 @@ from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.linearize import linearize
 from retrograd.passes.lower import lower
 from retrograd.passes.prune import prune
-from retrograd.passes.rules import EXACT, FAST, REASSOCIATE
+from retrograd.passes.rules import BEFORE, EXACT, FAST, REASSOCIATE
 from retrograd.passes.simplify import simplify
 from tests.oracles.program import PROGRAMS
 from tests.programs import compared as programs
@@ -89,11 +89,39 @@ def likelihood_of_a_process(x, w):
     kernel = np.exp(-0.5 * (w[0][:, None] - w[0]) ** 2 / x[0] ** 2) + x[1] * np.eye(20)
     factor = np.linalg.cholesky(kernel)
     half = np.linalg.solve(factor, w[1])
-    return np.sum(half**2) + np.sum(np.log(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
+    rest = np.sum(half**2) + np.sum(np.sqrt(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
+    return rest + np.sum(np.log(np.diag(factor))) + w[3] @ half
+
+
+def picked_places(x, w):
+    y, z = np.sin(x), x + w[0, :6]
+    once = np.sum(y[[0, 4]] ** 2) + np.sum(np.cos(y)) * np.sum(x[[1, 2]])
+    return once + np.sum(z[[0, 4]] ** 2) + np.sum(np.cos(x))
+
+
+def places_picked_before(x, w):
+    y = np.sin(x)
+    return np.sum(y[[0, 4]] ** 2) + np.sum(np.cos(y)) * np.sum(x[[1, 2]])
+
+
+def triangles(x, w):
+    m = w.T @ w + x[0] * np.eye(20)
+    low, up = np.tril(m), np.triu(m)
+    away = np.linalg.solve(low, -w[0]) + np.linalg.solve(low, 2.0 * w[1]) + np.linalg.solve(up, np.sin(w[1]))
+    away += np.linalg.solve(low, w[2] * 2.0) + np.linalg.solve(m, -w[0]) + np.linalg.solve(m, 2.0 * w[1])
+    away += np.linalg.solve(m, w[2] * 3.0)
+    return np.sum(away**2) + np.sum(np.linalg.inv(low) * m) + np.sum(np.diag(m) ** 3) + np.sum(m**2)
+
+
+def symmetric_matrices(x, w):
+    s = np.tanh(w @ w.T)
+    c = np.cos(s)
+    once = np.sum(np.sin(s @ w + (w.T @ s).T)) + np.sum(np.sin((w.T @ c).T + c @ w)) + np.sum(np.cos(s.T))
+    return once + np.sum(np.cos(np.sum(s, axis=1)) + np.cos(x @ s))
 
 
 def enlarged_and_shrunk(x, w):
-    return np.sum(np.sin(x * 3.0 * 0.2) * w)
+    return np.sum(np.sin(x * 3.0 * 0.2) * w) + np.sum(np.cos(0.2 * (x * 3.0)) * w)
 
 
 def losses_of_many_scores(x, w):
@@ -141,6 +169,10 @@ STYLES = [
     (products_of_growing_slices, (X, W)),
     (sums_of_places, (X, W)),
     (enlarged_and_shrunk, (X, 0.5)),
+    (picked_places, (X, W)),
+    (places_picked_before, (X, W)),
+    (triangles, (X, W)),
+    (symmetric_matrices, (X, W)),
     (losses_of_many_scores, (X, W)),
     (differences_of_pairs, (X, W)),
     (likelihood_of_a_process, (X, W)),
@@ -158,7 +190,7 @@ def firings(function: Callable[..., Any], args: tuple[Any, ...]) -> Counter[str]
     """How often each rule fires on the way to the value and the gradient of a program."""
     fired: Counter[str] = Counter()
     graph = rg.trace(function)(*args)
-    simple = simplify(graph, fired=fired)
+    simple = simplify(graph, BEFORE, fired)
     active = [v.aval.inexact for v in simple.inputs]
     gradient = value_and_grad(simple, active, linearize(simple, active, nan_safe=False))
     simplify(lower(prune(gradient)), [*REASSOCIATE, *FAST], fired)
@@ -177,6 +209,6 @@ def test_the_derivative_after_all_rewrites(function, args):
         rg.check_grads(function, args, order=2)
 
 
-@pytest.mark.parametrize("rule", [*EXACT, *REASSOCIATE, *FAST], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*EXACT, *BEFORE, *REASSOCIATE, *FAST], ids=lambda rule: rule.name)
 def test_the_rule_fires(rule, fired):
     assert fired[rule.name] > 0

@@ -56,6 +56,23 @@ declare(
         )
     ),
 )
+
+
+def positive(rng: Rng, shape: Shape) -> Any:
+    """Matrices whose lower triangles are those of positive definite ones; the upper ones have no meaning."""
+    return rng.uniform(-0.4, 0.4, shape) + 3.0 * np.eye(shape[-1])
+
+
+for _name in ("half_inverse", "half_log_det"):
+    declare(_name, *(case(a(s, t, positive)) for t in "df" for s in (SQUARE if t == "d" else SQUARE[:1])))
+declare(
+    "solve_positive",
+    *(
+        case(a(s, t, positive), a(r, t))
+        for t in "df"
+        for s, r in (((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)), ((1, 1), (1,)), ((0, 2, 2), (0, 2, 1)))
+    ),
+)
 declare("pinv", *(case(a(s, t, apart), rcond=1e-15) for t in "dfD" for s in (*TALL, *WIDE, (2, 2))))
 declare("pinv", *(case(a(s, t, apart), rcond=0.8) for t in "dfD" for s in (*TALL, *WIDE, (3, 3))))
 declare(

@@ -26,7 +26,9 @@ MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
 LARGE = 25_000_000  # multiplications from which threads are worth it in a loop
 SEVERAL, SMALL = 8, 4_000_000  # so many products outside of loops that are smaller than this
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
-SYSTEMS = frozenset({"solve_triangular", "lu_factor"})  # primitives that SciPy computes
+SYSTEMS = frozenset(  # primitives that SciPy computes
+    {"solve_triangular", "lu_factor", "cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"}
+)
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 

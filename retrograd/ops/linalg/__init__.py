@@ -4,4 +4,4 @@ The derivatives belong to the program as NumPy runs it: ``cholesky`` and ``eigh`
 other triangle has no influence, and its cotangent is zero.
 """
 
-from . import determinants, factorizations, forms, least_squares, solutions, spectra
+from . import determinants, factorizations, forms, least_squares, positive, solutions, spectra

@@ -18,8 +18,8 @@ inv: Primitive = primitive(
 )
 
 
-def _solve_shape(a: Aval, b: Aval) -> Aval:
-    """One vector for one matrix, or equal stacks of matrices."""
+def solve_shape(a: Aval, b: Aval) -> Aval:
+    """The shape rule of equations: one vector for one matrix, or equal stacks of matrices."""
     n = square(a).shape[-1]
     fits = b.shape == (n,) if b.ndim == 1 else b.ndim == a.ndim and b.shape[:-1] == a.shape[:-1]
     if not fits or (b.ndim == 1 and a.ndim != 2) or a.dtype != b.dtype:
@@ -53,7 +53,7 @@ def _solve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flag
 
 solve: Primitive = primitive(
     "solve",
-    _solve_shape,
+    solve_shape,
     "np.linalg.solve({0}, {1})",
     batch=_solve_batch,
     diff=(push(lambda t, out, a, b: solve(a, -(t @ out))), pull(lambda ct, a, b: solve(swap(a), ct))),

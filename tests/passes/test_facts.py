@@ -1,0 +1,247 @@
+"""Facts of matrices are true of their values, and the rewrites that need them give the values of plain NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.ir.builder import Symbol
+from retrograd.ir.evaluate import evaluate
+from retrograd.ir.graph import Graph
+from retrograd.ops.linalg.positive import FEWEST
+from retrograd.passes import facts as facts_module
+from retrograd.passes.facts import Fact, facts
+from retrograd.passes.simplify import Simplifier
+from tests.support.seeds import SEED
+
+N = 5
+TRIANGLES = (Fact.LOWER, Fact.UPPER)
+
+
+def known(graph: Graph) -> dict[Any, Fact]:
+    """The facts of all values of a graph that have any."""
+    b = Simplifier(())
+    b.inputs.extend(graph.inputs)
+    for node in graph.nodes:
+        b.nodes.append(node)
+        b.made.update(dict.fromkeys(node.outputs, node))
+    values = [v for node in graph.nodes for v in node.outputs if v.aval.ndim > 1]
+    return {v: found for v in values if (found := facts(Symbol(b, v)))}
+
+
+def check(function: Callable[..., Any], *args: Any) -> dict[str, int]:
+    """Compare each fact of a program with the values; how many there are of each."""
+    graph = rg.trace(function)(*args)
+    found = known(graph)
+    whole = Graph(graph.name, graph.inputs, graph.nodes, tuple(found))
+    counts: dict[str, int] = {}
+    with np.errstate(all="ignore"):
+        values = evaluate(whole, args)
+    largest = max((np.abs(x).max() for x in values if np.isfinite(x).all()), default=0.0)  # of terms that may cancel
+    for fact, x in zip(found.values(), values, strict=True):
+        for one in fact:
+            counts[one.name or ""] = counts.get(one.name or "", 0) + 1
+        if Fact.LOWER in fact:
+            assert not np.triu(x, 1).any()
+        if Fact.UPPER in fact:
+            assert not np.tril(x, -1).any()
+        if Fact.SYMMETRIC in fact:
+            np.testing.assert_allclose(x, np.swapaxes(x, -1, -2), rtol=1e-12, atol=1e-13 * largest)
+    return counts
+
+
+def drawn(rng: np.random.Generator, matrices: list[Any], v: Any, eye: Any) -> Any:
+    """A matrix from operations on others."""
+    x, y = (matrices[i] for i in rng.integers(0, len(matrices), 2))
+    makers: list[Callable[[], Any]] = [
+        lambda: x + y,
+        lambda: x - y,
+        lambda: x * y,
+        lambda: x * 0.5,
+        lambda: -2.0 * x,
+        lambda: x / 4.0,
+        lambda: -x,
+        lambda: x @ y,
+        lambda: x @ x.T,
+        lambda: x.T @ x,
+        lambda: x.T @ y,
+        lambda: x.T,
+        lambda: x + x.T,
+        lambda: x - x.T,
+        lambda: x * x.T,
+        lambda: np.exp(-x * x),
+        lambda: np.cos(x),
+        lambda: np.maximum(x, y),
+        lambda: np.where(x > 0, x, y),
+        lambda: np.tril(x, int(rng.integers(-1, 2))),
+        lambda: np.triu(x, int(rng.integers(-1, 2))),
+        lambda: np.diag(x[0]),
+        lambda: v[:, None] + v,
+        lambda: v[:, None] - v,
+        lambda: v[:, None] * (3.0 * v),
+        lambda: v[:, None] + 3.0 * v,
+        lambda: v[:, None] * x,
+        lambda: x[0][:, None] * v,
+        lambda: np.outer(v, -v),
+        lambda: np.sum(x) * y,
+        lambda: np.linalg.cholesky(x @ x.T + 50.0 * eye),
+        lambda: written(x),
+        lambda: np.diag(np.sign(v)) + x,
+        lambda: x[::-1],
+        lambda: np.broadcast_to(x[:1], (N, N)),
+    ]
+    return makers[rng.integers(0, len(makers))]()
+
+
+def written(x: Any) -> Any:
+    y = x.copy()
+    y[0, N - 1] = 2.0
+    return y
+
+
+def program(seed: int) -> Callable[..., Any]:
+    def run(x: Any, v: Any, eye: Any) -> Any:
+        rng = np.random.default_rng(seed)
+        matrices = [x]
+        for _ in range(25):
+            made = drawn(rng, matrices, v, eye)
+            matrices.append(made / (1.0 + np.sum(np.abs(made))) if rng.random() < 0.3 else made)
+        return matrices[-1] + sum(np.sum(np.abs(m) < 1e-300) for m in matrices)
+
+    return run
+
+
+ARGS = (np.random.default_rng(5).uniform(-1.0, 1.0, (N, N)), np.linspace(0.3, 1.4, N), np.eye(N))
+
+
+def test_facts_are_true_of_random_programs() -> None:
+    counts: dict[str, int] = {}
+    for k in range(16):
+        for name, n in check(program(SEED + k), *ARGS).items():
+            counts[name] = counts.get(name, 0) + n
+    assert all(counts[str(fact.name)] > 5 for fact in (*TRIANGLES, Fact.SYMMETRIC))
+
+
+def test_a_wrong_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(facts_module.RULES, rg.trace(lambda x: x - x.T)(ARGS[0]).nodes[-1].prim, facts_module._sum)
+    monkeypatch.setattr(facts_module, "_adds_axes", lambda node: True)
+    with pytest.raises(AssertionError):
+        check(lambda x, v, eye: x - x.T, *ARGS)
+
+
+def test_a_write_ends_facts() -> None:
+    x = np.eye(FEWEST) + 0.1 * np.random.default_rng(0).standard_normal((FEWEST, FEWEST))
+
+    def solved(x: Any) -> Any:
+        low = np.tril(x)
+        before = np.linalg.solve(low, x[0])
+        low[0, 3] = 0.5
+        return before, np.linalg.solve(low, x[0])
+
+    f = rg.jit(solved)
+    for found, expected in zip(f(x), solved(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert f.at(x).source.count("solve_triangular(") == 1
+    assert f.at(x).source.count("np.linalg.solve(") == 1
+
+
+def likelihood(k: Any, y: Any) -> Any:
+    factor = np.linalg.cholesky(k)
+    weights = np.linalg.solve(factor.T, np.linalg.solve(factor, y))
+    return 0.5 * (y @ weights) + np.sum(np.log(np.diag(factor)))
+
+
+def matrix(n: int, dtype: str = "f8") -> Any:
+    """Positive definite in its lower triangle; the upper one is not read."""
+    x = np.random.default_rng(n).standard_normal((n, n))
+    return (x @ x.T + n * np.eye(n) + np.triu(np.full((n, n), 7.0), 1)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", [1, FEWEST - 1, FEWEST, 40])
+def test_a_likelihood_with_a_cholesky_factor(n: int, dtype: str) -> None:
+    k, y = matrix(n, dtype), np.linspace(1.0, 2.0, n).astype(dtype)
+    gradient = rg.value_and_grad(likelihood, argnums=(0, 1))
+    found = gradient(k, y)
+    with rg.config(exact=True):
+        value, (dk, dy) = gradient(k, y)
+        assert "half_inverse" not in gradient.at(k, y).source
+        assert "potrf" not in gradient.at(k, y).source
+    tolerance = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 50 * np.finfo(dtype).eps}
+    np.testing.assert_allclose(found[0], value, **tolerance)
+    np.testing.assert_allclose(found[1][0], dk, **tolerance)
+    np.testing.assert_allclose(found[1][1], dy, **tolerance)
+    assert not np.triu(found[1][0], 1).any()
+    assert found[1][0].dtype == dtype
+    assert ("potri" in gradient.at(k, y).source) == (n >= FEWEST)
+
+
+@pytest.mark.parametrize("n", [3, 17])
+def test_derivatives_of_a_likelihood(n: int) -> None:
+    k, y = matrix(n), np.linspace(1.0, 2.0, n)
+    rg.check_grads(likelihood, (k, y), order=2)
+    ks = np.stack([k, 2.0 * k, k + np.eye(n)])
+    found = rg.vmap(rg.grad(likelihood, argnums=(0, 1)), (0, None))(ks, y)
+    for lane, one in enumerate(ks):
+        for a, b in zip(found, rg.grad(likelihood, argnums=(0, 1))(one, y), strict=True):
+            np.testing.assert_allclose(a[lane], b, rtol=1e-10, atol=1e-12)
+
+
+def test_a_budget_changes_no_bit() -> None:
+    k, y = matrix(200), np.linspace(1.0, 2.0, 200)
+
+    def loss(k: Any, y: Any) -> Any:
+        return likelihood(np.exp(-0.01 * np.abs(k)) + 50.0 * np.eye(200), y)
+
+    plain = rg.grad(loss, argnums=(0, 1))
+    tight = rg.grad(loss, argnums=(0, 1), memory=int(0.95 * plain.plan(k, y).peak_bytes))
+    for a, b in zip(plain(k, y), tight(k, y), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", [4, 40])
+def test_matrices_without_a_factor_or_an_inverse(n: int) -> None:
+    k, y = matrix(n), np.ones(n)
+    k[n // 2, n // 2] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        rg.grad(likelihood)(k, y)
+    low = np.tril(matrix(n))
+    low[1, 1] = 0.0
+    for function in (lambda x: np.linalg.inv(np.tril(x)), lambda x: np.linalg.solve(np.tril(x), x[0])):
+        with pytest.raises(np.linalg.LinAlgError):
+            rg.jit(function)(low)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_number_stays_that(bad: float) -> None:
+    k, y = matrix(40), np.ones(40)
+    y[3] = bad
+    with np.errstate(all="ignore"):
+        found = rg.grad(likelihood, argnums=1)(k, y)
+        with rg.config(exact=True):
+            expected = rg.grad(likelihood, argnums=1)(k, y)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "c8"])
+@pytest.mark.parametrize("n", [FEWEST - 1, FEWEST, 50])
+def test_inverses_and_equations_of_triangles(n: int, dtype: str) -> None:
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((n, n)) * 0.1 + np.eye(n)).astype(dtype)
+    if x.dtype.kind == "c":
+        x = x + np.dtype(dtype).type(0.2j) * x.T
+
+    def function(x: Any) -> Any:
+        low, up = np.tril(x), np.triu(x).T
+        factor = np.linalg.cholesky(low @ low.conj().T)
+        return np.linalg.inv(low), np.linalg.inv(up.T), np.linalg.solve(up, x[0]), np.linalg.solve(low, -x), factor
+
+    f = rg.jit(function)
+    for found, expected in zip(f(x), function(x), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=0, atol=200 * np.finfo(dtype).eps)
+    assert ("trtri" in f.at(x).source) == (n >= FEWEST)
