@@ -8,15 +8,17 @@ from functools import lru_cache
 
 from .graph import Node
 from .primitive import Primitive
+from .texts import Template
 from .verify import CHECKS
 
 OPERAND = re.compile(r"(?<!\{)\{(\d+)[}!:.]")
 
 
 @lru_cache(maxsize=1024)
-def _takes_any(prim: Primitive) -> bool:
+def _template(prim: Primitive) -> Template:
+    """The code that tells the number of operands, if the shape rule does not."""
     kinds = [parameter.kind for parameter in inspect.signature(prim.shape).parameters.values()]
-    return inspect.Parameter.VAR_POSITIONAL in kinds
+    return (prim.numpy.statement or prim.numpy.code) if inspect.Parameter.VAR_POSITIONAL in kinds else ""
 
 
 @lru_cache(maxsize=1024)
@@ -28,14 +30,13 @@ def _named(template: str) -> int | None:
 
 def wrong_arity(node: Node) -> str:
     """What is wrong with the number of operands, or nothing."""
-    text, prim = node.prim.numpy, node.prim
-    if not _takes_any(prim) or not (text.statement or text.code):
+    template = _template(node.prim)
+    if not template:
         return ""
-    template = text.statement or text.code
     count = _named(template if isinstance(template, str) else template(node)) if node.inputs else 0
     if count is None or count == len(node.inputs):
         return ""
-    return f"{prim.name} takes {count} operands, but has {len(node.inputs)}"
+    return f"{node.prim.name} takes {count} operands, but has {len(node.inputs)}"
 
 
 CHECKS.append(wrong_arity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,9 +90,25 @@ class Graph:
         return {out: node for node in self.nodes for out in node.outputs}
 
     @cached_property
+    def prims(self) -> Counter[Primitive]:
+        """The primitives of the nodes, without those of bodies, and how many nodes have each."""
+        return Counter([node.prim for node in self.nodes])
+
+    @cached_property
+    def nested(self) -> list[Node]:
+        """The nodes that have bodies."""
+        return [n for n in self.nodes if n.graphs] if any(prim.structure for prim in self.prims) else []
+
+    @cached_property
+    def largest(self) -> int:
+        """The bytes of the largest input or result of a node, without those of bodies."""
+        made = [v.aval.nbytes for node in self.nodes for v in node.outputs]
+        return max([*made, *[v.aval.nbytes for v in self.inputs]], default=0)
+
+    @cached_property
     def effect(self) -> bool:
         """Whether a node does more than compute results."""
-        return any(node.effect for node in self.nodes)
+        return any(prim.effect for prim in self.prims) or any(node.effect for node in self.nested)
 
     @cached_property
     def _derived(self) -> dict[Hashable, Any]:

@@ -36,7 +36,7 @@ class Layouts:
     def add(self, node: Node, within: Value | None = None) -> None:
         """Note the order of the results of a node; its only result may be written into ``within``."""
         for out in node.outputs:
-            if _has_axes(out.aval):
+            if len(out.aval.shape) > 1 and _has_axes(out.aval):
                 self._shown[out] = self._shown[within] if within is not None else self._result(node, out)
 
     def _result(self, node: Node, out: Value) -> Shown | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 from .builder import Builder, Symbol
 from .graph import Graph, Node, Value
@@ -18,6 +19,8 @@ def walk(root: Graph | Node) -> Iterator[Node]:
 
     A body that several nodes hold is walked once.
     """
+    if isinstance(root, Graph) and not root.nested:
+        return iter(root.nodes)
     return _walk(root.nodes if isinstance(root, Graph) else (root,), set())
 
 
@@ -53,7 +56,8 @@ def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
 
     def made(graph: Graph) -> Graph:
         if graph not in done:
-            done[graph] = change(with_nodes(graph, (with_bodies(node, made) for node in graph.nodes)))
+            nodes = map(with_bodies, graph.nodes, repeat(made)) if graph.nested else graph.nodes
+            done[graph] = change(with_nodes(graph, nodes))
         return done[graph]
 
     return made(graph)

@@ -6,6 +6,7 @@ import cmath
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,15 @@ def literal(value: Any) -> str:
     if isinstance(value, slice):
         return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
     if isinstance(value, np.dtype):
-        return f"np.{'bool' if value == np.bool_ else value.name}"
+        return _dtype_literal(value)
     if value is Ellipsis:
         return "..."
     return repr(value)
+
+
+@lru_cache(maxsize=64)
+def _dtype_literal(dtype: np.dtype[Any]) -> str:
+    return f"np.{'bool' if dtype == np.bool_ else dtype.name}"
 
 
 def _complex_literal(value: complex) -> str:

@@ -12,25 +12,9 @@ from numpy import generic, ndarray  # a name of the module is looked up by subst
 
 Kind = Literal["array", "scalar", "python", "generator"]
 
-DTYPE_NAMES: dict[np.dtype[Any], str] = {
-    np.dtype(code): name
-    for code, name in {
-        "?": "b8",
-        "i1": "i8",
-        "i2": "i16",
-        "i4": "i32",
-        "i8": "i64",
-        "u1": "u8",
-        "u2": "u16",
-        "u4": "u32",
-        "u8": "u64",
-        "f2": "f16",
-        "f4": "f32",
-        "f8": "f64",
-        "c8": "c64",
-        "c16": "c128",
-    }.items()
-}
+_NAMES = ["b8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128"]
+_CODES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+DTYPE_NAMES: dict[np.dtype[Any], str] = dict(zip(map(np.dtype, _CODES), _NAMES, strict=True))
 DTYPES: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 PYTHON_NAMES: dict[str, str] = {"?": "bool", "l": "int", "q": "int", "d": "float", "D": "complex"}
 PYTHON_DTYPES: dict[str, np.dtype[Any]] = {

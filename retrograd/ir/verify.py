@@ -25,7 +25,7 @@ def verify(graph: Graph) -> Graph:
         if problem := _problem(node, defined):
             raise _fault(graph, i, problem)
         defined.update(node.outputs)
-        for _, body in node.graphs:
+        for _, body in node.graphs if node.prim.structure is not None else ():
             verify(body)
     for value in graph.outputs:
         if value not in defined:

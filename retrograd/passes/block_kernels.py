@@ -25,6 +25,8 @@ SUMMED = (np.dtype(np.float64), np.dtype(np.float32))  # NumPy halves other arra
 
 def with_blocks(graph: Graph) -> Graph:
     """The graph with kernels that run on blocks."""
+    if graph.largest < SHORTEST and not graph.nested:
+        return graph
     nodes = list(walk(graph))
     if not any(v.aval.nbytes >= SHORTEST and is_long(v.aval) for node in nodes for v in node.outputs):
         return graph

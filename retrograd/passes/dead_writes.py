@@ -28,9 +28,14 @@ def without_dead_writes(graph: Graph) -> Graph:
 
 
 def _without_dead_writes(graph: Graph) -> Graph:
-    if sum(_writes(node) for node in graph.nodes) < 2:
+    if sum(n for prim, n in graph.prims.items() if prim.name in WRITES) < 2:
         return graph
-    dead = _Reads(graph).dead - _returned(graph)
+    written = {node.out for node in graph.nodes if _writes(node)}
+    if len(written) < 2:
+        return graph
+    dead = _Reads(graph, written).dead
+    if dead:
+        dead -= _returned(graph)
 
     def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
         return [env[node.inputs[0]]] if node in dead else None
@@ -59,23 +64,23 @@ def _returned(graph: Graph) -> set[Node]:
 class _Reads:
     """Which elements of values are read, found from the last node to the first; ``dead`` are writes of others."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.written = {node.out for node in graph.nodes if _writes(node)}
-        self.read: dict[Value, Elements | None] = {}  # None: all
+    def __init__(self, graph: Graph, written: set[Value]) -> None:
+        self.written = written
+        self.read: dict[Value, Elements | None] = dict.fromkeys(graph.outputs)  # None: all
         self.dead: set[Node] = set()
-        self._all(graph.outputs)
         for node in reversed(graph.nodes):
             self._visit(node)
 
     def _visit(self, node: Node) -> None:
-        if not node.effect and not any(v in self.read for v in node.outputs):
+        if self.read.keys().isdisjoint(node.outputs) and not node.effect:
             return
-        if _writes(node):
+        if node.outputs and node.outputs[0] in self.written:
             self._write(node)
         elif node.prim.name == "getitem" and len(node.inputs) == 1 and node.inputs[0] in self.written:
             self._elements(node.inputs[0])[node.attrs["index"]] = True
         else:
-            self._all(node.inputs)
+            for value in node.inputs:
+                self.read[value] = None
 
     def _write(self, node: Node) -> None:
         (base, value), index = node.inputs, node.attrs["index"]
@@ -85,13 +90,13 @@ class _Reads:
         if not read[index].any():
             self.dead.add(node)
         else:
-            self._all([value])
+            self.read[value] = None
             if node.prim.name == "setitem":
                 read[index] = False
         if base in self.written:
             self._elements(base, read)
         else:
-            self._all([base])
+            self.read[base] = None
 
     def _elements(self, value: Value, also: Elements | None = None) -> Elements:
         """The elements of a value that are read, to be changed; those of another one's are added."""
@@ -102,6 +107,3 @@ class _Reads:
             known |= also
         self.read[value] = known
         return known
-
-    def _all(self, values: Sequence[Value]) -> None:
-        self.read.update(dict.fromkeys(values))

@@ -15,7 +15,7 @@ def lower(graph: Graph) -> Graph:
 
     def lowered(graph: Graph) -> Graph:
         if graph not in done:
-            plain = not any(node.prim.lower or node.prim.structure for node in graph.nodes)
+            plain = not any(prim.lower or prim.structure for prim in graph.prims)
             done[graph] = graph if plain else rebuild(graph, rule)
         return done[graph]
 

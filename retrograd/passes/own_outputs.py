@@ -5,14 +5,16 @@ from __future__ import annotations
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
 from ..ops.shape import owned
+from ..ops.structural.region import turn_of
 from .inline import inline_into
 
 
 def own_outputs(graph: Graph) -> Graph:
     """Copy results that are inputs, views of inputs or of other results, read-only, or may be operands of a loop."""
-    if any(node.attrs.get("split") for node in graph.nodes):  # it will be divided, and each half gets its own
+    at = turn_of(graph)
+    if at is not None and at.attrs.get("split") is not None:  # it will be divided, and each half gets its own
         return graph
-    made = graph.producer
+    made = _makers(graph)
     seen: set[Value] = set()
     shared = []
     for value in graph.outputs:
@@ -33,6 +35,17 @@ def own_outputs(graph: Graph) -> Graph:
     outs = inline_into(b, graph, inputs)
     b.where = None
     return b.graph(graph.name, [_copied(b, o) if s else o for o, s in zip(outs, shared, strict=True)])
+
+
+def _makers(graph: Graph) -> dict[Value, Node]:
+    """The nodes that make the results, and the values of which these are views."""
+    wanted, made = set(graph.outputs), dict[Value, Node]()
+    for node in reversed(graph.nodes):
+        if not wanted.isdisjoint(node.outputs):
+            made.update(dict.fromkeys(node.outputs, node))
+            if node.prim.alias is not None:
+                wanted.add(node.inputs[node.prim.alias])
+    return made
 
 
 def _copied(b: Builder, x: Symbol) -> Symbol:

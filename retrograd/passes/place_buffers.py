@@ -80,9 +80,7 @@ class _BufferPlacer:
         self.pool: dict[object, list[Value]] = {}
         self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
         for i, node in enumerate(graph.nodes):
-            for value in node.outputs:
-                self.last[value] = i
-            for value in node.inputs:
+            for value in (*node.outputs, *node.inputs):
                 self.last[value] = i
         for value in graph.outputs:
             self.last[value] = len(graph.nodes)
@@ -108,7 +106,7 @@ class _BufferPlacer:
         return self.last[value] > after and self.root(value) is root
 
     def plan(self) -> Plan:
-        large = any(v.aval.nbytes >= POOL for v in self.last)
+        large = self.graph.largest >= POOL
         for i, node in enumerate(self.graph.nodes):
             self._place(i, node)
             if large:
@@ -124,14 +122,14 @@ class _BufferPlacer:
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
             return
-        out = node.out
-        if prim.alias is not None and node.out.aval.kind == "array":
+        (out,) = node.outputs
+        if prim.alias is not None and out.aval.kind == "array":
             self.parent[out] = node.inputs[prim.alias]
             self._hold(out, self._int_of(node))
         elif prim.writes is not None and self._writable(i, node):
             self._share(out, node.inputs[prim.writes])
             self.layouts.add(node, node.inputs[prim.writes])
-        elif (holder := self._reusable(i, node)) is not None:
+        elif out.aval.nbytes >= REUSE and (holder := self._reusable(i, node)) is not None:
             self._share(out, holder)
         elif prim.name != "const":
             self.owned.add(out)
@@ -199,7 +197,7 @@ class _BufferPlacer:
 
     def _reusable(self, i: int, node: Node) -> Value | None:
         aval, prim = node.out.aval, node.prim
-        if aval.nbytes < REUSE or aval.kind != "array" or not prim.into:
+        if aval.kind != "array" or not prim.into:
             return None
         order = self.layouts.order(node.out)
         if order is None:
@@ -233,35 +231,37 @@ class _BufferPlacer:
 
     def _finished(self) -> Plan:
         order, n = self.graph.nodes, len(self.graph.nodes)
-        groups: dict[Value, list[Value]] = {}
-        for value in self.last:
-            groups.setdefault(self.root(value) if value in self.parent else value, []).append(value)
-        number = {v: k for k, group in enumerate(groups.values()) for v in group}
-        given = {*self.graph.inputs, *(node.out for node in order if node.prim.name == "const")}
-        dies: list[tuple[Value, ...]] = [()] * n
-        freed: dict[int, int] = {}
-        births: dict[int, int] = {}
-        for i, node in enumerate(order):
-            if node.prim.name != "const":
-                births[i] = sum([_bytes(out) for out in node.outputs if out in groups])
-        for root, group in groups.items():
-            end = max([self.last[v] for v in group])
-            if root in given or end >= n or end < 0:
-                continue
-            freed[end] = freed.get(end, 0) + _bytes(root)
+        numbers: dict[Value, int] = {}  # of storage, by the value that made it
+        number: dict[Value, int] = {}
+        ends: dict[Value, int] = {}  # the last reader of any value in the storage
+        members: dict[Value, list[Value]] = {}  # of storage that is freed when it is dead
+        for value, last in self.last.items():
+            root = self.root(value) if value in self.parent else value
+            number[value] = numbers.setdefault(root, len(numbers))
+            if last > ends.get(root, -1):
+                ends[root] = last
             if root.aval.nbytes >= FREED:
-                dies[end] = (*dies[end], *group)
+                members.setdefault(root, []).append(value)
+        given = {*self.graph.inputs, *[node.out for node in order if node.prim.name == "const"]}
+        dies: list[tuple[Value, ...]] = [()] * n
+        freed = [0] * n
+        for root, end in ends.items():
+            if end < n and root not in given:
+                freed[end] += _bytes(root)
+                if root in members:
+                    dies[end] = (*dies[end], *members[root])
         live = peak = scratch = 0
         for i, node in enumerate(order):
-            live += births.get(i, 0)
+            for out in node.outputs:
+                if out in numbers and out not in given:
+                    live += _bytes(out)
             if node.prim.scratch:
                 work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs)
                 peak, scratch = max(peak, live + work), max(scratch, work)
             elif live > peak:
                 peak = live
-            live -= freed.get(i, 0)
-        nested = [node for node in order if node.prim.structure is not None]
-        bodies = {body: place_buffers(body, self.ordered) for node in nested for _, body in node.graphs}
+            live -= freed[i]
+        bodies = {body: place_buffers(body, self.ordered) for node in self.graph.nested for _, body in node.graphs}
         return Plan(
             self.graph,
             number,
@@ -276,9 +276,11 @@ class _BufferPlacer:
         )
 
     def _ordered(self) -> frozenset[Value]:
-        order = self.layouts.order
-        known = ((v, order(v) if len(v.aval.shape) > 1 else ()) for v in self.last)
-        return frozenset([v for v, found in known if found is not None and found == tuple(sorted(found))])
+        return frozenset([v for v in self.last if len(v.aval.shape) < 2 or self._in_order(v)])
+
+    def _in_order(self, value: Value) -> bool:
+        found = self.layouts.order(value)
+        return found is not None and found == tuple(sorted(found))
 
 
 def _bytes(value: Value) -> int:
@@ -290,6 +292,8 @@ def early_views(graph: Graph) -> Graph:
 
     A view is free, and its elements often lie beside the write, which can then happen in place.
     """
+    if not any(prim.writes is not None for prim in graph.prims):
+        return graph
     written: dict[Value, int] = {}
     for i, node in enumerate(graph.nodes):
         if node.prim.writes is not None:

@@ -12,6 +12,8 @@ from ..ir.rewrite import with_nodes
 @TRANSFORMS.register("prune")
 def prune(graph: Graph) -> Graph:
     """Drop dead nodes, and dead results of structural nodes."""
+    if graph.knows("pruned"):
+        return graph
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
@@ -23,7 +25,9 @@ def prune(graph: Graph) -> Graph:
         if any(used) or node.effect:
             kept.append(node if all(used) or node.prim.dce is None else _narrowed(node, used))
             live.update(kept[-1].inputs)
-    return with_nodes(graph, reversed(kept))
+    pruned = with_nodes(graph, reversed(kept))
+    pruned.once("pruned", lambda: True)
+    return pruned
 
 
 def _narrowed(node: Node, used: list[bool]) -> Node:

@@ -31,7 +31,10 @@ def short_axes_first(graph: Graph) -> Graph:
 
 
 def _first(graph: Graph) -> Graph:
-    chosen = {node.out for node in graph.nodes if _may_move(node)} - set(graph.outputs)
+    if broadcast not in graph.prims:
+        return graph
+    large = [node for node in graph.nodes if len(node.outputs) == 1 and _is_large(node.outputs[0].aval)]
+    chosen = {node.out for node in large if _may_move(node)} - set(graph.outputs)
     while dropped := {v for v in chosen if not _fits(graph, v, chosen)}:
         chosen -= dropped
     stretched = any(graph.producer[v].prim is broadcast for v in chosen)
@@ -39,7 +42,7 @@ def _first(graph: Graph) -> Graph:
 
 
 def _may_move(node: Node) -> bool:
-    if node.prim.multi or node.effect or not _is_large(node.out.aval):
+    if node.prim.multi or node.effect:
         return False
     if node.prim is broadcast:
         x = node.inputs[0].aval
@@ -52,8 +55,9 @@ def _may_move(node: Node) -> bool:
 
 
 def _is_large(aval: Aval) -> bool:
-    array = aval.kind == "array" and aval.steps is None and aval.ndim > 1
-    return array and 1 < aval.shape[-1] <= LONGEST and aval.size >= LARGE
+    if len(aval.shape) < 2 or not 1 < aval.shape[-1] <= LONGEST:
+        return False
+    return aval.kind == "array" and aval.steps is None and aval.size >= LARGE
 
 
 def _fits(graph: Graph, value: Value, chosen: set[Value]) -> bool:

@@ -47,7 +47,7 @@ def _vectorized(graph: Graph) -> Graph:
     if len(graph.nodes) < FEWEST or not any(v.aval.shape for v in graph.inputs):  # Python's numbers are faster
         return graph
     most_plain = (1.0 - SHARE) * len(graph.nodes)
-    if sum(node.prim.name not in TAKEN for node in graph.nodes) > most_plain:
+    if sum(n for prim, n in graph.prims.items() if prim.name not in TAKEN) > most_plain:
         return graph
     try:
         levels = Levels(graph, WIDE, most_plain)

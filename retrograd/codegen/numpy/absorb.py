@@ -14,6 +14,7 @@ from ...ir.primitive import TRANSFORMS, Primitive
 from ...ir.rewrite import mapped, with_nodes
 from ...ops.index import additem, subitem
 
+LOOKED_AT = frozenset({"broadcast", "cast", "const", "neg"})
 WEAK = {"i": int, "f": float, "c": complex}
 
 
@@ -26,8 +27,8 @@ def absorb(graph: Graph) -> Graph:
 
 
 def _absorbed(graph: Graph) -> Graph:
-    made = graph.producer
-    implicit = {node.out for node in graph.nodes if node.prim.name in ("broadcast", "cast")}
+    made = {node.out: node for node in graph.nodes if node.prim.name in LOOKED_AT}
+    implicit = {v for v, node in made.items() if node.prim.name in ("broadcast", "cast")}
     nodes = []
     for node in graph.nodes:
         if node.prim is not additem and implicit.isdisjoint(node.inputs):

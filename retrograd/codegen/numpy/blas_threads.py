@@ -33,7 +33,7 @@ LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
-    names = {node.prim.name for node in walk(graph)}
+    names = {prim.name for inner in (graph, *_bodies(graph)) for prim in inner.prims}
     packages = ["numpy"] if "matmul" in names and small_products(graph) else []
     if not names.isdisjoint(SYSTEMS) and small_systems(graph):
         packages.append("scipy")
@@ -41,6 +41,10 @@ def _around(graph: Graph) -> Callable[[Any], Any] | None:
 
 
 AROUND.append(_around)
+
+
+def _bodies(graph: Graph) -> list[Graph]:
+    return [body for node in walk(graph) for _, body in node.graphs] if graph.nested else []
 
 
 def small_products(graph: Graph) -> bool:

@@ -155,12 +155,12 @@ class BodyEmitter(Emitter):
 
     def storage(self, out: Value) -> str | None:
         """The name of the storage that a value is computed into, which may be made before a loop."""
-        return super().storage(out) or self.work.get(out)
+        holder = self.plan.into.get(out)
+        return self.work.get(out) if holder is None else self.name[holder]
 
     def free(self, values: Sequence[Value]) -> None:
         """Forget values, but no storage that the next step needs."""
-        if values:
-            super().free([v for v in values if v not in self.at_work])
+        super().free([v for v in values if v not in self.at_work])
 
 
 EMITTER_CLASSES.append(BodyEmitter)

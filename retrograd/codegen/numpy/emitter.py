@@ -125,24 +125,26 @@ class Emitter:
     def graph(self, plan: Plan) -> list[str]:
         """Emit all nodes; the expressions of the results."""
         graph = plan.order
-        made = graph.producer
-        for i, node in enumerate(graph.nodes):
+        consts = {node.out: node for node in graph.nodes if node.prim.name == "const"}
+        named = self._named(graph, consts)
+        for node, dead in zip(graph.nodes, plan.dies, strict=True):
             self.where = node.where
-            if node.prim.name != "const" or self._needs_name(node, graph, made):
-                self._node(node, made)
-            self.free(plan.dies[i])
-        return [self._ref(v, made) for v in graph.outputs]
+            if node.prim.name != "const" or node.out in named:
+                self._node(node, consts)
+            if dead:
+                self.free(dead)
+        return [self._ref(v, consts) for v in graph.outputs]
 
-    def _node(self, node: Node, made: dict[Value, Node]) -> None:
+    def _node(self, node: Node, consts: dict[Value, Node]) -> None:
         prim, text = node.prim, node.prim.numpy
         if text.helper:
             self.scope.helpers[text.helper] = None
-        operands = [self._operand(node, i, made) for i in range(len(node.inputs))]
+        operands = [self._operand(node, i, consts) for i in range(len(node.inputs))]
         emit = EMITTERS.get(prim)
         if emit is not None:
             emit(self, node, operands, [self.assign(v) for v in node.outputs])
         elif text.statement:
-            self._write(node, operands, made)
+            self._write(node, operands, consts)
         elif prim.multi:
             names = [self.assign(v) for v in node.outputs]
             self.line(f"{', '.join(names)} = {text.render(node, operands)}")
@@ -172,26 +174,28 @@ class Emitter:
         """A copy that lies in memory as a value does."""
         return f"{code}.copy()" if value.aval.ndim < 2 or value in self.plan.ordered else f'{code}.copy("K")'
 
-    def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
+    def _write(self, node: Node, operands: list[str], consts: dict[Value, Node]) -> None:
         prim, out = node.prim, node.out
         base = node.inputs[prim.writes or 0]
         if out in self.plan.into:
             self.name[out] = self.name[base]
         else:
-            source, text = made.get(base), self._copied(operands[0], base)
-            if source is not None and source.prim.name == "const":
+            source, text = consts.get(base), self._copied(operands[0], base)
+            if source is not None:
                 text = source.prim.numpy.render(source, [])
             self.line(f"{self.assign(out)} = {text}")
         operands[prim.writes or 0] = self.name[out]
         self.line(prim.numpy.render(node, operands, prim.numpy.statement))
 
-    def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
-        """Whether a constant array must be an array somewhere, and not only a number."""
-        if const.attrs["aval"].kind != "array":
-            return False
-        if const.out in graph.outputs:
-            return True
-        return not all(self._literal_here(user, k, made) for user, k in _uses(graph, const.out))
+    def _named(self, graph: Graph, consts: dict[Value, Node]) -> set[Value]:
+        """The constant arrays that must be arrays somewhere, and not only numbers."""
+        arrays = {v for v in consts if v.aval.kind == "array"}
+        named = arrays.intersection(graph.outputs)
+        for node in graph.nodes if arrays else ():
+            if not arrays.isdisjoint(node.inputs):
+                found = [i for i, v in enumerate(node.inputs) if v in arrays and v not in named]
+                named.update(node.inputs[i] for i in found if not self._literal_here(node, i, consts))
+        return named
 
     def free(self, values: Sequence[Value]) -> None:
         """Forget the names of values, which may free their storage."""
@@ -200,24 +204,24 @@ class Emitter:
         if names:
             self.line(f"del {', '.join(names)}")
 
-    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
+    def _ref(self, value: Value, consts: dict[Value, Node]) -> str:
         if value in self.name:
             return self.name[value]
-        node = made[value]
+        node = consts[value]
         return node.prim.numpy.render(node, [])
 
-    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+    def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         value = node.inputs[i]
-        source = made.get(value)
-        if source is None or source.prim.name != "const":
+        source = consts.get(value)
+        if source is None:
             return self.name[value]
         if i == node.prim.writes and node.prim.numpy.statement:
             return ""
-        if not self._literal_here(node, i, made):
-            return self._ref(value, made)
+        if not self._literal_here(node, i, consts):
+            return self._ref(value, consts)
         text = literal(source.attrs["value"])
         dtype = value.aval.dtype
-        strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not filled(v, made)]
+        strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not filled(v, consts)]
         weak = (
             value.aval.kind == "python" or strong or not node.prim.numpy.op
         )  # beside Python numbers alone, it decides
@@ -226,10 +230,10 @@ class Emitter:
             return text
         return f"{literal(dtype)}({text})"
 
-    def _literal_here(self, node: Node, i: int, made: dict[Value, Node]) -> bool:
+    def _literal_here(self, node: Node, i: int, consts: dict[Value, Node]) -> bool:
         """Whether a constant operand can be written as a plain number that NumPy broadcasts."""
         prim, text, value = node.prim, node.prim.numpy, node.inputs[i]
-        source = made[value]
+        source = consts[value]
         if isinstance(source.attrs["value"], tuple):
             return False
         if text.statement:
@@ -238,16 +242,10 @@ class Emitter:
             return False
         if value.aval.kind != "array":
             return True
-        first = next(k for k, v in enumerate(node.inputs) if filled(v, made))
-        others = [v.aval.shape for v in node.inputs if not filled(v, made)]
-        return i != first or np.broadcast_shapes(*others) == node.out.aval.shape
+        numbers = [filled(v, consts) for v in node.inputs]
+        others = {v.aval.shape for v, number in zip(node.inputs, numbers, strict=True) if not number}
+        shape = node.out.aval.shape
+        return i != numbers.index(True) or others == {shape} or np.broadcast_shapes(*others) == shape
 
 
 EMITTER_CLASSES = [Emitter]  # the last writes functions: one that knows more than those before it
-
-
-def _uses(graph: Graph, value: Value) -> Iterator[tuple[Node, int]]:
-    for node in dict.fromkeys(graph.uses.get(value, ())):
-        for i, v in enumerate(node.inputs):
-            if v is value:
-                yield node, i

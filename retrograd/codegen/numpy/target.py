@@ -22,25 +22,9 @@ if TYPE_CHECKING:
 PASSES: list[Callable[[Graph], Graph]] = [absorb]  # the rooms around the core add further ones
 AROUND: list[Callable[[Graph], Callable[[Any], Any] | None]] = []  # what goes around the function of a graph
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
-BUILTINS = {
-    "ArithmeticError": ArithmeticError,
-    "LookupError": LookupError,
-    "RuntimeError": RuntimeError,
-    "ValueError": ValueError,
-    "abs": abs,
-    "dict": dict,
-    "list": list,
-    "map": map,
-    "min": min,
-    "next": next,
-    "range": range,
-    "len": len,
-    "zip": zip,
-    "float": float,
-    "int": int,
-    "bool": bool,
-    "complex": complex,
-}
+FAULTS = (ArithmeticError, LookupError, RuntimeError, ValueError)
+USED = (abs, dict, list, map, min, next, range, len, zip, float, int, bool, complex)
+BUILTINS: dict[str, Any] = {known.__name__: known for known in (*FAULTS, *USED)}
 
 
 class NumPy:

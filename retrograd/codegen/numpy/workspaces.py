@@ -15,7 +15,7 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
     results of the function lie in its storage; else they are written into given arrays.
     """
     graph = plan.order
-    if not any(out.aval.nbytes >= LARGE for node in graph.nodes for out in node.outputs):
+    if graph.largest < LARGE:
         return {}
     members: dict[int, list[Value]] = {}
     given = frozenset() if results else frozenset(graph.outputs)

@@ -13,7 +13,7 @@ from ...ir.footprint import Undecided
 from ...ir.graph import Graph, Value
 from ...ir.rewrite import with_nodes
 from ...ir.target import TARGETS
-from ...ops.structural.region import turn
+from ...ops.structural.region import turn, turn_of
 from ...passes.remat.search import Choice, Crossing
 from ...where import Where
 
@@ -47,7 +47,8 @@ def undecided(where: Where | None) -> OptionError:
 
 def budget_of(graph: Graph) -> int | None:
     """The budget of a derivative, if it has one."""
-    return next((node.attrs["budget"] for node in graph.nodes if node.prim is turn), None)
+    at = turn_of(graph)
+    return None if at is None else at.attrs["budget"]
 
 
 def with_budget(graph: Graph, budget: int) -> Graph:

@@ -199,3 +199,10 @@ turn: Primitive = primitive(
     final=True,
     run=lambda evaluate, node: (),
 )
+
+
+def turn_of(graph: Graph) -> Node | None:
+    """The turn of a graph; None if it has none."""
+    if turn not in graph.prims:
+        return None
+    return graph.once("turn", lambda: next(node for node in graph.nodes if node.prim is turn))

@@ -55,7 +55,7 @@ def run_again(graph: Graph) -> Graph:
 
 def limited(graph: Graph) -> bool:
     """Whether any loop in the graph has a memory plan and saves residuals."""
-    return any(map(_limited, walk(graph)))
+    return bool(graph.nested) and any(map(_limited, walk(graph)))
 
 
 def keeping_all(graph: Graph) -> Iterator[Node]:

@@ -25,7 +25,10 @@ class Score(NamedTuple):
 @TRANSFORMS.register("without_turn")
 def without_turn(graph: Graph) -> Graph:
     """The graph without its turn, and without dead nodes."""
-    return prune(with_nodes(graph, (n for n in graph.nodes if n.prim is not turn)))
+    if turn not in graph.prims:
+        return prune(graph)
+    rest = with_nodes(graph, [n for n in graph.nodes if n.prim is not turn])
+    return rest if graph.knows("pruned") else prune(rest)  # a turn has no operands
 
 
 class Recomputation:

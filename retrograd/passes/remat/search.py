@@ -42,7 +42,7 @@ class Choice:
 
 def turns(graph: Graph) -> bool:
     """Whether a graph has a turn."""
-    return any(node.prim is turn for node in graph.nodes)
+    return turn in graph.prims
 
 
 class Crossing(Recomputation):

@@ -7,7 +7,7 @@ from ...ir.graph import Graph
 from ...ir.primitive import TRANSFORMS
 from ...ops.shape import copy
 from ...ops.structural.call import call, make_call
-from ...ops.structural.region import turn
+from ...ops.structural.region import turn, turn_of
 from ..checkpoint.checkpoint import run_again
 from ..inline import inline_into
 from ..own_outputs import own_outputs
@@ -67,7 +67,8 @@ def without_idle_turn(graph: Graph) -> Graph:
 
 def splits(graph: Graph) -> tuple[int, int] | None:
     """How many inputs and results the function has, if the turn of a graph says that it is split."""
-    return next((node.attrs.get("split") for node in graph.nodes if node.prim is turn), None)
+    at = turn_of(graph)
+    return None if at is None else at.attrs.get("split")
 
 
 def halves(divided: Graph) -> tuple[Graph, Graph]:

@@ -80,7 +80,7 @@ class _Sizes(WorkspaceEmitter):
         several = TUPLE + len(entries) * LIST_PLACE if len(entries) > 1 else 0
         return f"{makes}({place + several + sum(map(_object, entries))})"
 
-    def _node(self, node: Node, made: dict[Value, Node]) -> None:
+    def _node(self, node: Node, consts: dict[Value, Node]) -> None:
         prim = node.prim
         if prim is guard or prim is throw_if:  # the call goes on
             return
@@ -88,7 +88,7 @@ class _Sizes(WorkspaceEmitter):
         if self.short and loop is not None and loop.length > STEADY and not _stacks(node):
             node = loop.shortened(STEADY)
         if prim is kernel and node.attrs.get("size"):
-            self._in_blocks(node, made)
+            self._in_blocks(node, consts)
             return
         if prim is numbers:
             node = replace(node, prim=call)
@@ -102,9 +102,9 @@ class _Sizes(WorkspaceEmitter):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
-        super()._node(node, made)
+        super()._node(node, consts)
 
-    def _in_blocks(self, node: Node, made: dict[Value, Node]) -> None:
+    def _in_blocks(self, node: Node, consts: dict[Value, Node]) -> None:
         """Write the results of a kernel, and the call of one block."""
         rows, others, arrays, _ = operands_and_results(node)
         for out in node.outputs:
@@ -114,18 +114,18 @@ class _Sizes(WorkspaceEmitter):
         make = partial(_BlockSizes, most=largest_block(n, most), number=at_a_time(n, most))
         name = self.scope.add(self.plan.bodies[body], body.name, make).name
         slots = [self.name[v] for v in arrays]
-        operands = {v: self._operand(node, i, made) for i, v in enumerate(node.inputs)}
+        operands = {v: self._operand(node, i, consts) for i, v in enumerate(node.inputs)}
         self.line(
             f"{name}({', '.join([*map(operands.__getitem__, rows), *slots, *map(operands.__getitem__, others)])})"
         )
 
-    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+    def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         """The name of an operand; in place of an operand that chooses, the path that is assumed wherever it chooses."""
         ways = node.prim.structure.chooses(node, i) if node.prim.structure is not None else 0
         if ways:
             choice = self.choices.setdefault(node.inputs[i], len(self.choices))
             return f"__way({choice}, {ways})"
-        return super()._operand(node, i, made)
+        return super()._operand(node, i, consts)
 
     def steps(self, start: str, stop: str) -> str:
         """A range of steps that keep nothing: a few stand for all."""
@@ -164,7 +164,7 @@ class _Sizes(WorkspaceEmitter):
             return base if base.isidentifier() else "__block(0)"
         return self._block(out, node)
 
-    def _write(self, node: Node, operands: list[str], made: dict[Value, Node]) -> None:
+    def _write(self, node: Node, operands: list[str], consts: dict[Value, Node]) -> None:
         out = node.out
         if out in self.plan.into:
             self.name[out] = self.name[node.inputs[node.prim.writes or 0]]
@@ -172,8 +172,8 @@ class _Sizes(WorkspaceEmitter):
         else:
             self.line(f"{self.assign(out)} = {self._block(out, node)}")
 
-    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
-        return self.name[value] if value in self.name else self._block(value, made[value])
+    def _ref(self, value: Value, consts: dict[Value, Node]) -> str:
+        return self.name[value] if value in self.name else self._block(value, consts[value])
 
 
 # Bytes that CPython takes beside the elements of arrays.

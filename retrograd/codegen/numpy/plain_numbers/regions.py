@@ -49,7 +49,7 @@ PASSES.append(with_numbers)
 
 
 def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:
-    if all(node.prim.structure is None for node in graph.nodes):
+    if not graph.nested:
         return graph
     if graph not in done:
         apart = loops_apart(graph)

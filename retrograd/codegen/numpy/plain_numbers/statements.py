@@ -69,20 +69,20 @@ class NumberEmitter(BodyEmitter):
         kinds = {"f": "float", "b": "bool", "i": "int"}
         return f"{kinds[after.dtype.kind]}({operand})"
 
-    def _needs_name(self, const: Node, graph: Graph, made: dict[Value, Node]) -> bool:
-        return False  # it is a number
+    def _named(self, graph: Graph, consts: dict[Value, Node]) -> set[Value]:
+        return set()  # they are numbers
 
-    def _ref(self, value: Value, made: dict[Value, Node]) -> str:
-        if value in self.name or not _is_constant(value, made):
-            return super()._ref(value, made)
-        text = literal(made[value].attrs["value"])
+    def _ref(self, value: Value, consts: dict[Value, Node]) -> str:
+        if value in self.name or value not in consts:
+            return super()._ref(value, consts)
+        text = literal(consts[value].attrs["value"])
         return f"{self.type}({text})" if _is_float64(value) else text
 
-    def _operand(self, node: Node, i: int, made: dict[Value, Node]) -> str:
+    def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         value = node.inputs[i]
-        if _is_constant(value, made):
-            strong = any(v.aval.kind == "scalar" and not _is_constant(v, made) for v in node.inputs)
-            return literal(made[value].attrs["value"]) if strong and node.prim.numpy.op else self._ref(value, made)
+        if value in consts:
+            strong = any(v.aval.kind == "scalar" and v not in consts for v in node.inputs)
+            return literal(consts[value].attrs["value"]) if strong and node.prim.numpy.op else self._ref(value, consts)
         name = self.name[value]
         if value.aval.ndim == 1 and loop_of(node) is not None:
             return self._row(name)
@@ -96,10 +96,6 @@ class NumberEmitter(BodyEmitter):
         if self.depth == 1:  # else it may not be made wherever it is read
             self.rows[name] = rows
         return rows
-
-
-def _is_constant(value: Value, made: dict[Value, Node]) -> bool:
-    return value in made and made[value].prim.name == "const"
 
 
 def _only_gone_over(graph: Graph, value: Value) -> bool:

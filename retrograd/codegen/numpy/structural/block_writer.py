@@ -61,12 +61,12 @@ class BlockWriter(WorkspaceEmitter):
         """Source of the length of a block, given the name of an operand."""
         return f"len({row})"
 
-    def _node(self, node: Node, made: dict[Value, Node]) -> None:
+    def _node(self, node: Node, consts: dict[Value, Node]) -> None:
         slot = self.slots.get(node.outputs[0])
         if slot is None:
-            super()._node(node, made)
+            super()._node(node, consts)
             return
-        self.into_slot(node, [self._operand(node, i, made) for i in range(len(node.inputs))], slot)
+        self.into_slot(node, [self._operand(node, i, consts) for i in range(len(node.inputs))], slot)
         self.name[node.out] = slot
 
     def into_slot(self, node: Node, operands: list[str], slot: str) -> None:
