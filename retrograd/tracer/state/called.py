@@ -35,8 +35,11 @@ WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendle
 CLOCKS = frozenset({"now", "today", "utcnow"})
 
 
-def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) -> None:
-    """Take note of what a call reads of the callable and of its arguments, of which the last have names."""
+def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) -> bool:
+    """Take note of what a call reads of the callable and of its arguments, of which the last have names.
+
+    False if what it reads depends on numbers among the arguments.
+    """
     reader.meet(f)
     if (question := question_of(f, args, names)) is not None:
         _ask(reader, *question)
@@ -50,11 +53,14 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
         for x in args:
             if type(x) not in PLAIN and type(x) is not Tracer:
                 _handed_over(reader, x, shallow)
+    return question is None and f is not os.getenv
 
 
 def _ask(reader: StateReader, cache: Any, key: Key) -> None:
     """Call a function that remembers its results, as the user's code is about to, and take note of the result."""
     reader.root(cache)
+    for x in key[0]:  # among these is the object of which it is a method
+        reader.identity(x)
     if any(type(x) is Tracer for x in key[0]):  # no call before this recording can have been the same
         return
     trace: Any = CURRENT.get()

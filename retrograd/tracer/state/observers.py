@@ -221,25 +221,33 @@ class Passed(Observer):
         if reader is None:
             return given
         function = given[0]
-        kind = type(function)
-        key = (reader.number, id(function.__func__ if kind is MethodType else function), 0)
         if function is len:
             key = (reader.number, id(len), id(given[-1]))
             if key == self._last:
                 return given
-        elif key == self._last and kind in AT_ONCE:
+            if not reader.busy and CURRENT.get() is not None:
+                self._last = key
+        elif type(function) in AT_ONCE and _called(reader, function) in reader.called:
             for x in given[1:]:
                 if type(x) is not Tracer and type(x) not in PLAIN:
                     break
             else:
                 return given
-        if not reader.busy and CURRENT.get() is not None:
-            self._last = key
         return Observer.__matmul__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        call(reader, given[0], given[1:], self.names)
+        function = given[0]
+        if call(reader, function, given[1:], self.names) and type(function) in AT_ONCE:
+            method = type(function) is MethodType
+            reader.called[_called(reader, function)] = function.__func__ if method else function
         return given
+
+
+def _called(reader: StateReader, function: Any) -> tuple[int, int]:
+    """Which function is called, and of which object from outside it is the method, if of any."""
+    if type(function) is not MethodType:
+        return id(function), 0
+    return id(function.__func__), id(function.__self__) if reader.sees(function.__self__) else 0
 
 
 @observer

@@ -78,6 +78,7 @@ class StateReader(Followed):
         self.reads: dict[tuple[int, str, Any], Read] = {}
         self.stores: list[Store] = []
         self.busy = False
+        self.called: dict[tuple[int, int], Any] = {}  # callables of which all that a call reads is known
         self.written: set[int] = set()  # containers that were written into by methods such as append
         super().__init__(rewritten)
         self._own: dict[int, CellType] = {}
@@ -353,7 +354,16 @@ class StateReader(Followed):
     def stop(self) -> None:
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
-        for held in (self.reads, self._outside, self._met, self._arrays, self._standing, self._covered, self._own):
+        for held in (
+            self.reads,
+            self._outside,
+            self._met,
+            self._arrays,
+            self._standing,
+            self._covered,
+            self._own,
+            self.called,
+        ):
             held.clear()
 
     def watch(self) -> None:
