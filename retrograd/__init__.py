@@ -13,6 +13,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from . import scipy as scipy
     from .api import core_docstrings as _core_docstrings  # noqa: F401 - it documents what users call in the core
     from .api import derivative_docstrings as _derivative_docstrings  # noqa: F401 - it documents derivatives
+    from .api import taped_gradients as _taped_gradients  # noqa: F401 - ways that may not come back are tapes
     from .api import tree as tree
     from .api.adjoints import adjoint, cotangent_space, hvp, jacobian
     from .api.along_axis import associative_scan

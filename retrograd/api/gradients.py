@@ -40,14 +40,14 @@ class Gradient(Transform):
         return call
 
     def check(self, function: Callable[..., Any], call: Call) -> None:
-        self._wanted(function, call)
+        self.wanted(function, call)
 
-    def _wanted(self, function: Callable[..., Any], call: Call) -> Wanted:
+    def wanted(self, function: Callable[..., Any], call: Call) -> Wanted:
         return wanted(call, function, self.argnums, call.apart, empty=call.apart is not None)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-        chosen, seen = self._wanted(function, call), TRANSFORMS.observe(call, recorded.graph)
-        self._check_output(recorded)
+        chosen, seen = self.wanted(function, call), TRANSFORMS.observe(call, recorded.graph)
+        self.check_output(recorded)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         graph = seen.graph
         if self.memory is not None:  # this budget holds, and none of a derivative inside
@@ -59,29 +59,32 @@ class Gradient(Transform):
             warn(
                 f"{output} does not depend on argument {self.argnums!r}: the gradient is zero", IndependentOutputWarning
             )
-        returned = self.value or self.has_aux
-        keep = returned or bool(seen.sites)
+        keep = self.value or self.has_aux or bool(seen.sites)
         graph = value_and_grad_graph(simple, active, lin, keep, {"budget": self.memory})
         if seen.deltas:
             graph = TRANSFORMS.at_rest(graph, seen.deltas)
         n, end = (len(recorded.graph.outputs), len(simple.outputs)) if keep else (0, 0)
-        results = assembler(recorded.out_spec, recorded.statics)
-        with_value, plain = self.value, call.apart is None
-        many = isinstance(self.argnums, (tuple, list))
+        many, plain = isinstance(self.argnums, (tuple, list)), call.apart is None
 
-        def assemble(found: Sequence[Any]) -> Any:
-            grads = chosen.tree(found[n:]) if plain else _with_functions(many, chosen, seen, found[n:end], found[end:])
-            if not returned:
-                return grads
-            value = results(found[:n])
-            if with_value:
-                return value, grads
-            return grads, value[1]
+        def tree(found: Sequence[Any]) -> Any:
+            return chosen.tree(found[n:]) if plain else _with_functions(many, chosen, seen, found[n:end], found[end:])
 
+        assemble = self.assembler_of(recorded, n, tree)
         graphs = {"linearized": lambda: lin.linear, "adjoint": lambda: transpose(lin.linear, len(lin.residuals))}
         return Derived(graph, assemble, form_of(recorded) if plain else None, graphs, lin)
 
-    def _check_output(self, recorded: Recorded) -> None:
+    def assembler_of(self, recorded: Recorded, n: int, tree: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+        """From ``n`` results of the function and what ``tree`` makes the gradients of to the user's result."""
+        results, with_value, with_aux = assembler(recorded.out_spec, recorded.statics), self.value, self.has_aux
+
+        def assemble(found: Sequence[Any]) -> Any:
+            if with_value:
+                return results(found[:n]), tree(found)
+            return (tree(found), results(found[:n])[1]) if with_aux else tree(found)
+
+        return assemble
+
+    def check_output(self, recorded: Recorded) -> None:
         where = user_site()[0]
         if self.has_aux and not (recorded.out_spec.type is tuple and len(children(recorded.out_spec)) == 2):
             raise OptionError(

@@ -148,6 +148,4 @@ class Compilation:
 
     def interpret(self, leaves: Sequence[Any]) -> Any:
         """The user's result, by plain interpretation."""
-        operands = self.arguments(leaves)
-        results: Sequence[Any] = INSPECTORS["owned"](evaluate(self.derived.graph, operands), operands)
-        return self.derived.interpreted(results)
+        return self.derived.interpreted(INSPECTORS["interpreted"](self.derived, self.arguments(leaves)))

@@ -41,7 +41,7 @@ FOLD_WAYS = "retrograd.passes.fold_ways.fold_ways"  # loaded when ways are folde
 PROVE_WAYS = "retrograd.passes.fold_ways.prove_ways"
 LONG, LONGEST = 256, 50_000  # operations of a way between which folding is tried
 DECISIONS = 8  # and guards
-FIRST_TRIES = 6  # of folding, for one signature, until something has folded
+FIRST_TRIES = 4  # of folding, for one signature, until something has folded: at the first way, the second, the fourth
 MOST_TRIES = 12
 MOST_TOGETHER = 8  # recordings that are folded as one
 MOST_FAILED = 8  # ways beyond those proved that are not what was folded, until it is given up
@@ -173,7 +173,7 @@ class Folding:
         self.paths = paths
         self.fold: Fold | None = None
         self.last: list[KeptWay] = []  # that did not fold yet
-        self.tries = self.failed = 0
+        self.tries = self.failed = self.met = 0
 
     @property
     def given_up(self) -> bool:
@@ -258,9 +258,12 @@ class Folding:
         former = [other for other in (self.last if fold is None else fold.ways) if other.like(way)]
         if self.tries >= MOST_TRIES or len(former) >= MOST_TOGETHER or (fold is not None and not former):
             return False
+        self.met += 1
+        if fold is None and self.met < 1 << self.tries:
+            return False
         self.tries += 1
         made = _made([*former, way])
-        if made is None and fold is None and former:
+        if made is None and fold is None and len(former) == 1:
             made = _made([way])
         if made is None or not self._compile(made, compiled, call):
             if fold is None:

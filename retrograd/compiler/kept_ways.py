@@ -8,7 +8,7 @@ used last, up to so many operations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -20,6 +20,7 @@ from ..errors import ManyPathsWarning
 from ..ir.primitive import TRANSFORMS
 from ..ir.runners import PreparedGraph
 from ..ops.structural.guard import Miss, guard
+from ..tracer.surroundings import Captures
 from ..where import warn
 from .compilation import Compilation
 from .folding import instead
@@ -27,6 +28,7 @@ from .garbage import paused
 from .inside import Callee
 from .owned import owned
 from .paths import Paths, answers
+from .postponed import Postponed, postponing
 from .rolled import rolled_from
 from .settings import config
 from .tree_of_ways import ConstantArray, KnownWay, TreeOfWays, keepable
@@ -47,9 +49,12 @@ class KeptPath(KnownWay):
         self.compiled: Any = None  # the answers under which it is compiled
 
     @cached_property
-    def _prepared(self) -> PreparedGraph:
+    def _prepared(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        derived = self.way.derived
+        if isinstance(derived, Postponed):
+            return derived.tape
         with paused:
-            return PreparedGraph(self.way.derived.graph)
+            return PreparedGraph(derived.graph)
 
     def results(self, leaves: Sequence[Any], present: Mapping[int, Any]) -> Any:
         """The user's result; Miss where the last bits of a decision differ."""
@@ -61,7 +66,8 @@ class KeptPath(KnownWay):
 
 
 def _size(way: Compilation) -> int:
-    return len(way.recorded.graph.nodes) + len(way.derived.graph.nodes)
+    nodes = len(way.recorded.graph.nodes)
+    return nodes + (2 * nodes if isinstance(way.derived, Postponed) else len(way.derived.graph.nodes))
 
 
 class KeptWays:
@@ -75,7 +81,49 @@ class KeptWays:
         self._told = False
         self._tree = TreeOfWays()
         self._record = paths.elsewhere
+        self._put_off: tuple[Compilation, tuple[Any, ...]] | None = None  # the first way and its reads, until it is run
+        self._fresh = False  # it is run now
         vars(paths).update(kept_ways=self, elsewhere=self.elsewhere)
+
+    def put_off(self, way: Compilation, reads: tuple[Any, ...]) -> None:
+        """Put off compiling the first way until it comes back, or until compiling others pays."""
+        self._put_off = way, reads
+        vars(self.paths)["first"] = self.first
+
+    @property
+    def waits(self) -> bool:
+        """Whether compiling is put off."""
+        return "first" in vars(self.paths)
+
+    def first(self, compiled: Callee, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
+        """The result while nothing is compiled."""
+        paths = self.paths
+        with paths.lock:
+            if self._put_off is not None:
+                (way, reads), self._put_off = self._put_off, None
+                self._fresh = self.keep(compiled, statics, way, reads)
+                if not self._fresh:
+                    self._wait_no_longer()
+            elif len(paths.known) > 1:
+                self._wait_no_longer()
+            waits = self.waits
+        if waits:
+            return self.elsewhere(compiled, leaves, statics)
+        return paths.call(compiled, leaves, captures, statics)
+
+    def _wait_no_longer(self) -> None:
+        """From now on, calls are served by code."""
+        if vars(self.paths).pop("first", None) is not None and self.paths.executable is None:
+            self.paths.call = self.paths.first
+
+    def _first_again(self, found: KeptPath) -> bool:
+        """Whether a way is the first one, and comes back, so that it is compiled now."""
+        if not self.waits or found.answers not in self.paths.known or self.paths.executable is not None:
+            return False
+        fresh, self._fresh = self._fresh, False
+        if not fresh:
+            self._wait_no_longer()
+        return not fresh
 
     def elsewhere(
         self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], fault: Exception | None = None
@@ -87,12 +135,15 @@ class KeptWays:
                 captures = paths.check(compiled._user, statics)
                 present = paths.present(captures or ())
                 found = None if captures is None else self._found(leaves, present)
-                if found is not None:
+                again = found is not None and self._first_again(found)
+                if found is not None and not again:
                     self._use(compiled, leaves, statics, found)
+            if again:
+                return paths.call(compiled, leaves, captures, statics)
             if found is not None:
                 with suppress(Exception):  # whatever it is: where the call is recorded, the user sees it
                     return found.results(leaves, present)
-        with rolled_from(ROLLED):
+        with rolled_from(ROLLED), postponing():
             return self._record(compiled, leaves, statics, fault)
 
     def _found(self, leaves: Sequence[Any], present: Mapping[int, Any]) -> KeptPath | None:
@@ -108,7 +159,7 @@ class KeptWays:
     def _use(self, compiled: Callee, leaves: Sequence[Any], statics: Sequence[Any], found: KeptPath) -> None:
         """Note that a way came back; compile those that did, if that pays."""
         self.ways[found.answers] = self.ways.pop(found.answers)
-        if found.compiled in self.paths.known:  # its code decides otherwise, by the last bits
+        if found.compiled in self.paths.known or found.answers in self.paths.known:  # by the last bits, or not yet
             return
         if len(self.paths.known) >= config.max_traces and not self._told:
             self._told = True
@@ -131,6 +182,7 @@ class KeptWays:
     ) -> None:
         """Join the ways that came back most often to those that are compiled; of too many, the oldest go."""
         paths, most = self.paths, config.max_traces
+        self._wait_no_longer()
         chosen = sorted(back, key=lambda way: way.returns)[-most:]
         gone = [*paths.known][: max(0, len(paths.known) + len(chosen) - most)]
         call, joining = paths.template.with_values(leaves, statics), []

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .compilation import INSPECTORS
-
 
 def owned(results: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
     """Results, and what a derivative keeps for later, with copies in place of views and of what another one is."""
@@ -23,6 +21,3 @@ def _own(x: Any, seen: set[int]) -> Any:
         return x.copy(order="K")
     seen.add(id(x))
     return x
-
-
-INSPECTORS["owned"] = owned

@@ -86,7 +86,7 @@ class Transform:
         with self.recording(call):
             recorded = record_call(function, call, self.examples(call))
         with paused:
-            return recorded, self.derive(function, recorded, call)
+            return recorded, TRANSFORMS.derived(self, function, recorded, call)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         """The transform itself, on graphs."""

@@ -17,6 +17,7 @@ from .folding import consider, folds
 from .inside import Callee
 from .kept_ways import kept_ways
 from .paths import Paths
+from .postponed import Postponed, decides_often
 from .settings import config
 
 SHORT = 500  # nodes of all ways up to which they are compiled as they come
@@ -54,9 +55,12 @@ def joining(
     """The ways to compile now, after one was recorded that is not among the compiled ones."""
     known, most = len(paths.known), config.max_traces
     new = Way(answers, way, reads)
-    if not folds(paths):
-        if not known:
-            consider(paths, way)
+    if not known:
+        consider(paths, way)
+        if decides_often(way.recorded.graph) and _is_interpreted_cheaply(way):
+            kept_ways(paths).put_off(way, reads)
+        return [new]
+    if not folds(paths) and not kept_ways(paths).waits:
         nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
         if known < min(2, most) or (nodes <= SHORT and known < most):
             return [new]
@@ -73,6 +77,11 @@ def joining(
     waiting.back.clear()
     waiting.returns = 0
     return found[-(most - known) :]
+
+
+def _is_interpreted_cheaply(way: Compilation) -> bool:
+    """Whether the result of a way costs little without compiling it, and promises nothing on memory."""
+    return isinstance(way.derived, Postponed) or way.derived.graph is way.recorded.graph
 
 
 INSPECTORS["joining"] = joining

@@ -161,7 +161,7 @@ def differentiated(anatomy: Anatomy) -> set[int]:
     if lin is None:
         return set()
     transform, call = anatomy.compiled._transform, anatomy.call
-    chosen = getattr(transform, "_wanted", None)
+    chosen = getattr(transform, "wanted", None)
     if chosen is not None:
         active = chosen(anatomy.compiled._function, call).active
     else:

@@ -16,10 +16,12 @@ from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joine
 from ..tracer.interception import substitutes
 from ..tracer.memory_order import relaid
 from ..tracer.operands import as_array
+from ..tracer.repeats.recordable import at_once
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
 Function = Callable[..., Any]
+MOST_PARTS = 64  # of an array whose making is remembered
 
 
 def decided(size: Any) -> Any:
@@ -124,9 +126,13 @@ def array(
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 
+_of_parts = at_once(lambda *parts: joined(list(parts)), lambda *parts: np.array(parts))
+
+
 def _as(function: Function, obj: Any) -> Any:
     """Apply a NumPy conversion: the result is the object itself, another view of it, or a new array."""
-    obj = joined(obj)
+    short = type(obj) is list and len(obj) <= MOST_PARTS and any(type(x) is Tracer for x in obj)
+    obj = _of_parts(*obj) if short else joined(obj)
     made = function(shadow_of(obj))
     if made is shadow_of(obj):
         return obj

@@ -53,7 +53,7 @@ class StandIn:
         if CURRENT.get() is None:
             return self.original(*args, **options)
         for x in args:
-            if type(x) is Tracer:  # so this is no code that interrupts a trace, which takes longer to find out
+            if type(x[0] if type(x) is list and x else x) is Tracer:  # this is part of a trace, which is slow to find
                 return self._substitute(*args, **options)
         call = self.original if trace_here() is None else self._substitute
         return call(*args, **options)

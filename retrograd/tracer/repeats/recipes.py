@@ -67,10 +67,11 @@ class Recipe(NamedTuple):
         return wrap(trace, symbol, shadow, b.where)
 
 
-def by_recipe(run: Run, plain: Run, *, by_value: bool = False) -> Run:
+def by_recipe(run: Run, plain: Run, *, by_value: bool = False, in_order: bool = False) -> Run:
     """An operation on positional operands, by its recipes; ``plain`` is the operation on plain values.
 
-    With ``by_value``, the numbers among its operands decide what is recorded.
+    With ``by_value``, the numbers among its operands decide what is recorded; with ``in_order``, arrays have recipes
+    only if they are C-ordered.
     """
     recipes: dict[Any, Recipe | None] = {}
 
@@ -85,8 +86,11 @@ def by_recipe(run: Run, plain: Run, *, by_value: bool = False) -> Run:
             if kind is Tracer:
                 if x.home is not trace or x.storage.symbol is None:
                     return run(*operands)
-                kinds.append(_kind(x.shadow))
-                examples.append(x.shadow)
+                shadow = x.shadow
+                if in_order and type(shadow) is ndarray and not shadow.flags.c_contiguous:
+                    return run(*operands)
+                kinds.append(_kind(shadow))
+                examples.append(shadow)
                 continue
             if kind is not int and (by_value or kind not in NUMBERS):
                 return run(*operands)

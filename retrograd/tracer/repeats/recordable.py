@@ -22,6 +22,8 @@ from .recipes import by_recipe
 
 # functions that answer questions about shapes and types, and make nothing
 POWERS = frozenset({np.power, np.float_power})
+# functions whose calls without keywords are mostly one operation on arrays and numbers
+SINGLE = frozenset({np.sum, np.prod, np.max, np.min, np.dot, np.where})
 QUIET = frozenset({np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj})
 
 
@@ -109,6 +111,19 @@ ONE_WAY = (*COMPARISONS, "getitem")  # which have no reflected form
 PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
 
 
+def at_once(run: Run, plain: Run) -> Run:
+    """An operation of several steps, by recipes; where steps are compared, it makes each of them."""
+    quick = by_recipe(run, plain, in_order=True)
+
+    def call(*operands: Any) -> Any:
+        watch = COMPARING.get()
+        if watch is None or watch.trace.asked < watch.rested:
+            return quick(*operands)
+        return run(*operands)
+
+    return call
+
+
 def _reflected(run: Run) -> Run:
     return lambda a, b: run(b, a)
 
@@ -156,11 +171,17 @@ def install_repeats() -> None:
             return run(*inputs, **options)
         return watch.step(run, what, inputs, options)
 
+    def applying(of: Any) -> Run:
+        """The call of a function on operands, by recipes."""
+        return by_recipe(lambda *args: function(None, of, (), args, {}), of, by_value=True, in_order=True)
+
     @wraps(function)
     def array_function(self: Any, of: Any, types: Any, args: Args, kwargs: dict[str, Any]) -> Any:
         watch = COMPARING.get()
         if watch is None or watch.trace.asked < watch.rested or (what := _what(of)) is None:
-            return function(self, of, types, args, kwargs)
+            if kwargs or of not in SINGLE:
+                return function(self, of, types, args, kwargs)
+            return (calls.get(of) or calls.setdefault(of, applying(of)))(*args)
         return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
 
     for name, method in {"__array_ufunc__": array_ufunc, "__array_function__": array_function}.items():
