@@ -502,6 +502,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "checkpoint": _keeps,
     "own_outputs": _owns,
     "open_calls": _keeps,
+    "delay": _keeps,
     "divide": _divides,
     "absorb": _keeps_unverified,
     "source": _runs,

@@ -14,7 +14,9 @@ from ...ir.graph import Graph, Value
 from ...ir.rewrite import with_nodes
 from ...ir.target import TARGETS
 from ...ops.structural.region import turn, turn_of
-from ...passes.remat.search import Choice, Crossing
+from ...passes.delay import late
+from ...passes.remat.order import Score
+from ...passes.remat.search import Choice, Crossing, peak_of_order
 from ...where import Where
 
 FEW = 4  # thriftiest choices to try; one of them may turn out better than estimated
@@ -82,12 +84,18 @@ class Choosing:
     def everything(self) -> Choice:
         """The choice that computes nothing again."""
         kept = frozenset(self.crossing.needed)
-        return Choice(kept, self.crossing.score(kept))
+        score = self.crossing.score(kept)
+        return Choice(kept, score if self.late is self.graph else Score(peak_of_order(self.late), score.again))
+
+    @cached_property
+    def late(self) -> Graph:
+        """The graph that computes nothing again, in the order that it has without a budget."""
+        return late(self.graph)
 
     def made(self, choice: Choice) -> Graph:
         """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
         if choice.kept == self.everything.kept:
-            return self.graph
+            return self.late
         if self._last is None or self._last[0] != choice.kept:
             made, at = self.crossing.again(choice.kept), len(self.crossing.first)
             nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
@@ -108,11 +116,11 @@ class Choosing:
     @cached_property
     def most(self) -> int:
         """The peak if everything is kept."""
-        return peak_of(self.rest(self.graph))
+        return peak_of(self.rest(self.late))
 
     def fits(self, budget: int) -> bool:
         """Whether everything can be kept."""
-        return fits(self.rest(self.graph), budget)
+        return fits(self.rest(self.late), budget)
 
     def may_fit(self, budget: int) -> bool:
         """Whether the peak would be within a budget if the dropped values took no memory at all."""
