@@ -183,6 +183,30 @@ def test_arithmetic_has_the_bits_of_numpy() -> None:
         values.assert_same_bits(list(rg.value_and_grad(lorenz)(start)), list(expected))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [2, 8, 34, 1000])
+def test_products_beside_sums_and_differences_are_rounded(n: int, dtype: Any) -> None:
+    """GCC 12 contracts them where they take turns, in spite of its flag."""
+
+    def rotated(x: Any, y: Any) -> Any:
+        return np.stack([x * y[0] - y * x[1], x * x[1] + y * y[0]], axis=-1)
+
+    def turned(x: Any, y: Any) -> Any:
+        left, right = x.reshape(-1, 2), y.reshape(-1, 2)
+        both = left * right
+        return np.stack([both[:, 0] - right[:, 0], both[:, 1] + right[:, 1]], axis=-1)
+
+    def signed(x: Any, y: Any) -> Any:
+        left, right = x.reshape(-1, 2), y.reshape(-1, 2)
+        return np.stack([left[:, 0] * right[:, 0] + right[:, 1], -(left[:, 1] * right[:, 0]) + right[:, 1]], axis=-1)
+
+    x, y = np.random.default_rng(n).normal(size=(2, n)).astype(dtype)
+    for f in (rotated, turned, signed):
+        made = rg.jit(f, backend="native")
+        assert made.executable(x, y).module.kernels
+        values.assert_same_bits([made(x, y)], [f(x, y)])
+
+
 def test_nan_and_infinity_pass_through_extrema() -> None:
     graph = built(lambda x: (op("max", x, axis=(0,), keepdims=False), op("min", x, axis=(0,), keepdims=False)), ROW)
     (function,) = as_kernels([graph])

@@ -35,11 +35,19 @@ BINARY = ("add", "sub", "mul", "maximum", "minimum")
 
 
 class RandomKernel:
-    """A graph under construction; results that may grow pass through a sine."""
+    """A graph under construction; results that may grow pass through a function that is bounded."""
+
+    dtype = F64
 
     def __init__(self, seed: int, b: Builder, start: list[Symbol], loops: int = 1) -> None:
         self.rng = np.random.default_rng(seed)
         self.b, self.values, self.loops = b, [*start], loops
+
+    def _bounded(self, x: Symbol) -> Symbol:
+        return op("sin", x)
+
+    def _real(self, x: Symbol) -> Symbol:
+        return x
 
     def integer(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, high))
@@ -73,11 +81,15 @@ class RandomKernel:
     def _binary(self) -> Symbol:
         x = self.any()
         y = self._like(x)
-        return op("sin", op(BINARY[self.integer(0, len(BINARY))], x, y))
+        return self._bounded(op(BINARY[self.integer(0, len(BINARY))], x, y))
 
     def _where(self) -> Symbol | None:
         x = self.arrays()
-        return None if x is None else op("where", op("gt", x, self._like(x)), x, self.b.constant(-0.5, x.aval))
+        return (
+            None
+            if x is None
+            else op("where", op("gt", self._real(x), self._real(self._like(x))), x, self.b.constant(-0.5, x.aval))
+        )
 
     def _reduction(self) -> Symbol | None:
         x = self.arrays()
@@ -85,14 +97,14 @@ class RandomKernel:
             return None
         axes = tuple(a for a in range(x.ndim) if self.integer(0, 2)) or (self.integer(0, x.ndim),)
         name = ("sum", "max", "min", "sum")[self.integer(0, 4)]
-        return op("sin", op(name, x, axis=axes, keepdims=bool(self.integer(0, 2))))
+        return self._bounded(op(name, x, axis=axes, keepdims=bool(self.integer(0, 2))))
 
     def _broadcast(self) -> Symbol | None:
         x = self.any()
         if x.ndim > 2:
             return None
         shape = tuple(self.integer(1, 10) if n == 1 else n for n in x.shape)
-        return op("broadcast", x, aval=Aval((self.integer(1, 10), *shape), F64))
+        return op("broadcast", x, aval=Aval((self.integer(1, 10), *shape), self.dtype))
 
     def _reshape(self) -> Symbol | None:
         x = self.arrays()
@@ -102,7 +114,7 @@ class RandomKernel:
         parts = [k for k in range(1, n + 1) if n % k == 0]
         k = parts[self.integer(0, len(parts))]
         shapes = [(n,), (k, n // k), (1, n), (k, 1, n // k)]
-        return op("reshape", x, aval=Aval(shapes[self.integer(0, 4)], F64))
+        return op("reshape", x, aval=Aval(shapes[self.integer(0, 4)], self.dtype))
 
     def _permute(self) -> Symbol | None:
         x = self.arrays()
@@ -143,7 +155,7 @@ class RandomKernel:
         index = self._index(x.shape, (1,))
         part = op("getitem", x, index=index)
         name = ("setitem", "additem")[self.integer(0, 2)]
-        return op("sin", op(name, x, op("neg", part), index=index))
+        return self._bounded(op(name, x, op("neg", part), index=index))
 
     def _stack(self) -> Symbol | None:
         found = [x for x in self.values if not x.ndim]
@@ -183,8 +195,8 @@ class RandomKernel:
         index, given = self._chosen(x.shape, 2)
         names = ("scatter", "scatter_add") if given[0].ndim else ("setitem", "additem", "subitem")
         part = op("gather" if given[0].ndim else "getitem", x, *given, index=shifted(index, -1))
-        written = op(names[self.integer(0, len(names))], x, op("sin", part) * 2.0, *given, index=index)
-        return op("sin", written)
+        written = op(names[self.integer(0, len(names))], x, self._bounded(part) * 2.0, *given, index=index)
+        return self._bounded(written)
 
     def _product(self) -> Symbol | None:
         found = [x for x in self.values if x.ndim in (1, 2)]
@@ -192,16 +204,17 @@ class RandomKernel:
         if not pairs:
             return None
         x, y = pairs[self.integer(0, len(pairs))]
-        return op("sin", op("vecdot", x, x) if self.integer(0, 4) == 0 else op("matmul", x, y))
+        return self._bounded(op("vecdot", x, x) if self.integer(0, 4) == 0 else op("matmul", x, y))
 
     def _body(self, inner: Builder, given: list[Symbol]) -> RandomKernel:
-        body = RandomKernel(self.integer(0, 2**31), inner, given, self.loops)
+        body = type(self)(self.integer(0, 2**31), inner, given, self.loops)
         for _ in range(self.integer(1, 6)):
             body.step()
         return body
 
     def _total(self, x: Symbol) -> Symbol:
-        total = op("sum", op("sin", x), axis=tuple(range(x.ndim)), keepdims=False) if x.ndim else op("sin", x)
+        x = self._real(self._bounded(x))
+        total = op("sum", x, axis=tuple(range(x.ndim)), keepdims=False) if x.ndim else x
         return total if total.aval.kind == "scalar" else op("copy", total)
 
     def _choice(self) -> Symbol | None:
@@ -214,7 +227,7 @@ class RandomKernel:
             inner = Builder()
             given = [inner.input(v.aval) for v in start]
             body = self._body(inner, given)
-            branches.append(inner.graph(f"branch{k}", [op("sin", _reached(body, x)) for x in given]))
+            branches.append(inner.graph(f"branch{k}", [self._bounded(_reached(body, x)) for x in given]))
         flag = op("gt", self._total(start[0]), 0.3 * self.integer(-1, 2))
         whole = Aval((), np.dtype(np.int64), "scalar")
         numbers = [self.b.constant(self.integer(-1, 4), whole) for _ in range(2)]
@@ -231,12 +244,12 @@ class RandomKernel:
         count = Aval((), np.dtype(np.int64), "scalar")
         decide = Builder()
         given = [decide.input(v) for v in (self.values[0].aval, x.aval, count)]
-        early = RandomKernel(0, decide, given)._total(given[1])
+        early = type(self)(0, decide, given)._total(given[1])
         goes = op("logical_and", op("lt", given[2], self.integer(0, 7)), op("lt", early, 0.9))
         inner = Builder()
         inputs = [inner.input(v.aval) for v in given]
         body = self._body(inner, inputs[:2])
-        step = inner.graph("step", [op("sin", _reached(body, inputs[1])) + 0.1, inputs[2] + 1])
+        step = inner.graph("step", [self._bounded(_reached(body, inputs[1])) + 0.1, inputs[2] + 1])
         start = [self.values[0], x, self.b.constant(0, count)]
         last, _, _ = make_while(self.b, decide.graph("goes", [goes]), step, parts, start)
         return last[0]
@@ -249,15 +262,15 @@ class RandomKernel:
         inner = Builder()
         start = [x, self.any()]
         carry = [inner.input(v.aval) for v in start]
-        row = inner.input(Aval(ys.shape[1:], F64, "array" if ys.ndim > 1 else "scalar"))
+        row = inner.input(Aval(ys.shape[1:], self.dtype, "array" if ys.ndim > 1 else "scalar"))
         const = inner.input(self.values[0].aval)
         given = [const, *carry, row]
-        body = RandomKernel(self.integer(0, 2**31), inner, given, self.loops)
+        body = type(self)(self.integer(0, 2**31), inner, given, self.loops)
         inner.inputs[:] = [const.value, *(c.value for c in carry), row.value]
         for _ in range(self.integer(2, 7)):
             body.step()
         after = [_reached(body, c) for c in carry]
-        collected = op("sin", body.values[-1])
+        collected = self._bounded(body.values[-1])
         outs = [*after, collected]
         graph = inner.graph("step", outs)
         reverse = bool(self.integer(0, 2))
@@ -267,28 +280,67 @@ class RandomKernel:
         return arrays[0] if arrays[0].aval.size <= 400 else last[0]
 
 
+class RandomComplexKernel(RandomKernel):
+    """The same on complex numbers; products of matrices are NumPy's."""
+
+    dtype = np.dtype(np.complex128)
+
+    def _bounded(self, x: Symbol) -> Symbol:
+        return op("div", x, self._complex(op("abs", x) + 1.0))
+
+    def _real(self, x: Symbol) -> Symbol:
+        return op("real", x) if self.integer(0, 2) else op("imag", x)
+
+    def _complex(self, x: Symbol) -> Symbol:
+        return op("cast", x, aval=Aval(x.shape, self.dtype, x.aval.kind))
+
+    def _unary(self) -> Symbol:
+        x = self._bounded(self.any())
+        name = ("conj", "neg", "square", "exp", "abs", "imag", "reciprocal")[self.integer(0, 7)]
+        if name == "reciprocal":
+            return op(name, x + 2.0)
+        return self._complex(op(name, x)) if name in ("abs", "imag") else op(name, x)
+
+    def _binary(self) -> Symbol:
+        x = self.any()
+        y = self._like(x)
+        name = ("add", "sub", "mul", "div")[self.integer(0, 4)]
+        return self._bounded(op(name, x, self._bounded(y) + 2.0 if name == "div" else y))
+
+    def _reduction(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        axes = tuple(a for a in range(x.ndim) if self.integer(0, 2)) or (self.integer(0, x.ndim),)
+        return self._bounded(op("sum", x, axis=axes, keepdims=bool(self.integer(0, 2))))
+
+    def _product(self) -> Symbol | None:
+        return None
+
+
 def _reached(body: RandomKernel, carry: Symbol) -> Symbol:
     """A next state: the last value of the same type that the body has."""
     found = [v for v in body.values if v.aval == carry.aval]
     return found[-1]
 
 
-def random_kernel(seed: int) -> tuple[Graph, list[Any]]:
+def random_kernel(seed: int, kind: type[RandomKernel] = RandomKernel) -> tuple[Graph, list[Any]]:
     rng = np.random.default_rng(seed)
     b = Builder()
     shapes = [tuple(int(n) for n in rng.integers(1, 10, int(rng.integers(1, 4)))) for _ in range(2)]
-    kernel = RandomKernel(seed, b, [b.input(Aval(shape, F64)) for shape in shapes])
+    kernel = kind(seed, b, [b.input(Aval(shape, kind.dtype)) for shape in shapes])
     for _ in range(int(rng.integers(4, 16))):
         kernel.step()
     made = [x for x in kernel.values[2:] if x.aval.kind != "python"][-3:]
     outs = [op("copy", x) if x.ndim else x for x in made]
     graph = verify(prune(b.graph("random", outs)))
-    return graph, [rng.normal(size=shape) for shape in shapes]
+    args = [rng.normal(size=shape) for shape in shapes]
+    return graph, args if kind is RandomKernel else [x + 1j * np.cos(x * 5.0) for x in args]
 
 
-def as_numpy_computes(seeds: range) -> int:
+def as_numpy_computes(seeds: range, kind: type[RandomKernel] = RandomKernel) -> int:
     """Compare the kernels of these seeds with NumPy; the number of kernels."""
-    cases = [(seed, *random_kernel(seed)) for seed in seeds]
+    cases = [(seed, *random_kernel(seed, kind)) for seed in seeds]
     cases = [case for case in cases if taken(case[1])]
 
     def fallback(*args: Any) -> Any:
@@ -321,6 +373,13 @@ def test_many_random_kernels_compute_what_numpy_computes(part: int) -> None:
     start = 10**6 + (SEED * 1000 + part) * MANY
     with in_a_hurry():
         assert as_numpy_computes(range(start, start + MANY)) >= MANY // 2
+
+
+@pytest.mark.parametrize("part", [*range(2), *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 50))])
+def test_many_random_kernels_of_complex_numbers(part: int) -> None:
+    start = 10**8 + (SEED * 1000 + part) * MANY
+    with in_a_hurry():
+        assert as_numpy_computes(range(start, start + MANY), RandomComplexKernel) >= MANY // 2
 
 
 @pytest.mark.slow

@@ -55,19 +55,21 @@ with always_helped("-DAWAKE=1000"):
     gradients(list(PROGRAMS))
 """
 SAMPLES = """
-from tests.native import test_operations
+from tests.native import test_complex, test_operations
 from tests.support.native import in_a_hurry
 
 with in_a_hurry():
     test_operations.test_samples_have_the_values_and_types_of_numpy()
     test_operations.test_special_values_are_those_of_numpy()
+    test_complex.test_values_are_those_of_numpy_special_ones_too()
 """
 RANDOM = """
-from tests.native.test_random_kernels import as_numpy_computes
+from tests.native.test_random_kernels import RandomComplexKernel, as_numpy_computes
 from tests.support.native import in_a_hurry
 
 with in_a_hurry():
     assert as_numpy_computes(range(2 * 10**7, 2 * 10**7 + 60)) >= 30
+    assert as_numpy_computes(range(3 * 10**7, 3 * 10**7 + 60), RandomComplexKernel) >= 30
 """
 SERVED = """
 from tests.native import test_served_calls as calls

@@ -47,15 +47,24 @@ def results(function: Callable[..., Any], graph: Graph, args: Sequence[Any]) -> 
 
 
 def units(found: Any, expected: Any) -> float:
-    """The largest distance, in units in the last place of what is expected; infinite values and nan must agree."""
+    """The largest distance, in units in the last place of what is expected; infinite values and nan must agree.
+
+    The units of a complex number are those of the larger of its parts.
+    """
     a, b = np.asarray(found), np.asarray(expected)
+    if b.dtype.kind == "c":
+        return max(_units(x, y, np.maximum(abs(b.real), abs(b.imag))) for x, y in ((a.real, b.real), (a.imag, b.imag)))
+    return _units(a, b, abs(b) if b.dtype.kind == "f" else b)
+
+
+def _units(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], size: np.ndarray[Any, Any]) -> float:
     if b.dtype.kind != "f":
         return 0.0 if np.array_equal(a, b) else float("inf")
     plain = np.isfinite(b)
     if not np.array_equal(a[~plain], b[~plain], equal_nan=True) or not np.all(np.isfinite(a[plain])):
         return float("inf")
     with np.errstate(all="ignore"):
-        away = np.abs(a[plain] - b[plain]) / np.spacing(np.abs(b[plain]))
+        away = np.abs(a[plain] - b[plain]) / np.spacing(np.where(np.isfinite(size), size, np.abs(b))[plain])
     return float(np.max(away, initial=0.0))
 
 

@@ -22,7 +22,7 @@ long long PyLong_AsLongLong(PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
 void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
-extern PyObject PyFunction_Type, PyFloat_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
+extern PyObject PyFunction_Type, PyFloat_Type, PyComplex_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
 PyObject *PyLong_FromLongLong(long long);
 void *malloc(size_t), *realloc(void *, size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
@@ -49,11 +49,24 @@ float acoshf(float), atanhf(float), cbrtf(float), erff(float), erfcf(float), pow
 float fabsf(float), floorf(float), ceilf(float), truncf(float), rintf(float), copysignf(float, float);
 float fmodf(float, float), nextafterf(float, float);
 
+/* A product that is subtracted: GCC makes one operation of products with sums and differences in turn, unasked. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_assoc_barrier)
+#define rg_rounded(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+#ifndef rg_rounded
+#define rg_rounded(x) (x)
+#endif
+
 #define F8 0
 #define F4 1
 #define I8 2
 #define B1 3
-static PyObject *array_type, *descrs[4], *scalars[4];
+#define C16 4
+#define C8 5
+#define TYPES 6
+static PyObject *array_type, *descrs[TYPES], *scalars[TYPES];
 static void **api; /* NumPy's table of functions */
 #define SCALAR(data, kind) (((PyObject *(*)(void *, PyObject *, PyObject *))api[60])(data, descrs[kind], 0))
 #define IN_C_ORDER(x) (((PyObject *(*)(PyObject *, int))api[85])(x, 0))
@@ -90,6 +103,7 @@ static void *value(PyObject *x, int kind, void *block) {
     return a->nd == 0 && same(a->descr, kind) && (a->flags & 0x100) ? a->data : NULL;
   }
   if (kind == F8 && x->type == &PyFloat_Type) return (char *)x + sizeof(PyObject);
+  if (kind == C16 && x->type == &PyComplex_Type) return (char *)x + sizeof(PyObject);
   if (kind == I8 && x->type == &PyLong_Type) {
     *(int64_t *)block = PyLong_AsLongLong(x);
     if (*(int64_t *)block == -1 && PyErr_Occurred()) { PyErr_Clear(); return NULL; }
@@ -109,8 +123,8 @@ static int is_float(PyObject *x) { return x->type == &PyFloat_Type; }
 
 static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
   array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);
-  for (int k = 0; k < 4; k++) { descrs[k] = a[2 + k]; scalars[k] = a[6 + k]; }
+  for (int k = 0; k < TYPES; k++) { descrs[k] = a[2 + k]; scalars[k] = a[2 + TYPES + k]; }
   for (int k = 0; k < n; k++) Py_IncRef(a[k]);
-  for (int k = 10; k < n; k++) *fallbacks[k - 10] = a[k];
+  for (int k = 0; k < n - 2 - 2 * TYPES; k++) *fallbacks[k] = a[2 + 2 * TYPES + k];
   Py_IncRef(array_type); return array_type;
 }

@@ -36,13 +36,15 @@ class CText:
 
     ``c`` is an expression over operands ``{0}``, ``{1}``, ...; ``{s}`` is the suffix of the functions of a dtype. Or it
     makes such an expression from the node and the numbers that its operands are; None for other operands. It holds for
-    dtypes of the ``kinds``. Where ``beyond`` is true of an element, the kernel gives up, and NumPy computes all of it;
-    ``raises`` is this for floats of Python, which raise where C's give infinity, and ``{out}`` is the result. ``work``
-    counts additions that take as long. ``ulp`` bounds the distance to NumPy's result, in units in the last place.
+    dtypes of the ``kinds``; ``of_complex`` is the text for complex numbers where that is another one. Where ``beyond``
+    is true of an element, the kernel gives up, and NumPy computes all of it; ``raises`` is this for floats of Python,
+    which raise where C's give infinity, and ``{out}`` is the result. ``work`` counts additions that take as long.
+    ``ulp`` bounds the distance to NumPy's result, in units in the last place; of a complex number, of its modulus.
     """
 
     c: str | ByNode = ""
     kinds: str = "f"
+    of_complex: CText | None = None
     work: int = 1
     ulp: float = 0.0
     fold: CFold | None = None
@@ -53,12 +55,16 @@ class CText:
 TEXTS["native"] = CText
 
 
-def _op(c: str, kinds: str = "fi") -> CText:
-    return CText(c=c, kinds=kinds)
+def _op(c: str, kinds: str = "fi", of_complex: CText | None = None) -> CText:
+    return CText(c=c, kinds=kinds, of_complex=of_complex)
 
 
-def _exact(c: str, work: int = 1) -> CText:
-    return CText(c=c, work=work)
+def _exact(c: str, work: int = 1, of_complex: CText | None = None) -> CText:
+    return CText(c=c, work=work, of_complex=of_complex)
+
+
+def _complex(c: str, work: int = 1, ulp: float = 0.0, beyond: str = "") -> CText:
+    return CText(c=c, kinds="fic", work=work, ulp=ulp, beyond=beyond)
 
 
 def _function(name: str, ulp: float = 4.0, operands: int = 1) -> CText:
@@ -67,6 +73,18 @@ def _function(name: str, ulp: float = 4.0, operands: int = 1) -> CText:
 
 
 INFINITE = "!(fabs{s}({out}) < INFINITY)"
+
+
+PRODUCT = _complex("rg_cmul{s}({0}, {1})", 4, 4.0)  # NumPy contracts some of the operations of some elements
+PRODUCT_OR_ZERO = _complex("{0} != 0 && {1} != 0 ? rg_cmul{s}({0}, {1}) : 0", 4, 4.0)
+QUOTIENT = _complex("rg_cdiv{s}({0}, {1})", 16)
+INVERSE = _complex("rg_creciprocal{s}({0})", 12)
+ORDINARY = "(fabs{s}(__real__ {0}) < RG_LARGE{s}) & (fabs{s}(__imag__ {0}) < RG_FAR)"
+EXPONENTIAL = _complex("rg_cexp{s}({0})", 40, 8.0, beyond=f"!({ORDINARY})")
+
+
+def _part_is(both: str, test: str) -> str:
+    return f"(fabs{{s}}(__real__ {{0}}) {test}) {both} (fabs{{s}}(__imag__ {{0}}) {test})"
 
 
 def _power(node: Node, numbers: Sequence[Any]) -> str:
@@ -94,41 +112,45 @@ def _finite(node: Node, numbers: Sequence[Any]) -> str:
 REGISTRY.describe(
     "native",
     {
-        "add": _op("{0} + {1}"),
-        "sub": _op("{0} - {1}"),
-        "mul": _op("{0} * {1}"),
-        "neg": _op("-{0}"),
-        "square": _op("{0} * {0}"),
-        "div": CText(c="{0} / {1}", work=4, raises="{1} == 0"),
-        "reciprocal": CText(c="1 / {0}", work=4, raises="{0} == 0"),
+        "add": _op("{0} + {1}", "fic"),
+        "sub": _op("{0} - {1}", "fic"),
+        "mul": _op("{0} * {1}", of_complex=PRODUCT),
+        "neg": _op("-{0}", "fic"),
+        "square": _op("{0} * {0}", of_complex=_complex("rg_cmul{s}({0}, {0})", 4, 4.0)),
+        "div": CText(c="{0} / {1}", of_complex=QUOTIENT, work=4, raises="{1} == 0"),
+        "reciprocal": CText(c="1 / {0}", of_complex=INVERSE, work=4, raises="{0} == 0"),
+        "real": CText(c="__real__ {0}", kinds="c"),
+        "imag": CText(c="__imag__ {0}", kinds="c"),
         "lt": _op("{0} < {1}"),
         "le": _op("{0} <= {1}"),
         "gt": _op("{0} > {1}"),
         "ge": _op("{0} >= {1}"),
-        "eq": _op("{0} == {1}"),
-        "ne": _op("{0} != {1}"),
-        "logical_and": _op("({0} != 0) & ({1} != 0)", "fib"),
-        "logical_or": _op("({0} != 0) | ({1} != 0)", "fib"),
-        "logical_xor": _op("({0} != 0) ^ ({1} != 0)", "fib"),
-        "logical_not": _op("{0} == 0", "fib"),
+        "eq": _op("{0} == {1}", "fic"),
+        "ne": _op("{0} != {1}", "fic"),
+        "logical_and": _op("({0} != 0) & ({1} != 0)", "fibc"),
+        "logical_or": _op("({0} != 0) | ({1} != 0)", "fibc"),
+        "logical_xor": _op("({0} != 0) ^ ({1} != 0)", "fibc"),
+        "logical_not": _op("{0} == 0", "fibc"),
         "bitwise_and": _op("{0} & {1}", "ib"),
         "bitwise_or": _op("{0} | {1}", "ib"),
         "bitwise_xor": _op("{0} ^ {1}", "ib"),
         "invert": _op("~{0}", "i"),
-        "where": _op("{0} ? {1} : {2}", "fib"),
+        "where": _op("{0} ? {1} : {2}", "fibc"),
         "maximum": _op("(({0} >= {1}) | ({0} != {0})) ? {0} : {1}"),
         "minimum": _op("(({0} <= {1}) | ({0} != {0})) ? {0} : {1}"),
         "fmax": _op("(({0} >= {1}) | ({1} != {1})) ? {0} : {1}"),
         "fmin": _op("(({0} <= {1}) | ({1} != {1})) ? {0} : {1}"),
-        "annihilating_mul": _exact("{0} != 0 && {1} != 0 ? {0} * {1} : 0"),
+        "annihilating_mul": _exact("{0} != 0 && {1} != 0 ? {0} * {1} : 0", of_complex=PRODUCT_OR_ZERO),
         "annihilating_div": _exact("{0} != 0 && fabs{s}({1}) != INFINITY ? {0} / {1} : 0", 4),
-        "isnan": _exact("{0} != {0}"),
-        "isinf": _exact("fabs{s}({0}) == INFINITY"),
-        "isfinite": _exact("fabs{s}({0}) < INFINITY"),
-        "abs": _exact("fabs{s}({0})"),
+        "isnan": CText(c="{0} != {0}", kinds="fc"),
+        "isinf": _exact("fabs{s}({0}) == INFINITY", of_complex=_complex(_part_is("|", "== INFINITY"))),
+        "isfinite": _exact("fabs{s}({0}) < INFINITY", of_complex=_complex(_part_is("&", "< INFINITY"))),
+        "abs": _exact("fabs{s}({0})", of_complex=_complex("rg_cabs{s}({0})", 12, 4.0)),
         "copysign": _exact("copysign{s}({0}, {1})"),
         "signbit": _exact("copysign{s}(1, {0}) < 0"),
-        "sign": _exact("{0} != {0} ? {0} : ({0} > 0 ? 1 : 0) - ({0} < 0 ? 1 : 0)"),
+        "sign": _exact(
+            "{0} != {0} ? {0} : ({0} > 0 ? 1 : 0) - ({0} < 0 ? 1 : 0)", of_complex=_complex("rg_csign{s}({0})", 16, 4.0)
+        ),
         "heaviside": _exact("{0} != {0} ? {0} : {0} == 0 ? {1} : {0} > 0 ? 1 : 0"),
         "floor": _exact("floor{s}({0})"),
         "ceil": _exact("ceil{s}({0})"),
@@ -138,7 +160,7 @@ REGISTRY.describe(
         "root": _exact("sqrt{s}({0})", 5),
         "deg2rad": CText(c="{0} * 0.017453292519943295{s}", ulp=1.0),
         "rad2deg": CText(c="{0} * 57.29577951308232{s}", ulp=2.0),
-        "exp": _function("rg_exp"),
+        "exp": CText(c="rg_exp{s}({0})", of_complex=EXPONENTIAL, work=12, ulp=4.0),
         "expm1": _function("rg_expm1"),
         "log": _function("rg_log"),
         "log1p": _function("rg_log1p"),
@@ -180,18 +202,18 @@ REGISTRY.describe(
         "special_log1p": _function("rg_log1p"),
         "clip": CText(c=_clip, work=2),
         "nan_to_num": CText(c=_finite, work=3),
-        "conj": _op("{0}"),
+        "conj": _op("{0}", of_complex=_complex("~{0}")),
         "fmod": CText(c="fmod{s}({0}, {1})", work=12),
         "nextafter": CText(c="nextafter{s}({0}, {1})", work=6),
-        "sum": CText(kinds="fi", fold=CFold("0", "{0} + {1}", "+")),
+        "sum": CText(kinds="fic", fold=CFold("0", "{0} + {1}", "+")),
         "prod": CText(kinds="fi", fold=CFold("1", "{0} * {1}", "*")),
         "count": CText(kinds="b", fold=CFold("0", "{0} + {1}", "+")),
         "max": CText(fold=CFold("-INFINITY", "rg_larger{s}({0}, {1})", "rg_max{s}")),
         "min": CText(fold=CFold("INFINITY", "rg_smaller{s}({0}, {1})", "rg_min{s}")),
         "nanmax": CText(fold=CFold("NAN", "rg_larger_number{s}({0}, {1})", "rg_nanmax{s}")),
         "nanmin": CText(fold=CFold("NAN", "rg_smaller_number{s}({0}, {1})", "rg_nanmin{s}")),
-        "any": CText(kinds="fib", fold=CFold("0", "{0} | ({1} != 0)", "|", "{1} != 0 ? 1 : {0}")),
-        "all": CText(kinds="fib", fold=CFold("1", "{0} & ({1} != 0)", "&", "{1} != 0 ? {0} : 0")),
+        "any": CText(kinds="fibc", fold=CFold("0", "{0} | ({1} != 0)", "|", "{1} != 0 ? 1 : {0}")),
+        "all": CText(kinds="fibc", fold=CFold("1", "{0} & ({1} != 0)", "&", "{1} != 0 ? {0} : 0")),
     },
 )
 
@@ -199,13 +221,16 @@ REGISTRY.describe(
 def text_of(node: Node) -> CText | None:
     """What C has for an operation."""
     found: CText | None = node.prim.texts.get("native")
-    return found
+    if found is None or found.of_complex is None or all(v.aval.dtype.kind != "c" for v in node.inputs):
+        return found
+    return found.of_complex
 
 
 def common(node: Node) -> np.dtype[Any]:
-    """The dtype in which an operation works: that of its result, or of its operands if the result is a decision."""
+    """The dtype in which an operation works: of its result, or of its operands if that is a decision or a part."""
     out = node.out.aval.dtype
-    if out.kind != "b":
+    parts = out.kind == "f" and node.inputs[0].aval.dtype.kind == "c"
+    if out.kind != "b" and not parts:
         return out
     operands = [v.aval.dtype for v in node.inputs if v.aval.kind != "python"] or [node.inputs[0].aval.dtype]
     return np.result_type(*operands)

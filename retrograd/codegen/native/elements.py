@@ -24,6 +24,7 @@ SHORT = 8  # elements up to which a reduction is written out
 BEYOND = "beyond"  # the variable that says whether the kernel gives up
 LONGEST = 30_000  # names
 DEEP = 50  # pulls within each other, from which on operands come first
+SUBSCRIPTS = re.compile(r"\[.*?\]")
 PLAIN = re.compile(r"\w+|\d[\w.+-]*|\(-\w[\w.+-]*\)")  # a name or a number: it needs no variable
 
 
@@ -110,6 +111,7 @@ class ElementWriter:
         self.reads: list[tuple[Value, Indices]] | None = None  # of pending values, where nothing is written
         self.pulled: dict[Value, set[Indices]] = {}
         self.tables: dict[Value, tuple[CArray, str]] = {}
+        self.products: set[str] = set()  # variables
         self.gives_up = False  # whether an element may make the kernel give up
         self.types: dict[str, str] = {}  # of all names
         self._names = 0
@@ -233,6 +235,8 @@ class ElementWriter:
         if not PLAIN.fullmatch(text):
             name = self.fresh("v", c_type(value.aval.dtype))
             block.lines.append(f"const {c_type(value.aval.dtype)} {name} = {text};{remark(node)}")
+            if " * " in SUBSCRIPTS.sub("", text) and value.aval.dtype.kind == "f":
+                self.products.add(name)
             text = name
         block.memo[key] = text
         return text
@@ -290,7 +294,9 @@ class ElementWriter:
             self.converted(v, index if v.aval.shape else (), v.aval.dtype if chosen and k == 0 else dtype)
             for k, v in enumerate(node.inputs)
         ]
-        s = "f" if dtype == np.float32 else ""
+        if node.prim.name in ("sub", "neg"):
+            operands = [self.rounded(x) for x in operands]
+        s = "f" if dtype in (np.float32, np.complex64) else ""
         if text.beyond:
             self._give_up_where(text.beyond.format(*operands, s=s), node, index)
         c = text.c if isinstance(text.c, str) else text.c(node, [self._known_number(v) for v in node.inputs])
@@ -301,6 +307,10 @@ class ElementWriter:
             self._give_up_where(text.raises.format(*operands, out=out, s=s), node, index)
             found = out
         return found
+
+    def rounded(self, text: str) -> str:
+        """An operand of a difference, which no compiler may contract with it."""
+        return f"rg_rounded({text})" if text in self.products else text
 
     def _give_up_where(self, condition: str, node: Node, index: Indices) -> None:
         self.gives_up = True

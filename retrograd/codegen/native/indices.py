@@ -10,7 +10,14 @@ import numpy as np
 
 from ...ir.graph import Value
 
-TYPES = {"f8": "double", "f4": "float", "i8": "int64_t", "b1": "_Bool"}  # of C, by NumPy's
+TYPES = {  # of C, by NumPy's
+    "f8": "double",
+    "f4": "float",
+    "i8": "int64_t",
+    "b1": "_Bool",
+    "c16": "double _Complex",
+    "c8": "float _Complex",
+}
 
 
 class AxisIndex(NamedTuple):
@@ -70,6 +77,10 @@ def number(value: Any, dtype: np.dtype[Any]) -> str:
     if dtype.kind == "i":
         n = int(value)
         return "INT64_MIN" if n == -(2**63) else f"INT64_C({n})" if abs(n) >= 2**31 else str(n) if n >= 0 else f"({n})"
+    if dtype.kind == "c":
+        real, z = np.dtype(f"f{dtype.itemsize // 2}"), complex(value)
+        parts = [number(x, real) for x in (z.real, z.imag)]
+        return f"__builtin_complex({', '.join(f'({c_type(real)}){x}' if 'N' in x else x for x in parts)})"
     x = float(value)
     suffix = "f" if dtype.itemsize == 4 else ""
     if math.isnan(x):

@@ -6,13 +6,15 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .element_form import element_form
 from .elements import BEYOND, NeedsStorage, NoC
-from .indices import CArray, c_type, count, extents
+from .indices import TYPES, CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
 STEMS = [
@@ -40,6 +42,7 @@ STEMS = [
     "z",
 ]
 NAMES = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
+SIZES = {name: np.dtype(code).itemsize for code, name in TYPES.items()}  # in bytes
 RESTARTS = 200  # values that may turn out to need storage
 MANY = 1000  # steps of a loop whose number is not known
 LONGEST = 3000  # operations: the time that a compiler takes grows faster than their number
@@ -95,7 +98,7 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     sizes = []
     for k, (dtype, workspace, elements) in enumerate(to.workspaces):
         head.append(f"{dtype} *restrict {workspace} = p[{n + k}];")
-        sizes.append(elements * {"double": 8, "int64_t": 8, "float": 4, "_Bool": 1}[dtype])
+        sizes.append(elements * SIZES[dtype])
     head += [f"{text} = 0;" for text in to.growing]
     if to.gives_up:
         head.append(f"int {BEYOND} = 0;")

@@ -16,7 +16,7 @@ from .indices import c_type
 from .kernel_function import KernelFunction
 
 MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLongLong"}  # Python's numbers
-KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1"}
+KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1", "c16": "C16", "c8": "C8"}
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
 ALIGNED = 64  # bytes to which workspaces are aligned
@@ -47,6 +47,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("abi.h"),
             header("functions.h"),
             header("further_functions.h"),
+            header("complex_numbers.h"),
             header("threads.h") if parts else "",
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_server(bodies[0]) if serves else ()),

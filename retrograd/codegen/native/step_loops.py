@@ -152,7 +152,9 @@ class StepLoopWriter(PartWriter):
         self._everywhere(
             index,
             new.aval.shape,
-            lambda: self.line(f"{array.at(places(self, node, index))} {operator} {self.pull(new, index)};"),
+            lambda: self.line(
+                f"{array.at(places(self, node, index))} {operator} {self.rounded(self.pull(new, index))};"
+            ),
         )
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1

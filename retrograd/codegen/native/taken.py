@@ -52,6 +52,9 @@ def _computed(node: Node) -> bool:
     if node.prim.structure is not None:
         return False
     text, name = text_of(node), node.prim.name
+    pythons = name != "const" and any(v.aval.kind == "python" for v in node.outputs)
+    if pythons and any(v.aval.dtype.kind == "c" for v in (*node.inputs, *node.outputs)):
+        return False  # Python's complex numbers have other quotients and errors
     if name in ("matmul", "vecdot"):
         return is_small_product(node)
     if name == "gather" or writes_at(node) or (name == "getitem" and len(node.inputs) > 1):
@@ -76,7 +79,8 @@ def _plain_view(node: Node) -> bool:
     before, after = node.inputs[0].aval if node.inputs else None, node.out.aval
     if node.prim.name == "cast" and before is not None:
         whole = after.kind == "python" and not _given(node.out)  # Python's ints have no end
-        return not (before.dtype.kind == "f" and after.dtype.kind == "i") and not whole
+        lost = before.dtype.kind == "c" and after.dtype.kind not in "cb"
+        return not lost and not (before.dtype.kind in "fc" and after.dtype.kind == "i") and not whole
     if node.prim.name == "iota":
         return after.dtype.kind != "b"
     items = node.attrs.get("index", ())

@@ -124,7 +124,9 @@ def _write(to: ElementWriter, node: Node, index: Indices) -> str:
         return to.pull(base, index)
     if node.prim.name == "setitem":
         return to.pull(new, place)
-    return f"{to.pull(base, index)} {'+' if node.prim.name == 'additem' else '-'} {to.pull(new, place)}"
+    if node.prim.name == "subitem":
+        return f"{to.rounded(to.pull(base, index))} - {to.rounded(to.pull(new, place))}"
+    return f"{to.pull(base, index)} + {to.pull(new, place)}"
 
 
 @moves("step_numbers")
