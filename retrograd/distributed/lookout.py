@@ -22,7 +22,7 @@ class LostWork(Exception):  # noqa: N818 - a signal between functions of this pa
         self.error = error
 
 
-class Watched(Protocol):
+class WatchedEngine(Protocol):
     """Work on a cluster, as far as it is watched: whose tasks, for whom, and what is said if they are lost."""
 
     client: Any
@@ -40,7 +40,7 @@ class Watched(Protocol):
 class Lookout:
     """Looks at the cluster from time to time: are there workers, and does each one finish its tasks in time."""
 
-    def __init__(self, engine: Watched, counts: Counts) -> None:
+    def __init__(self, engine: WatchedEngine, counts: Counts) -> None:
         self._engine, self._counts = engine, counts
         self._client, self._options = engine.client, engine.options
         self._worked = self._looked = time.monotonic()

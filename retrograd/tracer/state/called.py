@@ -56,6 +56,13 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
     return question is None and f is not os.getenv
 
 
+def which(reader: StateReader, f: Any) -> tuple[int, int]:
+    """Which function is called, and of which object from outside it is the method, if of any."""
+    if type(f) is not MethodType:
+        return id(f), 0
+    return id(f.__func__), id(f.__self__) if reader.sees(f.__self__) else 0
+
+
 def _ask(reader: StateReader, cache: Any, key: Key) -> None:
     """Call a function that remembers its results, as the user's code is about to, and take note of the result."""
     reader.root(cache)

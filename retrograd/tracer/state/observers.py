@@ -26,7 +26,7 @@ from ..interception import INTERCEPTION, StandIn
 from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
-from .called import call
+from .called import call, which
 from .code_rewriter import CodeRewriter
 from .libraries import is_library
 from .observer import Observer, observer
@@ -36,6 +36,7 @@ from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored
 
 # Callables of which a second call with numbers and traced values reads no more than the first.
 AT_ONCE = frozenset({FunctionType, MethodType, np.ufunc, StandIn, type})
+FLAT = PLAIN | {Tracer}
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -222,34 +223,22 @@ class Passed(Observer):
         reader = READER.get()
         if reader is None:
             return given
-        function = given[0]
-        if function is len:
+        f = given[0]
+        if f is len:
             key = (reader.number, id(len), id(given[-1]))
             if key == self._last:
                 return given
             if not reader.busy and CURRENT.get() is not None:
                 self._last = key
-        elif type(function) in AT_ONCE and _called(reader, function) in reader.called:
-            for x in given[1:]:
-                if type(x) is not Tracer and type(x) not in PLAIN:
-                    break
-            else:
-                return given
+        elif type(f) in AT_ONCE and which(reader, f) in reader.called and FLAT.issuperset(map(type, given[1:])):
+            return given
         return Observer.__matmul__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        function = given[0]
-        if call(reader, function, given[1:], self.names) and type(function) in AT_ONCE:
-            method = type(function) is MethodType
-            reader.called[_called(reader, function)] = function.__func__ if method else function
+        f = given[0]
+        if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE:
+            reader.called[which(reader, f)] = f
         return given
-
-
-def _called(reader: StateReader, function: Any) -> tuple[int, int]:
-    """Which function is called, and of which object from outside it is the method, if of any."""
-    if type(function) is not MethodType:
-        return id(function), 0
-    return id(function.__func__), id(function.__self__) if reader.sees(function.__self__) else 0
 
 
 @observer

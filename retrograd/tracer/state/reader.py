@@ -354,16 +354,8 @@ class StateReader(Followed):
     def stop(self) -> None:
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
-        for held in (
-            self.reads,
-            self._outside,
-            self._met,
-            self._arrays,
-            self._standing,
-            self._covered,
-            self._own,
-            self.called,
-        ):
+        met = self.reads, self._outside, self._met, self._arrays, self._standing, self._covered
+        for held in (*met, self._own, self.called):
             held.clear()
 
     def watch(self) -> None:
