@@ -12,6 +12,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native.c_texts import text_of
+from retrograd.codegen.native.target import REFUSALS
 from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.primitive import REGISTRY
 from tests.support import values
@@ -222,3 +223,19 @@ def test_what_loses_its_imaginary_part_is_numpys() -> None:
     made = rg.jit(lambda z: z.astype(float) * 2.0, backend="native")
     with pytest.warns(np.exceptions.ComplexWarning):
         np.testing.assert_array_equal(made(Z), Z.real * 2.0)
+
+
+def test_large_nests_fall_into_parts() -> None:
+    def f(z: Any, w: Any, x: Any) -> Any:
+        return np.sum(np.abs(np.exp(1j * x) * z + w / (z + 3.0)) ** 2)
+
+    args = [np.resize(a, 200_003) for a in (Z, W, X)]
+    made = rg.value_and_grad(f, (0, 1, 2), backend="native")
+    REFUSALS.clear()
+    assert "part1" in made.source(*args, language="c")
+    found, slopes = made(*args)
+    value, expected = rg.value_and_grad(f, (0, 1, 2))(*args)
+    np.testing.assert_allclose(found, value, rtol=1e-12)
+    for a, b in zip(slopes, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+    assert not REFUSALS
