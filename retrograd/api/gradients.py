@@ -69,9 +69,8 @@ class Gradient(Transform):
         def tree(found: Sequence[Any]) -> Any:
             return chosen.tree(found[n:]) if plain else _with_functions(many, chosen, seen, found[n:end], found[end:])
 
-        assemble = self.assembler_of(recorded, n, tree)
         graphs = {"linearized": lambda: lin.linear, "adjoint": lambda: transpose(lin.linear, len(lin.residuals))}
-        return Derived(graph, assemble, form_of(recorded) if plain else None, graphs, lin)
+        return Derived(graph, self.assembler_of(recorded, n, tree), form_of(recorded) if plain else None, graphs, lin)
 
     def assembler_of(self, recorded: Recorded, n: int, tree: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
         """From ``n`` results of the function and what ``tree`` makes the gradients of to the user's result."""

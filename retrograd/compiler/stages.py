@@ -72,7 +72,6 @@ STAGES: dict[str, Stage] = {
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
     "short_axes": IDLE,
     "open_calls": IDLE,
-    "delay": IDLE,
     "share_budget": IDLE,
     "plan_loops": IDLE,
     "checkpoint": IDLE,

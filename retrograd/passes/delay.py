@@ -23,11 +23,6 @@ DEEPEST = 8  # nodes in a row that wait together
 
 
 def delay(graph: Graph) -> Graph:
-    """The graph in a late order; the graph itself under a budget, whose planner chooses among orders."""
-    return graph if any(node.prim is turn and node.attrs["budget"] is not None for node in graph.nodes) else late(graph)
-
-
-def late(graph: Graph) -> Graph:
     """The graph with nodes in an order that has a lower peak; the graph itself if none was found.
 
     Halves that are divided later keep their nodes, as the second may run more than once.

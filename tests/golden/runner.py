@@ -32,6 +32,7 @@ from retrograd.ir import Aval, Graph, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder
 from retrograd.ir.dot import to_dot
 from retrograd.passes.batch import batch
+from retrograd.passes.delay import delay
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
 from retrograd.passes.jvp import jvp
@@ -172,6 +173,7 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "recall": lambda g, step: _recalled(g, step).graph,
     "batch": lambda g, step: batch(g, step.size, step.flags(g)),
     "inline": _inlined,
+    "delay": lambda g, _: delay(g),
     "simplify": lambda g, step: simplify(g, step.rules),
 }
 PRINTERS: dict[str, Callable[[Graph, Step], str]] = {

@@ -1,7 +1,6 @@
 """Memory: plans for loops and gradients with a budget in bytes, and results that own their memory."""
 
 from ...passes.checkpoint.checkpoint import checkpoint
-from ...passes.delay import delay
 from ...passes.open_calls import open_calls
 from ...passes.own_outputs import own_outputs
 from ...passes.remat.split import divide
@@ -12,7 +11,6 @@ from .shared import share_budget
 
 STAGES.update(
     open_calls=Stage(lambda graph, rest: graph if budget_of(graph) is None else open_calls(graph)),
-    delay=of_pass(delay),
     share_budget=Stage(share_budget, plans=True),
     plan_loops=Stage(plan_loops, plans=True),
     checkpoint=Stage(lambda graph, rest: checkpoint(graph, rest.settings.counters)),

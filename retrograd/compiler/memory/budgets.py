@@ -14,7 +14,7 @@ from ...ir.graph import Graph, Value
 from ...ir.rewrite import with_nodes
 from ...ir.target import TARGETS
 from ...ops.structural.region import turn, turn_of
-from ...passes.delay import late
+from ...passes.delay import delay
 from ...passes.remat.order import Score
 from ...passes.remat.search import Choice, Crossing, peak_of_order
 from ...where import Where
@@ -90,7 +90,7 @@ class Choosing:
     @cached_property
     def late(self) -> Graph:
         """The graph that computes nothing again, in the order that it has without a budget."""
-        return late(self.graph)
+        return delay(self.graph)
 
     def made(self, choice: Choice) -> Graph:
         """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
@@ -155,11 +155,11 @@ class Choosing:
 def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
     """keep_within_budget: the graph of a derivative that keeps as much for its adjoint as its budget allows.
 
-    Raises MemoryBudgetError.
+    Without a budget it keeps everything, as with one that is large enough. Raises MemoryBudgetError.
     """
     budget = budget_of(graph)
     if budget is None:
-        return graph
+        return graph.once("delay", lambda: delay(graph))
     choosing = Choosing(graph, rest)
     where = next((node.where for node in graph.nodes if node.where is not None), None)
     try:
