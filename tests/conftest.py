@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.seeds import SEED
 
-MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "30"))  # of one test in the normal run
+MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "20"))  # of one test in the normal run
 
 settings.register_profile(
     "quick",

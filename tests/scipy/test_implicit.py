@@ -328,6 +328,7 @@ def test_what_the_equations_read_may_change_between_calls():
     np.testing.assert_allclose(roots, [2.0, 3.0, 4.0])
 
 
+@pytest.mark.slow
 def test_large_minima_with_bounds_and_large_least_squares_agree_with_differences():
     n = implicit.DENSE + 44
     points, weights = np.linspace(-1.0, 2.0, n), np.random.default_rng(2).normal(size=n)
