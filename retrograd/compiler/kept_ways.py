@@ -23,7 +23,7 @@ from ..ops.structural.guard import Miss, guard
 from ..tracer.surroundings import Captures
 from ..where import warn
 from .compilation import Compilation
-from .folding import instead
+from .folding import folds, instead
 from .garbage import paused
 from .inside import Callee
 from .owned import owned
@@ -116,6 +116,15 @@ class KeptWays:
         if vars(self.paths).pop("first", None) is not None and self.paths.executable is None:
             self.paths.call = self.paths.first
 
+    def _leave_to_the_loop(self) -> None:
+        """Let what was folded serve the first way, too: it is proved for that way when it comes back."""
+        del vars(self.paths)["first"]
+        for answered in self.paths.known:
+            if answered in self.ways:
+                gone = self.ways.pop(answered)
+                self.size -= gone.size
+                self._tree.remove(gone)
+
     def _first_again(self, found: KeptPath) -> bool:
         """Whether a way is the first one, and comes back, so that it is compiled now."""
         if not self.waits or found.answers not in self.paths.known or self.paths.executable is not None:
@@ -132,6 +141,8 @@ class KeptWays:
         paths = self.paths
         if fault is None or isinstance(fault, Miss):
             with paths.lock:
+                if self.waits and folds(paths):
+                    self._leave_to_the_loop()
                 captures = paths.check(compiled._user, statics)
                 present = paths.present(captures or ())
                 found = None if captures is None else self._found(leaves, present)

@@ -27,6 +27,7 @@ from tests.support import graphs, values
 from tests.support.random_graphs import Example, random_graphs
 from tests.support.samples import SAMPLES, Sample
 from tests.ways.generated import generated
+from tests.ways.programs import ball
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 
@@ -165,6 +166,21 @@ def test_a_function_that_comes_back_at_once_is_compiled_at_its_second_call(compi
         assert compilations == []
         np.testing.assert_allclose(g(1.75, 0.1), first, rtol=1e-14)
         assert compilations == [1]
+
+
+def test_a_first_way_that_was_folded_is_not_compiled(compilations: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def bounces(y: Any, v: Any) -> Any:
+        return ball(y, v)
+
+    monkeypatch.setattr(folding, "LONG", 256)
+    g = rg.grad(bounces)
+    starts = np.linspace(0.6, 3.0, 12).tolist()  # the second goes another way than the first
+    for _ in range(3):
+        for y in starts:
+            expected = (ball(y + 1e-7, 0.0) - ball(y - 1e-7, 0.0)) / 2e-7
+            assert g(y, 0.0) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    assert compilations == []
+    assert g.at(starts[0], 0.0).signature.kept_ways.ways == {}  # type: ignore[attr-defined]
 
 
 def test_the_code_of_a_way_that_is_not_compiled_can_be_seen(compilations: list[int]) -> None:
