@@ -237,7 +237,7 @@ class Passed(Observer):
     def active(self, reader: StateReader, given: Any) -> Any:
         f = given[0]
         if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE:
-            reader.called[which(reader, f)] = f
+            reader.called[which(reader, f)] = f.__func__ if type(f) is MethodType else f  # no traced object is kept
         return given
 
 
