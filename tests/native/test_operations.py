@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.primitive import REGISTRY
 from tests.support import values
 from tests.support.graphs import one_node
-from tests.support.native import as_kernels, needs_compiler, results, taken, units
+from tests.support.native import as_kernels, far_off, needs_compiler, results, taken, units
 from tests.support.samples import SAMPLES
 
 pytestmark = needs_compiler
@@ -91,18 +90,8 @@ def test_special_values_are_those_of_numpy() -> None:
             if taken(graph):
                 cases.append((f"{name} {dtype}", graph, operands))
     assert len(cases) > 90
-    faults = {}
-    for (title, graph, args), function in zip(cases, as_kernels([graph for _, graph, _ in cases]), strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            (expected,) = evaluate(graph, args)
-        (got,) = results(function, graph, args)
-        text = text_of(graph.nodes[-1])
-        assert text is not None
-        away = units(got, expected)
-        if away > text.ulp:
-            faults[title] = away
-    assert not faults, faults
+    found = far_off(cases)
+    assert not found, found
 
 
 def text_kinds(name: str) -> str:

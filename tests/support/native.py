@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,10 +13,11 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.c_texts import text_of
 from retrograd.codegen.native.shared_objects import compiler, fits
 from retrograd.codegen.native.taken import takes
 from retrograd.codegen.native.target import REFUSALS, compiled
-from retrograd.ir import Graph
+from retrograd.ir import Graph, evaluate
 
 needs_compiler = pytest.mark.skipif(compiler() is None or not fits(), reason="there is no C compiler")
 
@@ -44,6 +46,23 @@ def results(function: Callable[..., Any], graph: Graph, args: Sequence[Any]) -> 
     """The results of a kernel as a list."""
     found = function(*args)
     return [found] if len(graph.outputs) == 1 else list(found)
+
+
+def far_off(cases: Sequence[tuple[str, Graph, Sequence[Any]]]) -> dict[str, float]:
+    """Titles of graphs of one node whose kernels are further from NumPy's result than declared, and how far."""
+    found = {}
+    for (title, graph, args), function in zip(cases, as_kernels([graph for _, graph, _ in cases]), strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (expected,) = evaluate(graph, args)
+        (got,) = results(function, graph, args)
+        assert got.dtype == expected.dtype
+        text = text_of(graph.nodes[-1])
+        assert text is not None
+        away = units(got, expected)
+        if away > text.ulp:
+            found[title] = away
+    return found
 
 
 def units(found: Any, expected: Any) -> float:

@@ -6,7 +6,6 @@ no derivative of the factor. Like ``cholesky`` they read the lower triangle, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -16,14 +15,13 @@ from ...ir.graph import Node
 from ...ir.primitive import Primitive, primitive, pull, push
 from ...ir.types import Aval
 from ..axes import swap
-from ..batching import Flags, elementwise
+from ..batching import elementwise
 from ..diagonals import diagonal
 from ..elementary import log
 from ..reduce import sum_
-from ..shape import reshape_to
 from .factorizations import cholesky
 from .forms import half, hermitian, number, square
-from .solutions import inv, lanes_as_columns, solve, solve_shape, stacked_columns
+from .solutions import inv, solve, solve_batch, solve_shape
 
 FEWEST = 16  # rows from which SciPy's functions of triangles are quicker than NumPy's of matrices
 
@@ -77,14 +75,6 @@ def _real(x: Aval) -> Aval:
     return square(x)
 
 
-def _solve_positive_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
-    if not flags[0] and args[0].ndim == 2:
-        return lanes_as_columns(lambda b: solve_positive(args[0], b), args[1])
-    x, b, vector = stacked_columns(size, args, flags)
-    out = solve_positive(x, b)
-    return reshape_to(out, out.shape[:-1]) if vector else out
-
-
 def _solve_positive_lower(b: Builder, node: Node, args: list[Symbol]) -> list[Any]:
     factor = cholesky(args[0])
     return [solve(swap(factor), solve(factor, args[1]))]
@@ -95,7 +85,7 @@ solve_positive: Primitive = primitive(
     lambda x, b: solve_shape(_real(x), b),
     "np.linalg.solve(from_lower({0}), {1})",
     helper=WHOLE,
-    batch=_solve_positive_batch,
+    batch=solve_batch,
     lower=_solve_positive_lower,
     diff=(
         push(lambda t, out, x, b: -solve_positive(x, hermitian(t) @ out)),

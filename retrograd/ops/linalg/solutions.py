@@ -43,11 +43,12 @@ def stacked_columns(size: int, args: Sequence[Symbol], flags: Flags) -> tuple[Sy
     return a, reshape_to(b, (*b.shape, 1)) if vector else b, vector
 
 
-def _solve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+def solve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+    """The batching rule of equations, whatever solves them."""
     if not flags[0] and args[0].ndim == 2:
-        return lanes_as_columns(lambda b: solve(args[0], b), args[1])
+        return lanes_as_columns(lambda b: prim(args[0], b), args[1])
     a, b, vector = stacked_columns(size, args, flags)
-    out = solve(a, b)
+    out = prim(a, b)
     return reshape_to(out, out.shape[:-1]) if vector else out
 
 
@@ -55,6 +56,6 @@ solve: Primitive = primitive(
     "solve",
     solve_shape,
     "np.linalg.solve({0}, {1})",
-    batch=_solve_batch,
+    batch=solve_batch,
     diff=(push(lambda t, out, a, b: solve(a, -(t @ out))), pull(lambda ct, a, b: solve(swap(a), ct))),
 )
