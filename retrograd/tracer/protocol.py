@@ -10,7 +10,6 @@ from . import indexing
 from .array import Tracer
 from .foreign import adviser
 from .operators import install_operators
-from .python_numbers import to_complex, to_float
 from .table import FUNCTIONS, METHODS, REMEDIES, UFUNC_METHODS
 from .trace import noting_failure, unsupported
 from .ufuncs import call_ufunc, copy
@@ -65,8 +64,6 @@ OWN: dict[str, Callable[..., Any]] = {
     "__array_function__": array_function,
     "__getitem__": indexing.get,
     "__setitem__": indexing.put,
-    "__float__": to_float,
-    "__complex__": to_complex,
     "__copy__": copy,
     "__deepcopy__": lambda self, memo: copy(self),
 }

@@ -25,7 +25,7 @@ ROOMS = {
     "ops/": "batching elementwise shape reduce index structural/guard",
     "tracer/": (
         "around tree trace foreign array creation mutation ufuncs operators indexing table protocol "
-        "held surroundings outside interception python_numbers record"
+        "held surroundings outside interception record"
     ),
     "passes/": ("prune inline jvp linearize transpose differentiate patterns rules simplify lower"),
     "codegen/": "names",
@@ -96,6 +96,7 @@ def test_the_face_loads_what_fills_the_tables_of_the_core() -> None:
     assert ufuncs.COMPOSED
     assert table.UFUNC_METHODS["__call__"]
     assert table.METHODS["__pow__"]
+    assert table.METHODS["__float__"]
     assert rules.REASSOCIATE
     assert rules.FAST
     assert any(rule.pattern.prim.name == "setitem" for rule in rules.EXACT)
