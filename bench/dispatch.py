@@ -41,6 +41,27 @@ def powered(x: Any, n: int, name: str) -> Any:
     return x * n if name == "x" else x
 
 
+def as_dict(*arrays: Any) -> Any:
+    """A dict of results."""
+    return {f"a{k}": x for k, x in enumerate(as_list(*arrays))}
+
+
+def as_layer(*arrays: Any) -> Any:
+    """A dataclass of two results."""
+    return Layer(*as_list(*arrays))
+
+
+def as_nested(*arrays: Any) -> Any:
+    """Tuples of a result and a pair of results."""
+    found = as_list(*arrays)
+    return tuple((found[k], (found[k + 1], found[k + 2])) for k in range(0, len(found), 3))
+
+
+def as_list(*arrays: Any) -> list[Any]:
+    """As many results as arrays."""
+    return [x + x for x in arrays]
+
+
 def _arrays(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
         tree = list(tree.values())
@@ -65,6 +86,10 @@ def cases(arrays: Sequence[Any]) -> dict[str, tuple[Callable[..., Any], tuple[An
         "a dict of 20": (summed, ({f"a{k}": x for k, x in enumerate(arrays[:20])},), {}),
         "20 pairs": (summed, (tuple(pairs[:20]),), {}),
         "[(w, b), (w, b)], x, y": (summed, (pairs[:2], *arrays[4:6]), {}),
+        "2 arrays → a dataclass": (as_layer, tuple(arrays[:2]), {}),
+        "6 arrays → nested tuples": (as_nested, tuple(arrays[:6]), {}),
+        "20 arrays → a list": (as_list, tuple(arrays[:20]), {}),
+        "20 arrays → a dict": (as_dict, tuple(arrays[:20]), {}),
     }
 
 
@@ -96,7 +121,9 @@ def of_torch(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | Non
         given, named = rg.tree.unflatten(structure, tensors)
         return function(*given, **named)
 
-    return lambda: torch.func.vjp(apart, *map(torch.from_numpy, leaves))[0]
+    # torch gives back a tree of its own kinds of nodes only
+    results = (lambda *tensors: rg.tree.leaves(apart(*tensors))) if function is as_layer else apart
+    return lambda: torch.func.vjp(results, *map(torch.from_numpy, leaves))[0]
 
 
 def seconds(calls: Sequence[Call], samples: int) -> list[list[float]]:

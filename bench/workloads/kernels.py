@@ -24,6 +24,12 @@ def regular(n: int) -> Any:
     return draws((n, n))[0] / n + 2.0 * np.eye(n)
 
 
+def positive(n: int) -> Any:
+    """A symmetric matrix with positive eigenvalues."""
+    a = regular(n)
+    return a @ a.T
+
+
 def lu(a: Any) -> Any:
     """The factors in place, by rank-one updates; the logarithm of the determinant."""
     a = a.copy()
@@ -46,6 +52,30 @@ def lu_by_elements(a: Any) -> Any:
             for k in range(i):
                 a[i, j] -= a[i, k] * a[k, j]
     return np.sum(np.log(np.abs(np.diag(a))))
+
+
+def cholesky(a: Any) -> Any:
+    """The lower factor in place, element by element; the logarithm of the determinant's root."""
+    a = a.copy()
+    for j in range(a.shape[0]):
+        for k in range(j):
+            a[j, j] -= a[j, k] * a[j, k]
+        a[j, j] = np.sqrt(a[j, j])
+        for i in range(j + 1, a.shape[0]):
+            for k in range(j):
+                a[i, j] -= a[i, k] * a[j, k]
+            a[i, j] /= a[j, j]
+    return np.sum(np.log(np.diag(a)))
+
+
+def cholesky_by_rows(a: Any) -> Any:
+    """The same by products of rows, into a new matrix."""
+    lower = np.zeros_like(a)
+    for i in range(a.shape[0]):
+        for j in range(i):
+            lower[i, j] = (a[i, j] - lower[i, :j] @ lower[j, :j]) / lower[j, j]
+        lower[i, i] = np.sqrt(a[i, i] - lower[i, :i] @ lower[i, :i])
+    return np.sum(np.log(np.diag(lower)))
 
 
 def triangular(lower: Any, b: Any) -> Any:
@@ -145,6 +175,9 @@ def row(name: str, title: str, function: Any, inputs: Any, writes: bool = True) 
 WORKLOADS = (
     row("lu", "LU 64, by rank-one updates", lu, lambda: (regular(64),)),
     row("lu-elements", "LU 16, by elements", lu_by_elements, lambda: (regular(16),)),
+    row("lu-elements-24", "LU 24, by elements", lu_by_elements, lambda: (regular(24),)),
+    row("cholesky", "Cholesky 16, by elements", cholesky, lambda: (positive(16),)),
+    row("cholesky-rows", "Cholesky 32, by rows", cholesky_by_rows, lambda: (positive(32),)),
     row("triangular", "triangular solve 128", triangular, lambda: (np.tril(regular(128)), draws((128,))[0])),
     row("seidel", "Gauss–Seidel 24², 4 sweeps", gauss_seidel, lambda: (draws((24, 24))[0],)),
     row("sparse", "sparse rows, 200", sparse_rows, lambda: tuple(draws((int(POINTERS[-1]),), (200,)))),

@@ -77,3 +77,17 @@ def test_a_module_with_an_identity_is_short_and_runs_alone() -> None:
     space: dict[str, Any] = {}
     exec(source, space)
     np.testing.assert_array_equal(space["f_grad"](x), gradient(x))
+
+
+def test_what_is_compiled_contains_no_table() -> None:
+    table = np.random.default_rng(0).standard_normal((150, 150))
+    numbers = table.tolist()
+
+    def f(x):
+        return np.sum(np.tanh(np.array(numbers) @ x) + table @ x) + np.sum(np.eye(150) @ x)
+
+    gradient = rg.grad(f)
+    x = np.linspace(0.0, 1.0, 150)
+    assert len(gradient.executable(x).module.source) < 2_000
+    away = 1.0 / np.cosh(table @ x) ** 2
+    np.testing.assert_allclose(gradient(x), away @ table + table.sum(axis=0) + 1.0, rtol=1e-12)

@@ -20,6 +20,8 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "channel flow": (kernels.channel_flow, (R.uniform(0.0, 0.01, (7, 7)), 0.1)),
     "correlation": (kernels.correlation, (R.standard_normal((9, 4)),)),
     "durbin": (kernels.durbin, (0.5 ** np.arange(1.0, 9.0),)),
+    "cholesky": (kernels.cholesky, (kernels.positive(6),)),
+    "cholesky by rows": (kernels.cholesky_by_rows, (kernels.positive(7),)),
     "n-body": (kernels.n_body, (R.standard_normal((4, 3)), R.standard_normal((4, 3)), np.ones(4))),
 }
 
