@@ -9,7 +9,7 @@ from typing import Any
 from ..compiler.compiled import Compiled
 from ..compiler.transform import Transform
 from ..ir.graph import Graph
-from .static import CompiledWithStatics, Jit, checked
+from .static import Jit, checked
 
 
 def jit(
@@ -64,10 +64,10 @@ def jit(
     5.0
     """
     nums, names = checked(static_argnums, static_argnames)
-    kind, transform = Compiled, Transform("jit", nan_safe, backend=backend)
+    transform = Transform("jit", nan_safe, backend=backend)
     if nums or names:
-        kind, transform = CompiledWithStatics, Jit("jit", nan_safe, nums, names, backend=backend)
-    return partial(kind, transform=transform) if function is None else kind(function, transform)
+        transform = Jit("jit", nan_safe, nums, names, backend=backend)
+    return partial(Compiled, transform=transform) if function is None else Compiled(function, transform)
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:

@@ -8,32 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.compiled import Compiled
-from ..compiler.paths import FINDERS
+from ..compiler.fixed import Fixed
 from ..compiler.signature import Call, is_traced, parameter_names, take_apart
 from ..compiler.transform import Transform
 from ..errors import ArgnumsError, OptionError
 from ..tracer.array import Tracer
-from ..tracer.containers import register_container
-from ..tracer.trace import CURRENT
 from ..tracer.tree import map_leaves
-
-
-class Fixed:
-    """A number among the arguments that is not traced; two are equal if types and digits are."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self._key = (type(value), repr(value))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fixed) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
-register_container(Fixed, lambda x: ((), x), lambda fixed, _: fixed.value)  # so it belongs to the structure of a call
 
 
 @dataclass(frozen=True)
@@ -64,16 +44,6 @@ class Jit(Transform):
         positions.update(names.index(name) for name in self.argnames if name in names)
         made = [_fixed(x, k) if k in positions else x for k, x in enumerate(args)]
         return tuple(made), {name: _fixed(x, name) if name in keywords else x for name, x in kwargs.items()}
-
-
-class CompiledWithStatics(Compiled):
-    """A compiled function that looks at the values of arguments in each call, also at those of floats."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if CURRENT.get() is not None:
-            return super().__call__(*args, **kwargs)
-        found = FINDERS[-1](self, self._take(args, kwargs))
-        return found.paths.call(self, *found.operands)
 
 
 def _fixed(argument: Any, name: int | str) -> Any:

@@ -1,50 +1,65 @@
-"""Calls that C serves: a function that is one kernel, called with plain arrays and numbers by position.
+"""Calls that C serves: those of a function that is one kernel.
 
-The server of such a call is C that tests the arguments and the check of what was read, and runs the kernel. It leaves
-all other calls, and those that fail, to the general way.
+The server of such a call is C that takes the arguments apart by a pattern, tests them and the check of what was read,
+and runs the kernel. It leaves all other calls, and those that fail, to the general way.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Any
 
 from ..tracer.trace import CURRENT
+from .call_patterns import NoPattern, order_of, pattern_of
 from .compiled import UNSERVED
 from .paths import Found, Paths
 from .settings import OVERRIDES, config
-from .unpackers import SHORTER
+from .signature import Call
+from .unpackers import MOST_LEAVES, SHORTER
 
 SERVED_AS = "served_as"  # the attribute of paths that tells a server that they are its own
-MOST = 4  # servers of one function
+MOST = 8  # servers of one function
 
 
 def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Let C serve later calls like this one, if it can."""
     paths, call = found.paths, found.call
     settings = compiled._transform.settings()
-    if settings.backend == "numpy" or settings.exact or settings.debug_nans or kwargs or not isinstance(paths, Paths):
+    if settings.backend == "numpy" or settings.exact or settings.debug_nans or not isinstance(paths, Paths):
         return
-    if not args or len(call.traced) != len(args) or any(map(operator.is_not, args, call.leaves)):
+    if not call.traced or len(call.leaves) > MOST_LEAVES:
         return
-    _serve(compiled, paths, call.key)
+    maker = _maker(paths)
+    if maker is not None:
+        arranged = getattr(compiled._transform, "fixed", None)
+        try:
+            given = (args, kwargs) if arranged is None else arranged(compiled._function, args, kwargs)
+            patterns = pattern_of(call, *given)
+        except NoPattern:
+            return
+        _serve(compiled, paths, call, maker, patterns)
 
 
-def _serve(compiled: Any, paths: Paths, key: Any) -> None:
-    function = paths.code.function
+def _maker(paths: Paths) -> Callable[[Any], Any] | None:
+    """What makes servers that run the kernel of these paths; None if they do more."""
+    maker = getattr(getattr(paths.code.function, "__self__", None), "server", None)
     ways = list(paths.known.values())
-    maker = getattr(getattr(function, "__self__", None), "server", None)
     if not isinstance(maker, BuiltinFunctionType) or len(ways) != 1 or ways[0].derived.later is not None:
-        return
-    order, assemble = _order(ways[0].assemble, len(paths.code.graph.outputs))
-    versions = compiled._cache.versions((compiled._transform.settings(), key))
-    token = object()
+        return None
+    return maker
+
+
+def _serve(compiled: Any, paths: Paths, call: Call, maker: Callable[[Any], Any], patterns: Any) -> None:
+    (way,) = paths.known.values()
+    order, assemble = _order(way.assemble, len(paths.code.graph.outputs))
+    versions = compiled._cache.versions((compiled._transform.settings(), call.key))
+    token, _ = vars(paths).get(SERVED_AS, (object(), None))  # compiled functions of one code share paths
     vars(paths)[SERVED_AS] = token, getattr(paths._relied, "plain", None)
+    sizes = len(call.traced), len(call.leaves) - len(call.traced)
     names = SERVED_AS, "check", "_user"
     force = CURRENT, OVERRIDES, vars(config), "base", config.now()
-    server = maker((*force, versions, token, order, assemble, UNSERVED, (), *names))
+    server = maker((*force, versions, token, *patterns, *sizes, order, assemble, UNSERVED, (), *names))
     known = [old for old in compiled._servers if isinstance(old, BuiltinFunctionType)]
     for old in known[MOST - 1 :]:
         compiled._servers.remove(old)
@@ -52,22 +67,14 @@ def _serve(compiled: Any, paths: Paths, key: Any) -> None:
 
 
 def _order(assemble: Callable[[Sequence[Any]], Any], n: int) -> tuple[Any, Any]:
-    """The order of the results in tuples, or what puts them together; neither, if they are right as they come."""
-    marks = [object() for _ in range(n)]
-    places = {id(mark): k for k, mark in enumerate(marks)}
-
-    def order(x: Any) -> Any:
-        return tuple(map(order, x)) if type(x) is tuple else places[id(x)]
-
-    try:
-        known = order(assemble(marks))
-    except Exception:  # noqa: BLE001 - containers of the user's, which may refuse marks; others, and constants
-        known = None
-    if n == 1:
-        return None, None if known == 0 else lambda result: assemble([result])
+    """The order of the results, or what puts them together; neither, if they are right as they come."""
+    known = order_of(assemble, n)
+    if n == 1 and known is None:
+        return None, lambda result: assemble([result])
     if known is None:
         return None, assemble
-    return (None, None) if known == (*range(n),) else (known, None)
+    as_it_comes = 0 if n == 1 else (0, None, (*range(n),))
+    return (None, None) if known == as_it_comes else (known, None)
 
 
 SHORTER.append(shorten)

@@ -55,6 +55,13 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
         return
     if found.paths in REFUSED:
         return
+    _know(compiled, found.paths, call, args, kwargs)
+    for shorter in SHORTER:
+        shorter(compiled, found, args, kwargs)
+
+
+def _know(compiled: Any, paths: Paths, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let an unpacker find the paths, unless none can tell such calls."""
     servers = compiled._servers
     unpackers = [server for server in servers if isinstance(server, FunctionType)]
     for unpack in unpackers:
@@ -63,12 +70,12 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
     else:
         leaves, spec = flatten((args, kwargs))
         if spec != call.spec or any(map(operator.is_not, leaves, call.leaves)):
-            REFUSED.add(found.paths)  # the transform takes arguments in its own way
+            REFUSED.add(paths)  # the transform takes arguments in its own way
             return
         try:
             unpack = _made(*_UnpackerWriter(call.traced, leaves).source(spec, args, kwargs))
         except (_NoExactType, RecursionError):  # of containers within hundreds of others
-            REFUSED.add(found.paths)
+            REFUSED.add(paths)
             return
         key = unpack(None, args, kwargs)
         assert key is not UNSERVED
@@ -79,8 +86,6 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
     if len(known) >= MOST_KEYS:
         known.clear()
     known[arguments] = compiled._cache.versions((compiled._transform.settings(), call.key))
-    for shorter in SHORTER:
-        shorter(compiled, found, args, kwargs)
 
 
 INSPECTORS["known"] = know

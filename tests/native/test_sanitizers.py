@@ -91,6 +91,25 @@ with in_a_hurry():
 """
 
 
+STRUCTURES = """
+from tests.native import test_served_structures as calls
+from tests.support.native import in_a_hurry
+
+with in_a_hurry():
+    for name in calls.CASES:
+        calls.test_results_are_those_of_the_general_way(name)
+    for name in sorted({case for case, _ in calls.OTHERS.values()}):
+        calls.test_other_arguments_are_left_to_the_general_way(name)
+    calls.test_gradients_have_the_structure_of_the_arguments()
+    calls.test_keywords_have_an_order()
+    calls.test_ints_that_vary_are_operands()
+    calls.test_what_is_read_of_static_objects_is_checked()
+    calls.test_static_numbers_are_told_apart(0.0, -0.0)
+    calls.test_attributes_that_are_code_may_fail()
+    calls.test_nothing_is_lost_over_many_calls()
+"""
+
+
 def under_watch(tmp_path: Path, *command: str, watched: str = WATCHED) -> subprocess.CompletedProcess[str]:
     """Run Python where kernels are compiled with the sanitizers."""
     tool = compiler()
@@ -134,7 +153,11 @@ def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", [SAMPLES, RANDOM, SERVED, THREADS], ids=["samples", "random", "served", "threads"])
+@pytest.mark.parametrize(
+    "calls",
+    [SAMPLES, RANDOM, SERVED, STRUCTURES, THREADS],
+    ids=["samples", "random", "served", "structures", "threads"],
+)
 def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
     told = under_watch(tmp_path, "-c", calls)
     assert told.returncode == 0, told.stderr[-3000:]

@@ -16,13 +16,15 @@ PyObject *PyObject_GetAttr(PyObject *, PyObject *), *PyCFunction_NewEx(Method *,
 int PyTuple_SetItem(PyObject *, int64_t, PyObject *), PyErr_ExceptionMatches(PyObject *);
 int PyContextVar_Get(PyObject *, PyObject *, PyObject **);
 PyObject *PyDict_GetItem(PyObject *, PyObject *), *PyFunction_GetCode(PyObject *), *PyFunction_GetGlobals(PyObject *);
-PyObject *PyObject_CallNoArgs(PyObject *);
+PyObject *PyObject_CallNoArgs(PyObject *), *PyList_New(int64_t), *PyDict_New(void);
+int PyList_SetItem(PyObject *, int64_t, PyObject *), PyDict_SetItem(PyObject *, PyObject *, PyObject *);
+int PyDict_Next(PyObject *, int64_t *, PyObject **, PyObject **), PyObject_RichCompareBool(PyObject *, PyObject *, int);
 int64_t PyTuple_Size(PyObject *), PyList_Size(PyObject *), PyDict_Size(PyObject *);
 long long PyLong_AsLongLong(PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
 void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
-extern PyObject PyFunction_Type, PyFloat_Type, PyComplex_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
+extern PyObject PyFunction_Type, PyDict_Type, PyList_Type, PyUnicode_Type, PyBytes_Type, PyFloat_Type, PyComplex_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
 PyObject *PyLong_FromLongLong(long long);
 void *malloc(size_t), *realloc(void *, size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
@@ -120,6 +122,13 @@ static int is_array(PyObject *x, int nd, const int64_t *dims, int kind) {
 }
 static int is_scalar(PyObject *x, int kind) { return x->type == scalars[kind]; }
 static int is_float(PyObject *x) { return x->type == &PyFloat_Type; }
+static int is_complex(PyObject *x) { return x->type == &PyComplex_Type; }
+static int is_int(PyObject *x) { /* one that a float holds: others are constants of a program */
+  if (x->type != &PyLong_Type) return 0;
+  const int64_t found = PyLong_AsLongLong(x), most = (int64_t)1 << 53;
+  if (found == -1 && PyErr_Occurred()) { PyErr_Clear(); return 0; }
+  return -most <= found && found <= most;
+}
 
 static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
   array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);

@@ -1,23 +1,100 @@
 
 /* A whole call, served by the only kernel. The state is what the call relies on: the variable of the trace that is
    recording, that of the settings in force and where the others are, the settings that are right, the versions of its
-   signature, a token that the first of them has with the objects that it has read, the order of the results, what puts other results together, the answer
-   for calls that are not served, an empty tuple, and names of attributes. */
-enum { CURRENT, OVERRIDES, BASE, NAME, SETTINGS, VERSIONS, TOKEN, ORDER, ASSEMBLE, UNSERVED, NOTHING, HAS, CHECK, USER, STATE };
+   signature, a token that the first of them has with the objects that it has read, the patterns of arguments by position
+   and by name, the number of operands and of other leaves among them, the order of the results, what puts other results
+   together, the answer for calls that are not served, an empty tuple, and names of attributes. */
+enum {
+  CURRENT, OVERRIDES, BASE, NAME, SETTINGS, VERSIONS, TOKEN, POSITIONAL, KEYWORDS, TRACED, STATICS, ORDER, ASSEMBLE,
+  UNSERVED, NOTHING, HAS, CHECK, USER, STATE
+};
+enum { LEAF, EQUAL, TYPED, SAME, DIGITS, SEQUENCE, DICT, FIELDS }; /* nodes of patterns of arguments */
+enum { TUPLE, LIST, ENTRIES }; /* and of results */
+#define ITEM(node, k) PyTuple_GetItem(node, k)
+#define NUMBER(node, k) PyLong_AsLongLong(ITEM(node, k))
 
-/* Results in the order of a tuple of positions and tuples. */
+/* Results in the order of a position, or of a kind, keys and parts. */
 static PyObject *in_order(PyObject *order, PyObject *results) {
   PyObject *found, *part;
   if (order->type == &PyLong_Type) {
-    if ((found = PyTuple_GetItem(results, PyLong_AsLongLong(order)))) Py_IncRef(found);
+    found = RESULTS == 1 ? results : ITEM(results, PyLong_AsLongLong(order));
+    if (found) Py_IncRef(found);
     return found;
   }
-  if (!(found = PyTuple_New(PyTuple_Size(order)))) return 0;
-  for (int64_t k = 0; k < PyTuple_Size(order); k++) {
-    if (!(part = in_order(PyTuple_GetItem(order, k), results))) { Py_DecRef(found); return 0; }
-    PyTuple_SetItem(found, k, part);
+  PyObject *keys = ITEM(order, 1), *parts = ITEM(order, 2);
+  const int64_t kind = NUMBER(order, 0), n = PyTuple_Size(parts);
+  if (!(found = kind == TUPLE ? PyTuple_New(n) : kind == LIST ? PyList_New(n) : PyDict_New())) return 0;
+  for (int64_t k = 0; k < n; k++) {
+    if (!(part = in_order(ITEM(parts, k), results))) { Py_DecRef(found); return 0; }
+    if (kind == TUPLE) PyTuple_SetItem(found, k, part);
+    else if (kind == LIST) PyList_SetItem(found, k, part);
+    else {
+      const int fault = PyDict_SetItem(found, ITEM(keys, k), part);
+      Py_DecRef(part);
+      if (fault) { Py_DecRef(found); return 0; }
+    }
   }
   return found;
+}
+
+/* Whether two objects are one, or equal ints, texts or bytes. */
+static int is_equal(PyObject *x, PyObject *other) {
+  if (x == other) return 1;
+  const PyObject *type = x->type;
+  if (type != other->type || (type != &PyUnicode_Type && type != &PyLong_Type && type != &PyBytes_Type)) return 0;
+  return PyObject_RichCompareBool(x, other, 2);
+}
+
+/* Take an argument apart by its pattern: 1 if it fits, 0 if not, -1 for an error. Operands are held, and the others are
+   put into a tuple. What has a part is held meanwhile, since attributes may be code. */
+static int take(PyObject *node, PyObject *x, PyObject **operands, PyObject *statics) {
+  const int64_t kind = NUMBER(node, 0), place = NUMBER(node, 1);
+  PyObject *what = ITEM(node, 2), *parts = ITEM(node, 3), *part, *key;
+  const int64_t n = PyTuple_Size(parts);
+  int64_t k = 0, at = 0;
+  int found = 1;
+  switch (kind) {
+  case LEAF:
+    Py_IncRef(operands[place] = x);
+    return 1;
+  case SAME:
+    return x == what;
+  case DIGITS:
+    return x->type == &PyFloat_Type && *(int64_t *)(x + 1) == *(int64_t *)(what + 1);
+  case EQUAL:
+  case TYPED:
+    if ((found = kind == EQUAL ? is_equal(x, what) : x->type == what) > 0 && place >= 0) {
+      Py_IncRef(x);
+      PyTuple_SetItem(statics, place, x);
+    }
+    return found;
+  case SEQUENCE:
+    if (x->type != what || (place ? PyList_Size(x) : PyTuple_Size(x)) != n) return 0;
+    for (; k < n && found > 0; k++) {
+      if (!(part = place ? PyList_GetItem(x, k) : ITEM(x, k))) return -1;
+      Py_IncRef(part);
+      found = take(ITEM(parts, k), part, operands, statics);
+      Py_DecRef(part);
+    }
+    return found;
+  case DICT:
+    if (x->type != &PyDict_Type || PyDict_Size(x) != n) return 0;
+    for (; k < n && found > 0 && PyDict_Next(x, &at, &key, &part); k++) {
+      if ((found = is_equal(key, ITEM(what, k))) <= 0) return found;
+      Py_IncRef(part);
+      found = take(ITEM(parts, k), part, operands, statics);
+      Py_DecRef(part);
+    }
+    return found > 0 ? k == n : found;
+  default:
+    if (x->type != ITEM(what, 0)) return 0;
+    for (; k < n && found > 0; k++) {
+      if (!(part = PyObject_GetAttr(x, ITEM(ITEM(what, 1), k)))) return -1;
+      found = take(ITEM(parts, k), part, operands, statics);
+      Py_DecRef(part);
+    }
+    return found;
+  }
 }
 
 /* Whether what a function has read are the same objects: pairs of a function, or nothing for this one, and a weak
@@ -25,7 +102,7 @@ static PyObject *in_order(PyObject *order, PyObject *results) {
 static int same_reads(PyObject *user, PyObject *reads) {
   if (reads == &_Py_NoneStruct || user->type != &PyFunction_Type) return 0;
   for (int64_t k = 0; k < PyTuple_Size(reads); k++) {
-    PyObject *pair = PyTuple_GetItem(reads, k), *of = PyTuple_GetItem(pair, 0), *was = PyTuple_GetItem(pair, 1);
+    PyObject *pair = ITEM(reads, k), *of = ITEM(pair, 0), *was = ITEM(pair, 1);
     if (of == &_Py_NoneStruct || of->type == &PyFunction_Type) {
       PyObject *code = PyObject_CallNoArgs(was);
       if (code) Py_DecRef(code); else PyErr_Clear();
@@ -36,23 +113,23 @@ static int same_reads(PyObject *user, PyObject *reads) {
 }
 
 /* Whether the check of the version that has the token passes; its captures are in *captures. -1 for an error. */
-static int holds(PyObject *state, PyObject *compiled, PyObject **captures) {
-  PyObject *versions = PyTuple_GetItem(state, VERSIONS), *paths, *has, *check = 0, *user = 0;
+static int holds(PyObject *state, PyObject *compiled, PyObject *statics, PyObject **captures) {
+  PyObject *versions = ITEM(state, VERSIONS), *paths, *has, *check = 0, *user = 0;
   if (PyList_Size(versions) < 1) return 0;
   Py_IncRef(paths = PyList_GetItem(versions, 0));
   int found = -1;
-  if (!(has = PyObject_GetAttr(paths, PyTuple_GetItem(state, HAS)))) goto end;
+  if (!(has = PyObject_GetAttr(paths, ITEM(state, HAS)))) goto end;
   found = 0;
-  if (PyTuple_GetItem(has, 0) != PyTuple_GetItem(state, TOKEN)) goto end;
+  if (ITEM(has, 0) != ITEM(state, TOKEN)) goto end;
   found = -1;
-  if (!(user = PyObject_GetAttr(compiled, PyTuple_GetItem(state, USER)))) goto end;
-  if (same_reads(user, PyTuple_GetItem(has, 1))) {
-    Py_IncRef(*captures = PyTuple_GetItem(state, NOTHING));
+  if (!(user = PyObject_GetAttr(compiled, ITEM(state, USER)))) goto end;
+  if (same_reads(user, ITEM(has, 1))) {
+    Py_IncRef(*captures = ITEM(state, NOTHING));
     found = 1;
     goto end;
   }
-  if (!(check = PyObject_GetAttr(paths, PyTuple_GetItem(state, CHECK)))) goto end;
-  PyObject *arguments[] = {user, PyTuple_GetItem(state, NOTHING)};
+  if (!(check = PyObject_GetAttr(paths, ITEM(state, CHECK)))) goto end;
+  PyObject *arguments[] = {user, statics};
   if (!(*captures = PyObject_Vectorcall(check, arguments, 2, 0))) goto end;
   found = *captures != &_Py_NoneStruct;
 end:
@@ -67,11 +144,11 @@ end:
 static int in_force(PyObject *state) {
   PyObject *trace = 0, *now = 0;
   int found = -1;
-  if (PyContextVar_Get(PyTuple_GetItem(state, CURRENT), 0, &trace) < 0) goto end;
-  if (PyContextVar_Get(PyTuple_GetItem(state, OVERRIDES), 0, &now) < 0) goto end;
+  if (PyContextVar_Get(ITEM(state, CURRENT), 0, &trace) < 0) goto end;
+  if (PyContextVar_Get(ITEM(state, OVERRIDES), 0, &now) < 0) goto end;
   const int base = !now || now == &_Py_NoneStruct;
-  const PyObject *settings = base ? PyDict_GetItem(PyTuple_GetItem(state, BASE), PyTuple_GetItem(state, NAME)) : now;
-  found = (!trace || trace == &_Py_NoneStruct) && settings == PyTuple_GetItem(state, SETTINGS);
+  const PyObject *settings = base ? PyDict_GetItem(ITEM(state, BASE), ITEM(state, NAME)) : now;
+  found = (!trace || trace == &_Py_NoneStruct) && settings == ITEM(state, SETTINGS);
 end:
   if (trace) Py_DecRef(trace);
   if (now) Py_DecRef(now);
@@ -80,22 +157,22 @@ end:
 
 /* It takes the compiled function, and the arguments of the call by position and by name. */
 static PyObject *serve(PyObject *state, PyObject *const *a, int64_t n) {
-  PyObject *x[OPERANDS], *captures = 0, *results = 0, *order = PyTuple_GetItem(state, ORDER);
-  if (n != 3 || PyDict_Size(a[2])) goto other;
-  const int64_t given = PyTuple_Size(a[1]);
-  if (given > OPERANDS) goto other;
-  for (int64_t k = 0; k < given; k++) x[k] = PyTuple_GetItem(a[1], k);
-  if (!fits0(x, given)) goto other;
-  const int now = in_force(state);
+  PyObject *x[OPERANDS] = {0}, *statics = 0, *captures = 0, *results = 0, *order = ITEM(state, ORDER);
+  const int64_t given = NUMBER(state, TRACED), others = NUMBER(state, STATICS);
+  if (n != 3 || given > OPERANDS) goto other;
+  if (others) { if (!(statics = PyTuple_New(others))) goto failed; }
+  else Py_IncRef(statics = ITEM(state, NOTHING));
+  int now = take(ITEM(state, POSITIONAL), a[1], x, statics);
+  if (now > 0) now = take(ITEM(state, KEYWORDS), a[2], x, statics);
+  if (now > 0 && !fits0(x, given)) goto other;
+  if (now > 0) now = in_force(state);
+  if (now > 0) now = holds(state, a[0], statics, &captures);
   if (now < 0) goto failed;
-  if (!now) goto other;
-  const int held = holds(state, a[0], &captures);
-  if (held < 0) goto failed;
-  if (!held || given + PyTuple_Size(captures) != OPERANDS) goto other;
-  for (int64_t k = given; k < OPERANDS; k++) x[k] = PyTuple_GetItem(captures, k - given);
+  if (!now || given + PyTuple_Size(captures) != OPERANDS) goto other;
+  for (int64_t k = given; k < OPERANDS; k++) Py_IncRef(x[k] = ITEM(captures, k - given));
   if (!(results = call0(0, x, OPERANDS))) goto failed;
   if (order == &_Py_NoneStruct) {
-    PyObject *assemble = PyTuple_GetItem(state, ASSEMBLE), *whole = results;
+    PyObject *assemble = ITEM(state, ASSEMBLE), *whole = results;
     if (assemble == &_Py_NoneStruct) goto end;
     results = PyObject_Vectorcall(assemble, &whole, 1, 0);
     Py_DecRef(whole);
@@ -109,9 +186,11 @@ failed: /* the general way meets the same fault, and says where it is */
   if (!PyErr_ExceptionMatches(PyExc_Exception)) goto end;
   PyErr_Clear();
 other:
-  Py_IncRef(results = PyTuple_GetItem(state, UNSERVED));
+  Py_IncRef(results = ITEM(state, UNSERVED));
 end:
   if (captures) Py_DecRef(captures);
+  if (statics) Py_DecRef(statics);
+  for (int64_t k = 0; k < OPERANDS; k++) if (x[k]) Py_DecRef(x[k]);
   return results;
 }
 

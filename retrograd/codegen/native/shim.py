@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-import numpy as np
-
 from ...ir.graph import Graph, Value
 from .indices import c_type
 from .kernel_function import KernelFunction
 
 MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLongLong"}  # Python's numbers
+PYTHONS = {"f": "is_float", "c": "is_complex", "i": "is_int"}  # tests of Python's numbers that are traced
 KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1", "c16": "C16", "c8": "C8"}
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
@@ -100,7 +99,8 @@ def _server(body: Graph) -> list[str]:
     """The function that serves whole calls of a module with one kernel, and its tests of arguments."""
     tests = [f"  if (n > {i} && !{_fits(i, v)}) return 0;" for i, v in enumerate(body.inputs)]
     fits = ["", "static int fits0(PyObject *const *a, int64_t n) {", *tests, "  return 1;", "}"]
-    return [*fits, f"#define OPERANDS {len(body.inputs)}", header("server.h")]
+    sizes = [f"#define OPERANDS {len(body.inputs)}", f"#define RESULTS {len(body.outputs)}"]
+    return [*fits, *sizes, header("server.h")]
 
 
 def _fits(i: int, value: Value) -> str:
@@ -108,7 +108,7 @@ def _fits(i: int, value: Value) -> str:
         return f"is_array(a[{i}], {value.aval.ndim}, {_dims(value)}, {_kind(value)})"
     if value.aval.kind == "scalar":
         return f"is_scalar(a[{i}], {_kind(value)})"
-    return f"is_float(a[{i}])" if value.aval.dtype == np.float64 else "0"
+    return f"{PYTHONS[value.aval.dtype.kind]}(a[{i}])" if value.aval.dtype.kind in PYTHONS else "0"
 
 
 def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[str]:
