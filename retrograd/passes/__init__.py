@@ -14,6 +14,7 @@ from . import (
     linearize,
     product_rules,
     prune,
+    scaled_products,
     symmetric_rules,
     transpose,
     triangular_rules,

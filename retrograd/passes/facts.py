@@ -72,8 +72,9 @@ class _Proofs:
         node = self.made.get(value)
         if node is None or node.prim is not elementwise.const or isinstance(node.attrs["value"], tuple):
             return None
-        number: float | complex = node.attrs["value"]
-        return number if np.isfinite(number) else None
+        with np.errstate(over="ignore"):
+            number = node.out.aval.dtype.type(node.attrs["value"])  # a finite number may be too large for the dtype
+        return number.item() if np.isfinite(number) else None
 
     def are_transposed(self, node: Node, *, scaled: bool) -> bool:
         """Whether one operand is the other's transpose, also if they are a column and a row of one vector.
@@ -101,6 +102,8 @@ class _Proofs:
         """The vector behind further axes of length one, and behind numbers that it is multiplied by."""
         while (node := self.made.get(value)) is not None:
             known = [self.number(v) is not None for v in node.inputs]
+            if all(known):
+                break
             is_scaled = node.prim is elementwise.neg or (node.prim is elementwise.mul and known.count(True) == 1)
             if node.prim is not reshape and not _adds_axes(node) and not (scaled and is_scaled):
                 break

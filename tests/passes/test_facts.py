@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -245,3 +246,19 @@ def test_inverses_and_equations_of_triangles(n: int, dtype: str) -> None:
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=0, atol=200 * np.finfo(dtype).eps)
     assert ("trtri" in f.at(x).source) == (n >= FEWEST)
+
+
+def test_numbers_beyond_a_dtype_keep_no_triangle() -> None:
+    """A number that is finite in double precision may be infinite or zero in single precision: 0 · inf is no number."""
+
+    def enlarged(m: Any) -> Any:
+        return np.tril(m) * 1e300
+
+    def shrunk(m: Any) -> Any:
+        return np.tril(m) / 1e-300
+
+    m = np.eye(3, dtype="f4") + 1
+    for program in (enlarged, shrunk):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check(program, m)

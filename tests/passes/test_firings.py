@@ -120,6 +120,16 @@ def symmetric_matrices(x, w):
     return once + np.sum(np.cos(np.sum(s, axis=1)) + np.cos(x @ s))
 
 
+def scaled_matrices(x, w):
+    n = 70
+    t = np.arange(n) / n
+    c, r, e = np.cos(t + x[0]), 2.0 + np.sin(t * x[1]), np.sin(t[:, None] + t * w[0, 0])
+    scaled, divided, z = c[:, None] * r * e, c[:, None] * e / r, np.cos(t[:, None] + w[0, :2])
+    right, left = np.sum(np.sin(scaled @ z / n)), np.sum(np.sin(z.T @ scaled / n)) + np.sum(np.sin(z.T @ divided / n))
+    sums = np.sum(np.sin(scaled.sum(axis=1) / n)) + np.sum(np.cos(divided.sum(axis=0) / n))
+    return (right + left + sums + np.sum(np.sin(divided @ z / n))) / n
+
+
 def enlarged_and_shrunk(x, w):
     return np.sum(np.sin(x * 3.0 * 0.2) * w) + np.sum(np.cos(0.2 * (x * 3.0)) * w)
 
@@ -173,6 +183,7 @@ STYLES = [
     (places_picked_before, (X, W)),
     (triangles, (X, W)),
     (symmetric_matrices, (X, W)),
+    (scaled_matrices, (X, W)),
     (losses_of_many_scores, (X, W)),
     (differences_of_pairs, (X, W)),
     (likelihood_of_a_process, (X, W)),
