@@ -14,6 +14,7 @@ from . import (
     linearize,
     product_rules,
     prune,
+    row_rules,
     scaled_products,
     symmetric_rules,
     transpose,

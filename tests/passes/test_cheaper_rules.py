@@ -112,7 +112,7 @@ def test_sums_of_other_products_stay() -> None:
     for f, args in (
         (rg.jit(lambda x: np.sum(x * x, axis=0)), (x,)),
         (rg.jit(lambda x: np.sum(x * 3.0, axis=1)), (x,)),
-        (rg.jit(lambda x: np.sum(x * x)), (x,)),
+        (rg.jit(lambda x: np.sum(x * x)), (x[:, :60],)),
         (rg.jit(lambda x: np.sum(x * x, axis=1)), (x.astype(int),)),
         (rg.jit(lambda x: np.sum(x * x, axis=1)), (x * 1j,)),
     ):

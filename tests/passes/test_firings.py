@@ -174,7 +174,13 @@ def products_in_a_row(x, w):
     return np.sum(left * x[0]) + outer + np.sum(np.tanh(m @ tall))
 
 
+def chances(x, w):
+    raised = np.exp(w - np.max(w, axis=1, keepdims=True))
+    return np.sum(raised / np.sum(raised, axis=1, keepdims=True) * np.sin(w))
+
+
 STYLES = [
+    (chances, (X, W)),
     (products_in_a_row, (X, W)),
     (products_of_growing_slices, (X, W)),
     (sums_of_places, (X, W)),
