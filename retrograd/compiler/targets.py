@@ -9,6 +9,7 @@ from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
+from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
 from ..passes.short_axes import short_axes_first
 from ..passes.vectorize import with_levels
@@ -38,5 +39,5 @@ NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
-PASSES.append(with_blocks)
+PASSES.extend([with_blocks, own_carries])  # the last one inserts copies that no rebuilding may merge
 STAGES["short_axes"] = Stage(_short_axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,10 @@ class Layouts:
         for out in node.outputs:
             if len(out.aval.shape) > 1 and _has_axes(out.aval):
                 self._shown[out] = self._shown[within] if within is not None else self._result(node, out)
+
+    def pack(self, values: Iterable[Value]) -> None:
+        """Note values that lie in C order."""
+        self._shown.update({v: _packed(v.aval) for v in values if _has_axes(v.aval)})
 
     def _result(self, node: Node, out: Value) -> Shown | None:
         prim = node.prim

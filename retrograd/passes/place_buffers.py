@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Container
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.layouts import Layouts
+from ..ir.loop_node import LoopNode, loop_of
 from ..ir.plan import Plan
-from ..ir.rewrite import with_nodes
-from ..ops.index import getitem
+from ..ops.shape import owned
+from .early_views import Index, disjoint, early_views, plain
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
@@ -20,15 +21,48 @@ STRIDED = frozenset(
 WRITES = frozenset({"additem", "setitem", "subitem"})  # writes whose place is their index
 READ_ONLY = frozenset({"broadcast", "diagonal", "windows"})  # views that NumPy does not write through
 
-Index = tuple[Any, ...]
 
-
-def place_buffers(graph: Graph, ordered: bool = True) -> Plan:
+def place_buffers(graph: Graph, ordered: bool = True, carries: Collection[Value] = ()) -> Plan:
     """Lay a graph out in memory; this changes the order of nodes only for views of storage that is written into.
 
-    ``ordered`` says whether arrays that come in are C-ordered.
+    ``ordered`` says whether arrays that come in are C-ordered. ``carries`` are inputs whose storage the graph may
+    write into, since it is the body of a loop that owns them.
     """
-    return _BufferPlacer(early_views(graph), ordered).plan()
+    return _BufferPlacer(early_views(graph), ordered, carries).plan()
+
+
+def carries_in_place(loop: LoopNode, among: frozenset[int], ordered: bool = True) -> dict[int, int]:
+    """The carries that a loop can keep in their own storage through all steps, where steps write into it.
+
+    Each is mapped to the carry in whose storage its next value lies. No list of steps has a part of this storage.
+    ``among`` are the numbers of carries whose storage the loop may own.
+    """
+    body = loop.body
+    found: dict[int, int] = body.once(
+        ("carries in place", loop.layout, among, ordered), lambda: _carries_in_place(loop, among, ordered)
+    )
+    return found
+
+
+def _carries_in_place(loop: LoopNode, among: frozenset[int], ordered: bool) -> dict[int, int]:
+    _, carry, _ = loop.layout.operands(loop.body.inputs)
+    then, _, stacks = loop.layout.results(loop.body.outputs)
+    body, number = early_views(loop.body), {value: k for k, value in enumerate(carry)}
+    while among:
+        placer = _BufferPlacer(body, ordered, [carry[k] for k in among])
+        placer.place()
+        held = Counter(map(placer.root, (*then, *stacks)))
+        left = {k: root for k in among if (root := placer.left_in(then[k])) is not None and held[root] == 1}
+        source = {k: number[root] for k, root in left.items() if root in number}
+        written = {number[root] for root in map(placer.root, placer.into) if root in number}
+        worth: set[int] = set()
+        for _ in source:  # carries that change places are worth it together
+            worth = {k for k, j in source.items() if {k, j} & (written | worth)}
+        stay = frozenset(k for k in worth if source[k] in worth)
+        if stay == among:
+            return source
+        among = stay
+    return {}
 
 
 class _Sharers:
@@ -68,14 +102,15 @@ class _Sharers:
 class _BufferPlacer:
     """Places results node by node; ``owned`` are roots of storage that this graph made and nothing outside can see."""
 
-    def __init__(self, graph: Graph, ordered: bool) -> None:
-        self.graph, self.ordered = graph, ordered
+    def __init__(self, graph: Graph, ordered: bool, carries: Collection[Value] = ()) -> None:
+        self.graph, self.ordered, self.carries = graph, ordered, carries
         self.made = graph.producer
         self.layouts = Layouts(graph, ordered)
         self.parent: dict[Value, Value] = {}
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
-        self.owned: set[Value] = set()
+        self.owned: set[Value] = {*carries}
+        self.in_place: dict[Graph, list[Value]] = {}  # the carries that bodies write into
         self.members: dict[Value, _Sharers] = {}  # of storage that holds more than the value that made it
         self.pool: dict[object, list[Value]] = {}
         self.last: dict[Value, int] = dict.fromkeys(graph.inputs, -1)
@@ -106,26 +141,33 @@ class _BufferPlacer:
         return self.last[value] > after and self.root(value) is root
 
     def plan(self) -> Plan:
+        """The plan of the graph."""
+        self.place()
+        return self._finished()
+
+    def place(self) -> None:
+        """Find a place for each result."""
         large = self.graph.largest >= POOL
         for i, node in enumerate(self.graph.nodes):
             self._place(i, node)
             if large:
                 self._retire(i, node)
-        return self._finished()
 
     def _place(self, i: int, node: Node) -> None:
         prim = node.prim
         self.layouts.add(node)
         if prim.multi:
-            fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())}
-            self.owned |= fresh
+            fresh = {node.outputs[k] for k in (prim.fresh(node) if prim.fresh else ())} | self._in_place(i, node)
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
+            self.owned.update(map(self.root, fresh))
             return
         (out,) = node.outputs
         if prim.alias is not None and out.aval.kind == "array":
             self.parent[out] = node.inputs[prim.alias]
             self._hold(out, self._int_of(node))
+        elif prim is owned and self._last_reader(i, node.inputs[0]):
+            self._share(out, node.inputs[0])
         elif prim.writes is not None and self._writable(i, node):
             self._share(out, node.inputs[prim.writes])
             self.layouts.add(node, node.inputs[prim.writes])
@@ -133,6 +175,44 @@ class _BufferPlacer:
             self._share(out, holder)
         elif prim.name != "const":
             self.owned.add(out)
+
+    def _in_place(self, i: int, node: Node) -> set[Value]:
+        """The results of a loop that lie in storage of its own, which its steps write into; it takes that over."""
+        loop = loop_of(node)
+        if loop is None or any(
+            other is not node and loop.body in dict(other.graphs).values() for other in self.graph.nested
+        ):
+            return set()
+        _, given, _ = loop.layout.operands(loop.operands)
+        _, carry, _ = loop.layout.operands(loop.body.inputs)
+        read = Counter(map(self.root, node.inputs))
+        free = frozenset(
+            k
+            for k, v in enumerate(given)
+            if v.aval.kind == "array" and read[self.root(v)] == 1 and self._last_reader(i, v) and self._in_order(v)
+        )
+        found = carries_in_place(loop, free, self.ordered)
+        self.in_place[loop.body] = [carry[k] for k in found]
+        then, _, _ = loop.layout.results(node.outputs)
+        for k, source in found.items():
+            if k == source:
+                self._share(then[k], given[k])
+            else:
+                self.owned.discard(self.root(given[k]))
+        self.layouts.pack([then[k] for k in found])
+        return {then[k] for k in found}
+
+    def _last_reader(self, i: int, value: Value) -> bool:
+        """Whether a node is the last that reads anything of the storage of a value, which is its own."""
+        root = self.root(value)
+        own = root in self.owned and self._whole(value)
+        return own and value.aval.steps is None and self.last[value] <= i and self.dead(root, i)
+
+    def left_in(self, value: Value) -> Value | None:
+        """The storage that a value fills, in C order; None if it may be that of other values outside."""
+        root = self.root(value)
+        own = root in self.owned and self._whole(value) and value.aval == root.aval
+        return root if own and self._in_order(value) else None
 
     def _share(self, out: Value, holder: Value) -> None:
         self.into[out] = holder
@@ -147,7 +227,7 @@ class _BufferPlacer:
 
     def _int_of(self, view: Node) -> tuple[int, int] | None:
         """The first axis of a whole array at which the view is at an int, and the int."""
-        if view.prim.name != "getitem" or not _plain(view.attrs["index"]) or not self._whole(view.inputs[0]):
+        if view.prim.name != "getitem" or not plain(view.attrs["index"]) or not self._whole(view.inputs[0]):
             return None
         shape = view.inputs[0].aval.shape
         return next(((k, i % shape[k]) for k, i in enumerate(view.attrs["index"]) if isinstance(i, int)), None)
@@ -171,7 +251,7 @@ class _BufferPlacer:
 
     def _written(self, write: Node) -> Index:
         """The index of a write into a whole array, its ints counted from 0; of any other write, none."""
-        if write.prim.name not in WRITES or not _plain(write.attrs["index"]) or not self._whole(write.inputs[0]):
+        if write.prim.name not in WRITES or not plain(write.attrs["index"]) or not self._whole(write.inputs[0]):
             return ()
         items = zip(write.attrs["index"], write.inputs[0].aval.shape, strict=False)
         return tuple([item % n if isinstance(item, int) else item for item, n in items])
@@ -261,7 +341,8 @@ class _BufferPlacer:
             elif live > peak:
                 peak = live
             live -= freed[i]
-        bodies = {body: place_buffers(body, self.ordered) for node in self.graph.nested for _, body in node.graphs}
+        nested = [body for node in self.graph.nested for _, body in node.graphs]
+        bodies = {body: place_buffers(body, self.ordered, self.in_place.get(body, ())) for body in nested}
         return Plan(
             self.graph,
             number,
@@ -285,48 +366,3 @@ class _BufferPlacer:
 
 def _bytes(value: Value) -> int:
     return value.aval.nbytes if value.aval.steps is None else 0
-
-
-def early_views(graph: Graph) -> Graph:
-    """Move each basic index at known positions up, in front of the first write into its operand.
-
-    A view is free, and its elements often lie beside the write, which can then happen in place.
-    """
-    if not any(prim.writes is not None for prim in graph.prims):
-        return graph
-    written: dict[Value, int] = {}
-    for i, node in enumerate(graph.nodes):
-        if node.prim.writes is not None:
-            written.setdefault(node.inputs[node.prim.writes], i)
-    moved: dict[int, list[Node]] = {}
-    for i, node in enumerate(graph.nodes):
-        if node.prim is getitem and len(node.inputs) == 1 and written.get(node.inputs[0], i) < i:
-            moved.setdefault(written[node.inputs[0]], []).append(node)
-    if not moved:
-        return graph
-    late = {node for nodes in moved.values() for node in nodes}
-    nodes = [n for i, node in enumerate(graph.nodes) if node not in late for n in (*moved.get(i, ()), node)]
-    return with_nodes(graph, nodes)
-
-
-def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
-    """True if the ranges of the indices lie apart on some axis; False also if that is not known.
-
-    >>> disjoint((0,), (slice(1, None),), (3, 2)), disjoint((slice(None), 0), (slice(1, 2),), (3, 2))
-    (True, False)
-    """
-    if not (_plain(a) and _plain(b)):
-        return False
-    for i, j, n in zip(a, b, shape, strict=False):
-        p, q = _range(i, n), _range(j, n)
-        if not p or not q or max(p[0], p[-1]) < min(q[0], q[-1]) or max(q[0], q[-1]) < min(p[0], p[-1]):
-            return True
-    return False
-
-
-def _plain(index: Index) -> bool:
-    return all(isinstance(i, (int, slice)) and not isinstance(i, bool) for i in index)
-
-
-def _range(index: Any, n: int) -> range:
-    return range(index % n, index % n + 1) if isinstance(index, int) else range(*index.indices(n))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import retrograd as rg
-from retrograd.passes.place_buffers import disjoint
+from retrograd.passes.early_views import disjoint
 
 bounds = st.one_of(st.none(), st.integers(-6, 6))
 items = st.one_of(

@@ -14,6 +14,7 @@ from ...ir.plan import Plan
 from ...ir.structure import condition_of
 from ...ir.texts import literal
 from ...ir.types import Aval
+from ...ops.shape import owned
 from .emitter import EMITTER_CLASSES, Emitter, Scope
 from .workspaces import LARGE, workspaces
 
@@ -34,8 +35,11 @@ class BodyEmitter(Emitter):
 
     def function(self, body: Graph) -> str:
         """The name of the function in the module that computes ``body``; each body is emitted once."""
+        plan = self.plan.bodies[body]
+        if any(plan.buffer[v] in {plan.buffer[x] for x in body.inputs} for v in plan.into):  # for a loop that owns them
+            return self.scope.add(plan, body.name).name
         if body not in self.scope.by_graph:
-            self.scope.by_graph[body] = self.scope.add(self.plan.bodies[body], body.name).name
+            self.scope.by_graph[body] = self.scope.add(plan, body.name).name
         return self.scope.by_graph[body]
 
     def embed(self, *names: str) -> None:
@@ -150,8 +154,34 @@ class BodyEmitter(Emitter):
         buffer = self.plan.bodies[body].buffer
         storage = {buffer[o] for o in large}
         own = [self.name[v] for v in made if v in self.name and buffer.get(v) in storage]
-        if large:
-            self.line(f"del {', '.join(dict.fromkeys([*own, *large.values()]))}")
+        gone = [name for name in dict.fromkeys([*own, *large.values()]) if name not in names]
+        if gone:
+            self.line(f"del {', '.join(gone)}")
+
+    def assign(self, value: Value) -> str:
+        """A name for a value: that of its storage if a loop works in place there, else a new one."""
+        holder = self.plan.into.get(value)
+        if holder is None or not self.plan.order.producer[value].prim.multi:
+            return super().assign(value)
+        self.name[value] = self.name[holder]
+        return self.name[value]
+
+    def _node(self, node: Node, consts: dict[Value, Node]) -> None:
+        """Write a node, but no copy of what nothing else reads."""
+        if node.prim is owned and node.out in self.plan.into:
+            self.name[node.out] = self.name[node.inputs[0]]
+        else:
+            super()._node(node, consts)
+
+    def _expression(self, node: Node, operands: list[str]) -> str:
+        """Source of a result; a copy of a constant is a constant of its own."""
+        source = self.plan.order.producer.get(node.inputs[0]) if node.prim is owned else None
+        if source is not None and source.prim.name == "const":
+            return source.prim.numpy.render(source, [])
+        return super()._expression(node, operands)
+
+    def _literal_here(self, node: Node, i: int, consts: dict[Value, Node]) -> bool:
+        return node.prim is owned or super()._literal_here(node, i, consts)
 
     def storage(self, out: Value) -> str | None:
         """The name of the storage that a value is computed into, which may be made before a loop."""
