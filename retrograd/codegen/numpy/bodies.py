@@ -31,7 +31,6 @@ class BodyEmitter(Emitter):
         super().__init__(plan, scope)
         self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
         self.at_work: set[Value] = set()
-        self.states: dict[Graph, dict[Value, tuple[str, int]]] = {}  # storage with rows for steps, and their number
         self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
 
     def function(self, body: Graph) -> str:
@@ -98,14 +97,6 @@ class BodyEmitter(Emitter):
         self.workspaces = outer
         if made:
             self.line(f"del {', '.join(name for own in made.values() for name in own)}")
-
-    def rows(self, body: Graph, t: str) -> None:
-        """Name the rows that the states of step ``t`` are computed into."""
-        names, at_work = self.workspaces.get(body, ({}, set()))
-        for value, (states, rows) in self.states.get(body, {}).items():
-            names[value] = self.fresh("row")
-            self.line(f"{names[value]} = {states}[{t if rows > 2 else f'{t} & 1'}]")
-        self.workspaces = {**self.workspaces, body: (names, at_work)}
 
     @contextmanager
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:

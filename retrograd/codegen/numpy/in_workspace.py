@@ -42,16 +42,12 @@ class WorkspaceEmitter(BodyEmitter):
         self.line(f"{memory} = {self.memory(packed)}")
         names: dict[object, str] = {}
         for value, at in packed.places.items():
-            rows, body = packed.rows.get(value, (0, None))
-            shape, dtype = length or ((rows,) * bool(rows) + value.aval.shape), value.aval.dtype
+            shape, dtype = length or value.aval.shape, value.aval.dtype
             if (shape, dtype, at) not in names:
-                names[shape, dtype, at] = self.fresh("states" if rows else "work")
+                names[shape, dtype, at] = self.fresh("work")
                 place = f"np.ndarray({shape}, {literal(dtype)}, {memory}, {at})"
                 self.line(f"{names[shape, dtype, at]} = {place}")
-            if body is None:
-                self.work[value] = names[shape, dtype, at]
-            else:
-                self.states.setdefault(body, {})[value] = names[shape, dtype, at], rows
+            self.work[value] = names[shape, dtype, at]
         self.at_work.update(packed.members)
 
 

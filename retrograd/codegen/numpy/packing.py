@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Graph, Node, Value
-from ...ir.loop_node import loop_of
+from ...ir.graph import Value
 from ...ir.plan import Plan
-from .workspaces import looped_once, rows_of_states, workspaces
+from .workspaces import workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
 MORE = 1 / 64  # of the peak of a call: how much the peak may grow
@@ -26,9 +25,6 @@ class _LiveStorage:
     nbytes: int
     first: int
     last: int
-    rows: int = 0  # of states; 0 for a value that is no state
-    node: Node | None = None  # the loop that has these states
-    taken: list[tuple[int, int, int]] = field(default_factory=list)  # bytes without the piece, with these times
     at: int = 0
 
     @property
@@ -41,15 +37,13 @@ class _LiveStorage:
 class WorkspaceLayout:
     """The bytes of the piece, the place of each value that is first in its storage, and all values in the piece.
 
-    ``fullest`` are first values of storage that is live together, as many bytes as ever are, with their bytes and the
-    nodes that make them. ``rows`` has the number of rows, and the body, of places for the states of loops.
+    ``fullest`` are first values of storage that is live together, as many bytes as ever are.
     """
 
     nbytes: int = 0
     places: dict[Value, int] = field(default_factory=dict)
     members: frozenset[Value] = frozenset()
-    fullest: tuple[tuple[Value, int, Node], ...] = ()
-    rows: dict[Value, tuple[int, Graph]] = field(default_factory=dict)
+    fullest: tuple[Value, ...] = ()
 
 
 def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
@@ -66,12 +60,12 @@ def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
     most = (1 + MORE) * live.max()
     taken, outside = candidates, live.copy()
     for storage in candidates:
-        _without(outside, storage)
+        outside[storage.first : storage.last + 1] -= storage.nbytes
     if _placed(taken) + outside.max() > most:
         taken, outside = [], live
         for storage in sorted(candidates, key=lambda s: (-s.nbytes, s.first)):
             without = outside.copy()
-            _without(without, storage)
+            without[storage.first : storage.last + 1] -= storage.nbytes
             if _placed([*taken, storage]) + without.max() <= most:
                 taken, outside = [*taken, storage], without
     nbytes = _placed(taken)
@@ -82,45 +76,16 @@ def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
         nbytes,
         {s.value: s.at for s in taken},
         frozenset(v for s in taken for v in s.others),
-        tuple((s.value, s.nbytes, s.node or plan.order.producer[s.value]) for s in fullest),
-        {s.value: (s.rows, loop.body) for s in taken if s.node is not None and (loop := loop_of(s.node)) is not None},
+        tuple(s.value for s in fullest),
     )
-
-
-def _without(live: np.ndarray[Any, np.dtype[np.int64]], storage: _LiveStorage) -> None:
-    """Take the bytes of a storage out of those that are live."""
-    for first, last, nbytes in storage.taken or [(storage.first, storage.last, storage.nbytes)]:
-        live[first : last + 1] -= nbytes
 
 
 def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
     made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
-    found = [
+    return [
         _LiveStorage(value, others, bytes_of(value, block), made[value], max(plan.last_use[v] for v in others))
         for value, others in workspaces(plan, results=block is None).items()
     ]
-    return found if block is not None else [*found, *_states(plan)]
-
-
-def _states(plan: Plan) -> list[_LiveStorage]:
-    """The states of loops that are no part of what the function returns; references to them may live to its end."""
-    order = plan.order
-    loops = [(i, loop) for i, node in enumerate(order.nodes) if (loop := loop_of(node)) is not None and loop.length > 1]
-    alone = looped_once(order) if loops else set()
-    returned = {plan.buffer[v] for v in order.outputs}
-    found = []
-    for i, loop in loops:
-        if loop.body not in alone or any(plan.buffer[v] in returned for v in loop.node.outputs if v.aval.steps):
-            continue
-        for value, (rows, results) in rows_of_states(loop, plan.bodies[loop.body]).items():
-            outs = [loop.node.outputs[k] for k in results]
-            if any(plan.buffer[out] in returned for out in outs):
-                continue
-            one = value.aval.nbytes
-            taken = [(i, i, one), *((i, plan.last_use[out], max(out.aval.nbytes, 0)) for out in outs)]
-            end = len(order.nodes)
-            found.append(_LiveStorage(value, [], rows * one, i, end, rows, loop.node, taken))
-    return found
 
 
 def bytes_of(value: Value, block: int | None) -> int:

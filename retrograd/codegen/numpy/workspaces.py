@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from ...ir.graph import Graph, Value
-from ...ir.loop_node import LoopNode
+from ...ir.graph import Value
 from ...ir.plan import Plan
-from ...ir.rewrite import walk
 
 LARGE = 64 * 1024  # bytes from which new storage in every step costs more than the computation into it
 
@@ -39,48 +35,9 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
             if number in seen:
                 continue
             seen.add(number)
-            if _may_be_given(plan, out) and kept.isdisjoint(members[number]):
+            large = out.aval.kind == "array" and out.aval.steps is None and out.aval.nbytes >= LARGE
+            makes = not node.prim.multi and node.prim.into and out not in plan.copies
+            makes = makes and out in plan.ordered
+            if large and makes and kept.isdisjoint(members[number]):
                 found[out] = members[number]
     return found
-
-
-def _may_be_given(plan: Plan, value: Value) -> bool:
-    """Whether a result is large, and can be computed into storage in C order that it is given."""
-    aval, prim = value.aval, plan.order.producer[value].prim
-    large = aval.kind == "array" and aval.steps is None and aval.nbytes >= LARGE
-    return bool(large and not prim.multi and prim.into and value not in plan.copies and value in plan.ordered)
-
-
-def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, tuple[int, list[int]]]:
-    """The values of a step that later steps read, by the first in their storage: their rows, and the results they are.
-
-    Storage of which a list keeps all steps needs as many rows as there are steps. For other carries two rows do: a
-    step writes one, and reads the other, to which nothing else may refer.
-    """
-    body, number = plan.order, plan.buffer
-    _, before, _ = loop.layout.operands(body.inputs)
-    then, arrays, stacks = loop.layout.results(body.outputs)
-    listed, ends = [number[v] for v in stacks], [number[v] for v in then]
-    outside = {number[v] for v in body.inputs}
-    handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
-    found: dict[Value, tuple[int, list[int]]] = {}
-    for value in (v for node in body.nodes for v in node.outputs):
-        at = number[value]
-        if at in outside or at not in {*listed, *ends}:
-            continue
-        outside.add(at)  # what comes later in this storage has the same place
-        carried = [k for k, end in enumerate(ends) if end == at]
-        last = {number[before[k]] for k in carried}
-        results = [len(then) + len(arrays) + k for k, entry in enumerate(listed) if entry in {at, *last}]
-        if len(carried) < 2 and _may_be_given(plan, value):
-            if results:
-                found[value] = loop.length, [*carried, *results]
-            elif last.isdisjoint(ends) and handed_on.isdisjoint({at, *last}):
-                found[value] = 2, carried
-    return found
-
-
-def looped_once(graph: Graph) -> set[Graph]:
-    """The bodies of all nodes, inner ones too, that one node alone has."""
-    bodies = Counter(body for node in walk(graph) for _, body in node.graphs)
-    return {body for body, times in bodies.items() if times == 1}

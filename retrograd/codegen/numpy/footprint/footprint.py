@@ -64,13 +64,10 @@ class _Sizes(WorkspaceEmitter):
 
     def memory(self, packed: WorkspaceLayout) -> str:
         """Blocks for the values that fill the memory, and one for gaps."""
-        parts, gaps = [], self.at_a_time * packed.nbytes
-        for value, nbytes, node in packed.fullest:
-            nbytes = self.bytes_of(value) if value not in packed.rows else nbytes
-            self.labels.append((value, node))
-            parts.append(f"__block({nbytes}, 0, {len(self.labels) - 1})")
-            gaps -= nbytes
-        self.labels.append((None, packed.fullest[0][2]))
+        made = self.plan.order.producer
+        parts = [self._block(value, made[value]) for value in packed.fullest]
+        gaps = self.at_a_time * packed.nbytes - sum(map(self.bytes_of, packed.fullest))
+        self.labels.append((None, made[packed.fullest[0]]))
         return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
 
     def bytes_of(self, value: Value) -> int:
