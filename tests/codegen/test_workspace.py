@@ -157,6 +157,7 @@ def test_large_arrays_lie_in_it(n: int, made: bool, monkeypatch: pytest.MonkeyPa
 # --- bits ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::retrograd.IndependentOutputWarning")
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize("seed", range(200))
 def test_random_programs_have_the_same_bits(seed: int, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
