@@ -29,15 +29,23 @@ PyObject *PyLong_FromLongLong(long long);
 void *malloc(size_t), *realloc(void *, size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
 
-/* Storage; much of it in large pages, which take less time to be there. */
+/* Storage, which tracemalloc counts, as that of NumPy's arrays; much of it in large pages, which take less time to be
+   there. */
+int PyTraceMalloc_Track(unsigned, uintptr_t, size_t), PyTraceMalloc_Untrack(unsigned, uintptr_t);
+#define DOMAIN 389047
 static void *storage(size_t bytes) {
-  void *found;
-  if (bytes < 1 << 25) return malloc(bytes);
-  if (posix_memalign(&found, 1 << 21, bytes)) return NULL;
+  void *found = 0;
+  if (bytes < 1 << 25) found = malloc(bytes);
+  else if (posix_memalign(&found, 1 << 21, bytes)) return NULL;
 #ifdef __linux__
-  madvise(found, bytes, 14);
+  else madvise(found, bytes, 14);
 #endif
+  if (found) PyTraceMalloc_Track(DOMAIN, (uintptr_t)found, bytes);
   return found;
+}
+static void given_back(void *block) {
+  if (block) PyTraceMalloc_Untrack(DOMAIN, (uintptr_t)block);
+  free(block);
 }
 
 double exp2(double), log2(double), log10(double), sin(double), cos(double), tan(double), asin(double), acos(double);

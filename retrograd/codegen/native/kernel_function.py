@@ -50,12 +50,16 @@ LONGEST = 3000  # operations: the time that a compiler takes grows faster than t
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """Source, the bytes of each workspace, the additions that a call takes, about, and whether it has parts."""
+    """Source, the bytes of each workspace, the additions that a call takes, about, and whether it has parts.
+
+    ``grows``: it keeps rows of as many steps as the data decide.
+    """
 
     source: str
     workspaces: tuple[int, ...]
     work: int
     parts: bool = False
+    grows: bool = False
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:
@@ -108,7 +112,7 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     threads = ", int64_t threads" if to.parts else ""
     end = [f"  return {BEYOND if to.gives_up else 0};", "}"]
     source = "\n".join([*to.parts, f"static int {name}(void **p{threads}) {{", *lines, *end])
-    return KernelFunction(renumbered(source), tuple(sizes), _work(body), bool(to.parts))
+    return KernelFunction(renumbered(source), tuple(sizes), _work(body), bool(to.parts), bool(to.growing))
 
 
 def renumbered(source: str) -> str:

@@ -59,9 +59,19 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     )
 
 
+def workspace(kernel: KernelFunction) -> tuple[int, bool]:
+    """The bytes that a call takes beside its results and the stack, and whether the kernel keeps them."""
+    total = _total(kernel)
+    return (total + ALIGNED if total > STACK else 0), total <= KEPT
+
+
+def _total(kernel: KernelFunction) -> int:
+    return sum(-(-size // ALIGNED) * ALIGNED for size in kernel.workspaces)
+
+
 def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
     nin, nout, extra = len(body.inputs), len(body.outputs), len(kernel.workspaces)
-    total = sum(-(-size // ALIGNED) * ALIGNED for size in kernel.workspaces)
+    total = _total(kernel)
     lines = ["", kernel.source, "", f"static PyObject *call{k}(PyObject *self, PyObject *const *a, int64_t n) {{"]
     lines += [
         f"  void *p[{max(1, nin + nout + extra)}]; PyObject *o[{max(1, nout)}] = {{0}}, *c[{max(1, nin)}] = {{0}};"
@@ -87,7 +97,9 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
         lines += [f"  PyTuple_SetItem(result, {i}, o[{i}]); o[{i}] = 0;" for i in range(nout)]
     lines += ["  goto end;", "other:", f"  result = PyObject_Vectorcall(fallback{k}, a, n, 0);", "end:"]
     if total > STACK:
-        lines += [f"  if (work == kept{k}) busy{k} = 0; else free(work);" if total <= KEPT else "  free(work);"]
+        lines += [
+            f"  if (work == kept{k}) busy{k} = 0; else given_back(work);" if total <= KEPT else "  given_back(work);"
+        ]
     lines += [f"  for (int k = 0; k < {nout}; k++) if (o[k]) Py_DecRef(o[k]);"]
     lines += [f"  for (int k = 0; k < {nin}; k++) if (c[k]) Py_DecRef(c[k]);", "  return result;", "}"]
     if STACK < total <= KEPT:

@@ -20,6 +20,7 @@ from ...ir.rewrite import mapped, walk, with_nodes
 from ...ir.target import Module, Target
 from ...ops.structural.kernel import kernel
 from .elements import NoC
+from .footprint import WithKept, kept_by, storage_known
 from .kernel_function import KernelFunction, kernel_function
 from .shared_objects import compiler, fits, functions
 from .shim import extension
@@ -65,6 +66,7 @@ class Native:
         for body in _bodies(legal):
             if body.name in bodies:
                 body.once("for C", partial(bodies.__getitem__, body.name))
+                storage_known(body, _text(bodies[body.name]))
         return legal
 
     def plan(self, graph: Graph, ordered: bool = True) -> Plan:
@@ -83,8 +85,8 @@ class Native:
         return NativeModule(**fields, kernels=kernels, alone=same)
 
     def footprint(self, plan: Plan) -> Footprint:
-        """The memory of a plan, by the NumPy statements: C needs less."""
-        return self._rest.footprint(plan)
+        """The memory of a plan, with C's own storage in kernels."""
+        return WithKept(self._rest.footprint(plan), kept_by(_bodies(plan.order)))
 
     def load(self, module: Module, filename: str, names: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
         """The function of a module, with its kernels in C."""

@@ -12,6 +12,8 @@ from ...ir.types import Aval
 from .call import ONCE, results_of, run_call
 from .on_numbers import all_fresh
 
+STORAGE = "storage"  # under which bodies know the bytes that another language takes for them beside the results
+
 
 def _shape(*avals: Aval, body: Graph, size: int = 0) -> tuple[Aval, ...]:
     """The avals of the results of the body; ``size`` is how many elements to work on at a time, 0 for all of them."""

@@ -29,7 +29,7 @@ from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
 from ....ops.structural.host import host
 from ....ops.structural.in_blocks import at_a_time, largest_block
-from ....ops.structural.kernel import kernel
+from ....ops.structural.kernel import STORAGE, kernel
 from ....ops.structural.on_numbers import elements, numbers
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
@@ -90,6 +90,9 @@ class _Sizes(WorkspaceEmitter):
         if prim is kernel and node.attrs.get("size"):
             self._in_blocks(node, consts)
             return
+        if prim is kernel and node.graphs[0][1].knows(STORAGE):
+            self._in_other_language(node)
+            return
         if prim is numbers:
             node = replace(node, prim=call)
         if prim is exit_if:
@@ -103,6 +106,17 @@ class _Sizes(WorkspaceEmitter):
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, consts)
+
+    def _in_other_language(self, node: Node) -> None:
+        """Write the results of a kernel, and a block of what its function takes for itself."""
+        ((_, body),) = node.graphs
+        nbytes: int | None = body.once(STORAGE, lambda: None)
+        if nbytes is None:
+            raise Undecided
+        for out in node.outputs:
+            self.line(f"{self.assign(out)} = {self._block(out, node)}")
+        self.labels.append((None, node))
+        self.line(f"__block(0, {nbytes}, {len(self.labels) - 1})")
 
     def _in_blocks(self, node: Node, consts: dict[Value, Node]) -> None:
         """Write the results of a kernel, and the call of one block."""
