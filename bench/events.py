@@ -1,7 +1,7 @@
 """Programs that decide by values, called from many starts: `python -m bench.events`.
 
-Each start goes another way through the program. The first round meets all of them for the first time; a later one goes
-the same ways again.
+Each start goes another way through the program. The first calls, whose total includes all that is compiled, meet all
+starts for the first time; the next calls go the same ways again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ CONTESTANTS = {"retrograd": rg.value_and_grad, "autograd": with_autograd}
 
 
 def main() -> None:
-    """Print a row for each program and round: seconds of processor time for all starts."""
+    """Print a row for each program and round: the total processor time of a call from each start."""
     parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
     parser.add_argument("--starts", type=int, default=100)
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=[*CONTESTANTS])
@@ -164,9 +164,16 @@ def main() -> None:
                     np.testing.assert_allclose(value, other, rtol=1e-9)
                     np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-9)
             ratio = [f"{spent[names[0]] / spent[name]:.2f}" for name in names[1:]]
-            rows.append([title if not k else "", str(k + 1), *(table.time(spent[name]) for name in names), *ratio])
+            rows.append(
+                [
+                    title if not k else "",
+                    f"{'next' if k else 'first'} {len(given)}",
+                    *(table.time(spent[name]) for name in names),
+                    *ratio,
+                ]
+            )
     print(f"{describe()}\n")
-    header = ["program", "round", *names, *(f"{names[0]} / {name}" for name in names[1:])]
+    header = ["program", "calls", *names, *(f"{names[0]} / {name}" for name in names[1:])]
     print(table.render(header, rows, markdown=options.markdown))
 
 

@@ -102,7 +102,9 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     """The user's line that led here, and the variable that its result is stored in, if any."""
-    frame = user_frame(sys._getframe(depth))
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:  # as in ``user_frame``: calls take long
+        frame = frame.f_back
     if frame is None:
         return None, None
     known = _sites.made.get(id(frame.f_code))

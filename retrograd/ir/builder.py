@@ -127,6 +127,19 @@ class Builder:
             self.made[out] = node
         return [Symbol(self, v) for v in outputs]
 
+    def single(
+        self, prim: Primitive, inputs: tuple[Value, ...], attrs: Mapping[str, Any], key: Any, aval: Aval
+    ) -> Symbol:
+        """Add a pure node with one result, or find an equal one; ``key`` is that of the attributes."""
+        full = (prim, inputs, self.replica, key)
+        node = self._known.get(full)
+        if node is None:
+            value = Value(aval)
+            node = self._known[full] = Node(prim, inputs, attrs, (value,), self.where, self.replica)
+            self.nodes.append(node)
+            self.made[value] = node
+        return Symbol(self, node.outputs[0])
+
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
         """Rebuild a node of another graph here, with its line, its replica tag and its names.
 

@@ -123,16 +123,24 @@ def array(
     """``np.array`` of numbers, arrays and tracers in nested lists."""
     if copy is False and isinstance(obj, (list, tuple)):
         np.array([0], copy=False)  # NumPy's own error
+    if dtype is None and order == "K" and not ndmin and _has_traced_parts(obj):
+        made = _of_parts(*obj)
+        if type(made.shadow) is np.ndarray and type(made) is Tracer:  # which is new
+            return made
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 
 _of_parts = at_once(lambda *parts: joined(list(parts)), lambda *parts: np.array(parts))
 
 
+def _has_traced_parts(obj: Any) -> bool:
+    """Whether it is a short list with traced values."""
+    return type(obj) is list and len(obj) <= MOST_PARTS and any(type(x) is Tracer for x in obj)
+
+
 def _as(function: Function, obj: Any) -> Any:
     """Apply a NumPy conversion: the result is the object itself, another view of it, or a new array."""
-    short = type(obj) is list and len(obj) <= MOST_PARTS and any(type(x) is Tracer for x in obj)
-    obj = _of_parts(*obj) if short else joined(obj)
+    obj = _of_parts(*obj) if _has_traced_parts(obj) else joined(obj)
     made = function(shadow_of(obj))
     if made is shadow_of(obj):
         return obj

@@ -116,7 +116,7 @@ class Tracer(Held):
                 f"Python asks for the {kind} value of a traced value in a function that is compiled for all values",
                 remedy="choose with np.where or rg.cond, or repeat with rg.while_loop",
             )
-        self.home.decide(read(self), kind, found, user_site()[0])
+        self.home.decide(read(self), kind, found, user_site(3)[0])
         return found
 
     def __bool__(self) -> bool:

@@ -46,6 +46,16 @@ class Apart(Builder):
             self.made[out] = node
         return [Symbol(self, v) for v in outputs]
 
+    def single(
+        self, prim: Primitive, inputs: tuple[Value, ...], attrs: Mapping[str, Any], key: Any, aval: Aval
+    ) -> Symbol:
+        if not inputs:
+            return super().single(prim, inputs, attrs, key, aval)
+        value = Value(aval)
+        node = self.made[value] = Node(prim, inputs, attrs, (value,), self.where, self.replica)
+        self.nodes.append(node)
+        return Symbol(self, value)
+
     def _plainly(self, prim: Primitive, operands: Sequence[Value]) -> Sequence[Aval]:
         """The avals of the results of an operation without attributes, remembered by identities: hashing takes long."""
         taken = [v.aval for v in operands]

@@ -84,6 +84,10 @@ class HeldBuilder(Builder):
         self.watch.end()
         return self.emit(prim, inputs, attrs, hints, avals)
 
+    def single(self, prim: Primitive, inputs: tuple[Value, ...], attrs: Any, key: Any, aval: Aval) -> Symbol:
+        self.watch.end()
+        return self.single(prim, inputs, attrs, key, aval)
+
     def keep(self, node: Node) -> tuple[Value, ...]:
         self.watch.end()
         return self.keep(node)

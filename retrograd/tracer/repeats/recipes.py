@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
+from ...ir.builder import attrs_key
 from ...ir.graph import Node, Value
 from ...ir.primitive import Primitive
 from ...ir.types import Aval
@@ -23,7 +24,9 @@ from ..trace import CURRENT, STOPPED, Trace
 
 Run = Callable[..., Any]
 MOST = 1_024  # recipes of one operation
-NUMBERS = frozenset({float, np.float64, np.float32})
+# numbers that are no traced ones: what stands for them in a key; None for the number itself
+NUMBERS: dict[type, Any] = {int: None, float: (float,), np.float64: (np.float64,), np.float32: (np.float32,)}
+MISSING: Any = object()
 
 
 class Change(NamedTuple):
@@ -43,10 +46,11 @@ class Ingredient(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """The node that an operation puts into the graph, and the kind of its example."""
+    """The node that an operation puts into the graph, with the key of its attributes, and the kind of its example."""
 
     kind: Any
     node: Change
+    key: Any
     ingredients: tuple[Ingredient, ...]
 
     def follow(self, trace: Trace, operands: Sequence[Any], shadow: Any) -> Tracer:
@@ -57,11 +61,15 @@ class Recipe(NamedTuple):
         values = []
         for source, constant, changes in self.ingredients:
             x = operands[source]
-            value = (read(x) if constant is None else b.constant(x, constant)).value
+            if constant is not None:
+                value = b.constant(x, constant).value
+            else:
+                value = (x.storage.symbol if x.parent is None else read(x)).value
             for prim, attrs, avals in changes:
                 value = b.emit(prim, (value,), attrs, (), avals)[0].value
             values.append(value)
-        symbol = b.emit(self.node.prim, values, self.node.attrs, (), self.node.avals)[0]
+        prim, attrs, (aval,) = self.node
+        symbol = b.single(prim, tuple(values), attrs, self.key, aval)
         if symbol.value.hint is None:
             symbol.value.hint = hint
         return wrap(trace, symbol, shadow, b.where)
@@ -74,6 +82,7 @@ def by_recipe(run: Run, plain: Run, *, by_value: bool = False, in_order: bool = 
     only if they are C-ordered.
     """
     recipes: dict[Any, Recipe | None] = {}
+    of_numbers = {int: None} if by_value else NUMBERS
 
     def call(*operands: Any) -> Any:
         trace = CURRENT.get()
@@ -87,21 +96,25 @@ def by_recipe(run: Run, plain: Run, *, by_value: bool = False, in_order: bool = 
                 if x.home is not trace or x.storage.symbol is None:
                     return run(*operands)
                 shadow = x.shadow
-                if in_order and type(shadow) is ndarray and not shadow.flags.c_contiguous:
+                kind = type(shadow)
+                if kind is not ndarray:
+                    kinds.append(kind)
+                elif in_order and not shadow.flags.c_contiguous:
                     return run(*operands)
-                kinds.append(_kind(shadow))
+                else:
+                    kinds.append((shadow.shape, shadow.dtype))
                 examples.append(shadow)
                 continue
-            if kind is not int and (by_value or kind not in NUMBERS):
+            if kind not in of_numbers:
                 return run(*operands)
-            kinds.append(x if kind is int else (kind,))  # a number of this type, not a traced one
+            kinds.append(of_numbers[kind] or x)
             examples.append(x)
         key = tuple(kinds)
-        if key not in recipes:
+        recipe = recipes.get(key, MISSING)
+        if recipe is MISSING:
             if len(recipes) >= MOST:
                 recipes.clear()
             return _learn(recipes, key, run, trace, operands)
-        recipe = recipes[key]
         if recipe is None:
             return run(*operands)
         try:
@@ -136,13 +149,13 @@ def _recipe(trace: Trace, found: Any, given: Sequence[Any], new: Sequence[Node])
         return None
     symbol = found.storage.symbol
     node = trace.builder.made.get(symbol.value) if symbol is not None else None
-    if node is None or len(node.outputs) != 1 or any(node.out is x for x in given) or node.prim.effect:
+    if node is None or len(node.outputs) != 1 or any(node.out is x for x in given) or node.effect:
         return None
     used = {node}
     ingredients = [each for v in node.inputs if (each := _ingredient(trace, v, given, used)) is not None]
     if len(ingredients) < len(node.inputs) or not used.issuperset(new):
         return None
-    return Recipe(_kind(found.shadow), _change(node), tuple(ingredients))
+    return Recipe(_kind(found.shadow), _change(node), attrs_key(node.attrs), tuple(ingredients))
 
 
 def _ingredient(trace: Trace, value: Value, given: Sequence[Any], used: set[Node]) -> Ingredient | None:

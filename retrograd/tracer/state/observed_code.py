@@ -83,7 +83,8 @@ class Rewriting:
         for k, i in enumerate(instructions):
             if isinstance(i, Instr):
                 after = instructions[k + 1] if k + 1 < len(instructions) else None
-                b.extend([i] if _ends_with(instructions, k) else self._observed(i, before, after))
+                alone = _ends_with(instructions, k) or _comprehends(instructions, k)
+                b.extend([i] if alone else self._observed(i, before, after))
                 before = i
                 if i.name == "RESUME" and i.arg == 0:
                     b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
@@ -235,6 +236,13 @@ def _ends_with(instructions: list[Any], k: int) -> bool:
     first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
     given = [(getattr(i, "name", ""), getattr(i, "arg", 0)) for i in instructions[max(first - 4, 0) : first]]
     return is_exit(VERSION, given, instructions[k].arg)
+
+
+def _comprehends(instructions: list[Any], k: int) -> bool:
+    """Whether a call runs a comprehension: its code is observed, and it gives what that makes."""
+    first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
+    before = instructions[first - 1] if first else None
+    return instructions[k].name in ("PRECALL", "CALL") and getattr(before, "name", "") == "GET_ITER"
 
 
 def is_exit(version: tuple[int, int], given: list[tuple[str, Any]], count: int) -> bool:

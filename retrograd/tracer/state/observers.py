@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -28,6 +27,7 @@ from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
 from .called import call, which
 from .code_rewriter import CodeRewriter
+from .iterated import Spread, iterated, unpacked
 from .libraries import is_library
 from .observer import Observer, observer
 from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader
@@ -37,7 +37,8 @@ from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored
 # Callables of which a second call with numbers and traced values reads no more than the first.
 AT_ONCE = frozenset({FunctionType, MethodType, np.ufunc, StandIn, type})
 FLAT = PLAIN | {Tracer}
-VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+BUILT = frozenset({list, tuple})  # whose use runs no code of the user's
+MADE = BUILT | {Tracer}
 
 
 class Attribute(Observer):
@@ -75,6 +76,8 @@ class Item(Observer):
             return value
         if type(key) in (int, str) and (id(obj), "get" if type(obj) is dict else "item", key) in reader.reads:
             return reader.seen(value)
+        if type(obj) in BUILT and type(key) in (int, slice) and type(value) in MADE and not reader.sees(obj):
+            return reader.standing(value)
         return Observer.__matmul__(self, given)
 
     def passive(self, given: Any) -> Any:
@@ -193,9 +196,10 @@ class Result(Observer):
     __slots__ = ()
 
     def __matmul__(self, given: Any) -> Any:
-        if type(given) is Tracer or type(given) in PLAIN or READER.get() is None:
+        kind = type(given)
+        if kind is Tracer or kind in PLAIN or (reader := READER.get()) is None:
             return given
-        return Observer.__matmul__(self, given)
+        return reader.standing(given) if kind in BUILT else Observer.__matmul__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
         return result(reader, given)
@@ -225,12 +229,14 @@ class Passed(Observer):
             return given
         f = given[0]
         if f is len:
+            if not reader.sees(given[-1]):
+                return given
             key = (reader.number, id(len), id(given[-1]))
             if key == self._last:
                 return given
             if not reader.busy and CURRENT.get() is not None:
                 self._last = key
-        elif type(f) in AT_ONCE and which(reader, f) in reader.called and FLAT.issuperset(map(type, given[1:])):
+        elif type(f) in AT_ONCE and which(reader, f) in reader.called and _reads_no_more(f, given[1:]):
             return given
         return Observer.__matmul__(self, given)
 
@@ -239,6 +245,11 @@ class Passed(Observer):
         if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE:
             reader.called[which(reader, f)] = f.__func__ if type(f) is MethodType else f  # no traced object is kept
         return given
+
+
+def _reads_no_more(f: Any, args: Any) -> bool:
+    """Whether a second call reads no more than the first: its code is observed, or it gets numbers alone."""
+    return (type(f) is FunctionType and observed.is_observed(f.__code__)) or FLAT.issuperset(map(type, args))
 
 
 @observer
@@ -276,55 +287,12 @@ def truth(reader: StateReader, x: Any) -> Any:
     return x
 
 
-class Spread(Observer):
-    """The arguments of ``f(*args, **kw)``, one operand after the other."""
-
-    __slots__ = ()
-
-    def __matmul__(self, given: Any) -> Any:
-        if READER.get() is None or CURRENT.get() is None:
-            return given
-        return Observer.__matmul__(self, given if isinstance(given, (tuple, dict)) else tuple(given))
-
-    def active(self, reader: StateReader, given: Any) -> Any:
-        if isinstance(given, CONTAINERS):
-            reader.contents(given)
-        if isinstance(given, dict):
-            return {k: reader.seen(v) for k, v in given.items()}
-        return reader.seen(given)
-
-
 @observer
 def called(reader: StateReader, given: Any) -> Any:
     """The callable, the arguments and the keywords of such a call."""
     keywords = given[2] if len(given) > 2 else {}
     call(reader, given[0], (*given[1], *keywords.values()), tuple(keywords))
     return given
-
-
-@observer
-def iterated(reader: StateReader, x: Any) -> Any:
-    """The operand of an iteration."""
-    if reader.sees(x):
-        if isinstance(x, dict):
-            reader.note(x, "keys", None, [*x])
-        elif isinstance(x, CONTAINERS):
-            reader.contents(x)
-        elif isinstance(x, Iterator) and is_library(type(x)):
-            reader.note(x, "never", None, None)
-        elif is_library(type(x)):
-            reader.whole(x)
-    return x
-
-
-@observer
-def unpacked(reader: StateReader, x: Any) -> Any:
-    """The operand of ``a, b = x``."""
-    if reader.sees(x) and isinstance(x, (list, tuple)):
-        return [reader.seen(e) for e in reader.contents(x)]
-    if type(x) in VIEWS:
-        return [reader.seen(e) for e in x]
-    return reader.seen(iterated.active(reader, x))
 
 
 @observer

@@ -1,9 +1,8 @@
 """StateReader: the outside state of one trace: which objects belong to it, and which values were read from them.
 
 Objects are outside if they were reached from globals, variables of enclosing functions, defaults, static arguments or
-the object of a method. The user's functions that a use of such an object may run are followed: they get rewritten code
-during the trace, in place, so that they keep their identity. Code of installed libraries is
-not followed: its arguments count as read, completely.
+the object of a method. The user's functions that a use of such an object may run are followed: during the trace they
+get rewritten code, in place. Code of installed libraries is not followed: its arguments count as read, completely.
 """
 
 from __future__ import annotations
@@ -214,11 +213,15 @@ class StateReader(Followed):
         if t is Finished:
             self._arrays[id(x)] = (x, None)
             return self._standing_for(x)
-        if t is tuple and id(x) not in self._outside and any(id(e) in self._arrays for e in x):
-            return tuple(map(self.seen, x))
-        if t is list and id(x) not in self._outside and any(id(e) in self._arrays for e in x):
+        if t in (tuple, list) and id(x) not in self._outside and any(id(e) in self._arrays for e in x):
+            if t is tuple:
+                return tuple(map(self.seen, x))
             x[:] = map(self.seen, x)  # a library has made it
         return x
+
+    def standing(self, x: Any) -> Any:
+        """The same of a list, a tuple or a traced value, at any time: itself while nothing is recorded or noted."""
+        return x if self.busy or not self._arrays or CURRENT.get() is None else self.seen(x)
 
     def _standing_for(self, x: Any) -> Any:
         """The tracer of an array from outside, one for each recording; of a generator, what draws in its place."""
@@ -354,8 +357,8 @@ class StateReader(Followed):
     def stop(self) -> None:
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
-        met = self.reads, self._outside, self._met, self._arrays, self._standing, self._covered
-        for held in (*met, self._own, self.called):
+        found = self.reads, self._outside, self._met, self._arrays, self._standing
+        for held in (*found, self._covered, self._own, self.called):
             held.clear()
 
     def watch(self) -> None:
