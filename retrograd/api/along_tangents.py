@@ -31,7 +31,7 @@ from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
 from ..tracer.tree import flatten, unflatten
-from .at_a_point import chosen_of
+from .at_a_point import before_derivatives, chosen_of
 from .functions.closures import Fn, is_function
 
 
@@ -160,9 +160,8 @@ class Linearization(Transform):
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         chosen = chosen_of(function, call, self.argnums)
-        lin = linearize_graph(
-            recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe
-        )
+        active = [*chosen.active, *(False for _ in recorded.captures)]
+        lin = linearize_graph(before_derivatives(recorded.graph), active, nan_safe=config.nan_safe)
         results, avals = results_of(recorded), recorded.graph.out_avals
 
         def assemble(found: Sequence[Any], run: Run) -> Any:

@@ -17,10 +17,13 @@ from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import OptionError
+from ..ir.graph import Graph
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.control.expose_calls import at_rest
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.pullback import pullback as pullback_graph
+from ..passes.rules import BEFORE
+from ..passes.simplify import simplify
 from ..tracer.containers import flatten_up_to
 from ..tracer.record import Recorded
 from ..tracer.tree import Spec, children, flatten, unflatten, written
@@ -86,7 +89,8 @@ class Vjp(Transform):
             raise FunctionResult
         seen = observe(call, recorded.graph)
         budget = self.memory[1] if self.memory is not None and self.memory[0] == "bytes" else None
-        graph = seen.graph if budget is not None else with_default(seen.graph, self.memory)
+        graph = before_derivatives(seen.graph)
+        graph = graph if budget is not None else with_default(graph, self.memory)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         lin = linearize_graph(graph, active, nan_safe=config.nan_safe)
         seeded = [aval.inexact and i < n for i, aval in enumerate(graph.out_avals)]
@@ -107,6 +111,11 @@ class Vjp(Transform):
             return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
 
         return Derived(forward, assemble, lin=lin, later=later)
+
+
+def before_derivatives(graph: Graph) -> Graph:
+    """The graph after the rewrites that the gradient of it would have, too."""
+    return simplify(graph, () if config.exact else BEFORE)
 
 
 def chosen_of(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:

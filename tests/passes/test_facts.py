@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import retrograd as rg
 from retrograd.ir.builder import Symbol
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
+from retrograd.ir.parser import parse
 from retrograd.ops.linalg.positive import FEWEST
 from retrograd.passes import facts as facts_module
 from retrograd.passes.facts import Fact, facts
@@ -248,17 +248,60 @@ def test_inverses_and_equations_of_triangles(n: int, dtype: str) -> None:
     assert ("trtri" in f.at(x).source) == (n >= FEWEST)
 
 
-def test_numbers_beyond_a_dtype_keep_no_triangle() -> None:
+@pytest.mark.parametrize(("operation", "number"), [("mul", 1e300), ("div", 1e-300)])
+def test_numbers_beyond_a_dtype_keep_no_triangle(operation: str, number: float) -> None:
     """A number that is finite in double precision may be infinite or zero in single precision: 0 · inf is no number."""
+    graph = parse(
+        "graph f(%m: f32[3,3]) {\n  %0 = tril %m {k=0} : f32[3,3]\n"
+        f"  %1 = const {{value={number}}} : f32[3,3]\n  %2 = {operation} %0, %1 : f32[3,3]\n  return %2\n}}\n"
+    )
+    with np.errstate(all="ignore"):
+        (found,) = evaluate(graph, [np.ones((3, 3), "f4")])
+    assert np.isnan(found[0, 1])
+    assert graph.outputs[0] not in known(graph)
 
-    def enlarged(m: Any) -> Any:
-        return np.tril(m) * 1e300
 
-    def shrunk(m: Any) -> Any:
-        return np.tril(m) / 1e-300
+def test_other_derivatives_have_the_facts_of_gradients() -> None:
+    """``vjp``, ``linearize`` and ``jacrev`` go by the same rewrites; with a budget and under ``exact``, too."""
+    k, y = matrix(40), np.linspace(1.0, 2.0, 40)
+    gradients = rg.grad(likelihood, argnums=(0, 1))(k, y)
+    value, pullback = rg.vjp(likelihood, k, y)
+    assert value == rg.jit(likelihood)(k, y)
+    for found, wanted in zip(pullback(1.0), gradients, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(rg.jacrev(likelihood)(k, y), gradients[0])
+    tangents = np.cos(k), np.sin(y)
+    slope = rg.linearize(likelihood, k, y)[1](*tangents)
+    total = sum(np.sum(g * t) for g, t in zip(gradients, tangents, strict=True))
+    np.testing.assert_allclose(slope, total, rtol=1e-9)
+    with rg.config(exact=True):
+        exact = rg.vjp(likelihood, k, y)[1](1.0)
+        assert np.triu(exact[0], 1).any() == np.triu(rg.grad(likelihood)(k, y), 1).any()
+    for found, wanted in zip(exact, gradients, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 
-    m = np.eye(3, dtype="f4") + 1
-    for program in (enlarged, shrunk):
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            check(program, m)
+
+ADVERSARIES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
+    "a vector and its reverse": (lambda m: m[0][:, None] + m[0][::-1][None], set()),
+    "scaled unlike": (lambda m: (2 * m[0])[:, None] + m[0][None], set()),
+    "scaled unlike, multiplied": (lambda m: (2 * m[0])[:, None] * -m[0][None], {"SYMMETRIC"}),
+    "a difference of pairs": (lambda m: m[0][:, None] - m[0][None], set()),
+    "a quotient of pairs": (lambda m: m[0][:, None] / m[0][None], set()),
+    "two ways to flatten": (lambda m: np.outer(m[:2, :2].reshape(4), m[:2, :2].T.reshape(4)), set()),
+    "another order": (lambda m: np.outer(m[:2, :2].reshape(4), m[:2, :2].reshape(4, order="F")), set()),
+    "a conjugate": (lambda m: np.outer(m[0] + 1j * m[1], (m[0] + 1j * m[1]).conj()), set()),
+    "a mirrored triangle": (lambda m: np.tril(m)[::-1], {"LOWER"}),  # of the triangle, not of its mirror
+    "off the diagonal": (lambda m: np.diag(m[0, 1:], 1) + np.diag(m[0, 1:], -1), set()),
+    "infinite multiples": (lambda m: np.tril(m) * np.inf, {"LOWER", "SYMMETRIC"}),
+    "zero divisors": (lambda m: np.tril(m) / 0.0, {"LOWER", "UPPER", "SYMMETRIC"}),
+    "cosines of a triangle": (lambda m: np.cos(np.tril(m)), {"LOWER"}),
+    "axes of a stack": (lambda m: (np.tril(m)[None] * np.ones((4, 1, 1))).transpose(2, 1, 0), {"LOWER", "SYMMETRIC"}),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_programs_that_look_as_if_they_had_a_fact(name: str) -> None:
+    program, most = ADVERSARIES[name]
+    with np.errstate(all="ignore"):
+        found = check(program, np.random.default_rng(SEED).standard_normal((4, 4)))
+    assert set(found) <= most
