@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -208,11 +209,14 @@ def test_products_beside_sums_and_differences_are_rounded(n: int, dtype: Any) ->
 
 
 def test_nan_and_infinity_pass_through_extrema() -> None:
-    graph = built(lambda x: (op("max", x, axis=(0,), keepdims=False), op("min", x, axis=(0,), keepdims=False)), ROW)
-    (function,) = as_kernels([graph])
-    for at in (0, 1, 17, 29):
-        for special in (np.nan, np.inf, -np.inf):
-            x = RNG.normal(size=30)
+    def extrema(x: Any) -> Any:
+        return op("max", x, axis=(0,), keepdims=False), op("min", x, axis=(0,), keepdims=False)
+
+    graphs = [built(extrema, Aval((n,), ROW.dtype)) for n in (30, 63, 64, 5000)]  # long rows have other loops
+    for graph, function in zip(graphs, as_kernels(graphs), strict=True):
+        (n,) = graph.inputs[0].aval.shape
+        for at, special in product((0, 1, 17, n - 1), (np.nan, np.inf, -np.inf)):
+            x = RNG.normal(size=n)
             x[at] = special
             values.assert_same_bits(results(function, graph, [x]), list(evaluate(graph, [x])))
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import retrograd as rg
 from retrograd.codegen.native import shared_objects
 from retrograd.codegen.native.shim import extension
 from retrograd.codegen.native.target import _written
@@ -22,7 +26,7 @@ MARK = "#pragma omp simd"
 LIBRARY = re.compile(  # functions of the C library, which are called for each element
     r"\b(tan|asinh|acosh|atanh|erfc|fmod|nextafter|rg_remainder|rg_floor_divide)f?\("
 )
-EXTREMA = re.compile(r"\brg_(larger|smaller)(_number)?f?\(")  # reductions that Clang leaves as they are
+EXTREMA = re.compile(r"\brg_(larger|smaller)(_number)?f?\(|\bnan\d+ \|=")  # reductions that Clang leaves as they are
 REPORTS = {  # flags with which a compiler tells which loops it has vectorised, and how
     "gcc": (("-fno-ipa-icf", "-fopt-info-vec-optimized"), r"optimized: (?:loop|outer loop) vectorized"),
     "clang": (("-Rpass=loop-vectorize",), r"remark: vectorized"),
@@ -72,6 +76,18 @@ def scalar_loops(graphs: list[Graph], tmp_path: Path) -> list[str]:
             if not known and not done & {*range(k + 1, end + 1)}:
                 found.append(body)
     return found
+
+
+def _chain(outer: np.ufunc, inner: np.ufunc, x: np.ndarray[Any, Any]) -> Any:
+    return outer(2.0 + inner(np.abs(x)))
+
+
+@needs_compiler
+def test_functions_of_functions_are_vectorised(tmp_path: Path) -> None:
+    pairs = product((np.log, np.log1p, np.tanh), (np.exp, np.expm1, np.sin))
+    graphs = [rg.jit(partial(_chain, *pair)).graph(np.ones(N)) for pair in pairs]
+    found = scalar_loops([replace(graph, name=f"chain_{k}") for k, graph in enumerate(graphs)], tmp_path)
+    assert not found, "\n\n".join(found)
 
 
 @needs_compiler

@@ -18,13 +18,15 @@ from .indices import c_type, number
 class CFold:
     """A reduction: the value that it starts from, and a step over ``{0}``, what there is so far, and ``{1}``.
 
-    ``choice`` is the step as a choice, where what there is so far is an element of an array of bools.
+    ``choice`` is the step as a choice, where what there is so far is an element of an array of bools. An ``order`` is
+    that of extrema: over long rows, a variable of its own knows of nan, and the step is one instruction.
     """
 
     start: str
     step: str
     clause: str  # of OpenMP
     choice: str = ""
+    order: str = ""
 
 
 ByNode = Callable[[Node, Sequence[Any]], str]
@@ -208,8 +210,8 @@ REGISTRY.describe(
         "sum": CText(kinds="fic", fold=CFold("0", "{0} + {1}", "+")),
         "prod": CText(kinds="fi", fold=CFold("1", "{0} * {1}", "*")),
         "count": CText(kinds="b", fold=CFold("0", "{0} + {1}", "+")),
-        "max": CText(fold=CFold("-INFINITY", "rg_larger{s}({0}, {1})", "rg_max{s}")),
-        "min": CText(fold=CFold("INFINITY", "rg_smaller{s}({0}, {1})", "rg_min{s}")),
+        "max": CText(fold=CFold("-INFINITY", "rg_larger{s}({0}, {1})", "rg_max{s}", order=">")),
+        "min": CText(fold=CFold("INFINITY", "rg_smaller{s}({0}, {1})", "rg_min{s}", order="<")),
         "nanmax": CText(fold=CFold("NAN", "rg_larger_number{s}({0}, {1})", "rg_nanmax{s}")),
         "nanmin": CText(fold=CFold("NAN", "rg_smaller_number{s}({0}, {1})", "rg_nanmin{s}")),
         "any": CText(kinds="fibc", fold=CFold("0", "{0} | ({1} != 0)", "|", "{1} != 0 ? 1 : {0}")),

@@ -33,15 +33,14 @@ RG_INLINE double rg_tail(double r) {
   return RG_FMA(p, r, 0.5);
 }
 
+/* The last product gives infinity and zero. No choice of these follows it: GCC would compute what reads them in branches. */
 RG_INLINE double rg_exp(double x) {
   double y = x > 709.79 ? 709.79 : x;
   y = y < -745.2 ? -745.2 : y;
   RG_REDUCED(y);
   const double e = 1.0 + (r + r * r * rg_tail(r));
   const int64_t half = n >> 1;
-  double v = e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
-  v = x > 709.782712893384 ? INFINITY : v;
-  return x < -745.1332191019412 ? 0.0 : v;
+  return e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
 }
 
 RG_INLINE double rg_expm1(double x) {
@@ -51,8 +50,7 @@ RG_INLINE double rg_expm1(double x) {
   const double lost = (high - r) - low, p = r + (r * r * rg_tail(r) + lost);
   const int64_t half = n >> 1;
   const double s = rg_bits((half + 1023) << 52), t = rg_bits((n - half + 1023) << 52);
-  double v = k == 0 ? p : k > 55 ? (1.0 + p) * s * t : s * t * p + (s * t - 1.0);
-  v = x > 709.782712893384 ? INFINITY : v;
+  const double v = k == 0 ? p : k > 55 ? (1.0 + p) * s * t : s * t * p + (s * t - 1.0);
   return x == 0 ? x : v;
 }
 
@@ -192,9 +190,7 @@ RG_INLINE float rg_expf(float x) {
   float p = 0x1.6da86ap-10f;
   p = p * r + 0x1.1249a2p-7f; p = p * r + 0x1.55546cp-5f; p = p * r + 0x1.55547ap-3f; p = p * r + 0.5f;
   const float e = 1.0f + (r + r * r * p);
-  float v = e * rg_bitsf((half + 127) * 0x800000) * rg_bitsf((n - half + 127) * 0x800000);
-  v = x > 0x1.62e42ep6f ? INFINITY : v;
-  return x < -0x1.9fe368p6f ? 0.0f : v;
+  return e * rg_bitsf((half + 127) * 0x800000) * rg_bitsf((n - half + 127) * 0x800000);
 }
 RG_INLINE float rg_expm1f(float x) {
   float y = x > 88.8f ? 88.8f : x;
@@ -206,8 +202,7 @@ RG_INLINE float rg_expm1f(float x) {
   q = q * r + 0x1.1249a2p-7f; q = q * r + 0x1.55546cp-5f; q = q * r + 0x1.55547ap-3f; q = q * r + 0.5f;
   const float p = r + (r * r * q + ((high - r) - low));
   const float s = rg_bitsf((half + 127) * 0x800000), t = rg_bitsf((n - half + 127) * 0x800000);
-  float v = k == 0 ? p : k > 26 ? (1.0f + p) * s * t : s * t * p + (s * t - 1.0f);
-  v = x > 0x1.62e42ep6f ? INFINITY : v;
+  const float v = k == 0 ? p : k > 26 ? (1.0f + p) * s * t : s * t * p + (s * t - 1.0f);
   return x == 0 ? x : v;
 }
 RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }

@@ -48,6 +48,7 @@ class RootGroups(ElementWriter):
         self.foreign: set[Value] = set()  # results of a body that the body does not compute
         self.done: set[Value] = set()  # results that stand where they are wanted
         self.target: dict[Value, CArray] = {}  # where roots are written
+        self.unordered: dict[str, str] = {}  # of totals of extrema, the variables that know of nan
         self.prices: dict[Value, int] = {}
         self.readers: dict[Value, list[tuple[int, bool]]] = {}
 

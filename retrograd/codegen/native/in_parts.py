@@ -23,7 +23,7 @@ ROWS = 8  # rows of a part that adds them up
 SUMS = 2**17  # elements of what all parts add up
 PRIVATE = 2**15  # elements of rows that a part keeps on its stack
 
-DECLARED = re.compile(r"\b(?:double|float|int64_t|_Bool)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = ")
+DECLARED = re.compile(r"\b(?:double|float|int64_t|int|_Bool)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = ")
 COMMENT = re.compile(r"/\*.*?\*/")
 
 

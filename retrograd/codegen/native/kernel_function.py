@@ -26,6 +26,7 @@ STEMS = [
     "k",
     "mine",
     "n",
+    "nan",
     "new",
     "next",
     "now",

@@ -13,6 +13,8 @@ from .grouping import Place, RootGroups, Stages
 from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
 
 SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
+LONG = 64  # elements of a row, from which on an extremum has a variable for nan
+EXTREMA = {">": "max", "<": "min"}  # OpenMP's names, by the order
 LANE = 4096  # elements of a long sum that are added up in one go
 
 
@@ -150,11 +152,30 @@ class NestWriter(RootGroups):
         step = fold.choice if fold.choice and into.endswith("]") else fold.step  # compilers vectorise the former
         self.line(f"{into} = {step.format(into, term, s=suffix(node))};")
 
+    def _begin(self, root: Value, total: str, n: int) -> None:
+        """Start a reduction of n elements in a variable."""
+        fold = fold_of(self.made[root])
+        self.line(f"{total_type(self.made[root])} {total} = {fold.start};")
+        if fold.order and n >= LONG:
+            self.unordered[total] = self.fresh("nan", "int")
+            self.line(f"int {self.unordered[total]} = 0;")
+
+    def _add(self, root: Value, total: str, term: str) -> None:
+        if total not in self.unordered:
+            self._fold(root, total, term)
+            return
+        self.line(f"{total} = {term} {fold_of(self.made[root]).order} {total} ? {term} : {total};")
+        self.line(f"{self.unordered[total]} |= {term} != {term};")
+
+    def _total(self, total: str) -> str:
+        return f"({self.unordered[total]} ? NAN : {total})" if total in self.unordered else total
+
     def _simd(self, totals: dict[Any, tuple[Value, str]]) -> str:
-        clauses = [
-            f" reduction({fold_of(self.made[v]).clause.format(s=suffix(self.made[v]))}:{name})"
-            for v, name in totals.values()
-        ]
+        clauses = []
+        for v, name in totals.values():
+            fold, nan = fold_of(self.made[v]), self.unordered.get(name)
+            clause = EXTREMA[fold.order] if nan else fold.clause.format(s=suffix(self.made[v]))
+            clauses += [f" reduction({clause}:{name})"] + [f" reduction(|:{nan})"] * bool(nan)
         return "".join(["#pragma omp simd", *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
 
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
@@ -166,7 +187,7 @@ class NestWriter(RootGroups):
 
         def parts() -> None:
             for r, name in totals.values():
-                self.line(f"{total_type(self.made[r])} {name} = {fold_of(self.made[r]).start};")
+                self._begin(r, name, n)
             if long:
                 self.ranges[var] = 0, n
                 with self.block(var) as block:
@@ -180,9 +201,9 @@ class NestWriter(RootGroups):
             for r, name in totals.values():
                 into = self.target[r].at(tuple(at(0) for _ in self.target[r].shape))
                 if long:
-                    self._fold(r, into, name)
+                    self._fold(r, into, self._total(name))
                 else:
-                    self.line(f"{into} = {name};")
+                    self.line(f"{into} = {self._total(name)};")
 
         if long:
             for r, _ in totals.values():
@@ -204,7 +225,7 @@ class NestWriter(RootGroups):
             index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
             text = self.element(r, index)
             if r in totals:
-                self._fold(r, totals[r][1], text)
+                self._add(r, totals[r][1], text)
             else:
                 self.line(f"{self.target[r].at(index)} = {text};")
                 self._known(r, index, text)
@@ -256,7 +277,10 @@ class NestWriter(RootGroups):
                     text = self.element(r, index)
                     if self.reduces(r):
                         place = self.place(r, index)
-                        self._fold(r, totals[r, place][1] if (r, place) in totals else self.target[r].at(place), text)
+                        if (r, place) in totals:
+                            self._add(r, totals[r, place][1], text)
+                        else:
+                            self._fold(r, self.target[r].at(place), text)
                     else:
                         self.line(f"{self.target[r].at(index)} = {text};")
                         self._known(r, index, text)
@@ -266,13 +290,13 @@ class NestWriter(RootGroups):
                 self.loop(names[k], space[k], lambda: axis(k + 1))
                 return
             for r, name in totals.values():
-                self.line(f"{total_type(self.made[r])} {name} = {fold_of(self.made[r]).start};")
+                self._begin(r, name, space[k])
             self.loop(names[k], space[k], point, self._simd(totals))
             for (r, place), (_, name) in totals.items():
                 if r in once:
-                    self.line(f"{self.target[r].at(place)} = {name};")
+                    self.line(f"{self.target[r].at(place)} = {self._total(name)};")
                 else:
-                    self._fold(r, self.target[r].at(place), name)
+                    self._fold(r, self.target[r].at(place), self._total(name))
 
         if last == 0:
             point()
