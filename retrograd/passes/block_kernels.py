@@ -15,9 +15,11 @@ from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..ops.batching import elementwise
 from .fuse import Policy, fuse
+from .place_buffers import place_buffers
 
 SHORTEST = 32_768  # elements of arrays that are worked on in blocks
 MOST = 16_384  # elements of a block
+CACHE = 1 << 20  # bytes that the arrays of a block should take together; else blocks have half of the elements
 FEWEST = 4  # operations
 FOLDED = frozenset({"sum", "max", "min"})
 SUMMED = (np.dtype(np.float64), np.dtype(np.float32))  # NumPy halves other arrays elsewhere
@@ -46,7 +48,7 @@ class _Elementwise:
         self.filled = filled  # constants that are numbers in source
 
     def policy(self) -> Policy:
-        return Policy(takes=self.takes, alike=_shape, ends=_folds, fewest=FEWEST, size=MOST)
+        return Policy(takes=self.takes, alike=_shape, ends=_folds, fewest=FEWEST, size=longest_block)
 
     def takes(self, node: Node) -> bool:
         if node.prim.name == "const":
@@ -65,6 +67,12 @@ class _Elementwise:
         if _folds(node):
             return not node.attrs["keepdims"] and (node.prim.name != "sum" or rows[0].dtype in SUMMED)
         return node.out.aval.shape == rows[0].shape and _has_a_text(node)
+
+
+def longest_block(body: Graph) -> int:
+    """The most elements in a block of a kernel: fewer where many arrays are alive at once."""
+    length = max(v.aval.size for node in body.nodes for v in (*node.inputs, *node.outputs))
+    return MOST if place_buffers(body).peak * MOST <= CACHE * length else MOST // 2
 
 
 def _has_a_text(node: Node) -> bool:

@@ -18,6 +18,10 @@ def _never(node: Node) -> bool:
     return False
 
 
+def _no_size(body: Graph) -> int:
+    return 0
+
+
 def _alike(node: Node) -> Hashable:
     return ()
 
@@ -29,14 +33,14 @@ class Policy:
     It ``takes`` some of the nodes. Views and constants among these are free: each kernel makes those that it reads. The
     nodes of one kernel have equal answers to ``alike``. The results of a node that ``ends`` are read outside of its
     kernel alone: a kernel that works on parts of arrays has a sum at the end. A kernel has at least ``fewest``
-    operations, and ``size`` is its attribute.
+    operations, and ``size`` tells the attribute of a kernel by its body, none if it is 0.
     """
 
     takes: Callable[[Node], bool]
     alike: Callable[[Node], Hashable] = _alike
     ends: Callable[[Node], bool] = _never
     fewest: int = 2
-    size: int = 0
+    size: Callable[[Graph], int] = _no_size
 
 
 def fuse(graph: Graph, policy: Policy) -> Graph:
@@ -183,9 +187,10 @@ class _Fusion:
             replace(n, inputs=tuple(new[v] for v in n.inputs), outputs=tuple(new[v] for v in n.outputs)) for n in body
         )
         graph = Graph(name, tuple(new[v] for v in operands), copies, tuple(new[v] for v in results))
-        size = {"size": self.policy.size} if self.policy.size else {}
+        size = self.policy.size(graph)
+        attrs = {"body": graph, "size": size} if size else {"body": graph}
         where = next(n.where for n in body if n not in self.free)
-        return Node(kernel, tuple(operands), {"body": graph, **size}, tuple(results), where)
+        return Node(kernel, tuple(operands), attrs, tuple(results), where)
 
 
 def _operations(node: Node) -> int:

@@ -240,3 +240,18 @@ def test_an_exported_module_has_blocks_of_its_own(tmp_path: Any) -> None:
     exec(source, scope)
     name = next(iter(n for n in scope if n.endswith("_grad")))
     np.testing.assert_array_equal(scope[name](x), f(x))
+
+
+@pytest.mark.parametrize(("many", "longest"), [(3, blocks.MOST), (12, blocks.MOST // 2)])
+def test_blocks_are_shorter_where_many_arrays_are_alive(many: int, longest: int) -> None:
+    def f(x: Any) -> Any:
+        parts = [np.sin(k * x) for k in range(1, many + 1)]
+        total = parts[0]
+        for part in (*parts[1:], *parts):
+            total = total * part + 1.0
+        return total
+
+    compiled, x = rg.jit(f), np.linspace(0.0, 1.0, 100_000)
+    np.testing.assert_array_equal(compiled(x), f(x))
+    (call,) = [line for line in compiled.source(x).splitlines() if MADE in line and "def " not in line]
+    assert f", {longest}, " in call

@@ -92,7 +92,7 @@ def as_the_policy_says(graph: Graph, policy: Policy) -> None:
         assert len({policy.alike(n) for n in work}) == 1
         ended = {v for n in work if policy.ends(n) for v in n.outputs}
         assert not any(ended.intersection(n.inputs) for n in body.nodes)
-        assert node.attrs.get("size", 0) == policy.size
+        assert node.attrs.get("size", 0) == policy.size(node.attrs["body"])
         assert len(set(body.outputs)) == len(body.outputs) > 0
 
 

@@ -19,7 +19,7 @@ MOST = {  # of the memory of code by hand, which computes attention, softmax and
     "attention": 1.85,
     "layernorm": 3.3,
     "black-scholes-10000": 1.75,
-    "black-scholes-100000": 1.5,
+    "black-scholes-100000": 1.2,
 }
 
 
@@ -35,4 +35,4 @@ def test_other_sizes_need_no_more() -> None:
     assert ours <= 1.1 * by_hand
     many = replace(WORKLOADS["black-scholes-1000000"], inputs=partial(options.inputs, 400_000))
     ours, by_hand = peaks.peaks(many)
-    assert ours <= 1.2 * by_hand
+    assert ours <= 1.1 * by_hand
