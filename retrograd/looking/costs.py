@@ -13,8 +13,8 @@ from .machine import Speeds
 PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product vecdot"
 ALGEBRA = (
     "cholesky cholesky_by_lapack cofactors det eig eigh expm expm_frechet half_inverse half_inverse_by_lapack "
-    "half_log_det inv inverse_of_triangle logm logm_frechet lstsq lu_factor pinv pivot_order qr slogdet solve "
-    "solve_banded solve_krylov solve_positive solve_sylvester solve_triangular sparse_solve sqrtm svd"
+    "half_log_det inv inverse_of_triangle logm logm_frechet lstsq lu_by_lapack lu_factor pinv pivot_order qr slogdet "
+    "solve solve_banded solve_by_lu solve_krylov solve_positive solve_sylvester solve_triangular sparse_solve sqrtm svd"
 )
 REDUCTIONS = (
     "all any argmax argmin count cummax cummin cumprod cumsum exact_sum max median min nanargmax nanargmin nanmax "
@@ -152,6 +152,8 @@ ALGEBRAIC: dict[str, Callable[[float, float, float], float]] = {
     "det": lambda n, read, made: 2 * n * read / 3,
     "slogdet": lambda n, read, made: 2 * n * read / 3,
     "lu_factor": lambda n, read, made: 2 * n * read / 3,
+    "lu_by_lapack": lambda n, read, made: 2 * n * read / 3,
+    "solve_by_lu": lambda n, read, made: 2 * n * made,
     "solve": lambda n, read, made: 2 * n * read / 3 + 2 * n * made,
     "solve_positive": lambda n, read, made: n * read / 3 + 2 * n * made,
     "solve_triangular": lambda n, read, made: n * made,

@@ -14,6 +14,7 @@ from . import (
     elementary,
     elementwise,
     equations,
+    equations_by_factors,
     exact_sum,
     extrema,
     fourier,

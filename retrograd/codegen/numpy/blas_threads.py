@@ -28,7 +28,7 @@ SEVERAL, SMALL = 8, 4_000_000  # so many products outside of loops that are smal
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 SYSTEMS = frozenset(  # primitives that SciPy computes
     {"solve_triangular", "lu_factor", "cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"}
-)
+) | {"lu_by_lapack", "solve_by_lu"}
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
