@@ -40,10 +40,12 @@ def _table(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a large table some cases are in the normal run, always the same ones; the others are slow.
 
-    A test marked ``sampled(n)`` keeps one case of n, and any test about ``MOST_CASES`` at most.
+    A test marked ``sampled(n)`` keeps one case of n, and any test about ``MOST_CASES`` at most, unless it is ``whole``.
     """
     cases = Counter(map(_table, items))
     for item in items:
+        if item.get_closest_marker("whole") is not None:
+            continue
         mark = item.get_closest_marker("sampled")
         n = max(mark.args[0] if mark is not None else 1, -(-cases[_table(item)] // MOST_CASES))
         if zlib.crc32(item.nodeid.encode()) % n:
