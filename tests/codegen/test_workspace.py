@@ -21,10 +21,12 @@ from retrograd.codegen.numpy.workspaces import LARGE
 from retrograd.compiler import block_threads, kept_workspaces
 from retrograd.compiler.executable import Executable
 from retrograd.compiler.kept_workspaces import workspace
+from retrograd.ir import evaluate
 from retrograd.ir.graph import Graph
 from retrograd.passes import block_kernels, place_buffers
 from tests.codegen.test_blocks import random_program
 from tests.programs.mixed import arguments, mixed
+from tests.support import values
 from tests.support.memory import measured, one_thread
 
 MADE = "= workspace("
@@ -145,6 +147,58 @@ def test_states_that_loops_keep_count(size: int, steps: int, monkeypatch: pytest
     x, y = np.random.default_rng(0).normal(size=size * N), np.random.default_rng(1).normal(size=N)
     found, expected = peaks(rg.value_and_grad(f, 1).graph(x, y), monkeypatch)
     assert found <= expected * (1 + MORE) + 4096
+
+
+def _turned(c: Any) -> Any:
+    return np.sin(c)[::-1] * 0.5 + 0.1 * c * np.cos(c)
+
+
+def _twice(u: Any, n: int) -> Any:
+    return rg.fori_loop(0, n, lambda i, c: rg.fori_loop(0, n - 2, lambda j, d: _turned(d), _turned(c)), u)
+
+
+LOOPS = {
+    "one": lambda u, n: rg.fori_loop(0, n, lambda i, c: _turned(c), u),
+    "the one before": lambda u, n: rg.fori_loop(0, n, lambda i, c: (_turned(c[0]) + c[1], c[0]), (u, u))[1],
+    "changed places": lambda u, n: rg.fori_loop(0, n, lambda i, c: (_turned(c[1]), c[0] * 0.5), (u, 2.0 * u))[0],
+    "rows": lambda u, n: rg.scan(lambda c, _: (_turned(c), c[:5]), u, None, n)[1],
+    "backwards": lambda u, n: rg.scan(lambda c, x: (_turned(c) * x, None), u, np.arange(n) * 0.3, reverse=True)[0],
+    "in a loop": _twice,
+    "one after the other": lambda u, n: LOOPS["one"](LOOPS["one"](u, n), n) + LOOPS["one"](u, n),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_states_of_loops_keep_every_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for size, n in ((N + 3, 1), (N + 3, 3), (N + 3, 6), (N - 1, 3)):
+        x = np.cos(np.arange(float(size)))
+        for loop in (LOOPS[name], lambda u, n: np.sum(np.sin(LOOPS[name](u, n)))):
+            f = (rg.jit if loop is LOOPS[name] else rg.grad)(lambda u, loop=loop, n=n: loop(u, n))
+            check(f.graph(x), (x,), monkeypatch)
+            values.assert_same_bits([f(x)], [np.asarray(evaluate(f.graph(x), [x])[0])])
+
+
+def test_states_lie_in_kept_memory() -> None:
+    """The gradient of a loop has a row for each state but the last; two rows do for cotangents."""
+    source = rg.grad(lambda u: np.sum(LOOPS["one"](u, 80))).source(np.ones(N))
+    assert f"np.ndarray((79, {N})" in source
+    assert f"np.ndarray((2, {N})" in source
+
+
+def test_a_derivative_that_is_called_later_has_its_states() -> None:
+    x = np.cos(np.arange(N + 1.0))
+    _, back = rg.vjp(lambda u: LOOPS["one"](u, 80), x)
+    first = back(x)
+    rg.grad(lambda u: np.sum(LOOPS["one"](u, 80)))(x + 1)
+    poison()
+    values.assert_same_bits([*back(x)], [*first])
+
+
+def test_the_memory_of_states_is_predicted() -> None:
+    f, x = rg.grad(lambda u: np.sum(LOOPS["one"](u, 80))), np.cos(np.arange(N + 1.0))
+    found, predicted = measured(f, x), f.plan(x).peak_bytes
+    assert predicted is not None
+    assert found - 20_000 <= predicted <= 1.01 * found
 
 
 @pytest.mark.parametrize(("n", "made"), [(N - 1, False), (N, True), (N + 1, True)])

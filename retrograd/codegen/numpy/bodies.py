@@ -31,6 +31,7 @@ class BodyEmitter(Emitter):
         super().__init__(plan, scope)
         self.work: dict[Value, str] = {}  # storage made before a loop, by the value that first uses it
         self.at_work: set[Value] = set()
+        self.states: dict[Graph, dict[Value, tuple[str, str]]] = {}  # storage, and source of the row of a step
         self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
 
     def function(self, body: Graph) -> str:
@@ -82,10 +83,11 @@ class BodyEmitter(Emitter):
         for body in bodies:
             names: dict[Value, str] = {}
             at_work: set[Value] = set()
+            kept = self.states.get(body, {})
             free = {kind: iter(own) for kind, own in made.items()}
             for value, others in workspaces(self.plan.bodies[body]).items():
                 kind = (value.aval.shape, value.aval.dtype)
-                name = next(free.get(kind, iter(())), None)
+                name = kept[value][0] if value in kept else next(free.get(kind, iter(())), None)
                 if name is None:
                     name = self.fresh("work")
                     made.setdefault(kind, []).append(name)
@@ -97,6 +99,15 @@ class BodyEmitter(Emitter):
         self.workspaces = outer
         if made:
             self.line(f"del {', '.join(name for own in made.values() for name in own)}")
+
+    def name_rows(self, body: Graph, t: str) -> None:
+        """Name the rows that the states of step ``t`` are computed into."""
+        names, at_work = self.workspaces.get(body, ({}, set()))
+        for value, (states, source) in self.states.get(body, {}).items():
+            if source:
+                names[value] = self.fresh("row")
+                self.line(f"{names[value]} = {states}{source.format(t=t)}")
+        self.workspaces = {**self.workspaces, body: (names, at_work)}
 
     @contextmanager
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:

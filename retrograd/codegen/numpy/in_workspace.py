@@ -42,12 +42,18 @@ class WorkspaceEmitter(BodyEmitter):
         self.line(f"{memory} = {self.memory(packed)}")
         names: dict[object, str] = {}
         for value, at in packed.places.items():
+            rows, body = packed.rows.get(value, (None, None))
             shape, dtype = length or value.aval.shape, value.aval.dtype
+            if rows is not None:
+                shape = (rows.number, *value.aval.shape)
             if (shape, dtype, at) not in names:
-                names[shape, dtype, at] = self.fresh("work")
+                names[shape, dtype, at] = self.fresh("states" if rows else "work")
                 place = f"np.ndarray({shape}, {literal(dtype)}, {memory}, {at})"
                 self.line(f"{names[shape, dtype, at]} = {place}")
-            self.work[value] = names[shape, dtype, at]
+            if body is None:
+                self.work[value] = names[shape, dtype, at]
+            else:
+                self.states.setdefault(body, {})[value] = names[shape, dtype, at], rows.source if rows else ""
         self.at_work.update(packed.members)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Value
+from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import loop_of
 from ...ir.plan import Plan
-from .workspaces import workspaces
+from .workspaces import StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
 MORE = 1 / 64  # of the peak of a call: how much the peak may grow
@@ -25,6 +26,9 @@ class _LiveStorage:
     nbytes: int
     first: int
     last: int
+    rows: StateRows | None = None  # if it is the state of a loop
+    node: Node | None = None  # the loop in whose body it is
+    taken: list[tuple[int, int, int]] = field(default_factory=list)  # bytes without the piece, with these times
     at: int = 0
 
     @property
@@ -37,13 +41,15 @@ class _LiveStorage:
 class WorkspaceLayout:
     """The bytes of the piece, the place of each value that is first in its storage, and all values in the piece.
 
-    ``fullest`` are first values of storage that is live together, as many bytes as ever are.
+    ``fullest`` are first values of storage that is live together, as many bytes as ever are, with their bytes and the
+    nodes that make them. ``rows`` has the body of a value in a loop, and the rows for it if it is a state.
     """
 
     nbytes: int = 0
     places: dict[Value, int] = field(default_factory=dict)
     members: frozenset[Value] = frozenset()
-    fullest: tuple[Value, ...] = ()
+    fullest: tuple[tuple[Value, int, Node], ...] = ()
+    rows: dict[Value, tuple[StateRows | None, Graph]] = field(default_factory=dict)
 
 
 def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
@@ -60,12 +66,12 @@ def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
     most = (1 + MORE) * live.max()
     taken, outside = candidates, live.copy()
     for storage in candidates:
-        outside[storage.first : storage.last + 1] -= storage.nbytes
+        _without(outside, storage)
     if _placed(taken) + outside.max() > most:
         taken, outside = [], live
         for storage in sorted(candidates, key=lambda s: (-s.nbytes, s.first)):
             without = outside.copy()
-            without[storage.first : storage.last + 1] -= storage.nbytes
+            _without(without, storage)
             if _placed([*taken, storage]) + without.max() <= most:
                 taken, outside = [*taken, storage], without
     nbytes = _placed(taken)
@@ -76,16 +82,53 @@ def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
         nbytes,
         {s.value: s.at for s in taken},
         frozenset(v for s in taken for v in s.others),
-        tuple(s.value for s in fullest),
+        tuple((s.value, s.nbytes, s.node or plan.order.producer[s.value]) for s in fullest),
+        {s.value: (s.rows, loop.body) for s in taken if s.node is not None and (loop := loop_of(s.node)) is not None},
     )
+
+
+def _without(live: np.ndarray[Any, np.dtype[np.int64]], storage: _LiveStorage) -> None:
+    """Take the bytes of a storage out of those that are live."""
+    for first, last, nbytes in storage.taken or [(storage.first, storage.last, storage.nbytes)]:
+        live[first : last + 1] -= nbytes
 
 
 def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
     made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
-    return [
+    found = [
         _LiveStorage(value, others, bytes_of(value, block), made[value], max(plan.last_use[v] for v in others))
         for value, others in workspaces(plan, results=block is None).items()
     ]
+    return found if block is not None else [*found, *_states(plan)]
+
+
+def _states(plan: Plan) -> list[_LiveStorage]:
+    """What steps of loops compute: for themselves alone, or states that the function does not return.
+
+    References to states may live to its end.
+    """
+    order = plan.order
+    loops = [(i, loop) for i, node in enumerate(order.nodes) if (loop := loop_of(node)) is not None]
+    alone = looped_once(order) if loops else set()
+    returned = {plan.buffer[v] for v in order.outputs}
+    found = []
+    for i, loop in loops:
+        if loop.body not in alone:
+            continue
+        body, outs = plan.bodies[loop.body], loop.node.outputs
+        for value in workspaces(body):
+            one = value.aval.nbytes
+            found.append(_LiveStorage(value, [], one, i, i, None, loop.node, [(i, i, one)]))
+        for value, rows in rows_of_states(loop, body).items():
+            results = [outs[k] for k in rows.results]
+            if not returned.isdisjoint(plan.buffer[out] for out in results):
+                continue
+            one = value.aval.nbytes
+            taken = [(i, plan.last_use[out], rows.number * one) for out in results if out.aval.steps is not None]
+            if not taken:  # the next state, and the one that it follows
+                taken = [(i, i, one), *((i, plan.last_use[out], one) for out in results)]
+            found.append(_LiveStorage(value, [], rows.number * one, i, len(order.nodes), rows, loop.node, taken))
+    return found
 
 
 def bytes_of(value: Value, block: int | None) -> int:

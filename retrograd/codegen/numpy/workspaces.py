@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ...ir.graph import Value
+from collections import Counter
+from typing import NamedTuple
+
+from ...ir.graph import Graph, Value
+from ...ir.loop_node import LoopNode
 from ...ir.plan import Plan
+from ...ir.rewrite import walk
 
 LARGE = 64 * 1024  # bytes from which new storage in every step costs more than the computation into it
 
@@ -35,9 +40,67 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
             if number in seen:
                 continue
             seen.add(number)
-            large = out.aval.kind == "array" and out.aval.steps is None and out.aval.nbytes >= LARGE
-            makes = not node.prim.multi and node.prim.into and out not in plan.copies
-            makes = makes and out in plan.ordered
-            if large and makes and kept.isdisjoint(members[number]):
+            if _may_be_given(plan, out) and kept.isdisjoint(members[number]):
                 found[out] = members[number]
     return found
+
+
+def _may_be_given(plan: Plan, value: Value) -> bool:
+    """Whether a result is large, and can be computed into storage in C order that it is given."""
+    aval, prim = value.aval, plan.order.producer[value].prim
+    large = aval.kind == "array" and aval.steps is None and aval.nbytes >= LARGE
+    return bool(large and not prim.multi and prim.into and value not in plan.copies and value in plan.ordered)
+
+
+class StateRows(NamedTuple):
+    """Rows for the states of a loop: their number, source of the row of step ``{t}``, and the results that they are.
+
+    The last of the states that a list keeps as it begins its steps is in no list, so that it may be freed before them:
+    it lies in storage of its own, which a result makes where its row is None.
+    """
+
+    number: int
+    source: str
+    results: list[int]
+
+
+def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, StateRows]:
+    """The values of a step that later steps read, by the first in their storage.
+
+    A list of all steps takes a row for each. For other carries two rows do: a step writes one, and reads the other, to
+    which nothing else may refer.
+    """
+    body, number = plan.order, plan.buffer
+    found: dict[Value, StateRows] = {}
+    if loop.length < 2 or body.largest < LARGE:
+        return found
+    _, before, _ = loop.layout.operands(body.inputs)
+    then, arrays, stacks = loop.layout.results(body.outputs)
+    listed, ends = [number[v] for v in stacks], [number[v] for v in then]
+    outside = {number[v] for v in body.inputs}
+    handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
+    for value in (v for node in body.nodes for v in node.outputs):
+        at = number[value]
+        if at in outside or at not in {*listed, *ends}:
+            continue
+        outside.add(at)  # what comes later in this storage has the same place
+        carried = [k for k, end in enumerate(ends) if end == at]
+        last = {number[before[k]] for k in carried}
+        lists = [len(then) + len(arrays) + k for k, entry in enumerate(listed) if entry in {at, *last}]
+        if len(carried) > 1 or not _may_be_given(plan, value):
+            continue
+        if at in listed:
+            found[value] = StateRows(loop.length, "[{t}]", lists)
+        elif lists and handed_on.isdisjoint({at}):
+            n = loop.length - 1
+            source = "[{t} - 1] if {t} else None" if loop.reverse else f"[{{t}}] if {{t}} < {n} else None"
+            found[value] = StateRows(n, source, lists)
+        elif last.isdisjoint(ends) and handed_on.isdisjoint({at, *last}):
+            found[value] = StateRows(2, "[{t} & 1]", carried)
+    return found
+
+
+def looped_once(graph: Graph) -> set[Graph]:
+    """The bodies of all nodes, inner ones too, that one node alone has."""
+    bodies = Counter(body for node in walk(graph) for _, body in node.graphs)
+    return {body for body, times in bodies.items() if times == 1}

@@ -64,10 +64,13 @@ class _Sizes(WorkspaceEmitter):
 
     def memory(self, packed: WorkspaceLayout) -> str:
         """Blocks for the values that fill the memory, and one for gaps."""
-        made = self.plan.order.producer
-        parts = [self._block(value, made[value]) for value in packed.fullest]
-        gaps = self.at_a_time * packed.nbytes - sum(map(self.bytes_of, packed.fullest))
-        self.labels.append((None, made[packed.fullest[0]]))
+        parts, gaps = [], self.at_a_time * packed.nbytes
+        for value, nbytes, node in packed.fullest:
+            taken = nbytes if value in packed.rows else self.bytes_of(value)
+            self.labels.append((value, node))
+            parts.append(f"__block({taken}, 0, {len(self.labels) - 1})")
+            gaps -= taken
+        self.labels.append((None, packed.fullest[0][2]))
         return f"({', '.join(parts)}, __block({gaps}, 0, {len(self.labels) - 1}))"
 
     def bytes_of(self, value: Value) -> int:
@@ -171,7 +174,8 @@ class _Sizes(WorkspaceEmitter):
         if out.aval.steps is not None:
             return prim.numpy.render(node, operands)
         if (storage := self.storage(out)) is not None:
-            return storage
+            made = out not in self.work or out in self.plan.into
+            return storage if made else f"{self._block(out, node)} if {storage} is None else {storage}"
         view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
         if view and prim.alias is not None and not copies(node, self.plan.order.producer):
             base = operands[prim.alias]

@@ -41,6 +41,7 @@ def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
     t = emitter.fresh(next(iter(hints), None) or "t")
     steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
     with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
+        emitter.name_rows(node.attrs["body"], t)
         names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
         _, y_t, s_t = parts.results(results)
