@@ -14,6 +14,7 @@ from .early_views import Index, disjoint, early_views, plain
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
 POOL = 64 * 1024  # bytes from which it goes into any dead storage of its shape
+SMALL = 4  # times that a part fits into what it is a part of, if it is rather copied than that
 FREED = 1024  # bytes from which dead storage is freed: the next array of its size is then made in a warm cache
 STRIDED = frozenset(
     {"broadcast", "diagonal", "getitem", "imag", "permute", "real", "slice_at", "windows"}
@@ -109,6 +110,7 @@ class _BufferPlacer:
         self.parent: dict[Value, Value] = {}
         self.into: dict[Value, Value] = {}
         self.copies: set[Value] = set()
+        self.leaving = {*graph.outputs} if carries else set()
         self.owned: set[Value] = {*carries}
         self.in_place: dict[Graph, list[Value]] = {}  # the carries that bodies write into
         self.members: dict[Value, _Sharers] = {}  # of storage that holds more than the value that made it
@@ -165,7 +167,11 @@ class _BufferPlacer:
         (out,) = node.outputs
         if prim.alias is not None and out.aval.kind == "array":
             self.parent[out] = node.inputs[prim.alias]
-            self._hold(out, self._int_of(node))
+            if self._leaves_with_part(out):
+                self.copies.add(out)
+                self.owned.add(out)
+            else:
+                self._hold(out, self._int_of(node))
         elif prim is owned and self._last_reader(i, node.inputs[0]):
             self._share(out, node.inputs[0])
         elif prim.writes is not None and self._writable(i, node):
@@ -213,6 +219,11 @@ class _BufferPlacer:
         root = self.root(value)
         own = root in self.owned and self._whole(value) and value.aval == root.aval
         return root if own and self._in_order(value) else None
+
+    def _leaves_with_part(self, view: Value) -> bool:
+        """Whether a small part of a carry that stays in place goes to the next step by itself: then it is copied."""
+        base = self.root(view)
+        return base in self.carries and view in self.leaving and view.aval.nbytes * SMALL <= base.aval.nbytes
 
     def _share(self, out: Value, holder: Value) -> None:
         self.into[out] = holder
