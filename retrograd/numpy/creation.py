@@ -125,7 +125,7 @@ def array(
         np.array([0], copy=False)  # NumPy's own error
     if dtype is None and order == "K" and not ndmin and _has_traced_parts(obj):
         made = _of_parts(*obj)
-        if type(made.shadow) is np.ndarray and type(made) is Tracer:  # which is new
+        if type(made) is Tracer and made.home is active_trace():  # it is new, and of this trace
             return made
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
