@@ -197,3 +197,16 @@ def test_arrays_of_parts_have_the_dtype_of_numpy(parts: list[Any]) -> None:
     made = rg.jit(lambda *given: np.array([*given]))(*parts)
     assert made.dtype == np.array(parts).dtype
     assert np.array_equal(made, np.array(parts))
+
+
+def test_an_array_of_outer_parts_is_written_inside() -> None:
+    @rg.jit
+    def f(x: Any, y: Any) -> Any:
+        def inner(z: Any) -> Any:
+            made = np.array([x, y])
+            made[0] = z * z
+            return np.sum(made * made)
+
+        return rg.grad(inner)(x)
+
+    assert f(2.0, 3.0) == 32.0
