@@ -119,7 +119,7 @@ class _BlockWork:
         if known is not None:
             return known
         if stop - start <= self.most:
-            return self.kernel(*[row[start:stop] for row in self.rows], *self.others)
+            return self.kernel(*[row[..., start:stop] for row in self.rows], *self.others)
         middle = start + first_half(stop - start)
         pairs = zip(self.folds, self.part(start, middle), self.part(middle, stop), strict=True)
         return [fold(first, second) for fold, first, second in pairs]
@@ -162,9 +162,11 @@ class _BlockWork:
         return parts
 
 
-def in_blocks(kernel: Block, most: int, rows: Sequence[Any], others: Sequence[Any], folds: Folds) -> Sequence[Any]:
+def in_blocks(
+    kernel: Block, n: int, most: int, rows: Sequence[Any], others: Sequence[Any], folds: Folds
+) -> Sequence[Any]:
     """Like the function of this name in generated modules, on several threads where the work is worth it."""
-    work, n, threads = _BlockWork(kernel, most, rows, others, folds), len(rows[0]), THREADS.wanted()
+    work, threads = _BlockWork(kernel, most, rows, others, folds), THREADS.wanted()
     if threads > 1 and n > most and not _paused(kernel) and (alone := work.seconds(n)) > WORTH and THREADS.taken():
         start = time.perf_counter()
         try:

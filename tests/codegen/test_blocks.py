@@ -122,7 +122,7 @@ def test_blocks_cover_each_element_once(n: int, most: int) -> None:
         lengths.append(len(part))
         return (len(part),)
 
-    assert in_blocks(kernel, most, (seen,), (1,), (np.add,)) == ((n,) if n <= most else [n])
+    assert in_blocks(kernel, n, most, (seen,), (1,), (np.add,)) == ((n,) if n <= most else [n])
     assert (seen == 1).all()
     assert max(lengths) == largest_block(n, most) <= most
 

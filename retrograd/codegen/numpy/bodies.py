@@ -56,6 +56,18 @@ class BodyEmitter(Emitter):
         """Source of an empty list or dict, given the avals of what one entry will hold."""
         return text
 
+    def constant(self, node: Node) -> str:
+        """Source of a new constant."""
+        return node.prim.numpy.render(node, [])
+
+    def shape(self, aval: Aval) -> str:
+        """Source of a shape."""
+        return str(aval.shape)
+
+    def step_rows(self, value: Value) -> str:
+        """Source of a new array of which each step fills a row."""
+        return f"np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})"
+
     def steps(self, start: str, stop: str) -> str:
         """Source of the range of a loop over steps of which only the last state matters."""
         return f"range({start}, {stop})"
@@ -91,7 +103,7 @@ class BodyEmitter(Emitter):
                 if name is None:
                     name = self.fresh("work")
                     made.setdefault(kind, []).append(name)
-                    self.line(f"{name} = np.empty({value.aval.shape}, {literal(value.aval.dtype)})")
+                    self.line(f"{name} = np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})")
                 names[value] = name
                 at_work.update(others)
             self.workspaces = {**self.workspaces, body: (names, at_work)}
@@ -188,7 +200,7 @@ class BodyEmitter(Emitter):
         """Source of a result; a copy of a constant is a constant of its own."""
         source = self.plan.order.producer.get(node.inputs[0]) if node.prim is owned else None
         if source is not None and source.prim.name == "const":
-            return source.prim.numpy.render(source, [])
+            return self.constant(source)
         return super()._expression(node, operands)
 
     def _literal_here(self, node: Node, i: int, consts: dict[Value, Node]) -> bool:

@@ -14,6 +14,7 @@ from .workspaces import StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
 MORE = 1 / 64  # of the peak of a call: how much the peak may grow
+Block = tuple[int, int]  # the length of the arrays, and of their largest part that is worked on at a time
 MOST = 200  # values with storage of their own, beyond which the search for places would take long
 
 
@@ -52,12 +53,12 @@ class WorkspaceLayout:
     rows: dict[Value, tuple[StateRows | None, Graph]] = field(default_factory=dict)
 
 
-def pack(plan: Plan, block: int | None = None) -> WorkspaceLayout:
+def pack(plan: Plan, block: Block | None = None) -> WorkspaceLayout:
     """Lay storage that nothing needs after the call into one piece; storage whose times are apart shares places.
 
     The large ones come first. Storage stays outside if the piece and what is outside would take more than the call
-    takes without a piece: what lies in the piece is not freed when it is dead. With ``block``, the function computes as
-    many elements at most, and writes results into given storage.
+    takes without a piece: what lies in the piece is not freed when it is dead. With ``block``, the function computes
+    parts of arrays, and writes results into given storage.
     """
     candidates = _candidates(plan, block)
     if not candidates or len(candidates) > MOST:
@@ -93,7 +94,7 @@ def _without(live: np.ndarray[Any, np.dtype[np.int64]], storage: _LiveStorage) -
         live[first : last + 1] -= nbytes
 
 
-def _candidates(plan: Plan, block: int | None) -> list[_LiveStorage]:
+def _candidates(plan: Plan, block: Block | None) -> list[_LiveStorage]:
     made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
     found = [
         _LiveStorage(value, others, bytes_of(value, block), made[value], max(plan.last_use[v] for v in others))
@@ -131,14 +132,15 @@ def _states(plan: Plan) -> list[_LiveStorage]:
     return found
 
 
-def bytes_of(value: Value, block: int | None) -> int:
+def bytes_of(value: Value, block: Block | None) -> int:
     """The bytes of an array or of its part in a block, or of all arrays in a list of steps if their number is known."""
-    if block is not None and value.aval.shape:
-        return block * value.aval.dtype.itemsize
-    return max(value.aval.nbytes, 0)
+    nbytes = max(value.aval.nbytes, 0)
+    if block is not None and value.aval.shape[-1:] == block[:1]:
+        return nbytes // block[0] * block[1]
+    return nbytes
 
 
-def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _live(plan: Plan, block: Block | None) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The live bytes at each node, and at the end, by storage; with those of one step while a loop runs."""
     order, n = plan.order, len(plan.order.nodes)
     outside = {plan.buffer[v] for v in order.inputs}
@@ -158,7 +160,8 @@ def _live(plan: Plan, block: int | None) -> np.ndarray[Any, np.dtype[np.int64]]:
         changes[min(last[number], n) + 1] -= nbytes
     live = np.cumsum(changes)[: n + 1]
     for i, node in enumerate(order.nodes):
-        live[i] += sum(plan.bodies[body].peak for _, body in node.graphs if body in plan.bodies)
+        inside = sum(plan.bodies[body].peak for _, body in node.graphs if body in plan.bodies)
+        live[i] += inside if block is None else inside // block[0] * block[1]
     return live
 
 

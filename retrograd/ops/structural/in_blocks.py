@@ -14,9 +14,14 @@ Block = Callable[..., Sequence[Any]]
 
 @embedded()
 def in_blocks(
-    kernel: Block, most: int, rows: Sequence[Any], others: Sequence[Any], folds: Sequence[Callable[[Any, Any], Any]]
+    kernel: Block,
+    n: int,
+    most: int,
+    rows: Sequence[Any],
+    others: Sequence[Any],
+    folds: Sequence[Callable[[Any, Any], Any]],
 ) -> Sequence[Any]:
-    """Run a kernel on blocks of at most ``most`` elements of the rows; what it returns is folded in pairs.
+    """Run a kernel on blocks of at most ``most`` of the ``n`` elements of rows; what it returns is folded in pairs.
 
     Blocks are halves of halves, as in the sums of ``np.add.reduce``, so that sums of sums have the bits of one sum.
     """
@@ -26,9 +31,9 @@ def in_blocks(
             middle = start + (stop - start) // 16 * 8
             pairs = zip(folds, part(start, middle), part(middle, stop))  # noqa: B905 - the source is short
             return [fold(first, second) for fold, first, second in pairs]
-        return kernel(*[row[start:stop] for row in rows], *others)
+        return kernel(*[row[..., start:stop] for row in rows], *others)
 
-    return part(0, len(rows[0]))
+    return part(0, n)
 
 
 def first_half(n: int) -> int:

@@ -37,7 +37,7 @@ from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..in_workspace import WorkspaceEmitter
 from ..module import return_statement
 from ..packing import WorkspaceLayout, bytes_of
-from ..structural.block_writer import BlockWriter, operands_and_results
+from ..structural.block_writer import BlockWriter, length_of, operands_and_results
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
 
@@ -126,7 +126,7 @@ class _Sizes(WorkspaceEmitter):
         rows, others, arrays, _ = operands_and_results(node)
         for out in node.outputs:
             self.line(f"{self.assign(out)} = {self._block(out, node)}")
-        n, ((_, body),) = rows[0].aval.size, node.graphs
+        n, ((_, body),) = length_of(rows), node.graphs
         most = node.attrs["size"]
         make = partial(_BlockSizes, most=largest_block(n, most), number=at_a_time(n, most))
         name = self.scope.add(self.plan.bodies[body], body.name, make).name
@@ -234,12 +234,15 @@ class _BlockSizes(BlockWriter, _Sizes):
         super().__init__(plan, scope, most)
         self.at_a_time = number
 
-    def length(self, row: str) -> str:
-        """The length of the longest block."""
-        return str(self.most)
+    def length(self, row: str, aval: Aval) -> str:
+        """The length of all blocks that are computed at a time."""
+        return str(self.at_a_time * self.most)
+
+    def constant(self, node: Node) -> str:
+        return self._block(node.out, node)
 
     def bytes_of(self, value: Value) -> int:
-        return self.at_a_time * bytes_of(value, self.most) if value.aval.kind == "array" else 0
+        return self.at_a_time * bytes_of(value, (self.n, self.most)) if value.aval.kind == "array" else 0
 
     def into_slot(self, node: Node, operands: list[str], slot: str) -> None:
         """Write nothing for a result that is computed into its array, and else what is copied there."""

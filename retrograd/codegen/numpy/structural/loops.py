@@ -30,7 +30,7 @@ def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
         if out != init:
             emitter.line(f"{out} = {init}")
     for name, y in zip(arrays, ys, strict=True):
-        emitter.line(f"{name} = np.empty({y.aval.shape}, {emitter.dtype(y.aval.dtype)})")
+        emitter.line(f"{name} = {emitter.step_rows(y)}")
     for name, value in zip(stacks, entries, strict=True):
         emitter.line(f"{name} = {emitter.empty('[]', entry_of(value))}")
     made = emitter.plan.order.producer
