@@ -56,7 +56,7 @@ def test_python_raises_its_own_errors(name: str) -> None:
 @pytest.mark.parametrize("n", [2.0, 3.0, -2.0, 0.0, math.inf, -math.inf, math.nan, 4.0])
 def test_special_powers_of_numbers_are_pythons(x: float, n: float) -> None:
     f = rg.jit(lambda x, n: -(x**n), backend="native")
-    assert "rg_pow" in f.source(1.5, 2.0, language="c")
+    assert "rg_pow(" in kernels(f.source(1.5, 2.0, language="c"))
     try:
         expected = -(x**n)
     except ArithmeticError as fault:
@@ -83,7 +83,7 @@ def test_powers_are_within_one_unit() -> None:
     rng = np.random.default_rng(2)
     x, y = 10.0 ** rng.uniform(-30, 30, 20_000), rng.uniform(-9, 9, 20_000)
     f = rg.jit(lambda x, y: -np.power(x, y), backend="native")
-    assert "rg_pow" in f.source(x, y, language="c")
+    assert "rg_pow(" in kernels(f.source(x, y, language="c"))
     exact = -np.power(x.astype(np.longdouble), y)
     away = np.abs(f(x, y) - exact) / np.spacing(exact.astype(np.float64))
     assert float(np.max(away)) < 1.0

@@ -18,6 +18,7 @@ import pytest
 import retrograd as rg
 from retrograd.codegen.native import shared_objects
 from retrograd.codegen.native.shared_objects import compiler
+from retrograd.codegen.native.target import REFUSALS
 from retrograd.compiler.block_threads import THREADS
 from tests.support.native import needs_compiler
 
@@ -124,6 +125,22 @@ def gradients(names: list[str]) -> None:
 def test_any_number_of_threads_gives_the_same_bits(name: str, threads: Any) -> None:
     with always_helped("-O1"):
         gradients([name])
+
+
+@pytest.mark.parametrize("shape", [(300, 1000), (300_000,)])
+def test_tests_of_large_arrays_have_parts(shape: tuple[int, ...]) -> None:
+    def far(x: Any) -> Any:
+        y = np.exp(x) + np.tanh(x)
+        return np.any(y > 9.0, axis=-1), np.all(y < 9.0, axis=-1), np.sum(y)
+
+    x = np.random.default_rng(0).normal(size=shape)
+    f = rg.jit(far, backend="native")
+    results = f(x)
+    assert f.executable(x).module.kernels
+    assert "in_parts(kernel0_part1" in f.source(x, language="c")
+    assert not any("total" in why for why in REFUSALS)  # the compiler knows all names
+    for mine, numpys in zip(results[:2], far(x)[:2], strict=True):
+        assert np.array_equal(mine, numpys)
 
 
 def test_helpers_compute_parts(threads: Any) -> None:
