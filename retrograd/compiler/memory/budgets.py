@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import pairwise
 from math import inf
 
 from ...errors import MemoryBudgetError, OptionError
@@ -68,7 +68,9 @@ class Choosing:
     def __init__(self, graph: Graph, rest: Callable[[Graph], Graph]) -> None:
         self.graph, self.rest = graph, rest
         self._peaks: dict[frozenset[Value], int] = {}
-        self._last: tuple[frozenset[Value], Graph] | None = None  # the choice that was made last
+        self._found: dict[tuple[Choice, Choice], list[Choice]] = {}  # between two landmarks
+        self._close: dict[tuple[Choice, Choice], list[Choice]] = {}  # between two neighbours of these
+        self._newest: tuple[frozenset[Value], Graph] | None = None  # the choice that was made last
 
     @cached_property
     def crossing(self) -> Crossing:
@@ -76,9 +78,30 @@ class Choosing:
         return Crossing(self.graph)
 
     @cached_property
-    def choices(self) -> list[Choice]:
-        """The best choices, by estimated peaks: with more memory, less is computed again."""
-        return self.crossing.choices()
+    def landmarks(self) -> list[Choice]:
+        """The best choices of a coarse search, by estimated peaks: with more memory, less is computed again."""
+        return self.crossing.landmarks
+
+    @cached_property
+    def _last(self) -> list[Choice]:
+        """The landmarks to try whatever their estimates."""
+        return self.landmarks[-FEW if self.crossing.complete else -1 :]
+
+    @cached_property
+    def thriftiest(self) -> list[Choice]:
+        """The choices with the smallest estimated peaks."""
+        between = [c for pair in [*pairwise(self.landmarks)][-1:] for c in self._between(*pair)]
+        return [*between, *self._last][-FEW:]
+
+    def _between(self, more: Choice, less: Choice) -> list[Choice]:
+        if (more, less) not in self._found:
+            self._found[more, less] = self.crossing.between(more, less)
+        return self._found[more, less]
+
+    def _near(self, more: Choice, less: Choice) -> list[Choice]:
+        if (more, less) not in self._close:
+            self._close[more, less] = self.crossing.near(more, less)
+        return self._close[more, less]
 
     @cached_property
     def everything(self) -> Choice:
@@ -96,11 +119,11 @@ class Choosing:
         """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
         if choice.kept == self.everything.kept:
             return self.late
-        if self._last is None or self._last[0] != choice.kept:
+        if self._newest is None or self._newest[0] != choice.kept:
             made, at = self.crossing.again(choice.kept), len(self.crossing.first)
             nodes = (*made.nodes[:at], self.graph.nodes[at], *made.nodes[at:])
-            self._last = choice.kept, with_nodes(made, nodes)
-        return self._last[1]
+            self._newest = choice.kept, with_nodes(made, nodes)
+        return self._newest[1]
 
     def peak(self, choice: Choice) -> int:
         """The peak of the code for a choice."""
@@ -111,7 +134,7 @@ class Choosing:
     @cached_property
     def least(self) -> int:
         """The smallest peak among the choices."""
-        return min(map(self.peak, self.choices[-FEW:]))
+        return min(map(self.peak, self.thriftiest))
 
     @cached_property
     def most(self) -> int:
@@ -134,13 +157,36 @@ class Choosing:
         return self.everything if likely and self.fits(budget) else self.within(budget)
 
     def within(self, budget: int) -> Choice | None:
-        """The choice that computes least again within a budget, if any choice is within it.
+        """A choice within a budget that computes little again, if any choice is within it.
 
-        It is the first choice, in order of recomputed work, whose code stays within: with a larger budget, never more
-        is computed again.
+        First comes the first landmark, in order of recomputed work, whose code stays within, then the first choice
+        between it and the landmark before. Which choices are compared does not depend on the budget, but for those
+        whose estimate is too great: with a larger budget, never more is computed again.
         """
-        likely = (choice for choice in self.choices[:-FEW] if choice.score.peak <= NEAR * budget)
-        return next((choice for choice in chain(likely, self.choices[-FEW:]) if self.peak(choice) <= budget), None)
+        before: Choice | None = None
+        for choice in self.landmarks:
+            likely = choice.score.peak <= NEAR * budget or choice in self._last
+            if likely and self.peak(choice) <= budget:
+                return choice if before is None else self._nearer(before, choice, budget)
+            before = choice
+        return next((choice for choice in self.thriftiest if self.peak(choice) <= budget), None)
+
+    def _nearer(self, more: Choice, less: Choice, budget: int) -> Choice:
+        """The first choice within a budget between two landmarks; the code of the second says how estimates err."""
+        off = self.peak(less) - less.score.peak
+
+        def within(choice: Choice) -> bool:
+            likely = choice.score.peak + off <= budget or (less is self.landmarks[-1] and choice in self.thriftiest)
+            return likely and self.peak(choice) <= budget
+
+        for a, b in pairwise([more, *self._between(more, less), less]):
+            if b.score.peak + off <= budget:
+                for choice in self._near(a, b):
+                    if within(choice):
+                        return choice
+            if within(b):
+                return b
+        return less
 
     def curve(self) -> Iterator[Choice]:
         """The choices for budgets below the peak of keeping everything; each is the choice for its own peak."""

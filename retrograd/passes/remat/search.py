@@ -4,15 +4,20 @@ A ``turn`` node divides a graph: forward before it, adjoint after it. Of the val
 other value is computed again, from kept ones, just before its first use after the turn, and dropped after its last.
 The choice of kept values is found by trying: values that cross the borders of equal parts, minimum cuts under several
 notions of cheapness, parts of these cuts, lists by cost per byte, and then one or two values more or less; for few
-values, every subset. Each choice is scored by the peak of the resulting order, since the least bytes across the turn
-may well have a higher peak (J. Herrmann et al., arXiv 1911.13214, survey the problem).
+values, every subset. Of large graphs, only the choices near a budget are searched closely: between two landmarks,
+values are dropped one by one, always the one that then costs least per byte. Each choice is scored by the peak of the
+resulting order, since the least bytes across the turn may well have a higher peak (J. Herrmann et al., arXiv
+1911.13214, survey the problem).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations, pairwise, zip_longest
+from typing import NamedTuple
 
 from ...ir.graph import Graph, Node, Value
 from ...ops.structural.region import turn
@@ -28,7 +33,9 @@ CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0
 PARTS = (2, 3, 4, 6, 8, 12, 16)  # keep every k-th value of a cut
 STEPS = 24  # points on the list by cost per byte
 BETWEEN = 6  # points between two neighbouring choices
+THOROUGH = 300  # nodes up to which a search covers all budgets
 TRIES = 48  # neighbours of choices to try in search of better ones,
+TRIES_NEAR = 16  # and of choices between two neighbours,
 SMALL, SEARCH = 12_000, 200_000  # going through that many nodes at least and at most
 
 
@@ -38,6 +45,14 @@ class Choice:
 
     kept: frozenset[Value]
     score: Score
+
+
+class Rerun(NamedTuple):
+    """Work, the nodes that do it, and the kept values that they read, by number."""
+
+    work: int
+    nodes: set[int]
+    found: set[int]
 
 
 def turns(graph: Graph) -> bool:
@@ -50,16 +65,111 @@ class Crossing(Recomputation):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
+        self._chains: dict[frozenset[Value], list[tuple[int, frozenset[Value]]]] = {}
         self._cuts: dict[frozenset[Node], list[Value]] = {}  # by the nodes that may run again
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are so few values that every subset is tried."""
+        return len(self.choosable) <= FEW
 
     def choices(self) -> list[Choice]:
         """The best choices: with more memory, less runs again. The first choice repeats nothing."""
-        best = self._best(self._candidates())
-        if len(self.choosable) <= FEW:
-            return best
-        pairs = ((more.kept, less.kept) for more, less in pairwise(best))
+        if self.complete:
+            return self._front
+        pairs = ((more.kept, less.kept) for more, less in pairwise(self._front))
         between = chain(*(points_between(*pair, self.made, self._price, BETWEEN) for pair in pairs))
-        return self._improved(self._best(chain((choice.kept for choice in best), between)))
+        return self._improved(self._best(chain((choice.kept for choice in self._front), between)), TRIES)
+
+    @cached_property
+    def landmarks(self) -> list[Choice]:
+        """The convex hull of the choices of a coarse search; for small graphs all choices of a search."""
+        if self.complete:
+            return self._front
+        if len(self.whole.nodes) <= THOROUGH:
+            return self.choices()
+        hull: list[Choice] = []
+        for choice in self._front:
+            while len(hull) > 1 and not _bent(hull[-2].score, hull[-1].score, choice.score):
+                hull.pop()
+            hull.append(choice)
+        return hull
+
+    @cached_property
+    def _front(self) -> list[Choice]:
+        """The best choices of a coarse search."""
+        return self._best(self._coarse)
+
+    @cached_property
+    def _coarse(self) -> list[frozenset[Value]]:
+        return list(dict.fromkeys(self._candidates()))
+
+    def between(self, more: Choice, less: Choice) -> list[Choice]:
+        """The best choices between two neighbouring landmarks, without these."""
+        if self.complete or len(self.whole.nodes) <= THOROUGH:
+            return []
+        ends = [c.kept for c in self._front if more.score.again <= c.score.again <= less.score.again]
+        return _inside(more, less, self._best([*ends, *self._points(more, less)]))
+
+    def near(self, more: Choice, less: Choice) -> list[Choice]:
+        """The best choices between two neighbouring choices among those that differ from them in few values."""
+        if self.complete:
+            return []
+        points = self._best([more.kept, less.kept, *self._points(more, less)])
+        return _inside(more, less, self._improved(points, TRIES_NEAR))
+
+    def _points(self, more: Choice, less: Choice) -> Iterator[frozenset[Value]]:
+        """Choices from one towards another, and to this one from above.
+
+        Above is what keeps all that it keeps, and repeats as little as the first choice. What repeats nothing may keep
+        little, if values can be computed after the turn for the first time.
+        """
+        above = [k for k in self._coarse if k > less.kept and self.score(k).again <= more.score.again]
+        wide = min(above, key=lambda k: (self.score(k).peak, len(k)), default=more.kept)
+        yield from points_between(wide, less.kept, self.made, self._price, BETWEEN)
+        for kept in dict.fromkeys([more.kept, wide]):
+            thinner = self._thinned(kept)
+            first = bisect_right(thinner, more.score.again, key=_again)
+            last = bisect_left(thinner, less.score.again, key=_again)
+            inside = thinner[first:last]
+            yield from (k for _, k in inside[:: max(1, len(inside) // BETWEEN)])
+
+    def _thinned(self, kept: frozenset[Value]) -> list[tuple[int, frozenset[Value]]]:
+        """Choices that keep less and less, and what they repeat about: the cheapest value per byte goes first."""
+        if kept not in self._chains:
+            self._chains[kept] = [*self._thinner(kept)]
+        return self._chains[kept]
+
+    def _thinner(self, kept: frozenset[Value]) -> Iterator[tuple[int, frozenset[Value]]]:
+        number, n = self.liveness.number, len(self.whole.nodes)
+        there = self._there(kept)
+        order = self._order(there)
+        again = sum(map(self.work.__getitem__, order)) - self.total
+        second = {i - n for i in order if i >= n}
+        rest = {v: self._rerun(self.maker[number[v]], there, second) for v in self.choosable if v in kept}
+        while rest:
+            v = min(rest, key=lambda v: rest[v].work / max(v.aval.nbytes, 1))
+            gone, i = rest.pop(v), number[v]
+            there[i] = False
+            again += gone.work
+            second |= gone.nodes
+            yield again, frozenset(rest)
+            for w, rerun in rest.items():
+                if i in rerun.found or not gone.nodes.isdisjoint(rerun.nodes):
+                    rest[w] = self._rerun(self.maker[number[w]], there, second)
+
+    def _rerun(self, node: int, there: list[bool], second: set[int]) -> Rerun:
+        """What runs again with a node, if some nodes run again already."""
+        nodes, found, stack = {node}, set[int](), [node]
+        while stack:
+            for v in self.missable[stack.pop()]:
+                i = self.maker[v]
+                if there[v]:
+                    found.add(v)
+                elif i not in second and i not in nodes:
+                    nodes.add(i)
+                    stack.append(i)
+        return Rerun(sum(map(self.work.__getitem__, nodes)), nodes, found)
 
     def _best(self, candidates: Iterable[frozenset[Value]]) -> list[Choice]:
         """The choices that no other one beats in both respects, first the one that repeats least."""
@@ -70,11 +180,12 @@ class Crossing(Recomputation):
                 best.append(choice)
         return best
 
-    def _improved(self, best: list[Choice]) -> list[Choice]:
+    def _improved(self, best: list[Choice], least: int) -> list[Choice]:
         """The best choices and their neighbours, one of each in turn, until none is better or enough were tried."""
         size = len(self.whole.nodes)
-        tries = min(max(TRIES, SMALL // size), SEARCH // size)
-        beside = {choice.kept: self._neighbours(choice.kept) for choice in best}
+        tries = min(max(least, least * SMALL // (TRIES * size)), SEARCH // size)
+        seen = {*self._coarse, *(choice.kept for choice in best)}  # not what other searches saw: budgets agree
+        beside = {choice.kept: self._neighbours(choice.kept, seen) for choice in best}
         while tries > 0:
             found = [kept for choice in best for kept in (next(beside[choice.kept], None),) if kept is not None]
             if not found:
@@ -82,11 +193,11 @@ class Crossing(Recomputation):
             tries -= len(found)
             best = self._best([*(choice.kept for choice in best), *found])
             for choice in best:
-                beside.setdefault(choice.kept, self._neighbours(choice.kept))
+                beside.setdefault(choice.kept, self._neighbours(choice.kept, seen))
         return best
 
-    def _neighbours(self, kept: frozenset[Value]) -> Iterator[frozenset[Value]]:
-        """Choices that differ in one value, then in two and so on, without choices that were scored before.
+    def _neighbours(self, kept: frozenset[Value], seen: set[frozenset[Value]]) -> Iterator[frozenset[Value]]:
+        """Choices that differ in one value, then in two and so on, without choices that were seen before.
 
         All values come in their order, alternating with kept values whose keeping saves least.
         """
@@ -94,13 +205,14 @@ class Crossing(Recomputation):
         order = dict.fromkeys(v for pair in zip_longest(cheap_first, self.choosable) for v in pair if v is not None)
         for n in range(1, len(order) + 1):
             for values in combinations(order, n):
-                if (other := kept.symmetric_difference(values)) not in self._scores:
+                if (other := kept.symmetric_difference(values)) not in seen:
+                    seen.add(other)
                     yield other
 
     def _candidates(self) -> Iterator[frozenset[Value]]:
         yield frozenset(self.needed)
         yield frozenset()
-        if len(self.choosable) <= FEW:
+        if self.complete:
             for n in range(len(self.choosable) + 1):
                 yield from map(frozenset, combinations(self.choosable, n))
             return
@@ -155,6 +267,20 @@ class Crossing(Recomputation):
         number, root = self.liveness.number, self.liveness.root
         roots = {root[number[v]] for v in values}
         return [v for v in self.choosable if number[v] in roots]
+
+
+def _again(step: tuple[int, frozenset[Value]]) -> int:
+    return step[0]
+
+
+def _inside(more: Choice, less: Choice, found: Iterable[Choice]) -> list[Choice]:
+    """The choices that repeat more than one and less than the other."""
+    return [c for c in found if more.score.again < c.score.again < less.score.again]
+
+
+def _bent(a: Score, b: Score, c: Score) -> bool:
+    """Whether the middle one of three scores lies below the line between the others."""
+    return (b.again - a.again) * (a.peak - c.peak) < (c.again - a.again) * (a.peak - b.peak)
 
 
 def peak_of_order(graph: Graph) -> int:
