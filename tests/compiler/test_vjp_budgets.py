@@ -210,7 +210,7 @@ def test_estimates_count_what_stays_for_the_next_call(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(budgets, "Choosing", Spied)
     least(waves, x)
-    choices = found[0].choices
+    choices = found[0].landmarks
     assert len(choices) > 5
     for choice in choices:
         assert found[0].peak(choice) == pytest.approx(choice.score.peak + x.nbytes, rel=0.01)
