@@ -59,8 +59,8 @@ def turned(loss: Callable[..., Any], *args: Any) -> Graph:
     return settled(compiled.at(*args).derived.graph)
 
 
-def perceptron() -> Graph:
-    weights = [R.normal(size=(40, 40)) / 6.0 for _ in range(12)]
+def perceptron(layers: int = 12) -> Graph:
+    weights = [R.normal(size=(40, 40)) / 6.0 for _ in range(layers)]
 
     def loss(weights: Any, x: Any) -> Any:
         for w in weights:
@@ -218,6 +218,38 @@ def test_the_least_that_an_error_names_is_enough_and_a_byte_less_is_not(scale: i
             keep_within_budget(with_budget(graph, least - 1), own_outputs)
         tight += least < peak(graph)
     assert tight >= 6
+
+
+def test_values_are_dropped_one_by_one() -> None:
+    for graph, most in [(perceptron(50), 0.03), *((random_turn(seed, 40), 1.1) for seed in range(6))]:
+        crossing = Crossing(graph)
+        before = frozenset(crossing.choosable)
+        chain = [*crossing._thinned(before)]
+        assert len(chain) == len(before) > 10
+        work = [again for again, _ in chain]
+        assert work == sorted(work)
+        for again, kept in chain:
+            assert len(before - kept) == 1
+            assert kept < before
+            off = again - crossing.score(kept).again  # work that the first part is spared
+            assert 0 <= off <= most * total(graph)
+            before = kept
+
+
+@pytest.mark.parametrize("around", [-1, 0], ids=["close", "thorough"])
+def test_more_memory_is_never_more_work_with_either_search(around: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = perceptron(16)
+    monkeypatch.setattr(rematerialise, "THOROUGH", len(Crossing(graph).whole.nodes) + around)
+    choosing, work = Choosing(graph, own_outputs), []
+    for budget in np.linspace(choosing.least, choosing.most, 15).astype(int).tolist():
+        choice = choosing.best(budget)
+        assert choice is not None
+        made = choosing.made(choice)
+        assert peak(made) <= budget
+        work.append(total(made) - total(graph))
+    assert work == sorted(work, reverse=True)
+    assert work[-1] == 0 < work[0]
+    assert len(set(work)) > 6
 
 
 @every_net

@@ -48,11 +48,10 @@ class Choice:
 
 
 class Rerun(NamedTuple):
-    """Work, the nodes that do it, and the kept values that they read, by number."""
+    """Work, and the nodes that do it, by number."""
 
     work: int
     nodes: set[int]
-    found: set[int]
 
 
 def turns(graph: Graph) -> bool:
@@ -149,27 +148,25 @@ class Crossing(Recomputation):
         rest = {v: self._rerun(self.maker[number[v]], there, second) for v in self.choosable if v in kept}
         while rest:
             v = min(rest, key=lambda v: rest[v].work / max(v.aval.nbytes, 1))
-            gone, i = rest.pop(v), number[v]
-            there[i] = False
+            gone = rest.pop(v)
+            there[number[v]] = False
             again += gone.work
             second |= gone.nodes
             yield again, frozenset(rest)
             for w, rerun in rest.items():
-                if i in rerun.found or not gone.nodes.isdisjoint(rerun.nodes):
+                if not gone.nodes.isdisjoint(rerun.nodes):
                     rest[w] = self._rerun(self.maker[number[w]], there, second)
 
     def _rerun(self, node: int, there: list[bool], second: set[int]) -> Rerun:
         """What runs again with a node, if some nodes run again already."""
-        nodes, found, stack = {node}, set[int](), [node]
+        nodes, stack = {node}, [node]
         while stack:
             for v in self.missable[stack.pop()]:
                 i = self.maker[v]
-                if there[v]:
-                    found.add(v)
-                elif i not in second and i not in nodes:
+                if not there[v] and i not in second and i not in nodes:
                     nodes.add(i)
                     stack.append(i)
-        return Rerun(sum(map(self.work.__getitem__, nodes)), nodes, found)
+        return Rerun(sum(map(self.work.__getitem__, nodes)), nodes)
 
     def _best(self, candidates: Iterable[frozenset[Value]]) -> list[Choice]:
         """The choices that no other one beats in both respects, first the one that repeats least."""
