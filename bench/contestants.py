@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.workload import Workload, leaves, map_leaves, over
+from bench.systems import in_casadi
+from bench.workload import Call, Workload, leaves, map_leaves, over
 from bench.written_c import compiler
-
-Call = Callable[[], Any]
 
 
 def square(x: Any) -> Any:
@@ -118,12 +117,14 @@ CONTESTANTS: dict[str, Callable[[Workload], Call]] = {
     "jax": with_jax,
     "torch": with_torch,
     "autograd": with_autograd,
+    "casadi": in_casadi.with_casadi,
     "hand": by_hand,
     "c": by_hand_in_c,
     "function": function_alone,
 }
 COMPILERS = ("retrograd", "native", "jax")
-PACKAGES = ("retrograd", "jax", "torch", "autograd")
+SYSTEMS: dict[str, Mapping[str, Any]] = {"casadi": in_casadi.ROWS}  # the rows that each can express
+PACKAGES = ("retrograd", "jax", "torch", "autograd", *SYSTEMS)
 
 
 def takes_part(contestant: str, workload: Workload) -> bool:
@@ -132,7 +133,9 @@ def takes_part(contestant: str, workload: Workload) -> bool:
         return False
     if contestant == "autograd" and workload.writes:
         return False
-    if contestant in ("native", "c") and compiler() is None:
+    if contestant in SYSTEMS and workload.name not in SYSTEMS[contestant]:
+        return False
+    if contestant in ("native", "c", "casadi") and compiler() is None:
         return False
     texts = {"c": workload.in_c, "jax": workload.in_jax, "torch": workload.in_torch, "hand": workload.by_hand}
     return texts.get(contestant, workload.function) is not None

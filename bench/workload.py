@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 Function = Callable[..., Any]
+Call = Callable[[], Any]  # returns (value, gradient)
 Gradient = Any  # one tree of arrays for an int argnums, a tuple of them for a tuple
 
 

@@ -1,0 +1,1 @@
+"""Systems beside the benchmark: each file writes the rows that its system can express."""
