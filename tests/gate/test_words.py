@@ -12,6 +12,7 @@ import pytest
 
 import retrograd as rg
 
+pytestmark = pytest.mark.whole  # every page in each run
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
