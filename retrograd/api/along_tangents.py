@@ -31,8 +31,9 @@ from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
 from ..tracer.tree import flatten, unflatten
-from .at_a_point import before_derivatives, chosen_of
+from .at_a_point import chosen_of
 from .functions.closures import Fn, is_function
+from .gradients import before_derivatives
 
 
 def jvp(

@@ -17,19 +17,17 @@ from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import OptionError
-from ..ir.graph import Graph
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.control.expose_calls import at_rest
 from ..passes.linearize import linearize as linearize_graph
 from ..passes.pullback import pullback as pullback_graph
-from ..passes.rules import BEFORE
-from ..passes.simplify import simplify
 from ..tracer.containers import flatten_up_to
 from ..tracer.record import Recorded
 from ..tracer.tree import Spec, children, flatten, unflatten, written
 from .functions.blocks import aligned
 from .functions.cotangent import FunctionCotangent
 from .functions.observed import FunctionCall, Observed, checked_form, observe, take_functions
+from .gradients import before_derivatives
 from .memory import MemoryPlan, plan_of
 
 
@@ -111,11 +109,6 @@ class Vjp(Transform):
             return (tree[0], pullback, tree[1]) if has_aux else (tree, pullback)
 
         return Derived(forward, assemble, lin=lin, later=later)
-
-
-def before_derivatives(graph: Graph) -> Graph:
-    """The graph after the rewrites that the gradient of it would have, too."""
-    return simplify(graph, () if config.exact else BEFORE)
 
 
 def chosen_of(function: Callable[..., Any], call: Call, argnums: Argnums | None = None) -> Wanted:

@@ -14,6 +14,7 @@ from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
+from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..passes.differentiate import value_and_grad as value_and_grad_graph
 from ..passes.linearize import linearize
@@ -23,6 +24,11 @@ from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import children, written
 from ..where import user_site, warn
+
+
+def before_derivatives(graph: Graph) -> Graph:
+    """The graph after the rewrites that apply in front of derivatives."""
+    return simplify(graph, () if config.exact else BEFORE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Gradient(Transform):
         graph = seen.graph
         if self.memory is not None:  # this budget holds, and none of a derivative inside
             graph = TRANSFORMS.without_turn(graph)
-        simple = simplify(graph, () if config.exact else BEFORE)
+        simple = before_derivatives(graph)
         lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"

@@ -11,7 +11,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from ..tracer.trace import CURRENT
-from .call_patterns import NoPattern, order_of, pattern_of
+from .call_patterns import TUPLE, NoPattern, order_of, pattern_of
 from .compiled import UNSERVED
 from .paths import Found, Paths
 from .settings import OVERRIDES, config
@@ -73,7 +73,7 @@ def _order(assemble: Callable[[Sequence[Any]], Any], n: int) -> tuple[Any, Any]:
         return None, lambda result: assemble([result])
     if known is None:
         return None, assemble
-    as_it_comes = 0 if n == 1 else (0, None, (*range(n),))
+    as_it_comes = 0 if n == 1 else (TUPLE, None, (*range(n),))
     return (None, None) if known == as_it_comes else (known, None)
 
 

@@ -43,6 +43,16 @@ class Symbol(Operand):
     def size(self) -> int:
         return self.value.aval.size
 
+    @property
+    def node(self) -> Node | None:
+        """The node that makes the value; None for an input."""
+        return self.builder.made.get(self.value)
+
+    @property
+    def operands(self) -> list[Symbol]:
+        """The operands of that node; none for an input."""
+        return [Symbol(self.builder, v) for v in self.node.inputs] if self.node is not None else []
+
     def bind(self, prim: Primitive, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
         b = self.builder
         values = [x.value for x in operands if isinstance(x, Symbol)]

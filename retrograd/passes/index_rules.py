@@ -27,7 +27,7 @@ def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
     if not _apart(i, j):
         return None
     for _ in range(PAST):
-        before = x.builder.made.get(x.value)
+        before = x.node
         if before is None or before.prim is not setitem or len(before.inputs) != 2:
             return getitem(x, index=i)  # type: ignore[no-any-return]  # symbols are untyped under operators
         if before.attrs["index"] == i:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.loop_node import loop_of
 from ..ir.rewrite import mapped, with_nodes
 from ..ops.shape import owned
-from .place_buffers import carries_in_place
+from .place_buffers import carries_in_place, shared_bodies
 
 
 def own_carries(graph: Graph) -> Graph:
@@ -22,11 +21,11 @@ def own_carries(graph: Graph) -> Graph:
 
 
 def _with_copies(graph: Graph) -> Graph:
-    shared = Counter(body for node in graph.nested for _, body in node.graphs)
+    shared = shared_bodies(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
         loop = loop_of(node)
-        if loop is None or shared[loop.body] > 1:
+        if loop is None or loop.body in shared:
             nodes.append(node)
             continue
         consts, carry, _ = loop.layout.operands(loop.operands)

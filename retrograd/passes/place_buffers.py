@@ -32,6 +32,12 @@ def place_buffers(graph: Graph, ordered: bool = True, carries: Collection[Value]
     return _BufferPlacer(early_views(graph), ordered, carries).plan()
 
 
+def shared_bodies(graph: Graph) -> set[Graph]:
+    """The bodies that several nodes of a graph have."""
+    bodies = Counter(body for node in graph.nested for _, body in node.graphs)
+    return {body for body, times in bodies.items() if times > 1}
+
+
 def carries_in_place(loop: LoopNode, among: frozenset[int], ordered: bool = True) -> dict[int, int]:
     """The carries that a loop can keep in their own storage through all steps, where steps write into it.
 
@@ -185,9 +191,7 @@ class _BufferPlacer:
     def _in_place(self, i: int, node: Node) -> set[Value]:
         """The results of a loop that lie in storage of its own, which its steps write into; it takes that over."""
         loop = loop_of(node)
-        if loop is None or any(
-            other is not node and loop.body in dict(other.graphs).values() for other in self.graph.nested
-        ):
+        if loop is None or loop.body in shared_bodies(self.graph):
             return set()
         _, given, _ = loop.layout.operands(loop.operands)
         _, carry, _ = loop.layout.operands(loop.body.inputs)

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from ..ir.builder import Symbol
-from ..ir.graph import Node
+from ..ir.primitive import Primitive
 from ..ops.elementary import exp
 from ..ops.elementwise import add, div, literal_value, mul, neg, square
 from ..ops.index import Index, additem, setitem
@@ -42,7 +42,7 @@ def _whole_sum(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> A
 
 def _made_first(x: Symbol, y: Symbol) -> tuple[Symbol, Symbol]:
     """Factors in one order, whichever the program has, so that what is summed twice is summed once."""
-    return (y, x) if _made(x) is None else (x, y)
+    return (y, x) if x.node is None else (x, y)
 
 
 def _sum_of_squares(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -59,14 +59,13 @@ def _sum_of_squares(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool)
 
 def _squares(x: Symbol) -> tuple[Symbol, Any] | None:
     """z and a, for x = a z² with a of at least 1, so that Σ z² overflows only where Σ a z² does."""
-    node = _made(x)
-    if node is not None and node.prim is square:
-        return _symbols(x, node)[0], 1.0
-    if node is not None and node.prim is mul:
-        for factor, rest in (_symbols(x, node), _symbols(x, node)[::-1]):
-            a, inner = literal_value(factor), _made(rest)
-            if isinstance(a, float) and a >= 1.0 and inner is not None and inner.prim is square:
-                return _symbols(x, inner)[0], a
+    if _makes(square, x):
+        return x.operands[0], 1.0
+    if _makes(mul, x):
+        for factor, rest in (x.operands, x.operands[::-1]):
+            a = literal_value(factor)
+            if isinstance(a, float) and a >= 1.0 and _makes(square, rest):
+                return rest.operands[0], a
     return None
 
 
@@ -81,16 +80,15 @@ def _of_softmax(quotient: Symbol, shift: Symbol, raised: Symbol) -> Any:
     The chances p are at most 1. So w p is never beyond w, and only cotangents beyond half of the largest number may
     overflow in their difference.
     """
-    divided, rows = _made(quotient), _made(shift)
-    if divided is None or divided.prim is not div or rows is None or rows.prim is not broadcast:
+    if not _makes(div, quotient) or not _makes(broadcast, shift):
         return None
-    w, total = _symbols(quotient, divided)
-    inner = _made(_symbols(shift, rows)[0])
-    if inner is not None and inner.prim is reshape:
-        inner = _made(_symbols(shift, inner)[0])
-    if inner is None or inner.prim is not neg:
+    w, total = quotient.operands
+    (row,) = shift.operands
+    if _makes(reshape, row):
+        (row,) = row.operands
+    if not _makes(neg, row):
         return None
-    product = _product_in(_symbols(shift, inner)[0])
+    product = _product_in(row.operands[0])
     if product is None:
         return None
     (one, other), axis = product
@@ -104,36 +102,30 @@ def _of_softmax(quotient: Symbol, shift: Symbol, raised: Symbol) -> Any:
 
 def _product_in(x: Symbol) -> tuple[tuple[Symbol, Symbol], tuple[int, ...]] | None:
     """Two arrays and the axes along which their product is summed in x."""
-    node = _made(x)
-    if node is not None and node.prim is vecdot:
-        one, other = _symbols(x, node)
+    if _makes(vecdot, x):
+        one, other = x.operands
         return (one, other), (one.ndim - 1,)
-    if node is not None and node.prim is sum_:
-        made = _made(_symbols(x, node)[0])
-        if made is not None and made.prim is mul:
-            one, other = _symbols(x, made)
-            return (one, other), node.attrs["axis"]
+    if x.node is not None and x.node.prim is sum_ and _makes(mul, x.operands[0]):
+        one, other = x.operands[0].operands
+        return (one, other), x.node.attrs["axis"]
     return None
 
 
 def _is_softmax(chances: Symbol, raised: Symbol, total: Symbol, axis: tuple[int, ...]) -> bool:
     """Whether these are exponentials over their sum along an axis, and the sum is ``total``."""
-    node, power, stretched = _made(chances), _made(raised), _made(total)
-    if node is None or node.prim is not div or power is None or power.prim is not exp or stretched is None:
+    if not (_makes(div, chances) and _makes(exp, raised) and _makes(broadcast, total)) or raised.dtype.kind != "f":
         return False
-    if node.inputs != (raised.value, total.value) or stretched.prim is not broadcast or raised.dtype.kind != "f":
+    if [x.value for x in chances.operands] != [raised.value, total.value]:
         return False
-    made = _made(_symbols(total, stretched)[0])
-    summed = made is not None and made.prim is sum_ and made.inputs == (raised.value,)
-    return summed and made is not None and made.attrs["axis"] == axis and made.attrs["keepdims"]
+    made = total.operands[0].node
+    if made is None or made.prim is not sum_ or made.inputs != (raised.value,):
+        return False
+    return bool(made.attrs["axis"] == axis and made.attrs["keepdims"])
 
 
-def _made(x: Symbol) -> Node | None:
-    return x.builder.made.get(x.value)
-
-
-def _symbols(x: Symbol, node: Node) -> list[Symbol]:
-    return [Symbol(x.builder, v) for v in node.inputs]
+def _makes(prim: Primitive, x: Symbol) -> bool:
+    """Whether x is a result of this primitive."""
+    return x.node is not None and x.node.prim is prim
 
 
 def _into_zeros(x: Symbol, v: Symbol, i: Index) -> Symbol | None:

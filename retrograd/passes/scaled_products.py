@@ -43,8 +43,7 @@ class _Factors:
 
     def add(self, x: Symbol, divides: bool, depth: int) -> bool:
         """Take the factors of x; False if it is a divisor that is no scale."""
-        node = x.builder.made.get(x.value)
-        inputs = [] if node is None else [Symbol(x.builder, v) for v in node.inputs]
+        node, inputs = x.node, x.operands
         number = literal_value(x)
         if number is not None:
             self.numbers.append((x.builder.constant(number, _of_one(x)), divides))
@@ -109,6 +108,14 @@ def _factors(prim: Primitive, inputs: list[Symbol], depth: int = DEEPEST) -> _Fa
     return found
 
 
+def _beside(prim: Primitive, x: Symbol, y: Symbol, z: Symbol, inner: int) -> _Factors | None:
+    """The factors of a matrix that a narrow z multiplies along an axis of ``inner`` elements."""
+    found = _of_matrix(prim, x, y) if z.ndim <= 2 else None
+    if found is None or NARROW * (z.size + z.size // inner * (x.size // inner)) > x.size:
+        return None
+    return found
+
+
 def _of_matrix(prim: Primitive, x: Symbol, y: Symbol) -> _Factors | None:
     """The factors of a large matrix of real numbers, if scales can leave it."""
     if x.ndim != 2 or x.dtype.kind != "f" or x.size < LEAST_WORK:
@@ -130,12 +137,10 @@ def _scaled(x: Symbol, scales: list[Scale], shape: tuple[int, ...]) -> Symbol:
 
 def _times(prim: Primitive, x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
     """(x y) z, for a product of elements x y."""
-    found = _of_matrix(prim, x, y) if z.ndim <= 2 else None
+    found = _beside(prim, x, y, z, inner=x.shape[-1])
     if found is None:
         return None
     n, m = x.shape
-    if NARROW * (z.size + z.size // m * n) > x.size:
-        return None
     end = (1,) * (z.ndim - 1)
     product = found.matrix @ _scaled(z, found.rows, (m, *end))
     return _scaled(_scaled(product, found.columns, (n, *end)), found.numbers, ())
@@ -143,12 +148,10 @@ def _times(prim: Primitive, x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
 
 def _before(prim: Primitive, z: Symbol, x: Symbol, y: Symbol) -> Symbol | None:
     """z (x y), for a product of elements x y; programs that need the product with a symmetric matrix have it once."""
-    found = _of_matrix(prim, x, y) if z.ndim <= 2 else None
+    found = _beside(prim, x, y, z, inner=x.shape[0])
     if found is None:
         return None
     n, m = x.shape
-    if NARROW * (z.size + z.size // n * m) > x.size:
-        return None
     if z.ndim == 2 and n == m and Fact.SYMMETRIC in facts(found.matrix):
         product = found.matrix @ _scaled(permute(z, axes=(1, 0)), found.columns, (n, 1))
         product = _scaled(_scaled(product, found.rows, (m, 1)), found.numbers, ())

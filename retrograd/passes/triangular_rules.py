@@ -54,7 +54,7 @@ def _by_factors(x: Symbol, b: Symbol) -> Any:
     """Equations by the factors of the matrix, which those with its transpose share."""
     if not solved_by_scipy(x) or not b.size:
         return None
-    node = x.builder.made.get(x.value)
+    node = x.node
     transposed = node is not None and node.prim is permute
     matrix = node.inputs[0] if node is not None and transposed else x.value
     lu, pivots = x.builder.emit(lu_by_lapack, [matrix], {})

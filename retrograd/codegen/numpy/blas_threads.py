@@ -27,8 +27,11 @@ LARGE = 25_000_000  # multiplications from which threads are worth it in a loop
 SEVERAL, SMALL = 8, 4_000_000  # so many products outside of loops that are smaller than this
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 SYSTEMS = frozenset(  # primitives that SciPy computes
-    {"solve_triangular", "lu_factor", "cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"}
-) | {"lu_by_lapack", "solve_by_lu"}
+    {
+        *("solve_triangular", "lu_factor", "lu_by_lapack", "solve_by_lu"),
+        *("cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"),
+    }
+)
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 

@@ -37,7 +37,8 @@ class BodyEmitter(Emitter):
     def function(self, body: Graph) -> str:
         """The name of the function in the module that computes ``body``; each body is emitted once."""
         plan = self.plan.bodies[body]
-        if any(plan.buffer[v] in {plan.buffer[x] for x in body.inputs} for v in plan.into):  # for a loop that owns them
+        given = {plan.buffer[x] for x in body.inputs}
+        if any(plan.buffer[v] in given for v in plan.into):  # for a loop that owns them
             return self.scope.add(plan, body.name).name
         if body not in self.scope.by_graph:
             self.scope.by_graph[body] = self.scope.add(plan, body.name).name

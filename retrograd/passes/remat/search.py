@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, pairwise, zip_longest
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...ir.graph import Graph, Node, Value
@@ -72,6 +73,11 @@ class Crossing(Recomputation):
         """Whether there are so few values that every subset is tried."""
         return len(self.choosable) <= FEW
 
+    @property
+    def thorough(self) -> bool:
+        """Whether the graph is so small that one search covers all budgets."""
+        return len(self.whole.nodes) <= THOROUGH
+
     def choices(self) -> list[Choice]:
         """The best choices: with more memory, less runs again. The first choice repeats nothing."""
         if self.complete:
@@ -85,7 +91,7 @@ class Crossing(Recomputation):
         """The convex hull of the choices of a coarse search; for small graphs all choices of a search."""
         if self.complete:
             return self._front
-        if len(self.whole.nodes) <= THOROUGH:
+        if self.thorough:
             return self.choices()
         hull: list[Choice] = []
         for choice in self._front:
@@ -105,7 +111,7 @@ class Crossing(Recomputation):
 
     def between(self, more: Choice, less: Choice) -> list[Choice]:
         """The best choices between two neighbouring landmarks, without these."""
-        if self.complete or len(self.whole.nodes) <= THOROUGH:
+        if self.complete or self.thorough:
             return []
         ends = [c.kept for c in self._front if more.score.again <= c.score.again <= less.score.again]
         return _inside(more, less, self._best([*ends, *self._points(more, less)]))
@@ -128,8 +134,8 @@ class Crossing(Recomputation):
         yield from points_between(wide, less.kept, self.made, self._price, BETWEEN)
         for kept in dict.fromkeys([more.kept, wide]):
             thinner = self._thinned(kept)
-            first = bisect_right(thinner, more.score.again, key=_again)
-            last = bisect_left(thinner, less.score.again, key=_again)
+            first = bisect_right(thinner, more.score.again, key=itemgetter(0))
+            last = bisect_left(thinner, less.score.again, key=itemgetter(0))
             inside = thinner[first:last]
             yield from (k for _, k in inside[:: max(1, len(inside) // BETWEEN)])
 
@@ -264,10 +270,6 @@ class Crossing(Recomputation):
         number, root = self.liveness.number, self.liveness.root
         roots = {root[number[v]] for v in values}
         return [v for v in self.choosable if number[v] in roots]
-
-
-def _again(step: tuple[int, frozenset[Value]]) -> int:
-    return step[0]
 
 
 def _inside(more: Choice, less: Choice, found: Iterable[Choice]) -> list[Choice]:
