@@ -73,7 +73,8 @@ def _pushed(
     call = take_apart(function, primals, {})
     chosen = chosen_of(function, call)
     recorded, _ = Transform("jvp").record(function, call)
-    graph = jvp_graph(recorded.graph, [*chosen.active, *(False for _ in recorded.captures)], nan_safe=config.nan_safe)
+    active = [*chosen.active, *(False for _ in recorded.captures)]
+    graph = jvp_graph(before_derivatives(recorded.graph), active, nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
     results = run(recorded.graph, graph, [*call.values(), *recorded.captures], dots)
     n, assemble = len(recorded.graph.outputs), results_of(recorded)

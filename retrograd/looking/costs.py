@@ -13,8 +13,9 @@ from .machine import Speeds
 PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product vecdot"
 ALGEBRA = (
     "cholesky cholesky_by_lapack cofactors det eig eigh expm expm_frechet half_inverse half_inverse_by_lapack "
-    "half_log_det inv inverse_of_triangle logm logm_frechet lstsq lu_by_lapack lu_factor pinv pivot_order qr slogdet "
-    "solve solve_banded solve_by_lu solve_krylov solve_positive solve_sylvester solve_triangular sparse_solve sqrtm svd"
+    "half_log_det inv inverse_form inverse_of_triangle logm logm_frechet lstsq lu_by_lapack lu_factor pinv pivot_order "
+    "qr slogdet solve solve_banded solve_by_lu solve_krylov solve_positive solve_sylvester solve_triangular "
+    "sparse_solve sqrtm svd"
 )
 REDUCTIONS = (
     "all any argmax argmin count cummax cummin cumprod cumsum exact_sum max median min nanargmax nanargmin nanmax "
@@ -146,6 +147,7 @@ ALGEBRAIC: dict[str, Callable[[float, float, float], float]] = {
     "cholesky": lambda n, read, made: n * read / 3,
     "cholesky_by_lapack": lambda n, read, made: n * read / 3,
     "half_log_det": lambda n, read, made: n * read / 3,
+    "inverse_form": lambda n, read, made: n * read / 3 + n * n * made,
     "half_inverse": lambda n, read, made: n * read,
     "half_inverse_by_lapack": lambda n, read, made: 2 * n * read / 3,
     "inverse_of_triangle": lambda n, read, made: n * read / 3,

@@ -45,6 +45,11 @@ def _scaled(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
     return _times(x, a, b)
 
 
+def _half_of_twice(x: Symbol) -> Symbol | None:
+    """x itself, as the symmetric part of a symmetric matrix is; x + x may overflow where x does not."""
+    return x if x.dtype.kind == "f" else None
+
+
 def _are_powers_of_two(*numbers: Any) -> bool:
     return all(isinstance(a, float | int) and abs(math.frexp(a)[0]) == 0.5 for a in numbers)
 
@@ -94,6 +99,8 @@ REASSOCIATE += [
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(mul(a, x), b), _scaled),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(x, a)), _scaled),
     Rule(lambda x, a=NUMBER, b=NUMBER: mul(b, mul(a, x)), _scaled),
+    Rule(lambda x: (x + x) * 0.5, _half_of_twice),
+    Rule(lambda x: 0.5 * (x + x), _half_of_twice),
     Rule(lambda x, i, k: sum_(neg(x), axis=i, keepdims=k), lambda x, i, k: neg(sum_(x, axis=i, keepdims=k))),
     Rule(lambda x, y: x @ neg(y), lambda x, y: _smaller(neg(x @ y), y)),
     Rule(lambda x, y: neg(x) @ y, lambda x, y: _smaller(neg(x @ y), x)),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..ir.builder import Symbol
 from ..ops.diagonals import diagonal
 from ..ops.elementary import log
-from ..ops.elementwise import literal_value, neg
+from ..ops.elementwise import literal_value, neg, square
 from ..ops.equations import solve_triangular
 from ..ops.equations_by_factors import lu_by_lapack, solve_by_lu
 from ..ops.linalg.factorizations import cholesky
 from ..ops.linalg.positive import (
     cholesky_by_lapack,
     half_log_det,
+    inverse_form,
     inverse_of_triangle,
     solve_positive,
     solved_by_scipy,
@@ -73,9 +76,26 @@ def _multiple_of_triangle(x: Symbol, b: Symbol, y: Symbol, low: bool, unit: bool
     return _multiple(x, b, y, lower=low, unit=unit, checked=checked)
 
 
-def _positive(x: Symbol, b: Symbol, axes: tuple[int, ...]) -> Any:
+def _positive(x: Symbol, b: Symbol, axes: tuple[int, ...], **checked: bool) -> Any:
     """L⁻ᵀ L⁻¹ b for the Cholesky factor L of x."""
-    return solve_positive(x, b) if axes == (1, 0) and x.dtype.kind == "f" else None
+    return solve_positive(x, b, **checked) if axes == (1, 0) and x.dtype.kind == "f" else None
+
+
+def _form(x: Symbol, b: Symbol, n: Symbol | None = None, **checked: bool) -> Any:
+    """z z for z = L⁻¹ b, or (n z) z."""
+    number = 1.0 if n is None else literal_value(n)
+    if b.ndim != 1 or b.dtype.kind != "f" or number is None or not LEAST <= abs(number) <= MOST:
+        return None
+    found = inverse_form(x, b, **checked)
+    return found if n is None else found * number
+
+
+def _forms(x: Symbol, b: Symbol, axis: tuple[int, ...], keepdims: bool, **checked: bool) -> Any:
+    """The sum of the squares of L⁻¹ b along each column, or of all."""
+    if x.ndim != 2 or x.dtype.kind != "f" or keepdims or axis[:1] != (0,):
+        return None
+    found = inverse_form(x, b, **checked)
+    return sum_(found, axis=(0,), keepdims=False) if axis == (0, 1) else found
 
 
 def _determinant(x: Symbol, offset: int, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -83,8 +103,32 @@ def _determinant(x: Symbol, offset: int, axis: tuple[int, ...], keepdims: bool) 
     return half_log_det(x) if whole else None
 
 
+def _equations_of_a_factor(
+    lower: Callable[[Any, Any], Any], upper: Callable[[Any, Any], Any], **checked: bool
+) -> list[Rule]:
+    """Rules for a function that solves with lower triangles, and one for upper triangles."""
+
+    def then(rule: Callable[..., Any]) -> Callable[..., Any]:
+        return partial(rule, **checked)
+
+    def half_way(x: Any, b: Any) -> Any:
+        return lower(cholesky(x), b)
+
+    return [
+        Rule(lambda x, b, axes: upper(permute(cholesky(x), axes=axes), half_way(x, b)), then(_positive)),
+        Rule(lambda x, b: half_way(x, b) @ half_way(x, b), then(_form)),
+        Rule(lambda x, b, n=NUMBER: (n * half_way(x, b)) @ half_way(x, b), then(_form)),
+        Rule(lambda x, b, i, k: sum_(square(half_way(x, b)), axis=i, keepdims=k), then(_forms)),
+    ]
+
+
 BEFORE += [
-    Rule(lambda x, b, axes: solve(permute(cholesky(x), axes=axes), solve(cholesky(x), b)), _positive),
+    *_equations_of_a_factor(solve, solve),
+    *_equations_of_a_factor(
+        lambda x, b: solve_triangular(x, b, lower=True, unit=False),
+        lambda x, b: solve_triangular(x, b, lower=False, unit=False),
+        checked=True,
+    ),
     Rule(lambda x, o, i, k: sum_(log(diagonal(cholesky(x), offset=o)), axis=i, keepdims=k), _determinant),
 ]
 NUMPY += [

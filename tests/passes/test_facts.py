@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import retrograd as rg
+from retrograd.api.gradients import before_derivatives
 from retrograd.ir.builder import Symbol
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
@@ -190,6 +192,120 @@ def test_derivatives_of_a_likelihood(n: int) -> None:
     for lane, one in enumerate(ks):
         for a, b in zip(found, rg.grad(likelihood, argnums=(0, 1))(one, y), strict=True):
             np.testing.assert_allclose(a[lane], b, rtol=1e-10, atol=1e-12)
+
+
+def dotted(k: Any, y: Any) -> Any:
+    z = np.linalg.solve(np.linalg.cholesky(k), y)
+    return z @ z
+
+
+def halved(k: Any, y: Any) -> Any:
+    factor = np.linalg.cholesky(k)
+    z = np.linalg.solve(factor, y)
+    return 0.5 * z @ z + np.sum(np.log(np.diag(factor)))
+
+
+def squared(k: Any, y: Any) -> Any:
+    return np.sum(np.linalg.solve(np.linalg.cholesky(k), y) ** 2)
+
+
+def columns(k: Any, y: Any) -> Any:
+    z = np.linalg.solve(np.linalg.cholesky(k), np.stack([y, y * y], axis=1))
+    return np.sum(np.sum(z**2, axis=0) * np.sin(y[:1])) + np.sum(z**2)
+
+
+def by_scipy(k: Any, y: Any) -> Any:
+    factor = scipy.linalg.cholesky(k, lower=True)
+    z = scipy.linalg.solve_triangular(factor, y, lower=True)
+    return z @ z + np.sum(z**2) + np.sin(y) @ scipy.linalg.solve_triangular(factor, z, lower=True, trans=1)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", [1, FEWEST - 1, FEWEST, 40])
+@pytest.mark.parametrize("form", [dotted, halved, squared, columns, by_scipy])
+def test_squares_of_half_a_solution(form: Callable[..., Any], n: int, dtype: str) -> None:
+    k, y = matrix(n, dtype), np.linspace(1.0, 2.0, n).astype(dtype)
+    found = rg.value_and_grad(form, argnums=(0, 1))(k, y)
+    with rg.config(exact=True):
+        value, (dk, dy) = rg.value_and_grad(form, argnums=(0, 1))(k, y)
+    tolerance = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 50 * np.finfo(dtype).eps}
+    np.testing.assert_allclose(found[0], value, **tolerance)
+    np.testing.assert_allclose(found[1][0], dk, **tolerance)
+    np.testing.assert_allclose(found[1][1], dy, **tolerance)
+    assert found[1][0].dtype == dtype
+
+
+@pytest.mark.parametrize("form", [halved, columns, by_scipy])
+def test_further_derivatives_of_squares_of_half_a_solution(form: Callable[..., Any]) -> None:
+    k, y = matrix(5), np.linspace(1.0, 2.0, 5)
+    rg.check_grads(form, (k, y), order=2)
+    ks, ys = np.stack([k, 2.0 * k]), np.stack([y, y + 1.0])
+    for axes, args in (((0, None), (ks, y)), ((None, 0), (k, ys)), ((0, 0), (ks, ys))):
+        found = rg.vmap(rg.grad(form, argnums=(0, 1)), axes)(*args)
+        for lane in range(2):
+            one = [x if axis is None else x[lane] for x, axis in zip(args, axes, strict=True)]
+            for a, b in zip(found, rg.grad(form, argnums=(0, 1))(*one), strict=True):
+                np.testing.assert_allclose(a[lane], b, rtol=1e-10, atol=1e-12)
+
+
+def test_squares_of_other_solutions_stay() -> None:
+    k = matrix(5).astype("c16")
+    rows = [lambda k, y: np.sum(np.linalg.solve(np.linalg.cholesky(k), k) ** 2, axis=1)]
+    rows += [lambda k, y: np.linalg.solve(np.linalg.cholesky(k), y) @ np.linalg.solve(np.linalg.cholesky(k), y[::-1])]
+    rows += [lambda k, y: 1e9 * np.linalg.solve(np.linalg.cholesky(k), y) @ np.linalg.solve(np.linalg.cholesky(k), y)]
+    for function in rows:
+        graph = rg.trace(function)(k.real, k.real[0])
+        assert "inverse_form" not in str(before_derivatives(graph))
+    assert "inverse_form" not in str(before_derivatives(rg.trace(dotted)(k, k[0])))
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_scipy_still_refuses_nan(n: int) -> None:
+    y = np.ones(n)
+    y[0] = np.nan
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        rg.grad(by_scipy)(matrix(n), y)
+    ks, ys = np.stack([matrix(n)] * 2), np.stack([np.ones(n), y])
+    for args, axes in (((ks, y), (0, None)), ((ks[0], ys), (None, 0)), ((ks, ys), (0, 0))):
+        with pytest.raises(ValueError, match="infs or NaNs"):
+            rg.vmap(rg.grad(by_scipy), axes)(*args)
+    assert np.isnan(rg.grad(dotted)(matrix(n), y)).any()
+
+
+def test_tangents_go_by_the_whole_matrix_too() -> None:
+    k, y = matrix(20), np.linspace(1.0, 2.0, 20)
+    dk, dy = np.cos(np.arange(400.0)).reshape(20, 20), np.sin(y)
+
+    def pushed(k: Any, y: Any) -> Any:
+        return rg.jvp(halved, (k, y), (dk, dy))
+
+    value, slope = pushed(k, y)
+    expected, (by_k, by_y) = rg.value_and_grad(halved, argnums=(0, 1))(k, y)
+    assert value == expected
+    np.testing.assert_allclose(slope, np.sum(by_k * dk) + by_y @ dy, rtol=1e-12)
+    compiled = rg.jit(pushed)
+    assert "half_inverse" in compiled.source(k, y)
+    with rg.config(exact=True):
+        assert "half_inverse" not in compiled.source(k, y)
+        np.testing.assert_allclose(slope, pushed(k, y)[1], rtol=1e-12)
+
+
+NESTED: dict[str, Callable[..., Any]] = {
+    "grad": rg.grad(halved),
+    "jvp": lambda k, y: rg.jvp(halved, (k, y), (k, y)),
+    "linearize": lambda k, y: rg.linearize(halved, k, y)[1](k, y),
+    "vjp": lambda k, y: rg.vjp(halved, k, y)[1](1.0),
+}
+
+
+@pytest.mark.parametrize("derivative", NESTED)
+def test_settings_reach_derivatives_inside(derivative: str) -> None:
+    """Inner traces are kept, and were once found under settings that they were not made with."""
+    k, y = matrix(20), np.ones(20)
+    compiled = rg.jit(NESTED[derivative])
+    for exact in (False, True, False):
+        with rg.config(exact=exact):
+            assert ("half_inverse" in compiled.source(k, y)) != exact
 
 
 def test_a_budget_changes_no_bit() -> None:

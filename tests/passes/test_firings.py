@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import retrograd as rg
 from retrograd.passes.differentiate import value_and_grad
@@ -91,6 +92,19 @@ def likelihood_of_a_process(x, w):
     half = np.linalg.solve(factor, w[1])
     rest = np.sum(half**2) + np.sum(np.sqrt(np.diag(factor))) + w[2] @ np.linalg.solve(factor.T, half)
     return rest + np.sum(np.log(np.diag(factor))) + w[3] @ half
+
+
+def forms_in_an_inverse(x, w):
+    kernel = np.exp(-0.5 * (w[0][:, None] - w[0]) ** 2 / x[0] ** 2) + x[1] * np.eye(20)
+    factor = np.linalg.cholesky(kernel)
+    half, other = np.linalg.solve(factor, w[1]), scipy.linalg.solve_triangular(factor, w[2], lower=True)
+    by_numpy = half @ half + 0.5 * half @ half + np.sum(np.linalg.solve(factor, w.T) ** 2)
+    by_scipy = other @ other + 0.5 * other @ other + np.sum(other**2)
+    return by_numpy + by_scipy + w[3] @ scipy.linalg.solve_triangular(factor, other, lower=True, trans=1)
+
+
+def halves_of_twice(x, w):
+    return np.sum((x + x) * 0.5 * w) + np.sum(0.5 * (np.sin(x) + np.sin(x)))
 
 
 def picked_places(x, w):
@@ -193,6 +207,8 @@ STYLES = [
     (losses_of_many_scores, (X, W)),
     (differences_of_pairs, (X, W)),
     (likelihood_of_a_process, (X, W)),
+    (forms_in_an_inverse, (X, W)),
+    (halves_of_twice, (X, 0.5)),
     (updates_at_a_traced_place, (X, 0.5)),
     (updates_of_lanes, (X, 0.5)),
     (updates_at_known_places, (X, 0.5)),

@@ -65,14 +65,22 @@ def positive(rng: Rng, shape: Shape) -> Any:
 
 for _name in ("half_inverse", "half_log_det"):
     declare(_name, *(case(a(s, t, positive)) for t in "df" for s in (SQUARE if t == "d" else SQUARE[:1])))
-declare(
-    "solve_positive",
-    *(
-        case(a(s, t, positive), a(r, t))
-        for t in "df"
-        for s, r in (((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)), ((1, 1), (1,)), ((0, 2, 2), (0, 2, 1)))
-    ),
-)
+for _name in ("solve_positive", "inverse_form"):
+    declare(
+        _name,
+        *(
+            case(a(s, t, positive), a(r, t))
+            for t in "df"
+            for s, r in (
+                ((3, 3), (3,)),
+                ((3, 3), (3, 2)),
+                ((2, 3, 3), (2, 3, 1)),
+                ((1, 1), (1,)),
+                ((0, 2, 2), (0, 2, 1)),
+            )
+        ),
+        *(case(a((3, 3), "d", positive), a(r, "d"), checked=True) for r in ((3,), (3, 2))),
+    )
 declare("pinv", *(case(a(s, t, apart), rcond=1e-15) for t in "dfD" for s in (*TALL, *WIDE, (2, 2))))
 declare("pinv", *(case(a(s, t, apart), rcond=0.8) for t in "dfD" for s in (*TALL, *WIDE, (3, 3))))
 declare(

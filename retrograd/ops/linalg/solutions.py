@@ -43,7 +43,7 @@ def stacked_columns(size: int, args: Sequence[Symbol], flags: Flags) -> tuple[Sy
     return a, reshape_to(b, (*b.shape, 1)) if vector else b, vector
 
 
-def solve_batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags) -> Any:
+def solve_batch(prim: Callable[..., Symbol], size: int, args: Sequence[Symbol], flags: Flags) -> Any:
     """The batching rule of equations, whatever solves them."""
     if not flags[0] and args[0].ndim == 2:
         return lanes_as_columns(lambda b: prim(args[0], b), args[1])
