@@ -1,8 +1,8 @@
 """short_axes: Graph → Graph in which large arrays with a short last axis are computed with that axis first.
 
 NumPy runs along the last axis. Of three elements, as coordinates have, it does so for each place anew if an operand is
-stretched along them, which takes several times as long. With the axis in front, the rows are long. Elementwise results
-keep their bits; sums may add in another order.
+stretched along them, which takes several times as long. With the axis in front, the rows are long. A product x y of
+matrices is yᵀ xᵀ then. Elementwise results keep their bits; sums may add in another order.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from ..ir.types import Aval
 from ..ops.batching import elementwise
 from ..ops.elementwise import cast, const
 from ..ops.index import getitem
+from ..ops.linear import matmul
 from ..ops.shape import broadcast, broadcast_to, copy, permute, reshape_to
 
 LONGEST = 8  # elements of an axis that goes first
+LONGEST_OF_MATRICES = 16  # ... of arrays with two axes, which BLAS makes and reads in either order
+MOST_TERMS = 4  # times as many as columns: BLAS loses as much with longer sums as NumPy gains
 LARGE = 16_384  # elements of an array of which that is worth the further calls
 SMALLER = 4  # times, at least, that what is copied into the other order is smaller
 FOLDS = frozenset({"sum", "max", "min", "count"})
@@ -49,13 +52,17 @@ def _may_move(node: Node) -> bool:
         return not x.shape or x.shape[-1] == 1 or x.size * SMALLER <= node.out.aval.size
     if node.prim is const:
         return not isinstance(node.attrs["value"], tuple)
+    if node.prim is matmul:
+        (_, *terms), (_, *columns) = (v.aval.shape for v in node.inputs)
+        return len(terms) == len(columns) == 1 and terms[0] <= MOST_TERMS * columns[0]
     batch: Any = node.prim.batch
     whole = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
     return whole and (node.prim is cast or (batch is elementwise and node.prim.order == "K"))
 
 
 def _is_large(aval: Aval) -> bool:
-    if len(aval.shape) < 2 or not 1 < aval.shape[-1] <= LONGEST:
+    longest = LONGEST_OF_MATRICES if aval.ndim == 2 else LONGEST
+    if aval.ndim < 2 or not 1 < aval.shape[-1] <= longest:
         return False
     return aval.kind == "array" and aval.steps is None and aval.size >= LARGE
 
@@ -63,13 +70,15 @@ def _is_large(aval: Aval) -> bool:
 def _fits(graph: Graph, value: Value, chosen: set[Value]) -> bool:
     """Whether all that makes and reads a value can do so with the axis in front."""
     node = graph.producer[value]
-    made = node.prim is broadcast or chosen.issuperset(node.inputs)
+    made = node.prim in (broadcast, matmul) or chosen.issuperset(node.inputs)
     return made and all(not n.prim.multi and (n.out in chosen or _ends(n)) for n in graph.uses.get(value, ()))
 
 
 def _ends(node: Node) -> bool:
     """Whether a node makes something smaller of an array."""
     x = node.inputs[0].aval
+    if node.prim is matmul:
+        return all(v.aval.ndim <= 2 for v in node.inputs)
     if node.prim is getitem:
         index = node.attrs["index"]
         whole = len(index) == x.ndim and all(i == slice(None) for i in index[:-1])
@@ -98,6 +107,8 @@ class _AxisFirst:
             return self._moved(b, node, env)
         if self.chosen.isdisjoint(node.inputs):
             return None
+        if node.prim is matmul:
+            return [self._as_before(node.inputs[0], env) @ self._as_before(node.inputs[1], env)]
         x = env[node.inputs[0]]
         if node.prim is getitem:
             *others, at = node.attrs["index"]
@@ -113,16 +124,31 @@ class _AxisFirst:
             moved = v in self.chosen
             x = reshape_to(env[v], (short, *ones, *v.aval.shape[:-1])) if moved else _in_front(env[v], len(shape))
             return [broadcast_to(x, shape)]
+        if node.prim is matmul:
+            x, y = (_turned(self._as_before(v, env)) for v in node.inputs)
+            return [y @ x]
         attrs = {name: Aval(shape, a.dtype) if isinstance(a, Aval) else a for name, a in node.attrs.items()}
         return b.emit(node.prim, [env[v].value for v in node.inputs], attrs, [node.out.hint])
+
+    def _as_before(self, v: Value, env: Env) -> Symbol:
+        """A matrix or vector with its axes in their order."""
+        return _turned(env[v]) if v in self.chosen else env[v]
 
     def _folded(self, node: Node, x: Symbol) -> Symbol:
         last = x.ndim - 1
         axes = tuple(sorted(0 if a == last else a + 1 for a in node.attrs["axis"]))
         found: Symbol = node.prim(x, axis=axes, keepdims=False)
-        if 0 not in axes:
+        if 0 not in axes and found.ndim > 1:
             found = copy(permute(found, axes=(*range(1, found.ndim), 0)))
         return reshape_to(found, node.out.aval.shape)
+
+
+def _turned(x: Symbol) -> Symbol:
+    """The transpose of a matrix; of a transpose, the matrix itself."""
+    if x.node is not None and x.node.prim is permute and x.node.attrs["axes"] == (1, 0):
+        return x.operands[0]
+    turned: Symbol = permute(x, axes=(1, 0))
+    return turned
 
 
 def _in_front(x: Symbol, ndim: int) -> Symbol:

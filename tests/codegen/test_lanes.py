@@ -26,6 +26,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short arrays are worked on in blocks, and so no sums of them are left to BLAS."""
     monkeypatch.setattr(cheaper_rules, "LONGEST_ROW", 0)
     monkeypatch.setattr(row_rules, "LONGEST_ROW", 0)
+    monkeypatch.setattr(row_rules, "LONGEST_ALONE", 0)
     monkeypatch.setattr(blocks, "SHORTEST", SHORT)
     monkeypatch.setattr(blocks, "MOST", MOST)
     monkeypatch.setattr(blocks, "MOST_IN_LOOPS", MOST)

@@ -9,7 +9,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.passes.cheaper_rules import LONGEST_ROW
-from retrograd.passes.row_rules import SHORTEST_ALONE, SHORTEST_OF_MANY
+from retrograd.passes.row_rules import FEWEST_SUMMED, LONGEST_ALONE, LONGEST_SUMMED, SHORTEST_ALONE, SHORTEST_OF_MANY
+from retrograd.passes.short_axes import LONGEST as LONGEST_SHORT
 from tests.support.memory import measured
 
 
@@ -40,7 +41,7 @@ def test_a_sum_of_all_products_is_as_accurate_as_numpys(n: int, dtype: str) -> N
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("n", [SHORTEST_ALONE - 1, SHORTEST_ALONE, LONGEST_ROW, LONGEST_ROW + 1])
+@pytest.mark.parametrize("n", [SHORTEST_ALONE - 1, SHORTEST_ALONE, LONGEST_ALONE, LONGEST_ALONE + 1])
 def test_vectors(n: int, dtype: str) -> None:
     x, y = normals((n,), (n,), dtype=dtype)
     f, g = rg.jit(lambda x, y: np.sum(x * y)), rg.jit(lambda x, y: np.sum(4.0 * x**2 + y**2))
@@ -48,7 +49,7 @@ def test_vectors(n: int, dtype: str) -> None:
     eps = np.finfo(dtype).eps
     assert abs(float(f(x, y)) - np.sum(wide[0] * wide[1])) <= 8 * eps * np.sum(np.abs(wide[0] * wide[1]))
     np.testing.assert_allclose(g(x, y), np.sum(4.0 * wide[0] ** 2 + wide[1] ** 2), rtol=8 * eps)
-    inside = SHORTEST_ALONE <= n <= LONGEST_ROW
+    inside = SHORTEST_ALONE <= n <= LONGEST_ALONE
     assert ("matmul" in operations(f, x, y)) == ("matmul" in operations(g, x, y)) == inside
     for special in (np.nan, np.inf, -np.inf):
         x[0] = special
@@ -69,6 +70,64 @@ def test_sums_that_may_cancel_or_overflow_stay_together() -> None:
         np.testing.assert_allclose(f(x, y), f.__wrapped__(x, y), rtol=1e-14)
     big = np.full(40, 1e154)
     assert np.isfinite(rg.jit(lambda x, y: np.sum(0.001 * x**2 + 0.0 * y))(big, big))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    ("n", "length"),
+    [
+        (FEWEST_SUMMED - 1, 20),
+        (FEWEST_SUMMED, 20),
+        (5000, LONGEST_SHORT),
+        (5001, LONGEST_SHORT + 1),
+        (FEWEST_SUMMED, LONGEST_SUMMED),
+        (FEWEST_SUMMED, LONGEST_SUMMED + 1),
+    ],
+)
+def test_sums_of_rows_are_as_accurate_as_numpys(n: int, length: int, dtype: str) -> None:
+    f = rg.jit(lambda x: np.sum(np.exp(x), axis=-2))
+    kept = rg.jit(lambda x: np.sum(np.exp(x), axis=-2, keepdims=True))
+    for lead in ((), (3,), (2, 1)):
+        (x,) = normals((*lead, n, length), dtype=dtype)
+        wide = np.exp(x.astype("f8")).sum(axis=-2)
+        found = f(x)
+        np.testing.assert_allclose(found, wide, rtol=(n**0.5 + 8) * np.finfo(dtype).eps)
+        assert found.dtype == x.dtype
+        assert found.shape == (*lead, length)
+        np.testing.assert_array_equal(found, kept(x)[..., 0, :])
+        inside = n >= FEWEST_SUMMED and LONGEST_SHORT < length <= LONGEST_SUMMED
+        assert ("matmul" in operations(f, x)) == inside
+        with rg.config(exact=True):
+            np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+
+
+def test_sums_of_special_rows() -> None:
+    f = rg.jit(lambda x: np.sum(np.negative(x), axis=0))
+    x = np.ones((80, 20))
+    x[3, :4] = np.nan, np.inf, -np.inf, 1e308
+    x[:, 5], x[7, 6], x[9, 6] = 0.0, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(f(x), np.sum(-x, axis=0))
+    assert "matmul" in operations(f, x)
+    for other in (np.full((80, 20), 2 + 1j), np.ones((80, 20), np.int64)):
+        np.testing.assert_array_equal(f(other), np.sum(-other, axis=0))
+        assert "matmul" not in operations(f, other)
+    empty = rg.jit(lambda x: np.sum(np.negative(x), axis=-2))
+    np.testing.assert_array_equal(empty(np.ones((0, 80, 20))), np.zeros((0, 20)))
+
+
+def test_derivatives_and_maps_of_sums_of_rows() -> None:
+    x, w = normals((70, 10), (10,))
+
+    def f(x: Any, w: Any) -> Any:
+        return np.sum(np.sum(np.tanh(x * w), axis=0) ** 3)
+
+    rg.check_grads(f, (x, w), order=2)
+    slope = rg.grad(f, argnums=(0, 1))
+    mapped = rg.vmap(slope)(np.stack([x, 2 * x]), np.stack([w, w]))
+    for k, point in enumerate((x, 2 * x)):
+        for found, expected in zip(mapped, slope(point, w), strict=True):
+            np.testing.assert_array_equal(found[k], expected)
 
 
 def softmax(x: Any, axis: int = -1) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.short_axes import LARGE, LONGEST
+from retrograd.passes.short_axes import LARGE, LONGEST, LONGEST_OF_MATRICES, MOST_TERMS
 from tests.support.memory import measured
 
 FRONT = ".transpose((2, 0, 1))"
@@ -151,3 +151,71 @@ def test_slices_of_one_element_and_of_none(part: slice) -> None:
 
     for found, expected in zip(rg.jit(f)(places(90)), f(places(90)), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def nearest(centres: Any, x: Any) -> Any:
+    """The sum of the squared distances of points to the nearest of few centres, and of their scores."""
+    apart = np.sum(x**2, axis=1)[:, None] - 2.0 * (x @ centres.T) + np.sum(centres**2, axis=1)
+    return np.sum(np.min(apart, axis=1)) + np.sum(np.cos(0.01 * apart) @ np.ones(len(centres)))
+
+
+def products_at_thresholds() -> list[tuple[int, int, int]]:
+    n = LARGE // 8
+    some = [(n - 1, 8, 5), (n, 8, 5), (n, 8, 8 * MOST_TERMS), (n, 8, 8 * MOST_TERMS + 1)]
+    return [*some, (n, LONGEST_OF_MATRICES, 5), (n, LONGEST_OF_MATRICES + 1, 5), (LARGE, 1, 3), (LARGE, 2, 3)]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(("n", "k", "terms"), products_at_thresholds())
+def test_products_with_few_columns(n: int, k: int, terms: int, dtype: str) -> None:
+    centres, x = 3.0 * places(k, terms, dtype), places(n, terms, dtype)
+    f = rg.value_and_grad(nearest, argnums=(0, 1))
+    found = _flat(f(centres, x))
+    moved = (k, n) in [node.out.aval.shape for node in f.at(centres, x).graph.nodes if node.prim.name == "matmul"]
+    with rg.config(exact=True):
+        expected = _flat(f(centres, x))
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        assert a.flags.c_contiguous
+        np.testing.assert_allclose(a, b, rtol=0, atol=200 * np.finfo(dtype).eps * float(np.max(np.abs(b))) + 1e-30)
+    assert moved == (1 < k <= LONGEST_OF_MATRICES and n * k >= LARGE and terms <= k * MOST_TERMS)
+
+
+def test_maps_orders_and_loops_of_products_with_few_columns() -> None:
+    centres, x = 3.0 * places(4, 3), places(LARGE // 4, 3)
+
+    def scores(centres: Any, x: Any) -> Any:
+        return np.sum(np.tanh(x @ centres.T - np.sum(centres, axis=1)) ** 2)
+
+    def fitted(centres: Any, x: Any) -> Any:
+        slope = rg.grad(scores)
+        return np.sum(rg.scan(lambda c, _: (c - 1e-4 * slope(c, x), None), centres, None, length=3)[0] ** 2)
+
+    calls: list[Any] = [
+        rg.grad(lambda c, x: np.sum(rg.grad(scores)(c, x) ** 2)),
+        rg.grad(fitted),
+        lambda c, x: rg.vmap(rg.grad(scores), (0, None))(np.stack([c, 2.0 * c]), x),
+        lambda c, x: rg.jvp(lambda c: scores(c, x), (c,), (np.cos(c),))[1],
+    ]
+    for call in calls:
+        found = call(centres, x)
+        with rg.config(exact=True):
+            expected = call(centres, x)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * float(np.max(np.abs(expected))))
+    rg.check_grads(scores, (centres, x[:40]), order=2)
+
+
+def test_products_with_few_columns_within_a_budget() -> None:
+    def deep(c: Any, x: Any) -> Any:
+        z = x @ c.T + c[:, 0]
+        for k in range(1, 5):
+            z = np.tanh(k * z)
+        return np.sum(z**2)
+
+    centres, x = places(8, 5), places(LARGE // 8, 5)
+    free = rg.value_and_grad(deep)
+    peak = free.plan(centres, x).peak_bytes
+    within = rg.value_and_grad(deep, memory=int(0.7 * peak))
+    for a, b in zip(_flat(free(centres, x)), _flat(within(centres, x)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert within.plan(centres, x).peak_bytes <= 0.7 * peak
