@@ -161,7 +161,7 @@ def _refusal(fault: Exception) -> bool:
     return isinstance(fault, rg.RetrogradError) and not isinstance(fault, rg.errors.InternalError)
 
 
-def examine(calls: Sequence[Call], report: Report, *, size: int = 24) -> None:
+def examine(calls: Sequence[Call], report: Report, *, size: int = 24, exact: bool = True) -> None:
     """Run each call with two sets of operands, plainly and compiled."""
     whole, raising = [], []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -177,19 +177,19 @@ def examine(calls: Sequence[Call], report: Report, *, size: int = 24) -> None:
             else:
                 whole.append((call, [e[0] for e in expected]))
         for call, expected in raising:
-            _raises(call, expected, report)
+            _raises(call, expected, report, exact)
         for k in range(0, len(whole), size):
-            _together(whole[k : k + size], report)
+            _together(whole[k : k + size], report, exact)
 
 
-def _raises(call: Call, expected: list[Any], report: Report) -> None:
+def _raises(call: Call, expected: list[Any], report: Report, exact: bool) -> None:
     """A call for which NumPy raises, at the first or at the second operands."""
     report.tally["raising"] += 1
     group = Group([call])
     compiled = rg.jit(group.scope["group"])
     for which in range(2):
         group.capture(which)
-        with rg.config(exact=True):
+        with rg.config(exact=exact):
             found = outcome(compiled, *group.arguments(which))
         want = expected[which]
         if (
@@ -217,25 +217,25 @@ def _raises(call: Call, expected: list[Any], report: Report) -> None:
             return
 
 
-def _together(pairs: list[tuple[Call, list[Any]]], report: Report) -> None:
+def _together(pairs: list[tuple[Call, list[Any]]], report: Report, exact: bool) -> None:
     while pairs:
         group = Group([call for call, _ in pairs])
         compiled = rg.jit(group.scope["group"])
         out: list[set[int]] = [set()]
         for which in range(2):
             group.capture(which)
-            with rg.config(exact=True):
+            with rg.config(exact=exact):
                 found = outcome(compiled, *group.arguments(which))
             if isinstance(found, Exception):
                 at = group.culprit(found)
                 if at is None and len(pairs) > 1:
                     half = len(pairs) // 2
-                    _together(pairs[:half], report)
-                    _together(pairs[half:], report)
+                    _together(pairs[:half], report, exact)
+                    _together(pairs[half:], report, exact)
                     return
                 call, expected = pairs.pop(at or 0)
                 if len(pairs) and not _refusal(found):
-                    _together([(call, expected)], report)  # alone, to be sure of the culprit
+                    _together([(call, expected)], report, exact)  # alone, to be sure of the culprit
                 elif _refusal(found):
                     report.refuse(call, found)
                 else:

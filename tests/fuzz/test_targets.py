@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +14,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import retrograd as rg
-from tests.fuzz import test_calls, test_control, test_decisions, test_large_loops, test_stateful
+from tests.fuzz import test_calls, test_control, test_decisions, test_fronts, test_large_loops, test_stateful
+from tests.fuzz.calling import Report, examine
 from tests.fuzz.calls import draw_call
+from tests.fuzz.documented import documented
 from tests.fuzz.loops_in_python import compiled_loops
 from tests.fuzz.programs import programs
 from tests.fuzz.scipy_calls import draw_scipy_call
@@ -33,13 +36,21 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning"),
     pytest.mark.filterwarnings("ignore::retrograd.errors.UnusedPlanWarning"),
 ]
-BRIEFLY = settings(FUZZ, max_examples=12)
+MANY = settings.default.max_examples // 20  # of the slow run
+BRIEFLY, VERY_BRIEFLY = (settings(FUZZ, max_examples=max(n, MANY)) for n in (12, 3))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def on_the_native_target() -> Iterator[None]:
     with in_a_hurry():
         yield
+
+
+def test_every_generator_is_here() -> None:
+    here = Path(__file__)
+    drawing = {path.stem for path in here.parent.glob("test_*.py") if re.search("@given|seed", path.read_text())}
+    assert len(drawing) > 9
+    assert [name for name in drawing - {here.stem} if name not in here.read_text()] == []
 
 
 def by_numpy(f: Callable[..., Any], *args: Any) -> Any:
@@ -79,6 +90,23 @@ def test_programs(source: str, seed: int) -> None:
     agree(lambda *a: rg.jvp(f, a, inputs(seed + 1)), *args)
 
 
+@VERY_BRIEFLY
+@given(programs(most=12), SEEDS)
+def test_lanes_and_second_derivatives_of_programs(source: str, seed: int) -> None:
+    f = compiled(source)
+    gradient = rg.grad(f, (0, 1))
+    points = [inputs(seed + k) for k in range(3)]
+    agree(rg.vmap(gradient), *(np.stack(part) for part in zip(*points, strict=True)))
+    agree(lambda *a: rg.jvp(gradient, a, inputs(seed + 1))[1], *points[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("front", [test_fronts.by_tensors, test_fronts.by_record])
+@VERY_BRIEFLY
+@given(programs(), SEEDS)
+def test_fronts_of_programs(front: Callable[..., Any], source: str, seed: int) -> None:
+    test_fronts.check(front, source, seed)
+
+
 @BRIEFLY
 @given(typed_programs(), SEEDS)
 def test_programs_over_all_dtypes(source: str, seed: int) -> None:
@@ -90,6 +118,16 @@ def test_programs_over_all_dtypes(source: str, seed: int) -> None:
         traced = rg.jit(total(f))
         gradient = rg.grad(lambda *active: traced(*active, *args[len(ACTIVE) :]), ACTIVE)
         agree(gradient, *args[: len(ACTIVE)], rtol=10 * near)
+
+
+@VERY_BRIEFLY
+@given(typed_programs(calls=True), SEEDS)
+def test_programs_over_all_dtypes_with_calls(source: str, seed: int) -> None:
+    f, args = compiled(source), arguments(seed)
+    near = precision(plain(f, args))
+    with refusals(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(rg.jit(f), *args, rtol=near)
 
 
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 200))])
@@ -143,6 +181,33 @@ def test_plans_of_memory(seed: int, kind: str, tmp_path: Path) -> None:
             return case.run(planned, *args)[0]
 
         agree(compiled_once, *case.args, rtol=1e-4)  # some of the numbers are float32
+
+
+def differing(draw: test_calls.Draw, seeds: range) -> dict[int, str]:
+    """The calls that have another value, dtype or exception than NumPy's; last bits may be others without ``exact``."""
+    report = Report()
+    examine([draw(seed, smooth=False) for seed in seeds], report, exact=False)
+    new = [d for d in report.differences if documented(d) is None and not d.kind.startswith("bits")]
+    return {d.call.seed: str(d) for d in new}
+
+
+def check_values(draw: test_calls.Draw, seeds: range) -> None:
+    """What differs on the native target differs on the NumPy target, too."""
+    known = by_numpy(differing, draw, seeds)
+    new = [text for seed, text in differing(draw, seeds).items() if seed not in known]
+    assert not new, f"{len(new)} calls differ; the first:\n{new[0]}"
+
+
+def test_values_of_calls() -> None:
+    check_values(draw_call, range(2000, 2120))
+    check_values(draw_scipy_call, range(60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(200_000, 210_000, 500))
+def test_many_values_of_calls(start: int) -> None:
+    check_values(draw_call, moved(range(start, start + 500)))
+    check_values(draw_scipy_call, moved(range(start, start + 150)))
 
 
 def test_slopes_of_calls() -> None:

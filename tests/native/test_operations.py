@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,32 @@ def test_special_values_are_those_of_numpy() -> None:
             if taken(graph):
                 cases.append((f"{name} {dtype}", graph, operands))
     assert len(cases) > 90
+    found = far_off(cases)
+    assert not found, found
+
+
+ATTRS: list[tuple[str, dict[str, Any]]] = [
+    *(("clip", {"low": low, "high": high}) for low, high in product([-0.5, 0.25, np.inf, -np.inf, np.nan], repeat=2)),
+    *(
+        ("nan_to_num", {"nan": nan, "posinf": high, "neginf": low})
+        for nan, high, low in product([0.0, 2.5, np.nan], [None, 1.5, np.nan], [None, -1.5, np.inf])
+    ),
+]
+
+
+def test_special_attributes_are_those_of_numpy() -> None:
+    """Bounds that cross, infinite ones and nan."""
+    cases = [
+        (f"{name} {dtype} {attrs}", one_node(REGISTRY[name], [Aval(x.shape, dtype)], attrs), [x])
+        for name, attrs in ATTRS
+        for dtype in FLOATS
+        for x in special(dtype, 1)
+    ]
+    n = np.arange(-4, 5)
+    cases += [
+        (f"clip {bounds}", one_node(REGISTRY["clip"], [Aval(n.shape, n.dtype)], bounds), [n])
+        for bounds in ({"low": -2, "high": 2}, {"low": 3, "high": -1})
+    ]
     found = far_off(cases)
     assert not found, found
 

@@ -95,8 +95,12 @@ def _power(node: Node, numbers: Sequence[Any]) -> str:
 
 
 def _clip(node: Node, numbers: Sequence[Any]) -> str:
-    low, high = (_bound(node, name) for name in ("low", "high"))
-    return f"{{0}} < {low} ? {low} : {{0}} > {high} ? {high} : {{0}}"
+    """NumPy's result is the upper bound where bounds cross, and nan where one of them is."""
+    low, high = node.attrs["low"], node.attrs["high"]
+    if np.isnan(low) or np.isnan(high):
+        return "NAN"
+    least, most = (number(x, node.out.aval.dtype) for x in (min(low, high), high))
+    return f"{{0}} < {least} ? {least} : {{0}} > {most} ? {most} : {{0}}"
 
 
 def _bound(node: Node, name: str) -> str:
