@@ -16,15 +16,10 @@ from ..tracer.ufuncs import COMPOSED, Ufunc, as_operand, elementwise
 
 def _side(number: Any, x: Any) -> int:
     """1 for a Python int above the dtype of integers ``x``, -1 for one below it, else 0."""
-    if type(number) is not int or not isinstance(x, Tracer) or x.dtype.kind not in "iu" or type(x.shadow) is int:
+    if type(number) is not int or not isinstance(x, Tracer) or x.dtype.kind not in "iu":
         return 0
     bounds = np.iinfo(x.dtype)
     return 1 if number > bounds.max else -1 if number < bounds.min else 0
-
-
-def _everywhere(answer: bool, x: Any) -> Any:
-    """This answer for each element."""
-    return (np.equal if answer else np.not_equal)(x, x)
 
 
 def _compared(name: str, ufunc: Ufunc) -> Callable[..., Any]:
@@ -34,9 +29,9 @@ def _compared(name: str, ufunc: Ufunc) -> Callable[..., Any]:
     def call(a: Any, b: Any, **options: Any) -> Any:
         a, b = as_operand(a), as_operand(b)
         if side := _side(b, a):
-            return _everywhere(compare(0, side), a)
+            return (np.equal if compare(0, side) else np.not_equal)(a, a)
         if side := _side(a, b):
-            return _everywhere(compare(side, 0), b)
+            return (np.equal if compare(side, 0) else np.not_equal)(b, b)
         run = (lambda *operands: ufunc(*operands, **options)) if options else ufunc
         return elementwise(prim, ufunc, [a, b], run, **options)
 
@@ -47,8 +42,9 @@ def _of_operator(name: str, usual: Callable[[Any, Any], Any]) -> Callable[[Any, 
     compare = getattr(operator, name)
 
     def call(self: Any, other: Any) -> Any:
-        side = _side(other, self)
-        return _everywhere(compare(0, side), self) if side else usual(self, other)
+        if side := _side(other, self):
+            return (operator.eq if compare(0, side) else operator.ne)(self, self)
+        return usual(self, other)
 
     return call
 

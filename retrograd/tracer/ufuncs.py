@@ -73,6 +73,8 @@ def _targets(
     else:
         wanted = (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)
         dtypes = ufunc.resolve_dtypes((*map(kind_of, given), *(None,) * ufunc.nout), signature=wanted, casting=casting)
+        if dtypes[0].kind == "O":  # NumPy compares two numbers of Python's as objects
+            dtypes = [np.result_type(*(aval.dtype for aval in given))] * len(given)
     return stretched(dtypes[: len(given)], out)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.tracer.operators import COMPARISONS
 from retrograd.tracer.ufuncs import COMPOSED, UFUNCS
 
 SCALARS = {
@@ -268,3 +269,23 @@ def test_elementwise_results_are_bitwise_those_of_numpy():
                 found = rg.jit(lambda *v, ufunc=ufunc: ufunc(*v))(*operands)
             for got, wanted in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
                 np.testing.assert_array_max_ulp(np.asarray(got, float), np.asarray(wanted, float), 1)
+
+
+@pytest.mark.parametrize("name", sorted(COMPARISONS))
+def test_comparisons_of_whole_numbers_of_python(name: str) -> None:
+    """NumPy compares two of them as objects, which no graph contains."""
+    compare, operate = COMPARISONS[name], getattr(operator, name)
+    for b in (2, -3, 2**70, True):
+
+        def function(x: Any, b: int = b) -> Any:
+            a = x.item()
+            answers = [compare(a, b), compare(b, a), compare(a, a), operate(a, b), operate(b, a)]
+            return [*answers, np.where(compare(a, b), x, 0.5)]
+
+        for a in (2, 2**62 + 1, -1):
+            x = np.array(a)
+            compiled = rg.jit(function)
+            for found, expected in zip(compiled(x), function(x), strict=True):
+                assert np.array_equal(found, expected)
+                assert np.asarray(found).dtype == np.asarray(expected).dtype
+            assert "object" not in str(compiled.at(x).graph)
