@@ -81,10 +81,11 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         if skip or method != "linear":
             raise unsupported(f"np.{name} with a traced level", "use np.quantile with method='linear'")
         levels: Any = q if scale == 1 else np.divide(q, scale)
-        if not levels.ndim and example.dtype == a.dtype and a.dtype.char in "ef":
+        weak = not levels.ndim and example.dtype == a.dtype and a.dtype.char in "ef"
+        if weak:
             levels = number(levels)  # which counts less than the array
         flat = levels if levels.ndim < 2 else ravel(levels)
-        found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis)
+        found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis, weak=weak)
     else:
         levels = np.true_divide(shadow_of(q), scale)
         found = _of_whole(lines, levels, method) if whole else _at_known(lines, levels, method, skip, example.dtype)

@@ -126,12 +126,12 @@ def _collected(rows: list[Symbol], out: Symbol) -> Symbol:
     return shaped if shaped.dtype == out.dtype else cast(shaped, aval=out.aval)
 
 
-def _traced_push_x(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> Symbol:
+def _traced_push_x(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int, weak: bool) -> Symbol:
     order = argsort(x, axis=axis, stable=True)
     return _collected([_at_place(t, at, order, axis) for at in _places(x, q, axis)], out)
 
 
-def _traced_push_q(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> Symbol:
+def _traced_push_q(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int, weak: bool) -> Symbol:
     order = argsort(x, axis=axis, stable=True)
     rows = []
     for at, speed in zip(_places(x, q, axis), _places(x, t, axis), strict=True):
@@ -141,23 +141,26 @@ def _traced_push_q(t: Symbol, out: Symbol, x: Symbol, q: Symbol, axis: int) -> S
     return _collected(rows, out)
 
 
-def _traced_shape(x: Aval, q: Aval, axis: int) -> Aval:
+def _traced_shape(x: Aval, q: Aval, axis: int, weak: bool) -> Aval:
     out = reduced(x, (axis,), False)
-    dtype = x.dtype if q.kind == "python" else np.result_type(x.dtype, q.dtype)
+    dtype = x.dtype if weak else np.result_type(x.dtype, q.dtype)
     return Aval((*q.shape, *out.shape), dtype, "array" if q.shape else out.kind)
 
 
 def _traced_code(node: Node) -> str:
     """A number of NumPy's counts like one of Python's or like an array, which depends on NumPy's version."""
     x, q = (v.aval for v in node.inputs)
-    level = "np.asarray({1})" if q.kind == "scalar" and q.dtype != x.dtype else "{1}"
+    if node.attrs["weak"]:
+        level = "{1}" if q.kind == "python" else "float({1})"
+    else:
+        level = "np.asarray({1})" if q.kind == "scalar" and q.dtype != x.dtype else "{1}"
     return f"np.quantile({{0}}, {level}, axis={{axis}})"
 
 
-def _traced_batch(prim: Primitive, size: int, args: Any, flags: Flags, axis: int) -> Any:
+def _traced_batch(prim: Primitive, size: int, args: Any, flags: Flags, axis: int, weak: bool) -> Any:
     if flags[1]:
-        return looped(prim, size, args, flags, axis=axis)
-    return move_axis(prim(*args, axis=axis + 1), args[1].ndim, 0)
+        return looped(prim, size, args, flags, axis=axis, weak=weak)
+    return move_axis(prim(*args, axis=axis + 1, weak=weak), args[1].ndim, 0)
 
 
 def _quantile_shape(x: Aval, axis: int, q: Any, method: str) -> Aval:
@@ -214,7 +217,8 @@ nanmedian = primitive(
     scratch=copied,
     diff=(push(lambda t, out, x, axis: _nan_quantile_push(t, out, x, axis, 0.5)),),
 )
-# levels as an operand: known only at run time, a number or a vector
+# Levels as an operand: known only at run time, a number or a vector. A weak level is a number of Python's: the dtype
+# is that of the array, also where each lane has its own level.
 quantile_at = primitive(
     "quantile_at",
     _traced_shape,

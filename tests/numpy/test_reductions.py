@@ -268,6 +268,19 @@ def test_levels_of_quantiles_may_be_traced() -> None:
             assert_differentiable(function, x, q, order=2)
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_lanes_with_their_own_levels_keep_the_dtype_of_the_array(kind: str) -> None:
+    x, levels = distinct((5, 3)).astype(kind), np.array([0.3, 0.45, 1.0])
+    for function in (
+        lambda q: np.quantile(x, float(q), axis=0),
+        lambda q: np.percentile(x, 100 * q.item()),
+        lambda q: np.quantile(x, q),
+    ):
+        assert_same(rg.vmap(function)(levels), np.stack([function(q) for q in levels]))
+        nested = rg.vmap(rg.vmap(function))(levels.reshape(3, 1))
+        assert_same(nested, np.stack([function(q) for q in levels])[:, None])
+
+
 def test_masks_may_be_arrays_from_outside_or_traced() -> None:
     x = distinct((3, 4))
     for function in (np.sum, np.prod, np.mean, np.var, np.std):

@@ -429,10 +429,12 @@ declare("nanargmax", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in 
 declare("nanargmin", *(case(a((2, 4), t, gappy), axis=k) for t in "df" for k in (0, 1)))
 _levels = between(0.1, 0.3)
 declare(
-    "quantile_at", *(case(a((4,), t, distinct), a("scalar", t, _levels), axis=0) for t in "df"),
-    *(case(a((2, 4), "d", distinct), a(s, "d", _levels), axis=k) for s in ((), (1,), (2,)) for k in (0, 1)),
-    case(a((3,), "f", distinct), a((2,), "d", _levels), axis=0),
-    case(a((3,), "f", distinct), a("python", "d", _levels), axis=0),
+    "quantile_at", *(case(a((4,), t, distinct), a("scalar", t, _levels), axis=0, weak=False) for t in "df"),
+    *(case(a((2, 4), "d", distinct), a(s, "d", _levels), axis=k, weak=False) for s in ((), (1,), (2,)) for k in (0, 1)),
+    case(a((3,), "f", distinct), a((2,), "d", _levels), axis=0, weak=False),
+    case(a((3,), "f", distinct), a("scalar", "d", _levels), axis=0, weak=False),
+    *(case(a((3,), t, distinct), a("python", "d", _levels), axis=0, weak=True) for t in "fd"),
+    case(a((3, 2), "f", distinct), a("python", "d", _levels), axis=1, weak=True),
 )  # fmt: skip
 declare("median", along(distinct), case(a((2, 4), "d", distinct), axis=1))
 declare("nanmedian", *(case(a((2, 4), t, gappy), axis=axis) for t in "df" for axis in (0, 1)))
