@@ -193,8 +193,9 @@ def test_small_graphs_get_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_many_small_graphs_get_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     found = gaps(range(550), monkeypatch)
-    assert sum(gap == 1.0 for gap in found) >= 0.95 * len(found)
-    assert max(found) <= 1.1
+    assert sum(gap == 1.0 for gap in found) >= 0.99 * len(found)
+    assert sum(gap > 1.1 for gap in found) <= 0.002 * len(found)  # of the ways that the search leaves out, few matter
+    assert max(found) <= 1.5
 
 
 def test_a_short_search_finds_the_optimum_of_most_small_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

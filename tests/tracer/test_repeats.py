@@ -51,7 +51,12 @@ def _holds(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
         rng = np.random.default_rng(seed)
         point = rng.normal(), rng.normal(size=3)
         value, slopes = rg.value_and_grad(compiled_loops(seed), argnums=(0, 1))(*point)
-        assert np.float64(value).tobytes() == np.float64(compiled_loops(seed)(*point)).tobytes(), seed
+        plain = compiled_loops(seed)(*point)
+        if np.float64(value).tobytes() != np.float64(plain).tobytes():  # products and sums in another order
+            np.testing.assert_allclose(value, plain, rtol=1e-13, err_msg=str(seed))
+            with rg.config(exact=True):
+                value, _ = rg.value_and_grad(compiled_loops(seed), argnums=(0, 1))(*point)
+            assert np.float64(value).tobytes() == np.float64(plain).tobytes(), seed
         with monkeypatch.context() as plainly:
             _never(plainly)
             expected = rg.grad(compiled_loops(seed), argnums=(0, 1))(*point)
