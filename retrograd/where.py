@@ -103,11 +103,13 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     """The user's line that led here, and the variable that its result is stored in, if any."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:  # as in ``user_frame``: calls take long
+    known = None  # the sites of the user's code, if it was met before
+    while frame is not None and (known := _sites.made.get(id(frame.f_code))) is None:
+        if not _foreign[frame.f_globals.get("__name__", "")]:  # as in ``user_frame``: calls take long
+            break
         frame = frame.f_back
     if frame is None:
         return None, None
-    known = _sites.made.get(id(frame.f_code))
     sites = _sites[frame.f_code] if known is None else known[1]
     site = sites.get(frame.f_lasti)
     if site is None:

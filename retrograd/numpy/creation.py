@@ -16,7 +16,7 @@ from ..tracer.creation import active_trace, entered, fresh, holds_tracers, joine
 from ..tracer.interception import substitutes
 from ..tracer.memory_order import relaid
 from ..tracer.operands import as_array
-from ..tracer.repeats.recordable import at_once
+from ..tracer.repeats.recipes import by_recipe
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
@@ -130,7 +130,7 @@ def array(
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 
-_of_parts = at_once(lambda *parts: joined(list(parts)), lambda *parts: np.array(parts))
+_of_parts = by_recipe(lambda *parts: joined(list(parts)), lambda *parts: np.array(parts), in_order=True)
 
 
 def _has_traced_parts(obj: Any) -> bool:
@@ -209,8 +209,9 @@ def _first_enters(name: str) -> Function:
     original = getattr(np, name)
 
     def call(*args: Any, **options: Any) -> Any:
-        first = [_entered(a, *args, *options.values()) for a in args[:1]]
-        return original(*first, *args[1:], **options)
+        if args and type(args[0]) is not Tracer:
+            return original(_entered(args[0], *args, *options.values()), *args[1:], **options)
+        return original(*args, **options)
 
     return call
 

@@ -102,6 +102,7 @@ class Trace:
         self.gathers = False  # a branch or a loop body, which records all that happens in it
         self.max_nodes: float = max_nodes or (math.inf if parent is None else parent.max_nodes)
         self.asked = 0  # operations
+        self.quick = self.max_nodes  # operations up to which they need no look at what was recorded before
         self.builder = Builder()
         self.captures: dict[Any, Capture] = {}
         self.reader = READER.get()

@@ -103,10 +103,29 @@ class Comparing:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.step = self._begun
-        self.rested: float = UNWATCHED  # operations until steps are noted
         self.used = False
         self._busy = False  # within a step, which may be made of others
+        self._rest(UNWATCHED)
         self._forget()
+
+    def _rest(self, until: float) -> None:
+        """Let the operations up to so many go by."""
+        self.rested = until
+        self.trace.quick = min(until, self.trace.max_nodes)
+
+    @property
+    def watches(self) -> bool:
+        """Whether an operation is a step now."""
+        return self.trace.asked >= self.rested and not self._busy
+
+    def _whole(self, run: Run, args: Args, kwargs: dict[str, Any]) -> Any:
+        """A step as one, whatever it is made of."""
+        self._busy, quick = True, self.trace.quick
+        self.trace.quick = self.trace.max_nodes
+        try:
+            return run(*args, **kwargs)
+        finally:
+            self._busy, self.trace.quick = False, quick
 
     def _forget(self) -> None:
         self.steps: list[NumPyCall | None] = []
@@ -116,9 +135,9 @@ class Comparing:
     def _begun(self, run: Run, what: Recordable, args: Args, kwargs: dict[str, Any]) -> Any:
         """The first step after a rest."""
         if type(self.trace.builder) is not Builder:  # one that keeps equal operations apart
-            self.rested = inf
+            self._rest(inf)
             return run(*args, **kwargs)
-        self.rested = -1
+        self._rest(-1)
         self._forget()
         self.step = self._noted
         return self._noted(run, what, args, kwargs)
@@ -132,11 +151,7 @@ class Comparing:
         start = len(nodes)
         with suppress(Unlike):
             given = Given(args, kwargs, self.trace)
-        self._busy = True
-        try:
-            found = run(*args, **kwargs)
-        finally:
-            self._busy = False
+        found = self._whole(run, args, kwargs)
         if given is not None and not STOPPED.get():
             with suppress(Unlike):
                 step = NumPyCall(what, given, found, (start, len(nodes)), self.trace)
@@ -155,7 +170,7 @@ class Comparing:
         if body is not None:
             self._begin(body)
         elif None in self.steps[len(self.steps) // 2 :] or len(self.steps) >= 4 * self.first:
-            self.rested = REST * self.trace.asked
+            self._rest(REST * self.trace.asked)
             self.step = self._begun
             self._forget()
         else:
@@ -196,7 +211,7 @@ class Comparing:
                         self._tidy()
                 return found
         if failed is None and not depends(args, kwargs):
-            return run(*args, **kwargs)
+            return self._whole(run, args, kwargs)
         self.end()
         again = self.step(run, what, args, kwargs)
         if failed is not None and _is_the_users(failed):

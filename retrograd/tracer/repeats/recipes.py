@@ -18,9 +18,10 @@ from ...ir.graph import Node, Value
 from ...ir.primitive import Primitive
 from ...ir.types import Aval
 from ...where import user_site
-from ..array import Tracer, wrap
+from ..array import Tracer
 from ..mutation import read
-from ..trace import CURRENT, STOPPED, Trace
+from ..trace import CURRENT, STOPPED, Storage, Trace
+from .comparing import COMPARING, Recordable
 
 Run = Callable[..., Any]
 MOST = 1_024  # recipes of one operation
@@ -46,12 +47,16 @@ class Ingredient(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """The node that an operation puts into the graph, with the key of its attributes, and the kind of its example."""
+    """The node that an operation puts into the graph, with the key of its attributes, and the kind of its example.
+
+    ``sources`` are the arguments that its operands are, if they are that without changes.
+    """
 
     kind: Any
     node: Change
     key: Any
     ingredients: tuple[Ingredient, ...]
+    sources: tuple[int, ...] | None
 
     def follow(self, trace: Trace, operands: Sequence[Any], shadow: Any) -> Tracer:
         """The traced value of the node for these operands."""
@@ -59,35 +64,46 @@ class Recipe(NamedTuple):
         b = trace.builder
         b.where, hint = user_site(3)
         values = []
-        for source, constant, changes in self.ingredients:
-            x = operands[source]
-            if constant is not None:
-                value = b.constant(x, constant).value
-            else:
-                value = (x.storage.symbol if x.parent is None else read(x)).value
-            for prim, attrs, avals in changes:
-                value = b.emit(prim, (value,), attrs, (), avals)[0].value
-            values.append(value)
+        if self.sources is not None:
+            for source in self.sources:
+                x = operands[source]
+                values.append((x.storage.symbol if x.parent is None else read(x)).value)
+        else:
+            for source, constant, changes in self.ingredients:
+                x = operands[source]
+                if constant is not None:
+                    value = b.constant(x, constant).value
+                else:
+                    value = (x.storage.symbol if x.parent is None else read(x)).value
+                for prim, attrs, avals in changes:
+                    value = b.emit(prim, (value,), attrs, (), avals)[0].value
+                values.append(value)
         prim, attrs, (aval,) = self.node
         symbol = b.single(prim, tuple(values), attrs, self.key, aval)
         if symbol.value.hint is None:
             symbol.value.hint = hint
-        return wrap(trace, symbol, shadow, b.where)
+        return Tracer(trace, shadow, Storage(symbol), None, None, b.where)
 
 
-def by_recipe(run: Run, plain: Run, *, by_value: bool = False, in_order: bool = False) -> Run:
+def by_recipe(
+    run: Run, plain: Run, what: Recordable | None = None, *, by_value: bool = False, in_order: bool = False
+) -> Run:
     """An operation on positional operands, by its recipes; ``plain`` is the operation on plain values.
 
-    With ``by_value``, the numbers among its operands decide what is recorded; with ``in_order``, arrays have recipes
-    only if they are C-ordered.
+    With ``what``, it is one step where steps are compared, else it makes each of its own. With ``by_value``, the
+    numbers among its operands decide what is recorded; with ``in_order``, arrays have recipes only if they are
+    C-ordered.
     """
     recipes: dict[Any, Recipe | None] = {}
     of_numbers = {int: None} if by_value else NUMBERS
 
     def call(*operands: Any) -> Any:
         trace = CURRENT.get()
-        if trace is None or STOPPED.get() or trace.asked >= trace.max_nodes:
-            return run(*operands)
+        if trace is None or trace.asked >= trace.quick or STOPPED.get():
+            watch = None if what is None else COMPARING.get()
+            if watch is None or what is None or not watch.watches:
+                return run(*operands)
+            return watch.step(call, what, operands, {})
         kinds: list[Any] = []
         examples = []
         for x in operands:
@@ -121,7 +137,10 @@ def by_recipe(run: Run, plain: Run, *, by_value: bool = False, in_order: bool = 
             shadow = plain(*examples)
         except Exception:  # noqa: BLE001 - the whole way raises it again, and takes note of it
             return run(*operands)
-        return recipe.follow(trace, operands, shadow) if _kind(shadow) == recipe.kind else run(*operands)
+        kind = type(shadow)
+        if (kind if kind is not ndarray else (shadow.shape, shadow.dtype)) != recipe.kind:
+            return run(*operands)
+        return recipe.follow(trace, operands, shadow)
 
     return call
 
@@ -155,7 +174,9 @@ def _recipe(trace: Trace, found: Any, given: Sequence[Any], new: Sequence[Node])
     ingredients = [each for v in node.inputs if (each := _ingredient(trace, v, given, used)) is not None]
     if len(ingredients) < len(node.inputs) or not used.issuperset(new):
         return None
-    return Recipe(_kind(found.shadow), _change(node), attrs_key(node.attrs), tuple(ingredients))
+    as_given = all(each.constant is None and not each.changes for each in ingredients)
+    sources = tuple([each.source for each in ingredients]) if as_given else None
+    return Recipe(_kind(found.shadow), _change(node), attrs_key(node.attrs), tuple(ingredients), sources)
 
 
 def _ingredient(trace: Trace, value: Value, given: Sequence[Any], used: set[Node]) -> Ingredient | None:

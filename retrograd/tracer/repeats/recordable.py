@@ -85,23 +85,9 @@ def _compared(run: Run, plain: Run) -> Run:
     @wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
         watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested:
+        if watch is None or not watch.watches:
             return run(*args, **kwargs)
         return watch.step(run, what, args, kwargs)
-
-    return call
-
-
-def _of_two(run: Run, plain: Run) -> Run:
-    """An operator of two operands as a step."""
-    what = Recordable(plain)
-
-    @wraps(run)
-    def call(x: Any, y: Any) -> Any:
-        watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested:
-            return run(x, y)
-        return watch.step(run, what, (x, y), {})
 
     return call
 
@@ -109,19 +95,6 @@ def _of_two(run: Run, plain: Run) -> Run:
 REFLECTED = (*ARITHMETIC, "pow", "matmul")
 ONE_WAY = (*COMPARISONS, "getitem")  # which have no reflected form
 PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
-
-
-def at_once(run: Run, plain: Run) -> Run:
-    """An operation of several steps, by recipes; where steps are compared, it makes each of them."""
-    quick = by_recipe(run, plain, in_order=True)
-
-    def call(*operands: Any) -> Any:
-        watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested:
-            return quick(*operands)
-        return run(*operands)
-
-    return call
 
 
 def _reflected(run: Run) -> Run:
@@ -132,20 +105,20 @@ def _method(name: str) -> Run:
     return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
 
 
-def _install_operator(name: str, plain: Run, step: Callable[[Run, Run], Run]) -> None:
+def _install_operator(name: str, plain: Run) -> None:
     """Let an operator of Tracer go by recipes, and be a step."""
-    run = by_recipe(getattr(Tracer, name), plain, by_value="pow" in name)
-    setattr(Tracer, name, step(wraps(getattr(Tracer, name))(run), plain))
+    whole = getattr(Tracer, name)
+    setattr(Tracer, name, wraps(whole)(by_recipe(whole, plain, Recordable(plain), by_value="pow" in name)))
 
 
 def install_repeats() -> None:
     """Let the operators, functions and methods of Tracer be steps, once it has them."""
     for name in (*REFLECTED, *ONE_WAY):
-        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"), _of_two)
+        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"))
         if name in REFLECTED:
-            _install_operator(f"__r{name}__", _reflected(getattr(operator, f"__{name}__")), _of_two)
+            _install_operator(f"__r{name}__", _reflected(getattr(operator, f"__{name}__")))
     for name in UNARY:
-        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"), _compared)
+        _install_operator(f"__{name}__", getattr(operator, f"__{name}__"))
     for name in METHODS:
         member = vars(Tracer)[name]
         if name.startswith("__"):
@@ -157,31 +130,37 @@ def install_repeats() -> None:
     ufunc, function = vars(Tracer)["__array_ufunc__"], vars(Tracer)["__array_function__"]
     calls: dict[Any, Run] = {}
 
-    def calling(of: Any) -> Run:
+    def calling(of: Any, what: Recordable) -> Run:
         """The call of a ufunc on operands, by recipes."""
-        return by_recipe(lambda *inputs: ufunc(None, of, "__call__", *inputs), of, by_value=of in POWERS)
+        return by_recipe(lambda *inputs: ufunc(None, of, "__call__", *inputs), of, what, by_value=of in POWERS)
 
     @wraps(ufunc)
     def array_ufunc(self: Any, of: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__" and not options and (call := calls.get(of)) is not None:
+            return call(*inputs)
         if method != "__call__" or (what := _what(of)) is None:
             return ufunc(self, of, method, *inputs, **options)
-        run = partial(ufunc, self, of, method) if options else calls.get(of) or calls.setdefault(of, calling(of))
+        if not options:
+            return calls.setdefault(of, calling(of, what))(*inputs)
         watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested:
-            return run(*inputs, **options)
-        return watch.step(run, what, inputs, options)
+        if watch is None or not watch.watches:
+            return ufunc(self, of, method, *inputs, **options)
+        return watch.step(partial(ufunc, self, of, method), what, inputs, options)
 
-    def applying(of: Any) -> Run:
+    def applying(of: Any, what: Recordable) -> Run:
         """The call of a function on operands, by recipes."""
-        return by_recipe(lambda *args: function(None, of, (), args, {}), of, by_value=True, in_order=True)
+        return by_recipe(lambda *args: function(None, of, (), args, {}), of, what, by_value=True, in_order=True)
 
     @wraps(function)
     def array_function(self: Any, of: Any, types: Any, args: Args, kwargs: dict[str, Any]) -> Any:
+        if not kwargs and (call := calls.get(of)) is not None:
+            return call(*args)
+        what = _what(of)
+        if not kwargs and of in SINGLE and what is not None:
+            return calls.setdefault(of, applying(of, what))(*args)
         watch = COMPARING.get()
-        if watch is None or watch.trace.asked < watch.rested or (what := _what(of)) is None:
-            if kwargs or of not in SINGLE:
-                return function(self, of, types, args, kwargs)
-            return (calls.get(of) or calls.setdefault(of, applying(of)))(*args)
+        if watch is None or what is None or not watch.watches:
+            return function(self, of, types, args, kwargs)
         return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
 
     for name, method in {"__array_ufunc__": array_ufunc, "__array_function__": array_function}.items():
