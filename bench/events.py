@@ -1,7 +1,7 @@
 """Programs that decide by values, called from many starts: `python -m bench.events`.
 
-Each start goes another way through the program. The first calls, whose total includes all that is compiled, meet all
-starts for the first time; the next calls go the same ways again.
+Each start goes another way through the program, but some of those that a minimiser asks for. The first calls, whose
+total includes all that is compiled, meet all starts for the first time; the next calls go the same ways again.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ def quicksort(x: Any, weight: Any) -> Any:
     return sum(weight * k * v * v for k, v in enumerate(ordered(list(x))))
 
 
-def line_search(x: Any, c: Any) -> Any:
-    """Eight steps of steepest descent, each halved until it descends."""
+def descended(x: Any, c: Any, steps: int) -> Any:
+    """A function after steps of steepest descent, each halved until it descends."""
 
     def f(x: Any) -> Any:
         return np.sum(c * x**2 + 0.1 * x**4)
 
-    for _ in range(8):
+    for _ in range(steps):
         slope, size, before = 2.0 * c * x + 0.4 * x**3, 1.0, f(x)
         while f(x - size * slope) > before - 0.1 * size * np.sum(slope * slope):
             size = 0.5 * size
@@ -114,19 +114,53 @@ def line_search(x: Any, c: Any) -> Any:
     return f(x)
 
 
-def starts(make: Callable[[np.random.Generator], Start], count: int) -> list[Start]:
+def line_search(x: Any, c: Any) -> Any:
+    """Eight steps from a start."""
+    return descended(x, c, 8)
+
+
+def objective(x: Any, c: Any) -> Any:
+    """Three steps from where SciPy's minimiser looks."""
+    return descended(x, c, 3)
+
+
+def drawn(make: Callable[[np.random.Generator], Start]) -> Callable[[int], list[Start]]:
     """Random starts, the same at each call."""
-    rng = np.random.default_rng(0)
-    return [make(rng) for _ in range(count)]
+
+    def starts(count: int) -> list[Start]:
+        rng = np.random.default_rng(0)
+        return [make(rng) for _ in range(count)]
+
+    return starts
 
 
-PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[np.random.Generator], Start]]] = {
-    "bouncing ball, 300 steps": (bouncing_ball, lambda rng: (rng.uniform(0.5, 3.0), 0.0)),
-    "queue, dataclass state": (queue, lambda rng: (rng.uniform(0.5, 3.0), rng.uniform(0.0, 1.0))),
-    "adaptive integrator": (adaptive, lambda rng: (rng.uniform(0.5, 2.0), rng.uniform(1.0, 9.0))),
-    "3 particles and walls": (walls, lambda rng: (rng.uniform(-1, 1, 3), rng.uniform(-2, 2, 3))),
-    "quicksort of 12": (quicksort, lambda rng: (rng.uniform(-1, 1, 12), 1.5)),
-    "line search, 8 steps": (line_search, lambda rng: (rng.uniform(-2, 2, 5), rng.uniform(0.2, 3.0, 5))),
+def asked(count: int) -> list[Start]:
+    """The points at which ``scipy.optimize.minimize`` asks for the objective and its gradient, from random starts."""
+    minimize = import_module("scipy.optimize").minimize
+    rng, found = np.random.default_rng(0), list[Start]()
+
+    def same(x: Any, c: Any) -> Any:  # so that nothing is known of the objective later
+        return objective(x, c)
+
+    value_and_grad = rg.value_and_grad(same)
+
+    def told(x: Any, c: Any) -> Any:
+        found.append((x.copy(), c))
+        return value_and_grad(x, c)
+
+    while len(found) < count:
+        minimize(told, rng.uniform(-2, 2, 5), (rng.uniform(0.2, 3.0, 5),), jac=True)
+    return found[:count]
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int], list[Start]]]] = {
+    "bouncing ball, 300 steps": (bouncing_ball, drawn(lambda rng: (rng.uniform(0.5, 3.0), 0.0))),
+    "queue, dataclass state": (queue, drawn(lambda rng: (rng.uniform(0.5, 3.0), rng.uniform(0.0, 1.0)))),
+    "adaptive integrator": (adaptive, drawn(lambda rng: (rng.uniform(0.5, 2.0), rng.uniform(1.0, 9.0)))),
+    "3 particles and walls": (walls, drawn(lambda rng: (rng.uniform(-1, 1, 3), rng.uniform(-2, 2, 3)))),
+    "quicksort of 12": (quicksort, drawn(lambda rng: (rng.uniform(-1, 1, 12), 1.5))),
+    "line search, 8 steps": (line_search, drawn(lambda rng: (rng.uniform(-2, 2, 5), rng.uniform(0.2, 3.0, 5)))),
+    "line search under scipy.optimize": (objective, asked),
 }
 
 
@@ -150,9 +184,11 @@ def main() -> None:
     names = [name for name in options.contestants if name != "autograd" or find_spec("autograd")]
 
     rows = []
-    for title, (function, make) in PROGRAMS.items():
+    for title, (function, starts) in PROGRAMS.items():
+        if starts is asked and not find_spec("scipy"):
+            continue
         calls = {name: CONTESTANTS[name](function) for name in names}
-        given = starts(make, options.starts)
+        given = starts(options.starts)
         for k in range(ROUNDS):
             spent, found = {}, {}
             for name, call in calls.items():

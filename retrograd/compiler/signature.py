@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -165,6 +166,9 @@ def _plain(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
     """Names of the positional parameters, as far as they can be known."""
+    if type(function) is FunctionType and vars(function).keys().isdisjoint(("__wrapped__", "__signature__")):
+        code = function.__code__
+        return [*code.co_varnames[: code.co_argcount]]
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -146,8 +146,10 @@ class TreeOfWays:
 
     def _computed(self, graph: Graph, node: Node, operands: tuple[Place, ...]) -> Computed:
         """The operation of a node on known operands, which is one for all ways."""
-        node = with_bodies(node, self._body)
-        key = (node.prim, attrs_key(node.attrs), node.replica, tuple([(id(c), k) for c, k in operands]))
+        if node.prim.structure is not None:
+            node = with_bodies(node, self._body)
+        attrs = attrs_key(node.attrs) if node.attrs else ()
+        key = (node.prim, attrs, node.replica, *[(id(c), k) for c, k in operands])
         found = self._known.get(key)
         if found is None:
             found = Computed(*prepared_node(graph, node), operands)

@@ -55,12 +55,13 @@ def joining(
     """The ways to compile now, after one was recorded that is not among the compiled ones."""
     known, most = len(paths.known), config.max_traces
     new = Way(answers, way, reads)
+    doubtful = decides_often(way.recorded.graph) and _is_interpreted_cheaply(way)
     if not known:
         consider(paths, way)
-        if decides_often(way.recorded.graph) and _is_interpreted_cheaply(way):
+        if doubtful:
             kept_ways(paths).put_off(way, reads)
         return [new]
-    if not folds(paths) and not kept_ways(paths).waits:
+    if not folds(paths) and not kept_ways(paths).waits and not doubtful:
         nodes = sum(len(each.recorded.graph.nodes) for each in (*paths.known.values(), way))
         if known < min(2, most) or (nodes <= SHORT and known < most):
             return [new]
