@@ -709,8 +709,8 @@ for _name, _function in DECISIONS.items():
 @bad(errors.TraceLengthError)
 def a_loop_without_end():
     def f(x):
-        while np.sum(x) > 0:
-            x = x * 0.5 + 1.0  # <-
+        while np.sum(x := x * 0.5 + 1.0) > 0:  # <-
+            pass
         return x
 
     with rg.config(max_nodes=100):
