@@ -28,7 +28,7 @@ from ..where import user_site, warn
 
 def before_derivatives(graph: Graph) -> Graph:
     """The graph after the rewrites that apply in front of derivatives."""
-    return simplify(graph, () if config.exact else BEFORE)
+    return simplify(graph) if config.exact else TRANSFORMS.hoist_invariants(simplify(graph, BEFORE))
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ STAGES: dict[str, Stage] = {
     "prune": of_pass(prune),
     "lower": of_pass(lower),
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
+    "hoist_invariants": IDLE,
     "short_axes": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,

@@ -9,6 +9,7 @@ from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
+from ..passes.hoist_invariants import hoist_invariants
 from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
 from ..passes.short_axes import short_axes_first
@@ -40,4 +41,5 @@ TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
 PASSES.extend([with_blocks, own_carries])  # the last one inserts copies that no rebuilding may merge
+STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = Stage(_short_axes)

@@ -7,6 +7,7 @@ from . import (
     cheaper_rules,
     fold,
     free_shifts,
+    hoist_invariants,
     index_rules,
     inexact_rules,
     inline,

@@ -501,6 +501,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "lower": _keeps,
     "simplify": _simplifies,
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
+    "hoist_invariants": _keeps,
     "checkpoint": _keeps,
     "own_outputs": _owns,
     "open_calls": _keeps,
