@@ -13,6 +13,7 @@ from ..compiler.transform import Transform
 from ..errors import CarryError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
+from ..tracer.interception import INTERCEPTION
 from ..tracer.record import enclosing
 from ..tracer.tree import flatten, unflatten, written
 from .control import length_of, scan
@@ -47,7 +48,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     array([1., 4., 9.])
     """
     check_functions("map", "map(f, xs)", f)
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    return scan(lambda _, x: (None, INTERCEPTION.meaning(f)(x)), None, xs)[1]
 
 
 def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import GradientCheckError, NonDifferentiableError, OptionError, TreeError
+from ..tracer.interception import INTERCEPTION
 from ..tracer.tree import flatten, map_leaves, nondiff_leaves, unflatten
 from .along_tangents import jvp
 from .at_a_point import vjp
@@ -86,7 +87,7 @@ def check_grads(
         full = [*leaves]
         for k, x in zip(places, some, strict=True):
             full[k] = x
-        return function(*unflatten(spec, full))
+        return INTERCEPTION.meaning(function)(*unflatten(spec, full))
 
     point = tuple(leaves[k] for k in places)
     base = max(TOLERANCE[d.kind][d.itemsize] for d in (np.asarray(x).dtype for x in point))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.linalg import determinants, factorizations, least_squares, solutions
-from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.array import Tracer, apply, is_known, shadow_of
 from ..tracer.creation import fresh
 from ..tracer.operands import apply_all, lifted
 from ..tracer.table import implements
@@ -49,7 +49,7 @@ def adjoint(x: Any) -> Any:
 
 def known(name: str, value: Any) -> float:
     """An option that must be one plain number."""
-    if isinstance(value, Tracer) and not value.const:
+    if isinstance(value, Tracer) and not is_known(value):
         raise unsupported(f"a traced {name}=", f"make {name} a plain number")
     number = np.asarray(shadow_of(value))
     if number.ndim:

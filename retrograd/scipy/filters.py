@@ -15,7 +15,7 @@ from ..tracer.array import Tracer, apply, shadow_of, tracers_in
 from ..tracer.operands import astype, axis_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.tree import flatten, map_leaves
-from .dispatch import Lazy, stands_for
+from .dispatch import Lazy, known, stands_for
 
 _signal = Lazy("scipy.signal")
 
@@ -30,7 +30,7 @@ def checked(function: Callable[..., Any], *args: Any) -> None:
 
 def given(name: str, value: Any) -> Any:
     """An option that must be a plain number."""
-    if isinstance(value, Tracer) and not value.const:
+    if not known(value):
         raise unsupported(f"scipy.signal with a traced {name}=", f"make {name} a plain number")
     return shadow_of(value)
 

@@ -25,7 +25,7 @@ from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.trace import unsupported
-from .dispatch import Lazy, rest_of, stands_for
+from .dispatch import Lazy, known, rest_of, stands_for
 from .problems import Equations, problem_of, refuse, vector_problem
 
 __all__ = ["brentq", "fixed_point", "least_squares", "minimize", "root"]
@@ -289,7 +289,7 @@ def _bounds(bounds: Any, n: int) -> tuple[list[float], list[float]]:
         pairs = list(zip(*(np.broadcast_to(np.asarray(x, float), (n,)) for x in (bounds.lb, bounds.ub)), strict=True))
     else:
         pairs = list(bounds)
-    if any(isinstance(x, Tracer) and not x.const for pair in pairs for x in pair):
+    if not all(known(x) for pair in pairs for x in pair):
         raise unsupported("traced bounds", "give plain numbers, or scale the unknowns: x = low + (high - low) * u")
     if len(pairs) != n:
         raise OptionError(f"{len(pairs)} bounds for {n} unknowns", remedy="give a pair (low, high) for each unknown")
@@ -302,7 +302,7 @@ def _paired(bounds: Any, n: int) -> Any:
     if bounds is None or hasattr(bounds, "lb"):
         return bounds
     low, high = bounds
-    if any(isinstance(x, Tracer) and not x.const for x in (low, high)):
+    if not all(map(known, (low, high))):
         raise unsupported("traced bounds", "give plain numbers, or scale the unknowns: x = low + (high - low) * u")
     return list(zip(*(np.broadcast_to(np.asarray(shadow_of(x), float), (n,)) for x in (low, high)), strict=True))
 

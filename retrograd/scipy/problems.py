@@ -14,7 +14,7 @@ from ..compiler.unknowns import Unknowns, flat
 from ..errors import OptionError, ShapeError
 from ..ir.graph import Graph
 from ..ops import implicit
-from ..tracer.array import Tracer, shadow_of
+from ..tracer.array import Tracer, is_known, shadow_of
 from ..tracer.record import enclosing
 from ..tracer.trace import unsupported
 from ..tracer.tree import Spec, flatten, unflatten
@@ -59,7 +59,7 @@ def _plain(name: str, value: Any) -> Any:
         return tuple((str(key), _plain(f"{name}[{key!r}]", x)) for key, x in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(_plain(name, x) for x in value)
-    if isinstance(value, Tracer) and value.const:
+    if isinstance(value, Tracer) and is_known(value):
         value = value.shadow
     if isinstance(value, (np.ndarray, np.generic)):
         return _plain(name, value.tolist())

@@ -379,3 +379,11 @@ def test_eigenvalues_of_real_matrices_are_complex_where_numpy_makes_them_so(monk
         assert {x.dtype.kind for x in (w, v, only)} == {"c" if always else "f"}
         np.testing.assert_allclose(np.sort(w.real), np.sort(np.linalg.eigvals(a).real))
         np.testing.assert_allclose(a @ v, v * w)
+
+
+def test_tolerances_may_be_numbers_of_arrays_from_outside() -> None:
+    a, tolerances = np.diag([1.0, 0.5, 1e-3]), np.array([1e-9])
+    inverse = rg.jit(lambda a: np.linalg.pinv(a, tolerances[0]))
+    for tolerance in (1e-9, 0.1):
+        tolerances[0] = tolerance
+        assert_same(inverse(a), np.linalg.pinv(a, tolerance))

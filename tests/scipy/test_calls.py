@@ -60,6 +60,12 @@ def test_lanes_are_a_loop(case: Case):
             np.testing.assert_allclose(x[k], y, rtol=1e-12, atol=1e-13)
 
 
+def test_functions_of_scipy_are_checked_and_mapped_as_they_are():
+    function, x = scipy.special.logsumexp, np.array([[0.3, -0.5], [1.2, 0.4]])
+    rg.check_grads(function, (x[0],), order=2)
+    np.testing.assert_allclose(rg.map(function, x), [function(row) for row in x], rtol=1e-15)
+
+
 def test_outside_a_trace_nothing_is_changed():
     before = scipy.special.logsumexp, scipy.stats.rv_continuous.logpdf
     rg.grad(lambda x: scipy.special.logsumexp(x) + scipy.stats.norm.logpdf(x[0]))(np.ones(3))

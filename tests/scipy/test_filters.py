@@ -127,3 +127,13 @@ def test_retrograd_scipy_signal_has_the_names():
         assert getattr(rg.scipy.signal, name).__name__ == name
     table = [rg.scipy.signal.lfilter]
     np.testing.assert_allclose(rg.jit(lambda x: table[0](B, A, x))(X), s.lfilter(B, A, X))
+
+
+def test_options_may_be_numbers_of_arrays_from_outside():
+    rates = np.array([2.0])
+    power = rg.jit(lambda x: s.welch(x, fs=rates[0], nperseg=8)[1])
+    np.testing.assert_allclose(power(X), s.welch(X, fs=2.0, nperseg=8)[1], rtol=1e-12)
+    rates[0] = 1.5
+    np.testing.assert_allclose(power(X), s.welch(X, fs=1.5, nperseg=8)[1], rtol=1e-12)
+    with pytest.raises(errors.UnsupportedError, match="traced fs="):
+        rg.jit(lambda x, fs: s.welch(x, fs=fs, nperseg=8)[1])(X, 2.0)

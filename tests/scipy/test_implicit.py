@@ -239,6 +239,26 @@ def test_unknowns_on_active_bounds_do_not_move(method):
     np.testing.assert_allclose(rg.jacfwd(fitted)(outside), rg.jacrev(fitted)(outside), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_bounds_may_be_arrays_from_outside(pairs):
+    low, high, point = np.array([-1.0, 0.0]), np.array([1.0, 1.0]), np.array([0.3, -2.0])
+
+    def nearest(p):
+        if pairs:
+            bounds = list(zip(low, high, strict=True))
+            return rg.scipy.minimize(
+                lambda x: np.sum((x - p) ** 2), np.zeros(2), bounds=bounds, method="L-BFGS-B", tol=1e-14
+            ).x
+        return rg.scipy.least_squares(lambda x: x - p, np.zeros(2), bounds=(low, high), **TIGHT).x
+
+    slope = rg.jacfwd(nearest)
+    np.testing.assert_allclose(slope(point), [[1.0, 0.0], [0.0, 0.0]], atol=1e-9)
+    low[:] = -3.0, -3.0
+    np.testing.assert_allclose(slope(point), np.eye(2), atol=1e-9)
+    with pytest.raises(rg.errors.UnsupportedError, match="traced bounds"):
+        rg.jit(lambda c: rg.scipy.least_squares(lambda x: x - point, np.zeros(2), bounds=(c, 1.0)).x)(low)
+
+
 @pytest.mark.slow
 def test_least_squares_within_bounds_move_with_the_others_fixed():
     matrix = np.random.default_rng(0).normal(size=(5, 3))
