@@ -72,6 +72,7 @@ STAGES: dict[str, Stage] = {
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
     "hoist_invariants": IDLE,
     "short_axes": IDLE,
+    "rows_in_blocks": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,
     "plan_loops": IDLE,
@@ -81,7 +82,7 @@ STAGES: dict[str, Stage] = {
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
-PLANS = PIPELINE[PIPELINE.index("short_axes") + 1 :]  # what keeps every bit; REWRITES may change a rounding
+PLANS = PIPELINE[PIPELINE.index("rows_in_blocks") + 1 :]  # what keeps every bit; REWRITES may change a rounding
 REWRITES = PIPELINE[: -len(PLANS)]
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 

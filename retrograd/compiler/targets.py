@@ -12,10 +12,11 @@ from ..passes.dead_writes import without_dead_writes
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
+from ..passes.rows_in_blocks import with_rows_in_blocks
 from ..passes.short_axes import short_axes_first
 from ..passes.vectorize import with_levels
 from .settings import config
-from .stages import STAGES, Rest, Stage, of_pass
+from .stages import STAGES, Pass, Rest, Stage, of_pass
 
 
 def _choice() -> str:
@@ -27,13 +28,15 @@ def _choice() -> str:
     return name
 
 
-_SHORT_AXES = of_pass(short_axes_first)
+def _for_numpy(function: Pass) -> Stage:
+    """A pass as a stage for NumPy alone. C has loops of its own, and the order of sums decides their last bits."""
+    stage = of_pass(function)
 
+    def run(graph: Graph, rest: Rest) -> Graph:
+        off = rest.settings.exact or rest.settings.backend == "native"
+        return graph if off else stage.run(graph, rest)
 
-def _short_axes(graph: Graph, rest: Rest) -> Graph:
-    """C has loops of its own, and the order of sums decides their last bits."""
-    off = rest.settings.exact or rest.settings.backend == "native"
-    return graph if off else _SHORT_AXES.run(graph, rest)
+    return Stage(run)
 
 
 NUMPY = NumPy(place_buffers, Simulation)
@@ -42,4 +45,5 @@ CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
 PASSES.extend([with_blocks, own_carries])  # the last one inserts copies that no rebuilding may merge
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
-STAGES["short_axes"] = Stage(_short_axes)
+STAGES["short_axes"] = _for_numpy(short_axes_first)
+STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)

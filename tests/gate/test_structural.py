@@ -26,6 +26,7 @@ BUILDERS = {
     "passes/control/expose_calls.py",
     "passes/fold_ways/emit.py",  # its outcome is a loop of choices
     "passes/reroll/reroll.py",  # its outcome is a loop
+    "passes/rows_in_blocks.py",  # likewise, for large matrices
     "tracer/repeats/looped.py",  # likewise
 }
 

@@ -1,0 +1,106 @@
+"""What operations do with the rows of matrices: each row by itself, or a sum over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.graph import Graph, Node, Value
+from ..ops.batching import elementwise
+from ..ops.elementwise import cast, const
+from ..ops.index import additem, getitem, setitem
+from ..ops.linear import matmul, vecdot
+from ..ops.shape import broadcast, permute, reshape
+
+NARROW = 32  # rows, columns or terms of a product that costs little more than to read its factors
+SMALL = 1 << 20  # bytes of what every block of rows reads as a whole
+ALONG_ROWS = frozenset({"sum", "max", "min", "count"})
+
+
+@dataclass(frozen=True)
+class Role:
+    """The operands that a node reads row by row, those that it reads as a whole, and whether it adds all rows."""
+
+    rows: tuple[Value, ...]
+    whole: tuple[Value, ...] = ()
+    folds: bool = False
+
+
+class Rows:
+    """The roles of the nodes of a graph for rows of a number."""
+
+    def __init__(self, graph: Graph, n: int) -> None:
+        self.made, self.n = graph.producer, n
+        self.roles: dict[Node, Role] = {}
+        for node in graph.nodes:
+            role = None if node.prim.multi or node.effect else self._role(node)
+            if role is not None:
+                self.roles[node] = role
+
+    def has(self, v: Value) -> bool:
+        """Whether a value is an array of these rows, and no transpose, whose rows lie apart in memory."""
+        made = self.made.get(v)
+        rows = v.aval.shape[:1] == (self.n,) and v.aval.kind == "array" and v.aval.steps is None
+        return rows and (made is None or made.prim is not permute)
+
+    def stretched(self, v: Value) -> Node | None:
+        """The node that makes equal rows of a smaller value or of a number, which each block can do for itself."""
+        node = self.made.get(v)
+        if node is None or not self.has(v):
+            return None
+        if node.prim is const:
+            return None if isinstance(node.attrs["value"], tuple) else node
+        return node if node.prim is broadcast and not self._keeps_rows(node) else None
+
+    def _keeps_rows(self, node: Node) -> bool:
+        """Whether a broadcast stretches other axes alone."""
+        x, out = node.inputs[0].aval, node.out.aval
+        return x.ndim == out.ndim and x.shape[0] == self.n
+
+    def _role(self, node: Node) -> Role | None:
+        if node.prim is matmul:
+            return self._product(node)
+        if not node.inputs or not self.has(node.inputs[0]):
+            return None
+        if node.prim.name in ALONG_ROWS and 0 in node.attrs["axis"]:
+            summed = node.prim.name == "sum" and node.out.aval.dtype.kind == "f"
+            return Role(node.inputs, folds=True) if summed else None
+        if node.prim is broadcast and not self._keeps_rows(node):
+            return None
+        alike = self.has(node.out) and all(map(self.has, node.inputs))
+        return Role(node.inputs) if alike and _by_rows(node) else None
+
+    def _product(self, node: Node) -> Role | None:
+        x, y = node.inputs
+        if x.aval.ndim > 2 or y.aval.ndim > 2 or node.out.aval.dtype.kind != "f":
+            return None
+        turned = self.made.get(x)
+        source = turned.inputs[0] if turned is not None and turned.prim is permute else None
+        if self.has(y) and x.aval.shape == (self.n,):
+            role, beside, widths = Role((x, y), folds=True), node.out, (1, _width(y))
+        elif self.has(y) and source is not None and self.has(source):
+            role, beside, widths = Role((source, y), folds=True), node.out, (_width(source), _width(y))
+        elif self.has(x) and x.aval.ndim == 2:
+            role, beside, widths = Role((x,), whole=(y,)), y, (_width(x), _width(y))
+        else:
+            return None
+        return role if min(widths) <= NARROW and beside.aval.nbytes <= SMALL else None
+
+
+def _width(v: Value) -> int:
+    """The elements of a row; a vector has one in each."""
+    return v.aval.shape[1] if v.aval.ndim == 2 else 1
+
+
+def _by_rows(node: Node) -> bool:
+    """Whether a row of the result needs the same rows of the operands alone."""
+    batch: Any = node.prim.batch
+    if node.prim in (reshape, vecdot, broadcast, cast):
+        return node.prim is not vecdot or node.inputs[0].aval.ndim > 1
+    if node.prim in (getitem, setitem, additem):
+        first, *rest = node.attrs["index"]
+        return first == slice(None) and all(i is None or isinstance(i, int | slice) for i in rest)
+    if node.prim.name in ALONG_ROWS:
+        return True
+    same = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
+    return same and batch is elementwise and node.prim.alias is None
