@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.layouts import Layouts
+from ..ir.layouts import Layouts, copies
 from ..ir.loop_node import LoopNode, loop_of
 from ..ir.plan import Plan
 from ..ops.shape import owned
@@ -330,9 +330,11 @@ class _BufferPlacer:
         number: dict[Value, int] = {}
         ends: dict[Value, int] = {}  # the last reader of any value in the storage
         members: dict[Value, list[Value]] = {}  # of storage that is freed when it is dead
+        apart = {node.out for node in order if node.prim.alias is not None and copies(node, self.made)}
         for value, last in self.last.items():
             root = self.root(value) if value in self.parent else value
             number[value] = numbers.setdefault(root, len(numbers))
+            root = self._copied(value, apart) or root
             if last > ends.get(root, -1):
                 ends[root] = last
             if root.aval.nbytes >= FREED:
@@ -348,7 +350,7 @@ class _BufferPlacer:
         live = peak = scratch = 0
         for i, node in enumerate(order):
             for out in node.outputs:
-                if out in numbers and out not in given:
+                if (out in numbers or out in apart) and out not in given:
                     live += _bytes(out)
             if node.prim.scratch:
                 work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs)
@@ -370,6 +372,12 @@ class _BufferPlacer:
             self._ordered(),
             bodies,
         )
+
+    def _copied(self, value: Value, apart: Collection[Value]) -> Value | None:
+        """The copy that a value shows, among those that NumPy makes for reshapes; they are freed by themselves."""
+        while value in self.parent and value not in self.copies and value not in apart:
+            value = self.parent[value]
+        return value if value in apart and value not in self.copies else None
 
     def _ordered(self) -> frozenset[Value]:
         return frozenset([v for v in self.last if len(v.aval.shape) < 2 or self._in_order(v)])

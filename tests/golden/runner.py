@@ -39,6 +39,7 @@ from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
 from retrograd.passes.patterns import Rule
 from retrograd.passes.pullback_at_results import Recalled, recall
+from retrograd.passes.remat.copy_again import copy_again
 from retrograd.passes.remat.split import splits
 from retrograd.passes.rules import BEFORE, FAST, NATIVE, NUMPY, REASSOCIATE
 from retrograd.passes.simplify import simplify
@@ -174,6 +175,7 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "batch": lambda g, step: batch(g, step.size, step.flags(g)),
     "inline": _inlined,
     "delay": lambda g, _: delay(g),
+    "copy_again": lambda g, _: copy_again(g),
     "simplify": lambda g, step: simplify(g, step.rules),
 }
 PRINTERS: dict[str, Callable[[Graph, Step], str]] = {
@@ -507,6 +509,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "own_outputs": _owns,
     "open_calls": _keeps,
     "delay": _keeps,
+    "copy_again": _keeps,
     "divide": _divides,
     "absorb": _keeps_unverified,
     "source": _runs,

@@ -15,6 +15,8 @@ MOST = {  # of the memory of code by hand, which computes attention, softmax and
     "mlp-784-512-256-10": 1.1,
     "logsumexp": 1.1,
     "gmm-10": 1.85,
+    "convolution": 1.75,
+    "rosenbrock-10000": 1.1,
     "softmax": 1.85,
     "attention": 1.85,
     "layernorm": 3.3,

@@ -15,6 +15,7 @@ from ...ir.rewrite import with_nodes
 from ...ir.target import TARGETS
 from ...ops.structural.region import turn, turn_of
 from ...passes.delay import delay
+from ...passes.remat.copy_again import copy_again
 from ...passes.remat.order import Score
 from ...passes.remat.search import Choice, Crossing, peak_of_order
 from ...where import Where
@@ -113,7 +114,7 @@ class Choosing:
     @cached_property
     def late(self) -> Graph:
         """The graph that computes nothing again, in the order that it has without a budget."""
-        return delay(self.graph)
+        return _as_without_budget(self.graph)
 
     def made(self, choice: Choice) -> Graph:
         """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
@@ -198,6 +199,10 @@ class Choosing:
                 budget -= 1
 
 
+def _as_without_budget(graph: Graph) -> Graph:
+    return graph.once("delay", lambda: delay(copy_again(graph)))
+
+
 def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
     """keep_within_budget: the graph of a derivative that keeps as much for its adjoint as its budget allows.
 
@@ -205,7 +210,7 @@ def keep_within_budget(graph: Graph, rest: Callable[[Graph], Graph]) -> Graph:
     """
     budget = budget_of(graph)
     if budget is None:
-        return graph.once("delay", lambda: delay(graph))
+        return _as_without_budget(graph)
     choosing = Choosing(graph, rest)
     where = next((node.where for node in graph.nodes if node.where is not None), None)
     try:

@@ -21,7 +21,7 @@ class StorageUse(NamedTuple):
 
     ``fit`` are the positions of operands whose storage the result may take, ``kind`` the kind of dead storage that it
     may take instead (-1 for none), ``scratch`` bytes of workspace. A view ``shows`` a value (-1 if the node is not a
-    view); if NumPy may have to copy that value, ``copied`` are the bytes of the copy, which die with the value.
+    view, or if NumPy has to copy for it).
     """
 
     reads: list[int]
@@ -30,7 +30,6 @@ class StorageUse(NamedTuple):
     kind: int
     scratch: int
     shows: int = -1
-    copied: int = 0
 
 
 class _Traversal(NamedTuple):
@@ -63,17 +62,22 @@ class Liveness:
                 self.root[results[0]] = self.root[shown]
                 self.strided[results[0]] = self.strided[shown] or node.prim.name in {*STRIDED, "cast"}
         self._describe(graph, values)
-        made = graph.producer
-        once = [self._operation(node, shown, made) for node, shown in zip(graph.nodes, shows, strict=True)]
+        self.copied = {  # values that reshapes copy, by their copies: `place_buffers` keeps them as long
+            self.number[node.out]: self.number[node.inputs[node.prim.alias]]
+            for node, shown in zip(graph.nodes, shows, strict=True)
+            if shown < 0 and node.prim.alias is not None
+        }
+        once = [self._operation(node, shown) for node, shown in zip(graph.nodes, shows, strict=True)]
         self.operations = [*once, *(op and op._replace(makes=[v + self.n for v in op.makes]) for op in once)]
         self._begun = list[int](), _Traversal(self.root, [-1] * (2 * self.n), [], [])
 
     def _views(self, graph: Graph) -> list[int]:
         """For each node the value that its result is a view of, or -1; absorbed operations count as views, too."""
-        solid = TARGETS.chosen.legalise(graph).producer
+        solid, made = TARGETS.chosen.legalise(graph).producer, graph.producer
         return [
             self.number[node.inputs[node.prim.alias or 0]]
-            if node.prim.alias is not None or (node.prim.name in {"cast", "neg"} and node.out not in solid)
+            if (node.prim.alias is not None and not copies(node, made))
+            or (node.prim.name in {"cast", "neg"} and node.out not in solid)
             else -1
             for node in graph.nodes
         ]
@@ -86,7 +90,7 @@ class Liveness:
         for node, results in zip(graph.nodes, self.results, strict=True):
             fresh = range(len(results)) if not node.prim.multi else node.prim.fresh(node) if node.prim.fresh else ()
             for k in fresh:
-                ours[results[k]] = True
+                ours[results[k]] = node.prim.alias is None
             if len(fresh) < len(results):  # the others may be operands that passed through
                 for v in node.inputs:
                     ours[self.root[self.number[v]]] = False
@@ -97,12 +101,14 @@ class Liveness:
         self.sizes, self.ours, self.kind = sizes * 2, ours * 2, kind * 2
         self.pooled = [own and size >= POOL for own, size in zip(self.ours, self.sizes, strict=True)]
 
-    def _operation(self, node: Node, shown: int, made: dict[Value, Node]) -> StorageUse | None:
+    def _operation(self, node: Node, shown: int) -> StorageUse | None:
         """The node as a StorageUse; None if it uses no storage."""
         prim, makes = node.prim, [self.number[v] for v in node.outputs]
         if shown >= 0:
-            return StorageUse([shown], makes, [], -1, 0, shown, node.out.aval.nbytes if copies(node, made) else 0)
-        reads = [v for v in dict.fromkeys(self.number[v] for v in node.inputs) if self.sizes[self.root[v]]]
+            return StorageUse([shown], makes, [], -1, 0, shown)
+        numbers = list(dict.fromkeys(self.number[v] for v in node.inputs))
+        numbers += [shown for v in numbers if (shown := self.copied.get(self.root[v], -1)) >= 0]
+        reads = [v for v in dict.fromkeys(numbers) if self.sizes[self.root[v]]]
         scratch = prim.scratch(*(v.aval for v in node.inputs), **node.attrs) if prim.scratch else 0
         scratch += max((TARGETS.chosen.plan(body).peak for _, body in node.graphs), default=0)
         if not reads and not scratch and not any(self.sizes[v] for v in makes):
@@ -141,20 +147,17 @@ class Liveness:
             operation = operations[i]
             if operation is None:
                 continue
-            values, makes, _, _, _, shows, copied = operation
+            values, makes, _, _, _, shows = operation
             if shows >= 0:
                 at[makes[0] - n if i >= again else makes[0]] = at[shows]
-                if not copied:
-                    continue
-                reads = [at[shows]]
-            else:
-                reads = [at[v] for v in values]
-                for v in reads:
-                    last[v] = t
-                for v in makes:
-                    last[v] = t
-                    if i >= again and not there[v - n]:
-                        at[v - n] = v
+                continue
+            reads = [at[v] for v in values]
+            for v in reads:
+                last[v] = t
+            for v in makes:
+                last[v] = t
+                if i >= again and not there[v - n]:
+                    at[v - n] = v
             steps.append(operation)
             read.append(reads)
             t += 1
@@ -168,13 +171,8 @@ class Liveness:
         dead: dict[int, list[int]] = {}
         change = [0] * (len(steps) + 2)
         t = -1
-        for (_, makes, fit, kind, _, _, copied), reads in zip(steps, read, strict=True):
+        for (_, makes, fit, kind, _, _), reads in zip(steps, read, strict=True):
             t += 1
-            if copied:
-                change[t] += copied
-                if sizes[reads[0]]:
-                    born[storage[reads[0]]] += copied
-                continue
             taken = -1
             for k in fit:
                 v = reads[k]
