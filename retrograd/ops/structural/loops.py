@@ -173,9 +173,9 @@ def split_body(parts: Layout, body: Graph, active: list[bool], lin: Any) -> Spli
             return 0.0
         if value in fixed:
             return REFERENCE
-        return (value.aval.nbytes + REFERENCE) * (0.99 if value in states else 1.0)
+        return value.aval.nbytes + REFERENCE
 
-    lin = TRANSFORMS.few_residuals(lin, cost)
+    lin = TRANSFORMS.few_residuals(lin, cost, states.__contains__)
     forward = lin.forward
     as_const = [r for r in lin.residuals if r in c_in]
     as_xs = [r for r in lin.residuals if r in x_in]

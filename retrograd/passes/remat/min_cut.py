@@ -12,6 +12,8 @@ from ..linearize import Linearized
 from ..prune import prune
 
 INFINITE = float("inf")
+STATE = 0.99  # of its bytes, what the state of a loop costs
+SEVERAL = 4  # operations that are not worth their repetition, to keep a state in place of something else
 
 
 def choose_residuals(
@@ -153,14 +155,25 @@ class Network:
 
 
 @TRANSFORMS.register("few_residuals")
-def few_residuals(lin: Linearized, cost: Callable[[Value], float]) -> Linearized:
-    """The linearized function with the cheapest residuals; its linear graph computes cheap values again."""
+def few_residuals(
+    lin: Linearized, cost: Callable[[Value], float], states: Callable[[Value], bool] = lambda value: False
+) -> Linearized:
+    """The linearized function with the cheapest residuals; its linear graph computes cheap values again.
+
+    Of equal residuals, those are kept from which the least is computed again. But ``states``, to which a loop has a
+    reference in any case, are kept instead if that takes few operations more.
+    """
     nodes = lin.forward.nodes
 
-    def recomputable(node: Node) -> bool:
-        return (node.prim.cheap or not node.inputs) and not node.prim.effect
+    def preferred(value: Value) -> float:
+        return cost(value) * (STATE if states(value) else 1.0)
 
-    chosen = choose_residuals(nodes, lin.residuals, cost, recomputable)
+    chosen = choose_residuals(nodes, lin.residuals, preferred, _recomputable)
+    held = {v for v in chosen if states(v)}
+    if held and held.issubset(lin.forward.inputs):  # a later state is an earlier one of the next step
+        other = choose_residuals(nodes, lin.residuals, cost, _recomputable)
+        if _saves_operations(lin, chosen, other) and sum(map(cost, other)) <= sum(map(cost, chosen)):
+            chosen = other
     if chosen == set(lin.residuals):
         return lin
     kept = [v for v in (*lin.forward.inputs, *(o for n in nodes for o in n.outputs)) if v in chosen]
@@ -177,6 +190,20 @@ def few_residuals(lin: Linearized, cost: Callable[[Value], float]) -> Linearized
     )
     forward = prune(Graph(lin.forward.name, lin.forward.inputs, nodes, (*outs, *kept)))
     return replace(lin, forward=forward, linear=linear, residuals=tuple(kept))
+
+
+def _recomputable(node: Node) -> bool:
+    return (node.prim.cheap or not node.inputs) and not node.prim.effect
+
+
+def _saves_operations(lin: Linearized, chosen: set[Value], other: set[Value]) -> bool:
+    """Whether other residuals are no more values and save several operations. Many small values cost more."""
+    nodes = lin.forward.nodes
+    work, less = (
+        sum(bool(node.inputs) and node.prim.alias is None for node in _between(nodes, kept, lin.residuals))
+        for kept in (chosen, other)
+    )
+    return len(other) <= len(chosen) and work - less >= SEVERAL
 
 
 def _between(nodes: Sequence[Node], kept: set[Value], needed: Iterable[Value]) -> list[Node]:
