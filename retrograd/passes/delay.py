@@ -30,8 +30,9 @@ def delay(graph: Graph) -> Graph:
     large = any(v.aval.nbytes >= POOL for node in graph.nodes for v in node.outputs)
     if not large or any(node.prim is turn and node.attrs.get("split") is not None for node in graph.nodes):
         return graph
-    order = _Order(graph).found()
-    if order == [*range(len(order))]:
+    found = _Order(graph)
+    order = found.found()
+    if not found.large:
         return graph
     liveness = Liveness(graph)
     there = [False] * liveness.n
@@ -62,6 +63,7 @@ class _Order:
         self.place = {node: i for i, node in enumerate(graph.nodes)}
         self.at = dict(self.place)
         self.before: dict[int, list[Node]] = {}
+        self.large = False  # whether a large result waits, and not only views, which take no memory
         self.root: dict[Value, Value] = {}
         self.last: dict[Value, int] = {}  # where storage is read last, by the value that made it
         self.written: dict[Value, int] = {}  # where it is written into, so that who reads it later needs a copy
@@ -77,6 +79,13 @@ class _Order:
         for i, node in reversed([*enumerate(graph.nodes)]):
             stops = node.effect and node.prim is not turn
             self.barrier[i] = i if stops else self.barrier[i + 1]
+        # how many of the first nodes have a body, a large result, or a large operand and no view of it: where there are
+        # none, nothing needs the memory of what waits
+        self.heavy = [0]
+        for node in graph.nodes:
+            shown = node.outputs if node.prim.alias is not None else (*node.inputs, *node.outputs)
+            heavy = node.prim.structure is not None or any(v.aval.nbytes >= POOL for v in shown)
+            self.heavy.append(self.heavy[-1] + heavy)
 
     def _root(self, value: Value) -> Value:
         return self.root.get(value, value)
@@ -100,10 +109,13 @@ class _Order:
         if node.prim.alias is not None:
             if self._root(node.inputs[node.prim.alias]) not in self.written:
                 self._wait((node,), first)
-        elif node.out.aval.nbytes >= POOL:
+        elif (
+            node.out.aval.nbytes >= POOL and self.heavy[place + 1] < self.heavy[first]
+        ):  # else nothing needs the memory
             nbytes = node.out.aval.nbytes
             cut = self._operands(node, first, 0)
             if cut.nbytes <= nbytes and cut.longer < nbytes * (first - place):
+                self.large = True
                 self._wait((node, *cut.nodes), first)
 
     def _may_wait(self, node: Node, first: int) -> bool:

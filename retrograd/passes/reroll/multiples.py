@@ -8,16 +8,13 @@ many copies the operands come from the same places again is read off the operand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
 
 from ...ir.graph import Node, Value
 from ...ops.index import getitem
 from .find_repeats import COPIES, width
 
 MOST = 64  # copies in one step
-FREE = np.iinfo(np.int64).min  # stands for an operand that may be another one in each step
+FREE = -(1 << 63)  # stands for an operand that may be another one in each step
 OUTPUTS = 64  # results of a node that are told apart
 
 Origin = Callable[[Value], tuple[int, int] | None]
@@ -34,39 +31,49 @@ def multiples(nodes: Sequence[Node], period: int, origin: Origin) -> Iterator[in
     most = min(MOST, copies // COPIES)
     if most < 2:
         return
-    relative, fixed = (np.array(column).reshape(copies, -1) for column in _origins(nodes, origin))
-
-    def again(m: Any, since: int) -> Any:
-        """Whether the operands of copies come from where those of m copies before do."""
-        late, early = slice(since, None), slice(since - m, copies - m)
-        return (relative[late] == relative[early]) | (fixed[late] == fixed[early])
-
+    origins = _Origins(nodes, period, origin)
     found: list[int] = []
     for m in range(2, most + 1):
-        if all(m % k for k in found) and again(m, copies - 1).all() and again(m, max(copies // 2, m)).all():
+        later = range(copies - 1, max(copies // 2, m) - 1, -1)
+        if all(m % k for k in found) and all(origins.again(m, copy) for copy in later):
             found.append(m)
             yield m
 
 
-def _origins(nodes: Sequence[Node], origin: Origin) -> tuple[list[int], list[int]]:
-    """Where the operands of each copy come from: counted from the node that reads them, and from the first node."""
-    before: dict[Value, int] = {}
-    relative: list[int] = []
-    fixed: list[int] = []
-    for i, node in enumerate(nodes):
+class _Origins:
+    """Where the operands of copies come from: counted from the node that reads them, and from the first node.
+
+    They are found for a copy when it is compared: most numbers of copies are refused by the last one.
+    """
+
+    def __init__(self, nodes: Sequence[Node], period: int, origin: Origin) -> None:
+        self.nodes, self.period, self.origin = nodes, period, origin
+        self.before: dict[Value, int] = {}
+        self.known: dict[int, list[tuple[int, int]]] = {}
+
+    def again(self, m: int, copy: int) -> bool:
+        """Whether the operands of a copy come from where those of m copies before do."""
+        late, early = self._of(copy), self._of(copy - m)
+        return all(a[0] == b[0] or a[1] == b[1] for a, b in zip(late, early, strict=True))
+
+    def _of(self, copy: int) -> list[tuple[int, int]]:
+        found = self.known.get(copy)
+        if found is None:
+            found = self.known[copy] = []
+            for i in range(copy * self.period, (copy + 1) * self.period):
+                self._add(i, self.nodes[i], found)
+        return found
+
+    def _add(self, i: int, node: Node, found: list[tuple[int, int]]) -> None:
         for value in node.inputs:
-            made = origin(value)
+            made = self.origin(value)
             if made is None:
-                relative.append(FREE)
-                fixed.append(FREE)
+                found.append((FREE, FREE))
                 continue
             at, out = made
-            number = -1 - before.setdefault(value, len(before)) if at < 0 else at * OUTPUTS + out
-            fixed.append(number)
-            relative.append(number if at < 0 else (i - at) * OUTPUTS + out)
-        anywhere = node.prim is getitem and (origin(node.inputs[0]) or (-1,))[0] < 0
+            number = -1 - self.before.setdefault(value, len(self.before)) if at < 0 else at * OUTPUTS + out
+            found.append((number if at < 0 else (i - at) * OUTPUTS + out, number))
+        anywhere = node.prim is getitem and (self.origin(node.inputs[0]) or (-1,))[0] < 0
         for item in node.attrs.get("index", ()):
             number = FREE if anywhere else item if type(item) is int else item.start if width(item) else FREE
-            relative.append(number)
-            fixed.append(number)
-    return relative, fixed
+            found.append((number, number))
