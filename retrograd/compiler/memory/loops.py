@@ -13,7 +13,7 @@ from ...ir.graph import Graph, Node
 from ...ir.loop_node import LoopNode, loop_of
 from ...ir.rewrite import mapped, walk, with_nodes
 from ...passes.checkpoint.checkpoint import limited
-from .budgets import peak_of, undecided
+from .budgets import budget_of, peak_of, undecided
 
 if TYPE_CHECKING:
     from ..stages import Rest
@@ -30,7 +30,7 @@ def plan_loops(graph: Graph, rest: Rest) -> Graph:
     The peak is that of the code that runs, if a derivative around the loops keeps everything. Raises MemoryBudgetError
     if no plan is thrifty enough, OptionError if data decide how much memory is taken.
     """
-    finish = rest.without("keep_within_budget")
+    finish = rest if budget_of(graph) is None else rest.without("keep_within_budget")  # which also chooses an order
     loops = list(_budgeted(graph)) if limited(graph) else []
     if not loops:
         return graph
