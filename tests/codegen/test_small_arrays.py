@@ -114,6 +114,20 @@ def test_rosenbrock(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(rosenbrock, np.random.default_rng(n).normal(size=n), apart=n <= LONGEST, monkeypatch=monkeypatch)
 
 
+@pytest.mark.parametrize(("turns", "apart"), [(3, True), (33, True), (34, False), (60, False)])
+def test_long_functions_keep_arrays(turns: int, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most 400 operations on numbers take the place of arrays; each turn has twelve."""
+    x = np.linspace(-0.3, 0.3, 6)
+
+    def turned(x: Any) -> Any:
+        for k in range(turns):
+            x = x * x + 0.01 * k
+        return x
+
+    numbers, _ = both(rg.jit(turned).graph(x), (x,), monkeypatch)
+    assert (MADE in numbers) == apart
+
+
 def test_arrays_that_lie_otherwise_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=(4, 6))
     f = rg.value_and_grad(lambda x: np.sum(np.sin(x) * np.cos(x[0]) + x[:, :1] ** 2))
