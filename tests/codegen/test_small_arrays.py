@@ -114,7 +114,7 @@ def test_rosenbrock(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(rosenbrock, np.random.default_rng(n).normal(size=n), apart=n <= LONGEST, monkeypatch=monkeypatch)
 
 
-@pytest.mark.parametrize(("turns", "apart"), [(3, True), (33, True), (34, False), (60, False)])
+@pytest.mark.parametrize(("turns", "apart"), [(3, True), (33, True), (34, False), (40, False)])
 def test_long_functions_keep_arrays(turns: int, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 400 operations on numbers take the place of arrays; each turn has twelve."""
     x = np.linspace(-0.3, 0.3, 6)
