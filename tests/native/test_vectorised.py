@@ -31,7 +31,7 @@ REPORTS = {  # flags with which a compiler tells which loops it has vectorised, 
     "gcc": (("-fno-ipa-icf", "-fopt-info-vec-optimized"), r"optimized: (?:loop|outer loop) vectorized"),
     "clang": (("-Rpass=loop-vectorize",), r"remark: vectorized"),
 }
-TABLE = [np.dtype(code) for code in ("f8", "f4")]
+TABLE = [np.dtype(code) for code in ("f8", "f4", "c16", "c8")]
 N = 1000
 
 
@@ -40,7 +40,11 @@ def cases() -> list[Graph]:
     found = []
     for name, prim in sorted(REGISTRY.items()):
         text = prim.texts.get("native")
-        for dtype in TABLE if text is not None and "f" in text.kinds else ():
+        texts = {"f": text, "c": (text and text.of_complex) or text}
+        for dtype in TABLE:
+            text = texts[dtype.kind]
+            if text is None or dtype.kind not in text.kinds:
+                continue
             if text.fold is not None:
                 for shape, axis in (((N,), (0,)), ((40, N), (1,)), ((40, N), (0,))):
                     found.append(one_node(prim, [Aval(shape, dtype)], {"axis": axis, "keepdims": False}))
@@ -93,6 +97,7 @@ def test_functions_of_functions_are_vectorised(tmp_path: Path) -> None:
 @needs_compiler
 def test_every_marked_loop_is_vectorised(tmp_path: Path) -> None:
     graphs = cases()
-    assert len(graphs) > 100
+    assert len(graphs) > 200
+    assert sum(graph.inputs[-1].aval.dtype.kind == "c" for graph in graphs) > 50
     found = scalar_loops(graphs, tmp_path)
     assert not found, "\n\n".join(found)

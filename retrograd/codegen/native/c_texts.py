@@ -85,6 +85,11 @@ ORDINARY = "(fabs{s}(__real__ {0}) < RG_LARGE{s}) & (fabs{s}(__imag__ {0}) < RG_
 EXPONENTIAL = _complex("rg_cexp{s}({0})", 40, 8.0, beyond=f"!({ORDINARY})")
 
 
+CHOSEN = CText(  # GCC vectorises a choice of parts, and none of complex numbers
+    c="__builtin_complex({0} ? __real__ {1} : __real__ {2}, {0} ? __imag__ {1} : __imag__ {2})", kinds="c", work=2
+)
+
+
 def _part_is(both: str, test: str) -> str:
     return f"(fabs{{s}}(__real__ {{0}}) {test}) {both} (fabs{{s}}(__imag__ {{0}}) {test})"
 
@@ -141,7 +146,7 @@ REGISTRY.describe(
         "bitwise_or": _op("{0} | {1}", "ib"),
         "bitwise_xor": _op("{0} ^ {1}", "ib"),
         "invert": _op("~{0}", "i"),
-        "where": _op("{0} ? {1} : {2}", "fibc"),
+        "where": _op("{0} ? {1} : {2}", "fib", of_complex=CHOSEN),
         "maximum": _op("(({0} >= {1}) | ({0} != {0})) ? {0} : {1}"),
         "minimum": _op("(({0} <= {1}) | ({0} != {0})) ? {0} : {1}"),
         "fmax": _op("(({0} >= {1}) | ({1} != {1})) ? {0} : {1}"),
