@@ -39,6 +39,11 @@ def accumulation(name: str, ufunc: str, diff: Pull | Push) -> Primitive:
     return primitive(name, _accumulated, code, names="accumulate", diff=(diff,), batch=shifted_axis)
 
 
+def runs_backwards(node: Node | None) -> bool:
+    """Whether the result of a node lies in memory from its end on."""
+    return node is not None and node.prim.numpy.names == "accumulate" and bool(node.attrs["reverse"])
+
+
 def _recurrence_shape(a: Aval, b: Aval, axis: int, reverse: bool) -> Aval:
     fits = 0 <= axis < b.ndim and a.dtype == b.dtype
     shape = (*b.shape[:axis], max(b.shape[axis] - 1, 0), *b.shape[axis + 1 :]) if fits else None

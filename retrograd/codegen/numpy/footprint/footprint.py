@@ -23,6 +23,7 @@ from ....ir.loop_node import loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
 from ....ir.types import Aval
+from ....ops.cumulative import runs_backwards
 from ....ops.module_arrays import module_arrays
 from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
@@ -111,11 +112,13 @@ class _Sizes(WorkspaceEmitter):
         super()._node(node, consts)
 
     def _in_other_language(self, node: Node) -> None:
-        """Write the results of a kernel, and a block of what its function takes for itself."""
+        """Write the results of a kernel, and a block of what its function takes, also for copies of operands."""
         ((_, body),) = node.graphs
         nbytes: int | None = body.once(STORAGE, lambda: None)
         if nbytes is None:
             raise Undecided
+        made = self.plan.order.producer
+        nbytes += sum(self.bytes_of(v) for v in node.inputs if runs_backwards(made.get(v)))
         for out in node.outputs:
             self.line(f"{self.assign(out)} = {self._block(out, node)}")
         self.labels.append((None, node))
