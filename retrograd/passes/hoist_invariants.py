@@ -16,6 +16,7 @@ from ..ir.loop_node import LoopNode, loop_of
 from ..ir.primitive import TRANSFORMS
 from ..ir.rewrite import Env, copy_nodes, mapped, rebuild
 from ..ops.batching import elementwise, shifted_axis
+from ..ops.shape import broadcast
 
 CALM = frozenset({"const", "matmul", "permute", "reshape", "broadcast", "transpose", "vecdot", "tril", "triu", "sum"})
 
@@ -68,7 +69,18 @@ def _invariant(loop: LoopNode) -> dict[Node, None]:
             found[node] = None
         elif may_raise:
             calm = False
-    return found
+    return _without_ends(found)
+
+
+def _without_ends(moved: dict[Node, None]) -> dict[Node, None]:
+    """The nodes without those that only stretch what the steps read: a step does so for nothing."""
+    read = set[Value]()  # by what is moved
+    for node in reversed([*moved]):
+        if node.prim is broadcast and read.isdisjoint(node.outputs):
+            del moved[node]
+        else:
+            read.update(node.inputs)
+    return moved
 
 
 def _may_move(node: Node) -> bool:

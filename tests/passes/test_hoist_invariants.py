@@ -162,3 +162,19 @@ def test_errors_come_in_the_same_order() -> None:
 
     with pytest.raises(np.linalg.LinAlgError, match="ositive definite"):
         rg.jit(factor_first)(singular, -regular)
+
+
+def test_steps_stretch_what_only_they_read() -> None:
+    m, x = np.arange(4.0), np.arange(20.0).reshape(5, 4)
+
+    def f(m: Any, x: Any) -> Any:
+        return rg.fori_loop(STEPS, lambda _, x: np.sin(x * m) + np.exp(np.cos(m)), x)
+
+    graph = rg.jit(f).at(m, x).graph
+    loop = next(loop for node in graph.nodes if (loop := loop_of(node)) is not None)
+    assert {node.prim.name for node in loop.body.nodes} >= {"broadcast", "sin"}
+    assert "exp" not in {node.prim.name for node in loop.body.nodes}
+    expected = x
+    for _ in range(STEPS):
+        expected = np.sin(expected * m) + np.exp(np.cos(m))
+    np.testing.assert_array_equal(rg.jit(f)(m, x), expected)

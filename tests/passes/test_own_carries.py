@@ -308,3 +308,14 @@ def test_the_memory_of_a_loop_in_place_is_predicted() -> None:
         assert predicted is not None
         assert found - 20_000 <= predicted <= 1.01 * found
         assert found < (arrays + 0.1) * u.nbytes
+
+
+def test_a_state_that_is_a_copy_of_what_was_freed() -> None:
+    def f(u: Any) -> Any:
+        return rg.scan(lambda u, _: (np.sin(u).T.reshape(64, 128), None), u, None, length=4)[0]
+
+    u = np.cos(np.arange(8192.0)).reshape(64, 128)
+    expected = u
+    for _ in range(4):
+        expected = np.sin(expected).T.reshape(64, 128)
+    values.assert_same_bits([rg.jit(f)(u)], [expected])

@@ -175,9 +175,10 @@ class BodyEmitter(Emitter):
             for v, o in zip(results, body.outputs, strict=True)
             if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
         }
-        buffer = self.plan.bodies[body].buffer
-        storage = {buffer[o] for o in large}
-        own = [self.name[v] for v in made if v in self.name and buffer.get(v) in storage]
+        plan = self.plan.bodies[body]
+        storage = {plan.buffer[o] for o in large}
+        freed = {v for values in plan.dies for v in values}  # what a result was copied from
+        own = [self.name[v] for v in made if v in self.name and plan.buffer.get(v) in storage and v not in freed]
         gone = [name for name in dict.fromkeys([*own, *large.values()]) if name not in names]
         if gone:
             self.line(f"del {', '.join(gone)}")
