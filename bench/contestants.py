@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.systems import in_casadi
+from bench.systems import in_casadi, in_drjit, in_pytensor
 from bench.workload import Call, Workload, leaves, map_leaves, over
 from bench.written_c import compiler
 
@@ -118,12 +118,18 @@ CONTESTANTS: dict[str, Callable[[Workload], Call]] = {
     "torch": with_torch,
     "autograd": with_autograd,
     "casadi": in_casadi.with_casadi,
+    "pytensor": in_pytensor.with_pytensor,
+    "drjit": in_drjit.with_drjit,
     "hand": by_hand,
     "c": by_hand_in_c,
     "function": function_alone,
 }
 COMPILERS = ("retrograd", "native", "jax")
-SYSTEMS: dict[str, Mapping[str, Any]] = {"casadi": in_casadi.ROWS}  # the rows that each can express
+SYSTEMS: dict[str, Mapping[str, Any]] = {  # the rows that each can express
+    "casadi": in_casadi.ROWS,
+    "pytensor": in_pytensor.ROWS,
+    "drjit": in_drjit.ROWS,
+}
 PACKAGES = ("retrograd", "jax", "torch", "autograd", *SYSTEMS)
 
 

@@ -20,7 +20,7 @@ from bench.contestants import takes_part
 from bench.workload import Workload
 
 PAUSE_SECONDS = 0.05  # BLAS workers spin for a while after their last product
-REFERENCES = ("hand", "jax", "torch", "autograd", "retrograd", "function", "native", "c", "casadi")
+REFERENCES = ("hand", "jax", "torch", "autograd", "retrograd", "function", "native", "c", "casadi", "pytensor", "drjit")
 
 Arrays = list[NDArray[Any]]
 
