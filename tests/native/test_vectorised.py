@@ -26,6 +26,7 @@ MARK = "#pragma omp simd"
 LIBRARY = re.compile(  # functions of the C library, which are called for each element
     r"\b(tan|asinh|acosh|atanh|erfc|fmod|nextafter|rg_remainder|rg_floor_divide)f?\("
 )
+COPY = re.compile(r".*\{\s*const [\w ]+ (\w+) = \w+\[[^]]*\];\s*\w+\[[^]]*\] = \1;")  # memcpy
 EXTREMA = re.compile(r"\brg_(larger|smaller)(_number)?f?\(|\bnan\d+ \|=")  # reductions that Clang leaves as they are
 REPORTS = {  # flags with which a compiler tells which loops it has vectorised, and how
     "gcc": (("-fno-ipa-icf", "-fopt-info-vec-optimized"), r"optimized: (?:loop|outer loop) vectorized"),
@@ -76,7 +77,7 @@ def scalar_loops(graphs: list[Graph], tmp_path: Path) -> list[str]:
             inner = " " * (len(line) - len(line.lstrip()) + 1)
             end = next(e for e in range(k + 2, len(lines)) if not lines[e].startswith(inner))
             body = "\n".join(lines[k + 1 : end])
-            known = LIBRARY.search(body) or (clang and EXTREMA.search(body))
+            known = LIBRARY.search(body) or COPY.fullmatch(body) or (clang and EXTREMA.search(body))
             if not known and not done & {*range(k + 1, end + 1)}:
                 found.append(body)
     return found

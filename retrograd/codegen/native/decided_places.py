@@ -7,8 +7,8 @@ from collections.abc import Container
 from ...ir.graph import Graph, Node, Value
 from ...ir.texts import Arg
 from .c_texts import text_of
-from .elements import BEYOND, ElementWriter, NeedsStorage, StandsFor, full, moves
-from .indices import AxisIndex, Indices, at, count
+from .elements import BEYOND, ElementWriter, NeedsStorage, StandsFor, moves
+from .indices import AxisIndex, Indices, at, count, full
 
 WRITES = {"scatter": "=", "scatter_add": "+=", "setitem": "=", "additem": "+=", "subitem": "-="}  # in C
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ...ir.graph import Node, Value
 from .c_texts import CText, common, fold_of, suffix, text_of, total_type
-from .indices import AxisIndex, CArray, Indices, at, c_type, everywhere, extents, number
+from .indices import AxisIndex, CArray, Indices, at, c_type, everywhere, extents, full, number
+from .sum_order import added_in_order, has_order
 
 FEW = 16  # elements up to which an array is variables
 SHORT = 8  # elements up to which a reduction is written out
@@ -157,15 +158,21 @@ class ElementWriter:
             return
         finally:
             self.ranges.pop(var, None)
-        if n - start > 1 and pragma:
-            self.line(pragma)
-        self.enclose(self.header(var, start, n), lines)
+        self.repeat(var, start, n, lines, pragma)
 
-    def header(self, var: str, start: int, n: int) -> str:
-        """The header of a loop from ``start`` to ``n``."""
-        if n - start == 1:
-            return f"{{ const int64_t {var} = {start};"
-        return f"for (int64_t {var} = {start}; {var} < {n}; {var}++) {{"
+    def repeat(self, var: str, start: int, n: int, lines: list[str], pragma: str) -> None:
+        """Write a loop from ``start`` to ``n``."""
+        if n - start == 1 and self.bounds(var, start, n) == (str(start), str(n)):
+            self.enclose(f"{{ const int64_t {var} = {start};", lines)
+            return
+        if pragma and n - start > 1:
+            self.line(pragma)
+        first, last = self.bounds(var, start, n)
+        self.enclose(f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{", lines)
+
+    def bounds(self, var: str, start: int, n: int) -> tuple[str, str]:
+        """Where a loop from ``start`` to ``n`` begins and ends."""
+        return str(start), str(n)
 
     def enclose(self, header: str, lines: list[str]) -> None:
         """Add lines below a header."""
@@ -342,17 +349,19 @@ class ElementWriter:
         if math.prod(x.aval.shape[a] for a in axes) > SHORT or node.out in self.stored:
             raise NeedsStorage(node.out)
         kept = [i for a, i in enumerate(index) if not (node.attrs["keepdims"] and a in axes)]
-        total = ""
+        terms = []
         for k in everywhere([x.aval.shape[a] for a in axes]):
             inner, outer = iter(k), iter(kept)
-            place = tuple(next(inner) if a in axes else next(outer) for a in range(x.aval.ndim))
-            term = self.folded(node, place)
-            if not total:
-                total = f"({term} != 0)" if node.out.aval.dtype.kind == "b" else term
-                continue
-            name = self.fresh("v", total_type(node))
-            block = self.blocks[self.level(node.out, index)]
-            block.lines.append(f"const {total_type(node)} {name} = {fold.step.format(total, term, s=suffix(node))};")
+            terms.append(self.folded(node, tuple(next(inner if a in axes else outer) for a in range(x.aval.ndim))))
+        lines, kind = self.blocks[self.level(node.out, index)].lines, total_type(node)
+        if has_order(node):
+            total = self.fresh("v", kind)
+            lines.append(f"const {kind} {total} = {added_in_order(node, terms)};")
+            return total
+        total = f"({terms[0]} != 0)" if node.out.aval.dtype.kind == "b" else terms[0]
+        for term in terms[1:]:
+            name = self.fresh("v", kind)
+            lines.append(f"const {kind} {name} = {fold.step.format(total, term, s=suffix(node))};")
             total = name
         return total
 
@@ -387,12 +396,3 @@ class ElementWriter:
             else:
                 raise NoC("a write with strides")
         return tuple(places)
-
-
-def full(index: tuple[Any, ...], ndim: int) -> list[Any]:
-    """A basic index with a slice for each axis that it leaves out."""
-    items = list(index)
-    missing = ndim - sum(i is not None and i is not Ellipsis for i in items)
-    where = items.index(Ellipsis) if Ellipsis in items else len(items)
-    items[where : where + (Ellipsis in items)] = [slice(None)] * missing
-    return items

@@ -1,30 +1,46 @@
 """Large nests in parts, which threads may compute: each part is a function of what the nest reads.
 
 How a nest falls into parts depends on its shape alone. Sums over the outermost axis are kept for each part, and added
-up in the order of the parts. So results have the same bits on any number of threads.
+up in the order of the parts; of a sum in one go, a part keeps what makes it the same without parts. So results have the
+same bits on any number of threads.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Node, Value
 from .elements import BEYOND
 from .grouping import Stages, row_at_a_time, work_of
 from .indices import CArray, CNumber, at, c_type, count, extents
-from .nests import NestWriter
+from .nests import NestWriter, innermost_axis
+from .sum_order import BLOCK, LEAF, has_order, kept_terms, unit
 
 LEAST = 200_000  # additions in a nest from which on it falls into parts
 MOST = 32  # parts
 ALIGNED = 64  # elements: parts of flat loops begin at the start of a line of the cache
+COLUMNS = 64  # of a part that adds them up, at least
 ROWS = 8  # rows of a part that adds them up
 SUMS = 2**17  # elements of what all parts add up
 PRIVATE = 2**15  # elements of rows that a part keeps on its stack
 
-DECLARED = re.compile(r"\b(?:double|float|int64_t|int|_Bool)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = ")
+DECLARED = re.compile(
+    r"\b(?:double|float|int64_t|int|_Bool|struct rg_sum\w*)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = "
+)
 COMMENT = re.compile(r"/\*.*?\*/")
+
+
+@dataclass(frozen=True)
+class KeptSum:
+    """What parts keep of a sum."""
+
+    array: str
+    room: int  # numbers of a part
+    each: int  # terms of an element or row
+    most: int  # terms of a block, if parts keep blocks
 
 
 class PartWriter(NestWriter):
@@ -37,6 +53,7 @@ class PartWriter(NestWriter):
         self.private: dict[Value, list[str]] = {}  # declarations of storage for a row, by the first root of a nest
         self.kept_rows: dict[Value, int] = {}  # elements of such storage
         self.clipped: dict[str, int] = {}  # variables of loops over a part, and their ends
+        self.divided = 0  # the axis of an inner loop that parts divide
 
     def _allot(self, groups: list[Node | Stages], want: dict[Value, list[Any]]) -> None:
         self.prices = {}
@@ -67,45 +84,65 @@ class PartWriter(NestWriter):
     def nest(self, group: Stages, space: tuple[int, ...], flat: bool, var: str) -> None:
         """Write the loops of a group, in parts if it is large."""
         private, roots = self.private.get(group[0][0]), [r for stage in group for r in stage]
+        if private is not None and not flat and self.sums_columns(roots[0]):
+            self._columns(group, space, var)
+            return
         n = math.prod(space) if flat else (*space, 1)[0]
         sums = [r for r in roots if self.reduces(r)] if flat else self.across(roots)
         size = _part_size(n, sum(map(count, sums)), flat)
-        if private is None or self.kept_rows.get(group[0][0], 0) > PRIVATE or n <= 2 * size:
+        in_turn = any(self.in_turn(r) or (has_order(self.made[r]) and self.run_of(r) != 0) for r in sums)
+        alone = in_turn or self.kept_rows.get(group[0][0], 0) > PRIVATE
+        if private is None or alone or n <= 2 * size:
             for line in private or ():
                 self.line(line)
             super().nest(group, space, flat, var)
             return
+        beside = {unit(r.aval.dtype) for r in sums if self.run_of(r) == 0}
+        start = f"least({size} * {{0}}, {n})"
+        if flat and len(beside) == 1:  # parts have whole blocks
+            size = max(size, BLOCK * min(beside))
+            start = f"rg_block_start({n}, {size} * {{0}}, {min(beside)}, {BLOCK * min(beside)})"
         parts, targets = -(-n // size), [self.target[r] for r in sums]
-        kept = [self.workspace(r, (parts, count(r))).name for r in sums]
+        kept = [self._kept_sum(r, parts, (size, n), flat, "rg" in start) for r in sums]
         with self.block() as block:
             for line in private:
                 self.line(line)
-            for r, array in zip(sums, kept, strict=True):
+            for r, sum_ in zip(sums, kept, strict=True):
                 name = self.fresh("mine", f"{c_type(r.aval.dtype)} *restrict")
-                self.line(f"{self.types[name]} {name} = {array} + {f'{count(r)} * ' * (count(r) > 1)}part;")
-                self.target[r] = CArray(name, extents(r), r.aval.dtype)
+                self.line(f"{self.types[name]} {name} = {sum_.array} + {f'{sum_.room} * ' * (sum_.room > 1)}part;")
+                if sum_.most:
+                    self.pieces[r] = name, f"{sum_.each} * first" if sum_.each > 1 else "first", sum_.most
+                else:
+                    self.target[r] = CArray(name, extents(r), r.aval.dtype)
             self.clipped[var] = n
             super().nest(group, space, flat, var)
             del self.clipped[var]
-        self._call_of_parts(block.lines, size, n)
-        for r, target, array in zip(sums, targets, kept, strict=True):
+        self._call_of_parts(block.lines, start, parts)
+        for r, target, sum_ in zip(sums, targets, kept, strict=True):
             self.target[r] = target
-            self._add_up(r, array, parts)
+            if self.pieces.pop(r, None):
+                self._add_pieces(r, sum_, start, parts)
+            else:
+                self._add_up(r, sum_.array, parts)
 
-    def header(self, var: str, start: int, n: int) -> str:
-        """The header of a loop from ``start`` to ``n``, or over what of it a part has."""
+    def _kept_sum(self, root: Value, parts: int, rows: tuple[int, int], flat: bool, whole: bool) -> KeptSum:
+        """What parts keep of a sum over so many rows each and in all; ``whole`` if they have whole blocks."""
+        room, most, beside = count(root), 0, unit(root.aval.dtype)
+        each = 1 if flat else math.prod(self.space(root)[1:])
+        if self.run_of(root) == 0:
+            sizes = [BLOCK * beside] if whole else [BLOCK * beside, LEAF * beside]
+            room, most = min((kept_terms(rows[0] * each, rows[1] * each, beside, m, whole), m) for m in sizes)
+        return KeptSum(self.workspace(root, (parts, room)).name, room, each, most)
+
+    def bounds(self, var: str, start: int, n: int) -> tuple[str, str]:
+        """Where a loop from ``start`` to ``n`` begins and ends, or what of it a part has."""
         if var not in self.clipped:
-            return super().header(var, start, n)
+            return super().bounds(var, start, n)
         first = f"(first > {start} ? first : {start})" if start else "first"
-        last = f"(last < {n} ? last : {n})" if n < self.clipped[var] else "last"
-        return f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{"
+        return first, f"(last < {n} ? last : {n})" if n < self.clipped[var] else "last"
 
-    def bounds(self, var: str, n: int) -> tuple[str, str]:
-        """Where a loop over n elements begins and ends."""
-        return ("first", "last") if var in self.clipped else super().bounds(var, n)
-
-    def _call_of_parts(self, lines: list[str], size: int, n: int) -> None:
-        """Make a function of the lines of a part, and call it for all parts."""
+    def _call_of_parts(self, lines: list[str], start: str, parts: int) -> None:
+        """Make a function of the lines of a part, and call it for all parts; ``start`` is where the part {0} does."""
         plain = COMMENT.sub("", "\n".join(lines))
         own = {name for names in DECLARED.findall(plain) for name in names}
         names = [x for x in dict.fromkeys(re.findall(r"\w+", plain)) if x in self.types and x not in own]
@@ -117,11 +154,43 @@ class PartWriter(NestWriter):
         text = [f"struct {function} {{ {fields} }};", f"static int {function}(const void *given, int64_t part) {{"]
         text += [f"  const struct {function} *x = given;"]
         text += [f"  {kind} {x} = x->{x};" for kind, x in zip(types, names, strict=True)]
-        text += [f"  const int64_t first = {size} * part, last = first + {size} < {n} ? first + {size} : {n};"]
+        text += [f"  const int64_t first = {start.format('part')}, last = {start.format('(part + 1)')};"]
         text += ["  int beyond = 0;"] * beyond + [f"  {line}" for line in lines]
         self.parts.append("\n".join([*text, f"  return {BEYOND if beyond else 0};", "}"]))
         self.line(f"const struct {function} x{k} = {{{', '.join(names)}}};")
-        self.line(f"{f'{BEYOND} |= ' * beyond}in_parts({function}, &x{k}, {-(-n // size)}, threads);")
+        self.line(f"{f'{BEYOND} |= ' * beyond}in_parts({function}, &x{k}, {parts}, threads);")
+
+    def _columns(self, group: Stages, space: tuple[int, ...], var: str) -> None:
+        """Sums of columns: a part has some of the columns."""
+        roots = [r for stage in group for r in stage]
+        axis = next(a for a in self.kept(roots[0]) if space[a] > 1)
+        size = max(COLUMNS, -(-space[axis] // MOST))
+        if space[axis] <= 2 * size or axis > innermost_axis(space)[0]:
+            super().nest(group, space, False, var)
+            return
+        for root in roots:
+            self._start(root, None)
+        with self.block() as block:
+            self.divided = axis
+            self.loop(var, space[0], lambda: self._rows(group, var))
+            self.divided = 0
+            self.clipped.clear()
+        self._call_of_parts(block.lines, f"least({size} * {{0}}, {space[axis]})", -(-space[axis] // size))
+
+    def divide(self, names: list[str], space: tuple[int, ...]) -> None:
+        """Clip the loop that parts divide."""
+        if self.divided:
+            self.clipped[names[self.divided]] = space[self.divided]
+
+    def _add_pieces(self, root: Value, kept: KeptSum, start: str, parts: int) -> None:
+        """A sum of what parts kept."""
+        z = self.fresh("z")
+        self.begin_run(root, most=kept.most)
+        run, times = self.runs[root], f"{kept.each} * " if kept.each > 1 else ""
+        ends = ", ".join(times + start.format(x) for x in (z, f"({z} + 1)"))
+        call = f"rg_take_part{run.suffix}(&{run.name}, {kept.array} + {kept.room} * {z}, {ends});"
+        self.line(f"for (int64_t {z} = 0; {z} < {parts}; {z}++) {call}")
+        self.whole(root, self.end_run(root))
 
     def _add_up(self, root: Value, kept: str, parts: int) -> None:
         """A reduction of those of the parts."""

@@ -133,3 +133,12 @@ class CNumber(CArray):
 def packed(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of an array in C order, in elements."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def full(index: tuple[Any, ...], ndim: int) -> list[Any]:
+    """A basic index with a slice for each axis that it leaves out."""
+    items = list(index)
+    missing = ndim - sum(i is not None and i is not Ellipsis for i in items)
+    where = items.index(Ellipsis) if Ellipsis in items else len(items)
+    items[where : where + (Ellipsis in items)] = [slice(None)] * missing
+    return items

@@ -18,8 +18,10 @@ from .indices import TYPES, CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
 STEMS = [
+    "block",
     "c",
     "capacity",
+    "end",
     "grown",
     "i",
     "j",
@@ -36,6 +38,7 @@ STEMS = [
     "s",
     "t",
     "table",
+    "terms",
     "then",
     "total",
     "v",

@@ -8,17 +8,19 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from .c_texts import fold_of, suffix, text_of, total_type
-from .elements import BEYOND, SHORT, ChangesAt, StandsFor
-from .grouping import Place, RootGroups, Stages
-from .indices import AxisIndex, CArray, Indices, at, count, everywhere, extents
+from .elements import BEYOND, SHORT, StandsFor
+from .grouping import Place, Stages
+from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
+from .sum_order import added, has_order
+from .sums import SumWriter
 
 SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
 LONG = 64  # elements of a row, from which on an extremum has a variable for nan
+Totals = dict[Any, tuple[Value, str]]  # variables in which reductions add up, by root and place
 EXTREMA = {">": "max", "<": "min"}  # OpenMP's names, by the order
-LANE = 4096  # elements of a long sum that are added up in one go
 
 
-class NestWriter(RootGroups):
+class NestWriter(SumWriter):
     """Writes the nests of a graph."""
 
     # graphs
@@ -78,8 +80,16 @@ class NestWriter(RootGroups):
     def nest(self, group: Stages, space: tuple[int, ...], flat: bool, var: str) -> None:
         """Write the loops of a group; ``flat`` if they are one."""
         roots = [r for stage in group for r in stage]
-        for root in () if flat else self.across(roots):
-            self._start(root, None)
+        across, places = [] if flat else self.across(roots), {}
+        for root in across:
+            last, tails = innermost_axis(self.space(root))
+            if self.run_of(root) == 0:
+                self.begin_run(root, len(tails))
+            elif last == 0 and self.in_lanes(root):
+                places[root] = [self.place(root, (at(0), *tail)) for tail in tails]
+                self.begin_lanes(root, places[root], space[0])
+            else:
+                self._start(root, None)
         if not space:
             for root in roots:
                 self.line(f"{self.target[root].at(())} = {self.element(root, ())};")
@@ -87,6 +97,15 @@ class NestWriter(RootGroups):
             self._flat_loop(roots, var, math.prod(space))
         else:
             self.loop(var, space[0], lambda: self._rows(group, var))
+        for root in across:
+            if root in self.runs:
+                self.whole(root, self.end_run(root))
+            elif root in places:
+                for place, text in self.end_lanes(root, places[root]).items():
+                    self.line(f"{self.target[root].at(place)} = {text};")
+
+    def divide(self, names: list[str], space: tuple[int, ...]) -> None:
+        """Whether parts divide an inner loop."""
 
     def across(self, roots: list[Value]) -> list[Value]:
         """The reductions over the outermost axis, among others."""
@@ -170,79 +189,53 @@ class NestWriter(RootGroups):
     def _total(self, total: str) -> str:
         return f"({self.unordered[total]} ? NAN : {total})" if total in self.unordered else total
 
-    def _simd(self, totals: dict[Any, tuple[Value, str]]) -> str:
+    def _simd(self, totals: Totals) -> str:
         clauses = []
         for v, name in totals.values():
+            if self.in_turn(v):
+                continue
             fold, nan = fold_of(self.made[v]), self.unordered.get(name)
             clause = EXTREMA[fold.order] if nan else fold.clause.format(s=suffix(self.made[v]))
             clauses += [f" reduction({clause}:{name})"] + [f" reduction(|:{nan})"] * bool(nan)
         return "".join(["#pragma omp simd", *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
 
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
-        """One loop over all elements; long sums go by parts."""
-        totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r)}
-        long = n > LANE and bool(totals) and not self._splits(roots, totals, var, n)
-        part = self.fresh("part")
-        first, last = self.bounds(var, n)
+        """One loop over all elements."""
+        runs = [r for r in roots if self.run_of(r) is not None]
+        totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r) and r not in runs}
+        turns = [r for r in totals if self.in_turn(r)]
+        for r in runs:
+            self.begin_run(r)
+        for r, name in totals.values():
+            self._begin(r, name, n)
+        for r in turns:
+            self.begin_turns(r, [totals[r][1]], n)
+        self.innermost([*runs, *turns], var, n, lambda: self._flat_body(roots, totals, var), self._simd(totals))
+        for r in runs:
+            self.whole(r, self.end_run(r))
+        for r, name in totals.values():
+            self.whole(r, self._total(name))
+        for r in turns:
+            del self.runs[r]
 
-        def parts() -> None:
-            for r, name in totals.values():
-                self._begin(r, name, n)
-            if long:
-                self.ranges[var] = 0, n
-                with self.block(var) as block:
-                    self._flat_body(roots, totals, var)
-                self.ranges.pop(var)
-                self.line(self._simd(totals))
-                end = f"({part} + {LANE} < {last} ? {part} + {LANE} : {last})"
-                self.enclose(f"for (int64_t {var} = {part}; {var} < {end}; {var}++) {{", block.lines)
-            else:
-                self.loop(var, n, lambda: self._flat_body(roots, totals, var), self._simd(totals))
-            for r, name in totals.values():
-                into = self.target[r].at(tuple(at(0) for _ in self.target[r].shape))
-                if long:
-                    self._fold(r, into, self._total(name))
-                else:
-                    self.line(f"{into} = {self._total(name)};")
+    def whole(self, root: Value, text: str) -> None:
+        """Store a reduction to one number; a part has none to store."""
+        if text:
+            self.line(f"{self.target[root].at(tuple(at(0) for _ in extents(root)))} = {text};")
 
-        if long:
-            for r, _ in totals.values():
-                self._start(r, None)
-            with self.block(part) as block:
-                parts()
-            self.enclose(f"for (int64_t {part} = {first}; {part} < {last}; {part} += {LANE}) {{", block.lines)
-        else:
-            parts()
-
-    def bounds(self, var: str, n: int) -> tuple[str, str]:
-        """Where a loop over n elements begins and ends."""
-        return "0", str(n)
-
-    def _flat_body(self, roots: list[Value], totals: dict[Any, tuple[Value, str]], var: str) -> None:
+    def _flat_body(self, roots: list[Value], totals: Totals, var: str) -> None:
         for r in roots:
             space = self.space(r)  # the axes behind the last one that is longer than 1 do not count
             axis = max((a for a, n in enumerate(space) if n > 1), default=0)
             index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
             text = self.element(r, index)
-            if r in totals:
+            if r in self.runs:
+                self.take(r, index, text)
+            elif r in totals:
                 self._add(r, totals[r][1], text)
             else:
                 self.line(f"{self.target[r].at(index)} = {text};")
                 self._known(r, index, text)
-
-    def _splits(self, roots: list[Value], totals: dict[Any, tuple[Value, str]], var: str, n: int) -> bool:
-        """Whether a loop falls into several."""
-        blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
-        self.ranges[var] = 0, n
-        try:
-            with self.block(var):
-                self._flat_body(roots, totals, var)
-        except ChangesAt:
-            return True
-        finally:
-            self.ranges.pop(var)
-            self.blocks = blocks
-        return False
 
     def _known(self, root: Value, index: Indices, text: str) -> None:
         """What was just stored need not be read."""
@@ -250,58 +243,129 @@ class NestWriter(RootGroups):
             self.blocks[-1].memo[root, index] = text
 
     def _stage(self, roots: list[Value], outer: str) -> None:
-        """The inner loops of roots over one space; short last axes are written out, so that a long one is innermost."""
+        """The inner loops of roots over one space."""
         space = self.space(roots[0])
-        last = len(space) - 1
-        while last > 1 and math.prod(space[last:]) <= SHORT:
-            last -= 1
-        if last == 1 and len(space) == 2 and space[1] <= SHORT < space[0]:
-            last = 0
+        last, tails = innermost_axis(space)
         names = [outer, *(self.fresh("j") for _ in range(last))]
+        self.divide(names, space)
         lead = tuple(AxisIndex(name) for name in names)
-        tails = everywhere(space[last + 1 :])
-        totals: dict[Any, tuple[Value, str]] = {}
-        # a sum over the innermost axis alone is there after one loop
-        once = {
-            r for r in roots if self.reduces(r) and last > 0 and {*range(last)} == {*self.kept(r)} & {*range(last + 1)}
-        }
-        for r in roots:
-            if self.reduces(r) and 0 in self.kept(r) and r not in once:
-                self._start(r, lead[0])
-            if self.reduces(r) and last > 0 and last not in self.kept(r):
-                totals.update({(r, self.place(r, (*lead, *tail))): (r, self.fresh("total")) for tail in tails})
+        begins = {r: first for r in roots if (first := self.run_of(r)) is not None}
+        indices = [(*lead, *tail) for tail in tails]
+        totals: Totals = {}
+        once = self._start_row(roots, begins, indices, last, totals)
 
         def point() -> None:
-            for index in [(*lead, *tail) for tail in tails]:
-                for r in roots:
-                    text = self.element(r, index)
-                    if self.reduces(r):
-                        place = self.place(r, index)
-                        if (r, place) in totals:
-                            self._add(r, totals[r, place][1], text)
-                        else:
-                            self._fold(r, self.target[r].at(place), text)
-                    else:
-                        self.line(f"{self.target[r].at(index)} = {text};")
-                        self._known(r, index, text)
+            self._point(roots, indices, begins, once, totals)
 
         def axis(k: int) -> None:
+            mine = [r for r in roots if begins.get(r) == k]
+            for r in mine:
+                self.begin_run(r, len(tails))
             if k < last:
                 self.loop(names[k], space[k], lambda: axis(k + 1))
-                return
-            for r, name in totals.values():
-                self._begin(r, name, space[k])
-            self.loop(names[k], space[k], point, self._simd(totals))
-            for (r, place), (_, name) in totals.items():
-                if r in once:
-                    self.line(f"{self.target[r].at(place)} = {self._total(name)};")
-                else:
-                    self._fold(r, self.target[r].at(place), self._total(name))
+            else:
+                lanes, turns = self._begin_totals(totals, once, indices, space[k])
+                self.innermost([*begins, *lanes, *turns], names[k], space[k], point, self._simd(totals))
+                for (r, place), (_, name) in totals.items():
+                    self._found(r, place, self._total(name), r in once or r in turns)
+                for r, places in lanes.items():
+                    for place, text in self.end_lanes(r, places).items():
+                        self._found(r, place, text, r in once)
+                for r in turns:
+                    del self.runs[r]
+            for r in mine:
+                place = self.place(r, (*lead[:k], *[at(0)] * (len(space) - k)))
+                self._found(r, place, self.end_run(r), r in once)
 
         if last == 0:
             point()
         else:
             axis(1)
+
+    def _begin_totals(
+        self, totals: Totals, once: set[Value], indices: list[Indices], n: int
+    ) -> tuple[dict[Value, list[Indices]], list[Value]]:
+        """Start reductions along the innermost axis: sums of a few columns, and those that take one term in turn."""
+        roots = list(dict.fromkeys(r for r, _ in totals.values()))
+        lanes = {r: [self.place(r, index) for index in indices] for r in roots if self.in_lanes(r)}
+        for root, places in lanes.items():
+            self.begin_lanes(root, places, n)
+        for key in [key for key in totals if key[0] in lanes]:
+            del totals[key]
+        turns = [r for r in roots if self.in_turn(r)]
+        for (r, place), (_, name) in totals.items():
+            if r in turns:
+                start = fold_of(self.made[r]).start if r in once else self.target[r].at(place)
+                self.line(f"{c_type(r.aval.dtype)} {name} = {start};")
+            else:
+                self._begin(r, name, n)
+        for root in turns:
+            self.begin_turns(root, [totals[root, self.place(root, index)][1] for index in indices], n)
+        return lanes, turns
+
+    def _start_row(
+        self, roots: list[Value], begins: dict[Value, int], indices: list[Indices], last: int, totals: Totals
+    ) -> set[Value]:
+        """Start reductions, and tell which of them are there after the loops over a run or over the innermost axis."""
+        once = set()
+        for r in filter(self.reduces, roots):
+            inner, outer = begins.get(r, last), {*self.kept(r)} & {*range(last + 1)}
+            if inner > 0 and outer == {*range(min(inner, last + 1))}:
+                once.add(r)
+            elif 0 in self.kept(r):
+                self._start(r, indices[0][0])
+            if r not in begins and last > 0 and last not in self.kept(r):
+                totals.update({(r, self.place(r, index)): (r, self.fresh("total")) for index in indices})
+        return once
+
+    def _point(
+        self, roots: list[Value], indices: list[Indices], begins: dict[Value, int], once: set[Value], totals: Totals
+    ) -> None:
+        """What is computed at a point of the loops, for all indices behind them."""
+        short: dict[tuple[Value, Indices], list[str]] = {}  # terms of runs behind the loops
+        for k, index in enumerate(indices):
+            for r in roots:
+                text, place = self.element(r, index), self.place(r, index)
+                if r in self.runs or r in self.lanes:
+                    self.take(r, index, text, k)
+                elif r in begins:
+                    short.setdefault((r, place), []).append(text)
+                elif (r, place) in totals:
+                    self._add(r, totals[r, place][1], text)
+                elif self.reduces(r):
+                    self._fold(r, self.target[r].at(place), text)
+                else:
+                    self.line(f"{self.target[r].at(index)} = {text};")
+                    self._known(r, index, text)
+        for (r, place), terms in short.items():
+            self._found(r, place, f"0 + ({added(terms, r.aval.dtype)})", r in once)
+
+    def _found(self, root: Value, place: Indices, text: str, only: bool) -> None:
+        """Store what a loop has found, or fold it into what there is."""
+        if only:
+            self.line(f"{self.target[root].at(place)} = {text};")
+        else:
+            self._fold(root, self.target[root].at(place), text)
+
+    def in_turn(self, root: Value) -> bool:
+        """Whether a root is a product of floats, which takes one after the other."""
+        return self.reduces(root) and self.made[root].prim.name == "prod" and root.aval.dtype.kind in "fc"
+
+    def in_lanes(self, root: Value) -> bool:
+        """Whether a root is a sum along the axis of an innermost loop, with a few elements behind that stay apart."""
+        if not self.reduces(root) or not has_order(self.made[root]) or self.run_of(root) is not None:
+            return False
+        return innermost_axis(self.space(root))[0] not in self.kept(root)
+
+
+def innermost_axis(space: Sequence[int]) -> tuple[int, list[Indices]]:
+    """The axis of the innermost loop, and the indices along those behind it: short ones are written out."""
+    last = len(space) - 1
+    while last > 1 and math.prod(space[last:]) <= SHORT:
+        last -= 1
+    if last == 1 and len(space) == 2 and space[1] <= SHORT < space[0]:
+        last = 0
+    return last, everywhere(space[last + 1 :])
 
 
 def _elementwise(node: Node) -> bool:

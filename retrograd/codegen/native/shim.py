@@ -48,6 +48,9 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("further_functions.h"),
             header("complex_numbers.h"),
             header("threads.h") if parts else "",
+            header("sums.h")
+            if any("rg_total" in kernel.source or "rg_sum" in kernel.source for kernel in kernels)
+            else "",
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
@@ -67,6 +70,10 @@ def workspace(kernel: KernelFunction) -> tuple[int, bool]:
 
 def _total(kernel: KernelFunction) -> int:
     return sum(-(-size // ALIGNED) * ALIGNED for size in kernel.workspaces)
+
+
+def _sums(kernel: KernelFunction) -> bool:
+    return "rg_total" in kernel.source or "rg_sum" in kernel.source
 
 
 def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:

@@ -26,6 +26,7 @@ static struct {
   int64_t helpers, asleep, inside;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t nanoseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...ir.graph import Node
 from .decided_places import read_at
-from .elements import ElementWriter, NeedsStorage, NoC, StandsFor, full, moves
-from .indices import AxisIndex, CArray, Indices, at, c_type, number
+from .elements import ElementWriter, NeedsStorage, NoC, StandsFor, moves
+from .indices import AxisIndex, CArray, Indices, at, c_type, full, number
 
 
 @moves("broadcast")

@@ -1,0 +1,190 @@
+"""Sums along the last axes, whose terms loops make: in an array, or block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Value
+from .c_texts import fold_of, suffix
+from .grouping import RootGroups
+from .indices import CArray, Indices, c_type
+from .sum_order import BLOCK, has_order, run_start, unit
+
+TURNS = 1024  # terms that are made before they are folded one after the other
+SUFFIXES = {"f8": "", "f4": "f", "c16": "c", "c8": "cf"}  # of the functions of sums, by NumPy's types
+
+
+@dataclass
+class TermRun:
+    """Terms that are added up in one go, while loops make them: an array of all, or a block of what takes them."""
+
+    name: str
+    dtype: np.dtype[Any]
+    n: int
+    first: int  # the outermost axis
+    each: int  # terms of an element of the innermost loop
+    whole: CArray | None = None  # the array of all
+    block: str = ""  # where the innermost loop writes
+    short: bool = False  # whether there is space for all terms of the innermost loop
+    turns: tuple[str, ...] = ()  # statements that fold the terms of the element {0} one after the other
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the functions of such sums."""
+        return SUFFIXES[self.dtype.str[1:]]
+
+
+class SumWriter(RootGroups):
+    """Writes sums along the last axes."""
+
+    def __init__(self, stored: set[Value]) -> None:
+        super().__init__(stored)
+        self.runs: dict[Value, TermRun] = {}  # that loops make now
+        self.lanes: dict[
+            Value, list[tuple[TermRun, int]]
+        ] = {}  # of sums of a few columns, by the index behind the loops
+        self.fed: dict[
+            str, tuple[str, list[TermRun]]
+        ] = {}  # the beginning of a part of an innermost loop, and its runs
+        self.pieces: dict[Value, tuple[str, str, int]] = {}  # of a part: storage, the first term, and those of a block
+
+    def run_of(self, root: Value) -> int | None:
+        """The first axis of those along which the terms of a root are added up in one go; None if there are none."""
+        node = self.made.get(root)
+        if node is None or not self.reduces(root) or not has_order(node):
+            return None
+        return run_start(self.space(root), node.attrs["axis"])
+
+    def begin_run(self, root: Value, each: int = 1, most: int = 0) -> None:
+        """Declare what takes the terms; ``most`` of them are a block."""
+        first, dtype = self.run_of(root), root.aval.dtype
+        assert first is not None
+        space = self.space(root)[first:]
+        n, piece = math.prod(space), self.pieces.get(root)
+        if not most and piece is None and n <= BLOCK * unit(dtype):
+            name = self.fresh("terms", f"{c_type(dtype)} *restrict")
+            self.line(f"{c_type(dtype)} {name}[{n}];")
+            self.runs[root] = TermRun(name, dtype, n, first, each, CArray(name, space, dtype))
+            return
+        self.runs[root] = run = TermRun(self.fresh("total"), dtype, n, first, each)
+        self.line(f"struct rg_sum{run.suffix} {run.name};")
+        if piece is None:
+            self.line(f"rg_begin{run.suffix}(&{run.name}, {n}, {most or BLOCK * unit(dtype)});")
+        else:
+            self.line(f"rg_begin_part{run.suffix}(&{run.name}, {n}, {piece[2]}, {piece[1]}, {piece[0]});")
+
+    def take(self, root: Value, index: Indices, text: str, k: int = 0) -> None:
+        """Write a term: the k-th of an element of the innermost loop."""
+        run, k = self.lanes[root][k] if root in self.lanes else (self.runs[root], k)
+        if run.whole is not None:
+            self.line(f"{run.whole.at(index[run.first :])} = {text};")
+        elif run.block:
+            self.line(f"{run.block}{f' + {k}' if k else ''}] = {text};")
+        elif run.short:
+            self.line(f"{run.name}[{_times(run.each, str(index[0]))}{f' + {k}' if k else ''}] = {text};")
+        else:
+            self.line(f"rg_take{run.suffix}(&{run.name}, {text});")
+
+    def end_run(self, root: Value) -> str:
+        """The sum; nothing if it is that of a part."""
+        run = self.runs.pop(root)
+        if root in self.pieces:
+            self.line(f"rg_end_part{run.suffix}(&{run.name});")
+            return ""
+        return _total(run)
+
+    def begin_lanes(self, root: Value, places: Sequence[Indices], n: int) -> None:
+        """Declare what takes the terms of sums of a few columns, which lie behind n elements of a loop."""
+        dtype, found = root.aval.dtype, {}
+        for place in dict.fromkeys(places):
+            each = places.count(place)
+            if n * each <= BLOCK * unit(dtype):
+                name = self.fresh("terms", f"{c_type(dtype)} *restrict")
+                self.line(f"{c_type(dtype)} {name}[{n * each}];")
+                found[place] = TermRun(name, dtype, n * each, 0, each, short=True)
+            else:
+                found[place] = run = TermRun(self.fresh("total"), dtype, n * each, 0, each)
+                self.line(f"struct rg_sum{run.suffix} {run.name};")
+                self.line(f"rg_begin{run.suffix}(&{run.name}, {n * each}, {BLOCK * unit(dtype)});")
+        self.lanes[root] = [(found[place], places[:k].count(place)) for k, place in enumerate(places)]
+
+    def end_lanes(self, root: Value, places: Sequence[Indices]) -> dict[Indices, str]:
+        """The sums, by place."""
+        return {place: _total(run) for place, (run, _) in zip(places, self.lanes.pop(root), strict=True)}
+
+    def begin_turns(self, root: Value, totals: Sequence[str], n: int) -> None:
+        """Declare what takes terms that are folded one after the other, into a variable for each of an element."""
+        each, kind, node = len(totals), c_type(root.aval.dtype), self.made[root]
+        name = self.fresh("terms", f"{kind} *restrict")
+        self.line(f"{kind} {name}[{min(n, TURNS // each) * each}];")
+        places = [f"{name}[{_times(each, '{0}')}{f' + {k}' if k else ''}]" for k in range(each)]
+        step, s, short = fold_of(node).step, suffix(node), n <= TURNS // each
+        turns = [f"{a} = {step.format(a, place, s=s)};" for a, place in zip(totals, places, strict=True)]
+        self.runs[root] = TermRun(name, root.aval.dtype, n, 0, each, turns=tuple(turns), short=short)
+
+    def innermost(self, roots: Sequence[Value], var: str, n: int, body: Callable[[], None], pragma: str) -> None:
+        """A loop that makes terms of those roots that are sums."""
+        runs = [self.runs[r] for r in roots if r in self.runs and self.runs[r].whole is None]
+        runs += [run for r in roots for run in {id(run): run for run, _ in self.lanes.get(r, ())}.values()]
+        long = [run for run in runs if not run.short]
+        part = self.fresh("part") if long else ""
+        for run in runs:
+            to = run.name if run.turns or run.short else self.fresh("block", f"{c_type(run.dtype)} *restrict")
+            run.block = f"{to}[{_times(run.each, var if run.short else f'{var} - {part}')}"
+        if long:
+            self.fed[var] = part, long
+        self.loop(var, n, body, pragma)
+        self.fed.pop(var, None)
+        for run in runs:
+            run.block = ""
+            if run.short and run.turns:
+                self._fold_turns(run, str(n))
+
+    def _fold_turns(self, run: TermRun, n: str) -> None:
+        z = self.fresh("z")
+        self.enclose(f"for (int64_t {z} = 0; {z} < {n}; {z}++) {{", [turn.format(z) for turn in run.turns])
+
+    def repeat(self, var: str, start: int, n: int, lines: list[str], pragma: str) -> None:
+        """Write a loop from ``start`` to ``n``; one that makes terms goes from block to block."""
+        if var not in self.fed:
+            super().repeat(var, start, n, lines, pragma)
+            return
+        (part, runs), (first, last), end = self.fed[var], self.bounds(var, start, n), self.fresh("end")
+        with self.block() as block:
+            to = last
+            for run in runs:
+                most = f"{part} + {TURNS // run.each}"
+                until = f"rg_until(&{run.name}.at, {part}, {to}, {run.each})"
+                self.line(f"{end} = {f'{most} < {to} ? {most} : {to}' if run.turns else until};")
+                to = end
+            for run in runs:
+                if not run.turns:
+                    name = run.block.split("[")[0]
+                    self.line(f"{c_type(run.dtype)} *restrict {name} = {run.name}.terms + {run.name}.at.fill;")
+            if pragma:
+                self.line(pragma)
+            self.enclose(f"for (int64_t {var} = {part}; {var} < {end}; {var}++) {{", lines)
+            for run in runs:
+                if run.turns:
+                    self._fold_turns(run, f"{end} - {part}")
+                else:
+                    self.line(f"rg_took{run.suffix}(&{run.name}, {_times(run.each, f'{end} - {part}')});")
+        header = f"for (int64_t {part} = {first}, {end} = {first}; {part} < {last}; {part} = {end}) {{"
+        self.enclose(header, block.lines)
+
+
+def _total(run: TermRun) -> str:
+    if run.whole is not None or run.short:
+        return f"rg_total{run.suffix}({run.name}, {run.n})"
+    return f"{run.name}.sums[0] + 0"
+
+
+def _times(each: int, text: str) -> str:
+    if each == 1:
+        return text
+    return f"{each} * ({text})" if " " in text else f"{each} * {text}"

@@ -1,0 +1,176 @@
+"""Sums in C have the bits of NumPy's: in any shape, in parts, beside other reductions, and for a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.codegen.native.sum_order import kept_terms, run_start
+from tests.native.test_threads import always_helped
+from tests.support.native import needs_compiler
+
+pytestmark = needs_compiler
+LENGTHS = [2, 7, 8, 9, 16, 127, 128, 129, 136, 1024, 1025, 4099, 300_000]
+SHAPES: list[tuple[tuple[int, ...], Any]] = [
+    ((7, 300), 1),
+    ((300, 7), 1),
+    ((300, 70), 0),
+    ((200, 700), 0),
+    ((7, 1100), 1),
+    ((60, 40, 1), 1),
+    ((40, 1), 0),
+    ((1, 50), None),
+    ((400, 3), None),
+    ((4, 2), None),
+    ((3, 8), 1),
+    ((3, 2, 4), (1, 2)),
+    ((50, 2, 4), (1, 2)),
+    ((9, 30, 2, 3), 3),
+    ((5, 40, 60), (1, 2)),
+    ((5, 40, 60), (0, 2)),
+    ((5, 40, 60), (0, 1)),
+    ((30, 30, 40), (0, 1)),
+    ((30, 300, 40), (0, 2)),
+    ((30, 20, 1300), (1, 2)),
+    ((2, 3, 5, 7), (1, 3)),
+    ((3, 4000, 3), (1, 2)),
+    ((30, 4000, 3), None),
+]
+
+
+def made(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(list(shape))
+    x = rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 3, shape)
+    return (x + 1j * rng.normal(size=shape)).astype(dtype) if np.dtype(dtype).kind == "c" else x.astype(dtype)
+
+
+def same(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.complex64])
+def test_one_axis(dtype: Any) -> None:
+    total = rg.jit(lambda xs: [np.sum(x + x) for x in xs], backend="native")
+    xs = [made((n,), dtype) for n in LENGTHS]
+    for x, found in zip(xs, total(xs), strict=True):
+        assert same(found, np.sum(x + x))
+    assert "rg_take_part" in total.source(xs, language="c")
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_axes(shape: tuple[int, ...], axis: Any) -> None:
+    """Alone, with the axes kept, and in the nest of others that work row by row."""
+
+    def several(x: Any, rows: Any, columns: Any) -> tuple[Any, ...]:
+        y = np.sqrt(np.abs(x) + rows * rows + columns * columns)
+        return np.sum(y, axis=axis), np.sum(y, axis=-1), np.sum(y), np.max(y, axis=axis), np.sum(y, axis=axis) * 2
+
+    for dtype in (np.float64, np.float32):
+        x, rows, columns = (made(s, dtype) for s in (shape, (shape[0], *[1] * (len(shape) - 1)), shape[-1:]))
+        kept = rg.jit(lambda x: np.sum(x * x, axis=axis, keepdims=True), backend="native")
+        assert same(kept(x), np.sum(x * x, axis=axis, keepdims=True))
+        found = rg.jit(several, backend="native")(x, rows, columns)
+        for a, b in zip(found, several(x, rows, columns), strict=True):
+            assert same(a, b)
+
+
+@pytest.mark.parametrize("shape", [(500, 60, 3), (30, 2000, 3), (9, 30, 2, 3), (2000, 3), (20_000, 5)])
+def test_a_few_columns_add_up_in_one_go(shape: tuple[int, ...]) -> None:
+    """... as single columns do, of one array and of a batch: NumPy adds these one after the other."""
+    x, axis = made(shape, np.float64), len(shape) - (2 if len(shape) < 4 else 3)
+    found = rg.jit(lambda x: np.sum(x * 1.5, axis=axis), backend="native")(x)
+    columns = np.moveaxis(x * 1.5, axis, -1).copy()
+    assert same(found, np.sum(columns, axis=-1))
+    many = rg.vmap(rg.jit(lambda x: np.sum(x * 1.5, axis=axis), backend="native"), backend="native")
+    assert same(many(np.stack([x, -x]))[0], found)
+
+
+def test_zeros_have_numpys_sign() -> None:
+    for n in (2, 5, 8, 30, 2000):
+        x = np.full(n, -0.0)
+        assert not np.signbit(rg.jit(lambda x: np.sum(np.minimum(x, 1.0)), backend="native")(x))
+
+
+@pytest.mark.parametrize("shape", [(200_000,), (3000, 100), (64, 5000), (700, 30, 11)])
+def test_threads_do_not_change_bits(shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
+        y = np.exp(np.sin(x) * x / 1000)
+        return np.sum(y), np.sum(y, axis=0), np.sum(y, axis=-1)
+
+    x, before = made(shape, np.float64), rg.config.threads
+    with always_helped():
+        compiled = rg.jit(function, backend="native")
+        try:
+            rg.config.threads = 1
+            expected = compiled(x)
+            rg.config.threads = 3
+            found = compiled(x)
+        finally:
+            rg.config.threads = before
+    assert "in_parts" in compiled.source(x, language="c")
+    for a, b in zip(found, expected, strict=True):
+        assert same(a, b)
+
+
+@pytest.mark.parametrize("shape", [(8,), (129,), (7, 30), (1500,), (6, 5, 4)])
+def test_a_batch_has_the_bits_of_single_calls(shape: tuple[int, ...]) -> None:
+    """Values, gradients and tangents, with decisions and loops inside."""
+
+    def function(x: Any) -> Any:
+        y = rg.cond(np.sum(x) > 0, lambda x: np.sin(x) * x, np.exp, x / 50)
+        s = rg.fori_loop(3, lambda i, s: s * 0.5 + np.tanh(s) * np.sum(s * s), y)
+        return np.sum(s / (1 + np.sum(s * s, axis=-1, keepdims=True)), axis=0).sum() + np.mean(s) * np.var(y)
+
+    x = made(shape, np.float64) / 50
+    batch = np.stack([x, -x, 0.3 * x, x[::-1]])
+    for transform in (rg.jit, rg.value_and_grad):
+        one = transform(function, backend="native")
+        many = rg.vmap(one, backend="native")(batch)
+        for k, x in enumerate(batch):
+            for a, b in zip(*(list(t) if isinstance(t, tuple) else [t] for t in (many, one(x))), strict=True):
+                assert same(np.asarray(a)[k], b)
+
+
+def test_products_multiply_one_after_the_other() -> None:
+    for shape, axis in [((9,), 0), ((3000,), 0), ((7, 300), 1), ((300, 7), 0), ((4, 30, 2), 1), ((4, 3000, 2), (1, 2))]:
+        x = np.exp(made(shape, np.float64) / 10_000)
+        found = rg.jit(lambda x, axis=axis: np.prod(x * 1.0001, axis=axis), backend="native")(x)
+        assert same(found, np.prod(x * 1.0001, axis=axis))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "start"),
+    [
+        ((5, 6), (1,), 1),
+        ((5, 6), (0, 1), 0),
+        ((5, 6), (0,), None),
+        ((5, 1), (0,), 0),
+        ((1, 6), (0, 1), 1),
+        ((2, 3, 4), (0, 2), 2),
+    ],
+)
+def test_where_runs_start(shape: tuple[int, ...], axes: tuple[int, ...], start: int | None) -> None:
+    assert run_start(shape, axes) == start
+
+
+@pytest.mark.parametrize(("each", "n"), [(1024, 2**16), (1000, 63_000), (64, 800), (1, 100), (2400, 63_000), (7, 500)])
+@pytest.mark.parametrize(("beside", "most"), [(8, 128), (8, 1024), (4, 64), (4, 512)])
+def test_parts_have_room_for_what_they_keep(each: int, n: int, beside: int, most: int) -> None:
+    """Counted block by block."""
+
+    def ends(n: int) -> list[int]:
+        if n <= most:
+            return [n]
+        half = n // 2 - n // 2 % beside
+        return [*ends(half), *(half + k for k in ends(n - half))]
+
+    stops = ends(n)
+    blocks = list(zip([0, *stops[:-1]], stops, strict=True))
+    for first in range(0, n, each):
+        end = min(first + each, n)
+        kept = sum(1 if first <= a and b <= end else max(0, min(b, end) - max(a, first)) for a, b in blocks)
+        assert kept <= kept_terms(each, n, beside, most, whole=False)
