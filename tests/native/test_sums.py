@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.codegen.native import kernel_function
 from retrograd.codegen.native.sum_order import kept_terms, run_start
+from retrograd.codegen.native.target import REFUSALS
+from retrograd.ir import Graph, parse
+from retrograd.ir.graph import Value
 from tests.native.test_threads import always_helped
-from tests.support.native import needs_compiler
+from tests.support.native import as_kernels, needs_compiler
 
 pytestmark = needs_compiler
 LENGTHS = [2, 7, 8, 9, 16, 127, 128, 129, 136, 1024, 1025, 4099, 300_000]
@@ -89,10 +93,72 @@ def test_a_few_columns_add_up_in_one_go(shape: tuple[int, ...]) -> None:
     assert same(many(np.stack([x, -x]))[0], found)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((5, 4, 2), (0, 1)),
+        ((10, 2, 2, 2), (0, 1)),
+        ((20, 2, 3), 0),
+        ((9, 8, 1), 0),
+        ((9, 1, 8), 0),
+        ((9, 3, 3), 0),
+        ((8, 3), 0),
+        ((4, 2), 0),
+    ],
+)
+def test_a_few_columns_add_up_alike_in_a_batch(shape: tuple[int, ...], axis: Any) -> None:
+    for dtype in (np.float64, np.complex64):
+        x = made(shape, dtype)
+        one = rg.jit(lambda x: np.sum(x + x, axis=axis), backend="native")
+        assert same(rg.vmap(one, backend="native")(np.stack([-x, x, x * 2]))[1], one(x))
+
+
+def test_short_sums_that_are_stored_add_up_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse("graph f(%x: f64[30,8,3]) {\n  %0 = sum %x {axis=(1,), keepdims=False} : f64[30,3]\n  return %0\n}")
+    x, written = made((30, 8, 3), np.float64), kernel_function._written
+
+    def stores(body: Graph, name: str, stored: set[Value]) -> Any:
+        return written(body, name, {*stored, *(node.out for node in body.nodes)})
+
+    for write in (written, stores):
+        monkeypatch.setattr(kernel_function, "_written", write)
+        (function,) = as_kernels([graph])
+        assert same(function(x), np.sum(x, axis=1))
+
+
+def test_a_loop_that_falls_into_two_has_the_sums_of_a_few_columns_in_both() -> None:
+    """An index of the loop around them decides what is read."""
+
+    def function(x: Any) -> Any:
+        y = x.copy()
+        y[:, 0:2] = -x[:, 0:2]
+        return np.sum(x, axis=(0, 2)), np.max(y), np.sum(y, axis=2)
+
+    x = made((7, 4, 14, 6), np.float64)
+    REFUSALS.clear()
+    compiled = rg.jit(function, backend="native")
+    total, _, columns = compiled(x)
+    y = np.where(np.arange(4)[:, None, None] < 2, -x, x)
+    assert same(columns, np.sum(np.moveaxis(y, 2, -1).copy(), axis=-1))
+    parts = np.sum(np.moveaxis(x, 2, -1).copy(), axis=-1)
+    assert same(total, np.sum(parts, axis=0))
+    assert not REFUSALS
+
+
+def test_one_long_row() -> None:
+    """... is no sum of columns, though its first axis goes away."""
+    x, w = made((1, 100_000), np.float64), made((100_000,), np.float64)
+    total = rg.jit(lambda x, w: np.sum(np.sqrt(np.abs(x)) * w), backend="native")
+    assert same(total(x, w), np.sum(np.sqrt(np.abs(x)) * w))
+
+
 def test_zeros_have_numpys_sign() -> None:
     for n in (2, 5, 8, 30, 2000):
         x = np.full(n, -0.0)
         assert not np.signbit(rg.jit(lambda x: np.sum(np.minimum(x, 1.0)), backend="native")(x))
+    zeros = [np.full(shape, complex(-0.0, -0.0)) for shape in [(5,), (8,), (30,), (2000,), (50, 3), (3, 50)]]
+    totals = rg.jit(lambda zs: [np.sum(z - 0.0, axis=0) for z in zs], backend="native")(zeros)
+    assert not any(np.any(np.signbit(total.real) | np.signbit(total.imag)) for total in totals)
 
 
 @pytest.mark.parametrize("shape", [(200_000,), (3000, 100), (64, 5000), (700, 30, 11)])

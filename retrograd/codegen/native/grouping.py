@@ -222,10 +222,11 @@ class RootGroups(ElementWriter):
 
     def sums_columns(self, root: Value) -> bool:
         """Whether a root is a long sum over the outermost axis, whose terms are added one after the other."""
-        if not self.reduces(root) or 0 in self.kept(root) or math.prod(self.space(root)) < MANY:
+        if not self.reduces(root) or 0 in self.kept(root):
             return False
-        node = self.made[root]
-        return has_order(node) and run_start(self.space(root), node.attrs["axis"]) != 0
+        node, space = self.made[root], self.space(root)
+        long = space[0] > 1 and math.prod(space) >= MANY
+        return long and has_order(node) and run_start(space, node.attrs["axis"]) != 0
 
     def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
         """The pending values that a root reads, and where; its indices are q0, q1, ..."""

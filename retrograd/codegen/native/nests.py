@@ -11,7 +11,7 @@ from .c_texts import fold_of, suffix, text_of, total_type
 from .elements import BEYOND, SHORT, StandsFor
 from .grouping import Place, Stages
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
-from .sum_order import added, has_order
+from .sum_order import added, has_order, zero
 from .sums import SumWriter
 
 SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
@@ -264,7 +264,7 @@ class NestWriter(SumWriter):
             if k < last:
                 self.loop(names[k], space[k], lambda: axis(k + 1))
             else:
-                lanes, turns = self._begin_totals(totals, once, indices, space[k])
+                lanes, turns = self._begin_totals(roots, totals, once, indices, space[k])
                 self.innermost([*begins, *lanes, *turns], names[k], space[k], point, self._simd(totals))
                 for (r, place), (_, name) in totals.items():
                     self._found(r, place, self._total(name), r in once or r in turns)
@@ -283,16 +283,13 @@ class NestWriter(SumWriter):
             axis(1)
 
     def _begin_totals(
-        self, totals: Totals, once: set[Value], indices: list[Indices], n: int
+        self, roots: list[Value], totals: Totals, once: set[Value], indices: list[Indices], n: int
     ) -> tuple[dict[Value, list[Indices]], list[Value]]:
         """Start reductions along the innermost axis: sums of a few columns, and those that take one term in turn."""
-        roots = list(dict.fromkeys(r for r, _ in totals.values()))
         lanes = {r: [self.place(r, index) for index in indices] for r in roots if self.in_lanes(r)}
         for root, places in lanes.items():
             self.begin_lanes(root, places, n)
-        for key in [key for key in totals if key[0] in lanes]:
-            del totals[key]
-        turns = [r for r in roots if self.in_turn(r)]
+        turns = list(dict.fromkeys(r for r, _ in totals if self.in_turn(r)))
         for (r, place), (_, name) in totals.items():
             if r in turns:
                 start = fold_of(self.made[r]).start if r in once else self.target[r].at(place)
@@ -314,7 +311,7 @@ class NestWriter(SumWriter):
                 once.add(r)
             elif 0 in self.kept(r):
                 self._start(r, indices[0][0])
-            if r not in begins and last > 0 and last not in self.kept(r):
+            if last > 0 and last not in self.kept(r) and r not in begins and not self.in_lanes(r):
                 totals.update({(r, self.place(r, index)): (r, self.fresh("total")) for index in indices})
         return once
 
@@ -338,7 +335,7 @@ class NestWriter(SumWriter):
                     self.line(f"{self.target[r].at(index)} = {text};")
                     self._known(r, index, text)
         for (r, place), terms in short.items():
-            self._found(r, place, f"0 + ({added(terms, r.aval.dtype)})", r in once)
+            self._found(r, place, f"{zero(r.aval.dtype)} + ({added(terms, r.aval.dtype)})", r in once)
 
     def _found(self, root: Value, place: Indices, text: str, only: bool) -> None:
         """Store what a loop has found, or fold it into what there is."""
@@ -348,23 +345,32 @@ class NestWriter(SumWriter):
             self._fold(root, self.target[root].at(place), text)
 
     def in_turn(self, root: Value) -> bool:
-        """Whether a root is a product of floats, which takes one after the other."""
-        return self.reduces(root) and self.made[root].prim.name == "prod" and root.aval.dtype.kind in "fc"
+        """Whether a root takes one term after the other: a product of floats, or a short sum that is stored."""
+        if not self.reduces(root) or root.aval.dtype.kind not in "fc":
+            return False
+        node = self.made[root]
+        return node.prim.name == "prod" or (has_order(node) and self.run_of(root) is None and self._short(root))
 
     def in_lanes(self, root: Value) -> bool:
         """Whether a root is a sum along the axis of an innermost loop, with a few elements behind that stay apart."""
         if not self.reduces(root) or not has_order(self.made[root]) or self.run_of(root) is not None:
             return False
-        return innermost_axis(self.space(root))[0] not in self.kept(root)
+        return innermost_axis(self.space(root))[0] not in self.kept(root) and not self._short(root)
+
+    def _short(self, root: Value) -> bool:
+        """Whether a reduction has few terms, which are written out where it is not stored."""
+        terms: int = math.prod(self.space(root)[a] for a in self.made[root].attrs["axis"])
+        return terms <= SHORT
 
 
 def innermost_axis(space: Sequence[int]) -> tuple[int, list[Indices]]:
-    """The axis of the innermost loop, and the indices along those behind it: short ones are written out."""
+    """The axis of the innermost loop, and the indices along those behind it: short ones are written out.
+
+    Axes in front do not change it, so that a batch adds up as single calls do.
+    """
     last = len(space) - 1
-    while last > 1 and math.prod(space[last:]) <= SHORT:
+    while last > 0 and math.prod(space[last:]) <= SHORT:
         last -= 1
-    if last == 1 and len(space) == 2 and space[1] <= SHORT < space[0]:
-        last = 0
     return last, everywhere(space[last + 1 :])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Node
+from .indices import c_type
 
 LEAF = 16  # terms of a sum that runs beside others, from which on there are halves
 BLOCK = 128  # ... for which C has space
@@ -39,6 +40,11 @@ def unit(dtype: np.dtype[Any]) -> int:
     return 4 if dtype.kind == "c" else 8
 
 
+def zero(dtype: np.dtype[Any]) -> str:
+    """What is added to sums, so that none is -0.0: without a cast, C adds nothing to the imaginary part."""
+    return f"({c_type(dtype)})0" if dtype.kind == "c" else "0"
+
+
 def added(terms: Sequence[str], dtype: np.dtype[Any]) -> str:
     """The sum of a few terms that are added up in one go."""
     beside = unit(dtype)
@@ -57,7 +63,7 @@ def added_in_order(node: Node, terms: Sequence[str]) -> str:
     first = run_start(shape, axes)
     run = 1 if first is None else math.prod(shape[first:])
     runs = [added(terms[k : k + run], node.out.aval.dtype) for k in range(0, len(terms), run)]
-    return " + ".join(["0", *(f"({text})" if run > 1 else text for text in runs)])
+    return " + ".join([zero(node.out.aval.dtype), *(f"({text})" if run > 1 else text for text in runs)])
 
 
 def kept_terms(each: int, n: int, beside: int, most: int, whole: bool) -> int:

@@ -69,7 +69,7 @@ RG_APART T rg_halves##s(const T *terms, int64_t n) { \
   return rg_halves##s(terms, half) + rg_halves##s(terms + half, n - half); \
 } \
 RG_SUMS T rg_total##s(const T *terms, int64_t n) { \
-  return (n <= 16 * U ? rg_leaf##s(terms, n) : rg_halves##s(terms, n)) + 0; \
+  return (n <= 16 * U ? rg_leaf##s(terms, n) : rg_halves##s(terms, n)) + (T)0; \
 } \
 struct rg_sum##s { \
   struct rg_blocks at; \

@@ -13,7 +13,7 @@ from ...ir.graph import Value
 from .c_texts import fold_of, suffix
 from .grouping import RootGroups
 from .indices import CArray, Indices, c_type
-from .sum_order import BLOCK, has_order, run_start, unit
+from .sum_order import BLOCK, has_order, run_start, unit, zero
 
 TURNS = 1024  # terms that are made before they are folded one after the other
 SUFFIXES = {"f8": "", "f4": "f", "c16": "c", "c8": "cf"}  # of the functions of sums, by NumPy's types
@@ -181,7 +181,7 @@ class SumWriter(RootGroups):
 def _total(run: TermRun) -> str:
     if run.whole is not None or run.short:
         return f"rg_total{run.suffix}({run.name}, {run.n})"
-    return f"{run.name}.sums[0] + 0"
+    return f"{run.name}.sums[0] + {zero(run.dtype)}"
 
 
 def _times(each: int, text: str) -> str:
