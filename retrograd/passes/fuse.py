@@ -33,13 +33,15 @@ class Policy:
     It ``takes`` some of the nodes. Views and constants among these are free: each kernel makes those that it reads. The
     nodes of one kernel have equal answers to ``alike``. The results of a node that ``ends`` are read outside of its
     kernel alone: a kernel that works on parts of arrays has a sum at the end. A kernel has at least ``fewest``
-    operations, and ``size`` tells the attribute of a kernel by its body, none if it is 0.
+    operations, or one that may stand ``alone``, and ``size`` tells the attribute of a kernel by its body, none if it
+    is 0.
     """
 
     takes: Callable[[Node], bool]
     alike: Callable[[Node], Hashable] = _alike
     ends: Callable[[Node], bool] = _never
     fewest: int = 2
+    alone: Callable[[Node], bool] = _never
     size: Callable[[Graph], int] = _no_size
 
 
@@ -149,7 +151,8 @@ class _Fusion:
         for node in self.source.nodes:
             if node in self.key:
                 found.setdefault((self.level[node], self.key[node]), []).append(node)
-        return [nodes for nodes in found.values() if sum(map(_operations, nodes)) >= self.policy.fewest]
+        fewest, alone = self.policy.fewest, self.policy.alone
+        return [nodes for nodes in found.values() if sum(map(_operations, nodes)) >= fewest or any(map(alone, nodes))]
 
     def _units(self, groups: list[list[Node]]) -> list[tuple[int, Node]]:
         """The nodes of the new graph, with their places in the old one; a kernel has the place of its last node."""

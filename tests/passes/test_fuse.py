@@ -143,6 +143,19 @@ def test_a_kernel_has_what_can_be_computed_at_once_and_waits_for_what_it_reads()
     assert [n.prim.name for n in last.attrs["body"].nodes] == ["cos", "exp", "add"]  # exp waits: its operand is kept
 
 
+def test_some_operations_are_kernels_alone() -> None:
+    text = """
+graph f(%x: f64[3]) {
+  %0 = sort %x {axis=0} : f64[3]
+  %1 = sin %0 : f64[3]
+  %2 = sort %1 {axis=0} : f64[3]
+  %3 = neg %2 : f64[3]
+  return %3
+}"""
+    graph = fuse(parse(text), Policy(takes=elementwise, alone=lambda node: node.prim.name == "sin"))
+    assert [node.prim.name for node in graph.nodes] == ["sort", "kernel", "sort", "neg"]
+
+
 def test_a_view_belongs_to_whoever_reads_it() -> None:
     text = """
 graph f(%x: f64[3], %w: f64[2,3]) {

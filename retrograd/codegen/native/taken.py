@@ -11,7 +11,7 @@ from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .choices import counts, is_choice
 from .decided_places import writes_at
-from .element_form import is_small_product
+from .element_form import PRODUCTS, is_small_product
 from .elements import VIEWS
 from .indices import TYPES
 
@@ -32,6 +32,14 @@ def takes(node: Node) -> bool:
     return _computed(node) and not any(
         v.aval.kind == "python" and not _given(v) and (loop is None or not counts(loop, v)) for v in node.outputs
     )
+
+
+def rounds(node: Node) -> bool:
+    """Whether a result may have other last bits in C: if C takes such a node, it does so wherever the node stands."""
+    if node.prim.name in ("sum", "prod"):
+        return node.out.aval.dtype.kind in "fc"  # NumPy's order depends on the order of an array in memory
+    text = text_of(node)
+    return node.prim.name in PRODUCTS or (text is not None and text.ulp > 0)
 
 
 def _inside(node: Node) -> bool:
