@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import threading
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,9 +124,8 @@ class Shipment(NamedTuple):
     @classmethod
     def of(cls, kernel: Kernel) -> Shipment:
         """The shipment of a kernel, with what its function reads by value now; TravelError if it cannot be pickled."""
-        cloudpickle = needs_dask("cloudpickle")
         try:
-            payload: bytes = cloudpickle.dumps(kernel)
+            payload = by_value(kernel)
         except Exception as fault:
             raise TravelError(
                 f"{kernel.name} cannot be sent to workers: {type(fault).__name__}: {fault}",
@@ -210,3 +212,25 @@ def needs_dask(name: str = "distributed") -> Any:
             f"this needs the package {name}, which is not installed",
             remedy="python -m pip install 'retrograd[distributed]'",
         ) from None
+
+
+def by_value(x: Any) -> bytes:
+    """A pickle by cloudpickle, in which code keeps the name of its file: errors on workers name the user's line."""
+    file = io.BytesIO()
+    _pickler()(file, protocol=pickle.HIGHEST_PROTOCOL).dump(x)
+    return file.getvalue()
+
+
+@cache
+def _pickler() -> Any:
+    plain = needs_dask("cloudpickle").Pickler
+    reduced = plain.dispatch_table[CodeType]
+
+    def with_file(code: CodeType) -> tuple[Any, ...]:
+        return _in_file, (*reduced(code), "".join(code.co_filename))  # a new string: the bytes depend on it alone
+
+    return type("Pickler", (plain,), {"dispatch_table": ChainMap({CodeType: with_file}, plain.dispatch_table)})
+
+
+def _in_file(make: Callable[..., CodeType], parts: tuple[Any, ...], file: str) -> CodeType:
+    return make(*parts).replace(co_filename=file)

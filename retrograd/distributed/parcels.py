@@ -14,7 +14,7 @@ import numpy as np
 
 from ..api import tree
 from .faults import TravelError
-from .kernels import needs_dask
+from .kernels import by_value
 from .shards import as_shipped
 
 
@@ -39,8 +39,7 @@ def parted(x: Any) -> Parted:
 def form_of(spec: Any) -> bytes:
     """A structure, pickled."""
     numbered = tree.unflatten(spec, range(spec.num_leaves))
-    found: bytes = needs_dask("cloudpickle").dumps(numbered)
-    return found
+    return by_value(numbered)
 
 
 @lru_cache(maxsize=64)
@@ -99,10 +98,9 @@ def packed(x: Any, what: str, name: str) -> Packed:
 def pickled(x: Any, what: str, name: str) -> bytes:
     """Bytes of an object; TravelError if it cannot be pickled."""
     try:
-        found: bytes = needs_dask("cloudpickle").dumps(x, protocol=pickle.HIGHEST_PROTOCOL)
+        return by_value(x)
     except Exception as fault:
         raise TravelError(
             f"{what} of {name} cannot be sent to workers: {type(fault).__name__}: {fault}",
             remedy="pass arrays, numbers and containers of these; use load= so that workers open files",
         ) from fault
-    return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from .cluster_engine import ClusterEngine, itself
 from .engines import Counts
-from .kernels import needs_dask
+from .kernels import by_value
 from .on_worker import Partial
 from .parcels import Raveled
 from .sharded import Sharded
@@ -36,7 +36,7 @@ class OnWorkers:
         unravel: Callable[[Any], Any],
     ) -> None:
         self._f, self._engine, self._cut, self._kind = f, engine, cut, kind
-        self._back: bytes = needs_dask("cloudpickle").dumps(unravel)
+        self._back = by_value(unravel)
         self._counts = Counts()
 
     def placed(self, read: Reader) -> Sequence[Any]:
