@@ -115,11 +115,15 @@ def test_a_plan_for_memory_changes_no_bit(plan: Any) -> None:
     args = inputs()
 
     def planned(w: Any, m: Any, x: Any) -> Any:
-        step = lambda h, t: (np.tanh((w * np.exp(m)) @ h + x * t), None)  # noqa: E731
+        def step(h: Any, t: Any) -> Any:
+            return np.tanh((w * np.exp(m)) @ h + x * t), None
+
         return np.sum(rg.scan(step, x, np.linspace(0.0, 1.0, STEPS), memory=plan)[0])
 
     def plain(w: Any, m: Any, x: Any) -> Any:
-        step = lambda h, t: (np.tanh((w * np.exp(m)) @ h + x * t), None)  # noqa: E731
+        def step(h: Any, t: Any) -> Any:
+            return np.tanh((w * np.exp(m)) @ h + x * t), None
+
         return np.sum(rg.scan(step, x, np.linspace(0.0, 1.0, STEPS))[0])
 
     for a, b in zip(rg.grad(planned, (0, 1, 2))(*args), rg.grad(plain, (0, 1, 2))(*args), strict=True):
@@ -157,7 +161,9 @@ def test_errors_come_in_the_same_order() -> None:
         rg.jit(thrown_first)(singular, 0.0 * regular)
 
     def factor_first(m: Any, h: Any) -> Any:
-        step = lambda h, t: (np.linalg.cholesky(h) + np.linalg.inv(m) * t, None)  # noqa: E731
+        def step(h: Any, t: Any) -> Any:
+            return np.linalg.cholesky(h) + np.linalg.inv(m) * t, None
+
         return rg.scan(step, h, np.ones(3))[0]
 
     with pytest.raises(np.linalg.LinAlgError, match="ositive definite"):

@@ -98,12 +98,12 @@ class PartWriter(NestWriter):
             super().nest(group, space, flat, var)
             return
         beside = {unit(r.aval.dtype) for r in sums if self.run_of(r) == 0}
-        start = f"least({size} * {{0}}, {n})"
-        if flat and len(beside) == 1:  # parts have whole blocks
+        start, whole = f"least({size} * {{0}}, {n})", flat and len(beside) == 1
+        if whole:  # parts begin where blocks do
             size = max(size, BLOCK * min(beside))
             start = f"rg_block_start({n}, {size} * {{0}}, {min(beside)}, {BLOCK * min(beside)})"
         parts, targets = -(-n // size), [self.target[r] for r in sums]
-        kept = [self._kept_sum(r, parts, (size, n), flat, "rg" in start) for r in sums]
+        kept = [self._kept_sum(r, parts, (size, n), flat, whole) for r in sums]
         with self.block() as block:
             for line in private:
                 self.line(line)

@@ -87,7 +87,7 @@ class NestWriter(SumWriter):
                 self.begin_run(root, len(tails))
             elif last == 0 and self.in_lanes(root):
                 places[root] = [self.place(root, (at(0), *tail)) for tail in tails]
-                self.begin_lanes(root, places[root], space[0])
+                self.begin_lanes(root, places[root], 0)
             else:
                 self._start(root, None)
         if not space:
@@ -264,7 +264,7 @@ class NestWriter(SumWriter):
             if k < last:
                 self.loop(names[k], space[k], lambda: axis(k + 1))
             else:
-                lanes, turns = self._begin_totals(roots, totals, once, indices, space[k])
+                lanes, turns = self._begin_totals(roots, totals, once, indices, last)
                 self.innermost([*begins, *lanes, *turns], names[k], space[k], point, self._simd(totals))
                 for (r, place), (_, name) in totals.items():
                     self._found(r, place, self._total(name), r in once or r in turns)
@@ -283,12 +283,13 @@ class NestWriter(SumWriter):
             axis(1)
 
     def _begin_totals(
-        self, roots: list[Value], totals: Totals, once: set[Value], indices: list[Indices], n: int
+        self, roots: list[Value], totals: Totals, once: set[Value], indices: list[Indices], last: int
     ) -> tuple[dict[Value, list[Indices]], list[Value]]:
         """Start reductions along the innermost axis: sums of a few columns, and those that take one term in turn."""
         lanes = {r: [self.place(r, index) for index in indices] for r in roots if self.in_lanes(r)}
         for root, places in lanes.items():
-            self.begin_lanes(root, places, n)
+            self.begin_lanes(root, places, last)
+        n = self.space(roots[0])[last]
         turns = list(dict.fromkeys(r for r, _ in totals if self.in_turn(r)))
         for (r, place), (_, name) in totals.items():
             if r in turns:

@@ -12,7 +12,7 @@ import numpy as np
 from ...ir.graph import Value
 from .c_texts import fold_of, suffix
 from .grouping import RootGroups
-from .indices import CArray, Indices, c_type
+from .indices import CArray, Indices, at, c_type
 from .sum_order import BLOCK, has_order, run_start, unit, zero
 
 TURNS = 1024  # terms that are made before they are folded one after the other
@@ -30,8 +30,8 @@ class TermRun:
     each: int  # terms of an element of the innermost loop
     whole: CArray | None = None  # the array of all
     block: str = ""  # where the innermost loop writes
-    short: bool = False  # whether there is space for all terms of the innermost loop
     turns: tuple[str, ...] = ()  # statements that fold the terms of the element {0} one after the other
+    short: bool = False  # whether there is space for all terms that are folded so
 
     @property
     def suffix(self) -> str:
@@ -45,12 +45,10 @@ class SumWriter(RootGroups):
     def __init__(self, stored: set[Value]) -> None:
         super().__init__(stored)
         self.runs: dict[Value, TermRun] = {}  # that loops make now
-        self.lanes: dict[
-            Value, list[tuple[TermRun, int]]
-        ] = {}  # of sums of a few columns, by the index behind the loops
-        self.fed: dict[
-            str, tuple[str, list[TermRun]]
-        ] = {}  # the beginning of a part of an innermost loop, and its runs
+        # of sums of a few columns: by the index behind the loops, a run, and which of its terms of an element this is
+        self.lanes: dict[Value, list[tuple[TermRun, int]]] = {}
+        # by the variable of an innermost loop that goes from block to block: where a block begins, and the runs
+        self.fed: dict[str, tuple[str, list[TermRun]]] = {}
         self.pieces: dict[Value, tuple[str, str, int]] = {}  # of a part: storage, the first term, and those of a block
 
     def run_of(self, root: Value) -> int | None:
@@ -64,29 +62,34 @@ class SumWriter(RootGroups):
         """Declare what takes the terms; ``most`` of them are a block."""
         first, dtype = self.run_of(root), root.aval.dtype
         assert first is not None
-        space = self.space(root)[first:]
-        n, piece = math.prod(space), self.pieces.get(root)
-        if not most and piece is None and n <= BLOCK * unit(dtype):
+        space, piece = self.space(root)[first:], self.pieces.get(root)
+        if piece is None:
+            self.runs[root] = self._taking(dtype, space, first, each, most)
+            return
+        self.runs[root] = run = TermRun(self.fresh("total"), dtype, math.prod(space), first, each)
+        self.line(f"struct rg_sum{run.suffix} {run.name};")
+        self.line(f"rg_begin_part{run.suffix}(&{run.name}, {run.n}, {piece[2]}, {piece[1]}, {piece[0]});")
+
+    def _taking(self, dtype: np.dtype[Any], shape: Sequence[int], first: int, each: int, most: int = 0) -> TermRun:
+        """An array for terms of a shape if that is small; else a sum that takes them, in blocks of ``most``."""
+        n = math.prod(shape)
+        if not most and n <= BLOCK * unit(dtype):
             name = self.fresh("terms", f"{c_type(dtype)} *restrict")
             self.line(f"{c_type(dtype)} {name}[{n}];")
-            self.runs[root] = TermRun(name, dtype, n, first, each, CArray(name, space, dtype))
-            return
-        self.runs[root] = run = TermRun(self.fresh("total"), dtype, n, first, each)
+            return TermRun(name, dtype, n, first, each, CArray(name, shape, dtype))
+        run = TermRun(self.fresh("total"), dtype, n, first, each)
         self.line(f"struct rg_sum{run.suffix} {run.name};")
-        if piece is None:
-            self.line(f"rg_begin{run.suffix}(&{run.name}, {n}, {most or BLOCK * unit(dtype)});")
-        else:
-            self.line(f"rg_begin_part{run.suffix}(&{run.name}, {n}, {piece[2]}, {piece[1]}, {piece[0]});")
+        self.line(f"rg_begin{run.suffix}(&{run.name}, {n}, {most or BLOCK * unit(dtype)});")
+        return run
 
     def take(self, root: Value, index: Indices, text: str, k: int = 0) -> None:
         """Write a term: the k-th of an element of the innermost loop."""
         run, k = self.lanes[root][k] if root in self.lanes else (self.runs[root], k)
         if run.whole is not None:
-            self.line(f"{run.whole.at(index[run.first :])} = {text};")
+            place = (index[run.first], at(k)) if root in self.lanes else index[run.first :]
+            self.line(f"{run.whole.at(place)} = {text};")
         elif run.block:
             self.line(f"{run.block}{f' + {k}' if k else ''}] = {text};")
-        elif run.short:
-            self.line(f"{run.name}[{_times(run.each, str(index[0]))}{f' + {k}' if k else ''}] = {text};")
         else:
             self.line(f"rg_take{run.suffix}(&{run.name}, {text});")
 
@@ -98,19 +101,12 @@ class SumWriter(RootGroups):
             return ""
         return _total(run)
 
-    def begin_lanes(self, root: Value, places: Sequence[Indices], n: int) -> None:
-        """Declare what takes the terms of sums of a few columns, which lie behind n elements of a loop."""
-        dtype, found = root.aval.dtype, {}
+    def begin_lanes(self, root: Value, places: Sequence[Indices], axis: int) -> None:
+        """Declare what takes the terms of sums of a few columns, which lie behind the axis of a loop."""
+        n, dtype, found = self.space(root)[axis], root.aval.dtype, {}
         for place in dict.fromkeys(places):
             each = places.count(place)
-            if n * each <= BLOCK * unit(dtype):
-                name = self.fresh("terms", f"{c_type(dtype)} *restrict")
-                self.line(f"{c_type(dtype)} {name}[{n * each}];")
-                found[place] = TermRun(name, dtype, n * each, 0, each, short=True)
-            else:
-                found[place] = run = TermRun(self.fresh("total"), dtype, n * each, 0, each)
-                self.line(f"struct rg_sum{run.suffix} {run.name};")
-                self.line(f"rg_begin{run.suffix}(&{run.name}, {n * each}, {BLOCK * unit(dtype)});")
+            found[place] = self._taking(dtype, (n, each), axis, each)
         self.lanes[root] = [(found[place], places[:k].count(place)) for k, place in enumerate(places)]
 
     def end_lanes(self, root: Value, places: Sequence[Indices]) -> dict[Indices, str]:
@@ -129,12 +125,12 @@ class SumWriter(RootGroups):
 
     def innermost(self, roots: Sequence[Value], var: str, n: int, body: Callable[[], None], pragma: str) -> None:
         """A loop that makes terms of those roots that are sums."""
-        runs = [self.runs[r] for r in roots if r in self.runs and self.runs[r].whole is None]
-        runs += [run for r in roots for run in {id(run): run for run, _ in self.lanes.get(r, ())}.values()]
+        found = [run for r in roots for run in (self.runs.get(r), *(run for run, _ in self.lanes.get(r, ())))]
+        runs = list({id(run): run for run in found if run is not None and run.whole is None}.values())
         long = [run for run in runs if not run.short]
         part = self.fresh("part") if long else ""
         for run in runs:
-            to = run.name if run.turns or run.short else self.fresh("block", f"{c_type(run.dtype)} *restrict")
+            to = run.name if run.turns else self.fresh("block", f"{c_type(run.dtype)} *restrict")
             run.block = f"{to}[{_times(run.each, var if run.short else f'{var} - {part}')}"
         if long:
             self.fed[var] = part, long
@@ -142,7 +138,7 @@ class SumWriter(RootGroups):
         self.fed.pop(var, None)
         for run in runs:
             run.block = ""
-            if run.short and run.turns:
+            if run.short:
                 self._fold_turns(run, str(n))
 
     def _fold_turns(self, run: TermRun, n: str) -> None:
@@ -158,9 +154,11 @@ class SumWriter(RootGroups):
         with self.block() as block:
             to = last
             for run in runs:
-                most = f"{part} + {TURNS // run.each}"
-                until = f"rg_until(&{run.name}.at, {part}, {to}, {run.each})"
-                self.line(f"{end} = {f'{most} < {to} ? {most} : {to}' if run.turns else until};")
+                if run.turns:
+                    most = f"{part} + {TURNS // run.each}"
+                    self.line(f"{end} = {most} < {to} ? {most} : {to};")
+                else:
+                    self.line(f"{end} = rg_until(&{run.name}.at, {part}, {to}, {run.each});")
                 to = end
             for run in runs:
                 if not run.turns:
@@ -179,7 +177,7 @@ class SumWriter(RootGroups):
 
 
 def _total(run: TermRun) -> str:
-    if run.whole is not None or run.short:
+    if run.whole is not None:
         return f"rg_total{run.suffix}({run.name}, {run.n})"
     return f"{run.name}.sums[0] + {zero(run.dtype)}"
 
