@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..compiler.compilation import Compilation
+from ..compiler.garbage import paused
+from ..compiler.memory.budgets import with_budget
+from ..compiler.stages import PIPELINE, Rest
 from ..ir.graph import Graph, Node, Value
 from ..ir.layouts import copies
 from ..ops.structural.region import turn
@@ -17,6 +21,12 @@ class Crossed(NamedTuple):
     value: Value
     producer: Node
     reader: Node
+
+
+def unplanned(compilation: Compilation) -> Graph:
+    """The graph of a derivative before anything is planned or chosen, as a budget gets it."""
+    with paused:
+        return Rest(PIPELINE, compilation.settings)(with_budget(compilation.derived.graph, 1), until="share_budget")
 
 
 def halves(graph: Graph) -> tuple[Sequence[Node], Sequence[Node]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..compiler.compilation import Compilation
 from ..compiler.garbage import paused
-from ..compiler.memory.budgets import budget_of, with_budget
+from ..compiler.memory.budgets import budget_of
 from ..compiler.memory.loops import with_plan
 from ..compiler.memory.shared import COARSE, choosing, grid
 from ..compiler.stages import PIPELINE, Rest
@@ -19,7 +19,7 @@ from ..ir.rewrite import walk
 from ..passes.checkpoint.checkpoint import limited
 from ..passes.checkpoint.tally import Steps, steps_of
 from ..passes.remat.search import turns
-from .crossings import halves, repeated
+from .crossings import halves, repeated, unplanned
 from .pictures import Drawn, Note, Picture, byte_unit
 
 MANY = 32  # points on a curve; of more, points that differ little from the one before are left out
@@ -109,10 +109,9 @@ def tradeoff(compilation: Compilation) -> Tradeoff:
     """
     graph = compilation.derived.graph
     budget = budget_of(graph)
-    pipeline = Rest(PIPELINE, compilation.settings)
-    rest = pipeline.after("share_budget")
+    rest = Rest(PIPELINE, compilation.settings).after("share_budget")
     with paused:
-        ready = pipeline(with_budget(graph, 1), until="share_budget")
+        ready = unplanned(compilation)
         forward = steps_of(halves(ready)[0])
         try:
             points = list(_points(ready, rest, forward.work)) if forward is not None else []
@@ -122,23 +121,30 @@ def tradeoff(compilation: Compilation) -> Tradeoff:
 
 
 class _Candidate(NamedTuple):
-    """A choice of kept values and plans, its peak, and the steps and operations that it runs."""
+    """A choice of kept values and plans, its peak, the steps and operations that it runs, and how many run again.
+
+    The last does not count what loops run again.
+    """
 
     plan: str
     peak: int
     steps: Steps
+    again: int
 
 
 def _points(graph: Graph, rest: Rest, forward: int) -> Iterator[TradeoffPoint]:
     """The candidate that keeps everything, and then candidates with less memory and more work than the one before."""
     every = list(_candidates(graph, rest))
+    if not every:
+        return
     best = every[:1]
     for other in sorted(every, key=lambda c: (c.steps.work, c.peak)):
         last = best[-1]
         if other.peak < last.peak and (other.steps.work > last.steps.work or last is every[0]):
             best.append(other)
-    for plan, peak, steps in best if len(best) <= MANY else _apart(best):
-        work = steps.work - every[0].steps.work
+    once = every[0].steps.work - every[0].again
+    for plan, peak, steps, _ in best if len(best) <= MANY else _apart(best):
+        work = steps.work - once
         yield TradeoffPoint(plan, peak, work, work / max(forward, 1), steps.advances, steps.again)
 
 
@@ -164,13 +170,17 @@ def _candidates(graph: Graph, rest: Rest) -> Iterator[_Candidate]:
         steps = steps_of(offered.graph.nodes)
         if steps is None:  # the data decide how many steps there are
             return
-        yield _Candidate(plan, offered.most, steps)
+        yield _candidate(plan, offered.most, steps, offered.again)
         if slots in coarse and turns(graph) and offered.may_fit(offered.most - offered.most // MANY):
             for choice in offered.curve():
                 count = len(repeated(offered.made(choice)))
                 others = f"{count:,} values again" if count else "some values later"
-                more = steps.plus(Steps(0, 0, choice.score.again))
-                yield _Candidate(f"{plan}, {others}" if longest else others, offered.peak(choice), more)
+                named = f"{plan}, {others}" if longest else others
+                yield _candidate(named, offered.peak(choice), steps, choice.score.again)
+
+
+def _candidate(plan: str, peak: int, steps: Steps, again: int) -> _Candidate:
+    return _Candidate(plan, peak, steps.plus(Steps(0, 0, again)), again)
 
 
 def _lengths(graph: Graph) -> Iterator[int]:

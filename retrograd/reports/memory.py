@@ -16,7 +16,7 @@ from ..passes.inline import body_in_place
 from ..passes.linearize import Linearized
 from ..passes.remat.search import work
 from ..where import Where
-from .crossings import crossing, deferred, halves, price, repeated, sides
+from .crossings import crossing, deferred, halves, price, repeated, sides, unplanned
 from .pictures import Drawn, Note, Picture, byte_unit
 
 SAMPLES, COLUMNS = 400, 72
@@ -113,7 +113,7 @@ class MemoryReport(Drawn):
         lines.append(f"saved: {_total(self.saved)}")
         kinds = _together(self.saved, lambda v: (v.name, v.producer, v.consumer, v.work is None and v.reason))
         lines += _table([row for kind in kinds for row in _saved_rows(kind)])
-        if self.budget is not None:
+        if self.budget is not None or self.again:
             lines.append(f"computed again: {_total(self.again)}")
         if self.again:
             lines[-1] += f", by {self.work:,} operations, {self.share:.1%} of a forward pass"
@@ -186,9 +186,9 @@ def report(compilation: Compilation) -> MemoryReport:
         course = None
     steps, divided = steps_of(graph.nodes), compilation.planned
     budgeted = budget_of(divided) is not None
-    nodes = repeated(divided) if budgeted else []
+    nodes = repeated(divided)
     cost = sum(map(work, nodes))
-    forward = steps_of(halves(divided)[0])
+    forward = steps_of(halves(unplanned(compilation) if nodes else divided)[0])
     return MemoryReport(
         graph.name,
         None if course is None else course.peak,

@@ -11,6 +11,7 @@ import retrograd as rg
 from retrograd.compiler.stages import settled
 from retrograd.ops.structural.region import turn
 from retrograd.passes.place_buffers import POOL
+from retrograd.passes.remat import copy_again as passes
 from retrograd.passes.remat.copy_again import copy_again
 from retrograd.passes.remat.search import peak_of_order
 from tests.support.memory import measured
@@ -69,6 +70,59 @@ def test_a_convolution_keeps_no_copies() -> None:
 def test_copies_of_other_arrays_and_small_ones_are_kept(function: Any, args: Any) -> None:
     graph = graph_of(function, *args)
     assert copy_again(graph) is graph
+
+
+def options(w: Any, x: Any) -> Any:
+    """Cheap parts of arguments, functions of them, and what only the adjoint reads."""
+    spread = w * np.sqrt(x)
+    up = np.log(x / w) / spread
+    return np.sum(np.exp(np.sin(up / 1.5)) * x + np.tanh(up - spread) * np.log1p(w) * np.cos(up) * np.exp(-w))
+
+
+def test_cheap_parts_of_arguments_are_computed_again() -> None:
+    w, x = (np.random.default_rng(k).uniform(1.0, 2.0, POOL // 8 + 100) for k in range(2))
+    graph = graph_of(options, w, x)
+    twice = copy_again(graph)
+    assert twice is not graph
+    for name in ("exp", "log", "tanh", "sin", "cos"):
+        assert sum(n.prim.name == name for n in twice.nodes) <= sum(n.prim.name == name for n in graph.nodes) + 2
+    gradient = rg.value_and_grad(options, argnums=(0, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retrograd.compiler.memory.budgets.copy_again", lambda graph: graph)
+
+        def unchanged(w: Any, x: Any) -> Any:
+            return options(w, x)
+
+        kept = rg.value_and_grad(unchanged, argnums=(0, 1))
+        expected, most = kept(w, x), measured(kept, w, x)
+    assert measured(gradient, w, x) <= 0.9 * most
+    np.testing.assert_array_equal(gradient(w, x)[1], expected[1])
+    assert gradient(w, x)[0] == expected[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "WORTH", 20)  # so that this much work would have to save more than the whole peak
+        assert copy_again(graph) is graph
+    for n in (POOL // 8 - 1, 40_000):  # small arrays, and those that blocks compute
+        graph = graph_of(options, w[0] * np.ones(n), x[0] * np.ones(n))
+        assert copy_again(graph) is graph
+
+
+def test_budgets_count_what_runs_again_without_one() -> None:
+    w, x = (np.random.default_rng(k).uniform(1.0, 2.0, POOL // 8 + 100) for k in range(2))
+    gradient = rg.grad(options, argnums=(0, 1))
+    plan = gradient.plan(w, x)
+    assert plan.work == sum(value.work for value in plan.again) > 0
+    assert "computed again: " in str(plan)
+    first, *points = gradient.tradeoff(w, x).points
+    assert (first.plan, first.peak_bytes, first.work) == ("Everything()", plan.peak_bytes, plan.work)
+    assert first.share == plan.share
+    assert points
+    works = [first.work, *(point.work for point in points)]
+    assert works == sorted(works)
+    for point in (first, *points):
+        within = rg.grad(options, argnums=(0, 1), memory=point.peak_bytes)
+        found = within.plan(w, x)
+        assert (found.peak_bytes, found.work) == (point.peak_bytes, point.work)
+        np.testing.assert_array_equal(within(w, x), gradient(w, x))
 
 
 def test_strided_arguments_and_writes() -> None:

@@ -20,7 +20,7 @@ MOST = {  # of the memory of code by hand, which computes attention, softmax and
     "softmax": 1.85,
     "attention": 1.85,
     "layernorm": 3.3,
-    "black-scholes-10000": 1.75,
+    "black-scholes-10000": 1.1,
     "black-scholes-100000": 1.2,
 }
 

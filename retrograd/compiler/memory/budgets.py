@@ -17,7 +17,7 @@ from ...ops.structural.region import turn, turn_of
 from ...passes.delay import delay
 from ...passes.remat.copy_again import copy_again
 from ...passes.remat.order import Score
-from ...passes.remat.search import Choice, Crossing, peak_of_order
+from ...passes.remat.search import Choice, Crossing, peak_of_order, whole_work
 from ...where import Where
 
 FEW = 4  # thriftiest choices to try; one of them may turn out better than estimated
@@ -106,15 +106,20 @@ class Choosing:
 
     @cached_property
     def everything(self) -> Choice:
-        """The choice that computes nothing again."""
+        """The choice that there is without a budget; it computes again only what is cheap."""
         kept = frozenset(self.crossing.needed)
-        score = self.crossing.score(kept)
-        return Choice(kept, score if self.late is self.graph else Score(peak_of_order(self.late), score.again))
+        same = self.late is self.graph
+        return Choice(kept, self.crossing.score(kept) if same else Score(peak_of_order(self.late), self.again))
 
     @cached_property
     def late(self) -> Graph:
-        """The graph that computes nothing again, in the order that it has without a budget."""
+        """The graph as it is without a budget."""
         return _as_without_budget(self.graph)
+
+    @cached_property
+    def again(self) -> int:
+        """The operations that run again without a budget, in elements."""
+        return 0 if self.late is self.graph else whole_work(self.late) - whole_work(self.graph)
 
     def made(self, choice: Choice) -> Graph:
         """The graph for a choice, with the turn in its place; the same graph if nothing else was made since."""
@@ -162,15 +167,20 @@ class Choosing:
 
         First comes the first landmark, in order of recomputed work, whose code stays within, then the first choice
         between it and the landmark before. Which choices are compared does not depend on the budget, but for those
-        whose estimate is too great: with a larger budget, never more is computed again.
+        whose estimate is too great: with a larger budget, never more is computed again. So what computes less again
+        than there is without a budget is left out, unless nothing else fits.
         """
         before: Choice | None = None
         for choice in self.landmarks:
-            likely = choice.score.peak <= NEAR * budget or choice in self._last
+            likely = self._is_less(choice) and (choice.score.peak <= NEAR * budget or choice in self._last)
             if likely and self.peak(choice) <= budget:
                 return choice if before is None else self._nearer(before, choice, budget)
             before = choice
         return next((choice for choice in self.thriftiest if self.peak(choice) <= budget), None)
+
+    def _is_less(self, choice: Choice) -> bool:
+        """Whether a choice computes at least as much again as there is without a budget."""
+        return choice.score.again >= self.again
 
     def _nearer(self, more: Choice, less: Choice, budget: int) -> Choice:
         """The first choice within a budget between two landmarks; the code of the second says how estimates err."""
@@ -178,7 +188,7 @@ class Choosing:
 
         def within(choice: Choice) -> bool:
             likely = choice.score.peak + off <= budget or (less is self.landmarks[-1] and choice in self.thriftiest)
-            return likely and self.peak(choice) <= budget
+            return likely and self._is_less(choice) and self.peak(choice) <= budget
 
         for a, b in pairwise([more, *self._between(more, less), less]):
             if b.score.peak + off <= budget:

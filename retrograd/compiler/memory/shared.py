@@ -84,7 +84,8 @@ def _alone(graph: Graph, rest: Rest, offer: Offer) -> Found | None:
         planned = rest(graph, until="checkpoint")
     except MemoryBudgetError:
         return None
-    return _work(offer(planned)), planned
+    offered = offer(planned)
+    return _work(offered) + offered.again, planned
 
 
 def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found | None) -> Found | None:

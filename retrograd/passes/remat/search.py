@@ -27,7 +27,7 @@ from .liveness import Liveness
 from .min_cut import choose_residuals, points_between
 from .order import Recomputation, Score, repeatable, without_turn, work
 
-__all__ = ["Choice", "Crossing", "peak_of_order", "turns", "without_turn", "work"]
+__all__ = ["Choice", "Crossing", "peak_of_order", "turns", "whole_work", "without_turn", "work"]
 
 FEW = 12  # choosable values up to which every subset is tried
 CUTS = [(0.0, False), (0.0, True), (1.0, False), (2.0, False), (2.0, True), (6.0, False), (float("inf"), False)]
@@ -280,6 +280,11 @@ def _inside(more: Choice, less: Choice, found: Iterable[Choice]) -> list[Choice]
 def _bent(a: Score, b: Score, c: Score) -> bool:
     """Whether the middle one of three scores lies below the line between the others."""
     return (b.again - a.again) * (a.peak - c.peak) < (c.again - a.again) * (a.peak - b.peak)
+
+
+def whole_work(graph: Graph) -> int:
+    """The work of all nodes of a graph that serve its results."""
+    return sum(map(work, prune(graph).nodes))
 
 
 def peak_of_order(graph: Graph) -> int:
