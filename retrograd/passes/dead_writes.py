@@ -79,8 +79,7 @@ class _Reads:
         elif node.prim.name == "getitem" and len(node.inputs) == 1 and node.inputs[0] in self.written:
             self._elements(node.inputs[0])[node.attrs["index"]] = True
         else:
-            for value in node.inputs:
-                self.read[value] = None
+            self.read.update(dict.fromkeys(node.inputs))
 
     def _write(self, node: Node) -> None:
         (base, value), index = node.inputs, node.attrs["index"]

@@ -334,7 +334,8 @@ class _BufferPlacer:
         for value, last in self.last.items():
             root = self.root(value) if value in self.parent else value
             number[value] = numbers.setdefault(root, len(numbers))
-            root = self._copied(value, apart) or root
+            if apart:
+                root = self._copied(value, apart) or root
             if last > ends.get(root, -1):
                 ends[root] = last
             if root.aval.nbytes >= FREED:

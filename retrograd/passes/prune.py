@@ -17,9 +17,11 @@ def prune(graph: Graph) -> Graph:
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if len(node.outputs) == 1 and node.outputs[0] in live:
-            kept.append(node)
-            live.update(node.inputs)
+        outputs = node.outputs
+        if len(outputs) == 1 and (outputs[0] in live or not node.effect):
+            if outputs[0] in live:
+                kept.append(node)
+                live.update(node.inputs)
             continue
         used = [v in live for v in node.outputs]
         if any(used) or node.effect:
