@@ -181,7 +181,7 @@ def use_built(scope: Any, names: Any, file: str, digest: bytes) -> None:
     private: Any = importlib.import_module("numpy._core._multiarray_umath")
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    types = [np.dtype(code) for code in ("f8", "f4", "i8", "?")]
+    types = [np.dtype(code) for code in ("f8", "f4", "i8", "?", "c16", "c8")]
     scalars = [dtype.type for dtype in types]
     module.setup(np.ndarray, address(private._ARRAY_API, None), *types, *scalars, *(scope[name] for name in names))
     for k, name in enumerate(names):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import shlex
 import subprocess
 import sys
@@ -34,10 +36,21 @@ def scanned(x: Any) -> Any:
     return np.sum(last)
 
 
+def turned(z: Any, x: Any) -> Any:
+    return np.sum(np.abs(np.exp(z) * z) ** 2 * x)
+
+
+def large(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return np.sum((e / np.sum(e, axis=1, keepdims=True)) ** 2)
+
+
 CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "whole": (whole, (RNG.normal(size=30),)),
     "mixed": (mixed, (RNG.normal(size=(20, 30)), RNG.normal(size=(30, 4)))),
     "scanned": (scanned, (RNG.normal(size=5),)),
+    "turned": (turned, (RNG.normal(size=6) + 1j, RNG.normal(size=6))),
+    "large": (large, (RNG.normal(size=(300, 400)),)),
 }
 over_cases = pytest.mark.parametrize("name", CASES)
 
@@ -73,6 +86,43 @@ def test_the_module_computes_the_same_before_and_after_its_c_is_compiled(name: s
     values.assert_same_bits([getattr(fast, f"{name}_grad")(*args)], [made(*args)])
     with pytest.raises(fast.ArgumentError, match="has the shape"):
         getattr(fast, f"{name}_grad")(*(x[:2] for x in args))
+
+
+def read(x: Any, at: Any) -> Any:
+    y = np.sin(x)[at]
+    return np.sum(y * y), y, np.any(y > 0.5), np.sum(at), np.sum(np.exp(1j * y)), np.sum(y.astype("f4"))
+
+
+@needs_compiler
+def test_what_c_leaves_to_numpy_and_numbers_of_every_type(tmp_path: Path) -> None:
+    """Layouts that are copied, kernels that give up, positions out of bounds, and results without axes."""
+    x, at = RNG.normal(size=9), np.array([3, -1, 8])
+    made = rg.jit(read, backend="native")
+    made.export(tmp_path / "reads.py", x, at)
+    build(tmp_path / "reads.py")
+    module = module_at(tmp_path / "reads.py")
+    assert any(type(f).__name__ == "builtin_function_or_method" for f in vars(module).values())
+    far = np.where(np.arange(9) == 3, 1e300, x)
+    for given in ((x, at), (np.repeat(x, 2)[::2], at[::-1]), (far, at)):
+        found = module.read(*given)
+        values.assert_same_bits(list(found), list(made(*given)))
+        assert [type(a) for a in found] == [type(a) for a in read(*given)]
+        values.assert_close(list(found), list(read(*given)), 1e-6)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 9"):
+        module.read(x, at + 1)
+
+
+@needs_compiler
+def test_a_setup_of_other_objects_is_refused(tmp_path: Path) -> None:
+    rg.grad(whole, backend="native").export(tmp_path / "wave.py", np.ones(3))
+    build(tmp_path / "wave.py")
+    loader = importlib.machinery.ExtensionFileLoader("rg_native", str(tmp_path / "wave_c.so"))
+    spec = importlib.util.spec_from_loader("rg_native", loader)
+    assert spec is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    for few in range(15):
+        with pytest.raises(TypeError, match="setup takes"):
+            module.setup(*([np.ndarray] * few))
 
 
 @needs_compiler

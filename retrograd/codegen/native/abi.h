@@ -22,9 +22,9 @@ int PyDict_Next(PyObject *, int64_t *, PyObject **, PyObject **), PyObject_RichC
 int64_t PyTuple_Size(PyObject *), PyList_Size(PyObject *), PyDict_Size(PyObject *);
 long long PyLong_AsLongLong(PyObject *);
 PyObject *PyErr_Occurred(void);
-void PyErr_Clear(void), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
+void PyErr_Clear(void), PyErr_SetString(PyObject *, const char *), *PyLong_AsVoidPtr(PyObject *), Py_IncRef(PyObject *), Py_DecRef(PyObject *);
 void *PyEval_SaveThread(void), PyEval_RestoreThread(void *);
-extern PyObject PyFunction_Type, PyDict_Type, PyList_Type, PyUnicode_Type, PyBytes_Type, PyFloat_Type, PyComplex_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception;
+extern PyObject PyFunction_Type, PyDict_Type, PyList_Type, PyUnicode_Type, PyBytes_Type, PyFloat_Type, PyComplex_Type, PyLong_Type, _Py_TrueStruct, _Py_FalseStruct, _Py_NoneStruct, *PyExc_Exception, *PyExc_TypeError;
 PyObject *PyLong_FromLongLong(long long);
 void *malloc(size_t), *realloc(void *, size_t), free(void *), *memcpy(void *, const void *, size_t);
 int posix_memalign(void **, size_t, size_t), madvise(void *, size_t, int);
@@ -139,6 +139,10 @@ static int is_int(PyObject *x) { /* one that a float holds: others are constants
 }
 
 static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
+  if (n != 2 + 2 * TYPES + KERNELS) {
+    PyErr_SetString(PyExc_TypeError, "setup takes NumPy, the dtypes, their types and a function for each kernel");
+    return 0;
+  }
   array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);
   for (int k = 0; k < TYPES; k++) { descrs[k] = a[2 + k]; scalars[k] = a[2 + TYPES + k]; }
   for (int k = 0; k < n; k++) Py_IncRef(a[k]);
