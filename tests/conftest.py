@@ -41,9 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a large table some cases are in the normal run, always the same ones; the others are slow.
 
     A test marked ``sampled(n)`` keeps one case of n, and any test about ``MOST_CASES`` at most, unless it is ``whole``.
+    Cases that are slow already do not count: their table has chosen the others itself.
     """
-    cases = Counter(map(_table, items))
-    for item in items:
+    quick = [item for item in items if item.get_closest_marker("slow") is None]
+    cases = Counter(map(_table, quick))
+    for item in quick:
         if item.get_closest_marker("whole") is not None:
             continue
         mark = item.get_closest_marker("sampled")
