@@ -38,7 +38,7 @@
     ManyPathsWarning                              a function whose Python decisions differ from call to call
     UnwatchedWarning                              a function that changes what it reads, or reads what cannot be checked
     RetraceWarning                                a function that is compiled again and again
-    NoCompilerWarning                             the native target is chosen, and no C compiler is there
+    NoCompilerWarning                             the native target is chosen, and there is no C compiler that works
 
 Each class has a stable code. A message says what happened, where in the user's program, and what to do instead.
 """

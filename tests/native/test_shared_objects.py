@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache that nothing was loaded from."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shared_objects, "_loaded", {})
+    monkeypatch.setattr(target, "_warned", set())
+    target.REFUSALS.clear()
     return tmp_path / "retrograd" / "native"
 
 
@@ -60,17 +63,26 @@ def test_a_file_is_compiled_once(home: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", [b"", b"\x7fELF nothing", b"x" * 5000])
-def test_a_damaged_file_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: b"\x7fELF nothing",
+        lambda whole: whole[:-100],
+        lambda whole: whole + b"x",
+        lambda whole: whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:],
+    ],
+)
+def test_a_damaged_file_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatch, damage: Any) -> None:
     first = native_gradient()
     (known,) = home.glob("*.so")
     whole = known.read_bytes()
     known.unlink()
-    known.write_bytes(damage)
+    known.write_bytes(damage(whole))
     monkeypatch.setattr(shared_objects, "_loaded", {})
     assert np.array_equal(native_gradient(), first)
     (again,) = home.glob("*.so")
-    assert len(again.read_bytes()) == len(whole)
+    assert again.read_bytes() == whole
 
 
 @needs_compiler
@@ -126,10 +138,58 @@ def test_flags_of_systems(system: str, machine: str, own: str, extension: tuple[
 
 def test_a_folder_that_others_can_write_to_is_not_used(home: Path) -> None:
     home.mkdir(parents=True)
-    home.chmod(0o777)
-    assert shared_objects.folder() != home
-    home.chmod(0o700)
+    for path in (home, home.parent):
+        path.chmod(0o777)
+        assert shared_objects.folder() != home
+        path.chmod(0o770)
+        assert shared_objects.folder() != home
+        path.chmod(0o700)
+        assert shared_objects.folder() == home
+
+
+def test_new_folders_are_this_users_alone(home: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert shared_objects.folder() == home
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (home, home.parent)] == [0o700, 0o700]
+
+
+def test_the_folder_of_another_user_is_not_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_objects.folder() == home
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    assert shared_objects.folder() != home
+
+
+def test_a_folder_of_the_process_that_is_gone_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETROGRAD_CACHE", "off")
+    first = shared_objects.folder()
+    assert shared_objects.folder() == first
+    first.rename(first.with_name(f"{first.name}-aside"))
+    second = shared_objects.folder()
+    assert second.is_dir()
+    first.with_name(f"{first.name}-aside").rename(first)
+    assert shared_objects.folder() == second != first
+    first.rmdir()
+
+
+@needs_compiler
+def test_where_nothing_can_be_written_numpy_computes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any, **options: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.warns(rg.errors.NoCompilerWarning, match="the C compiler failed"):
+        found = native_gradient()
+    assert np.array_equal(found, rg.grad(slope)(np.arange(4.0)))
+    monkeypatch.setenv("RETROGRAD_CACHE", "off")
+    monkeypatch.setattr(shared_objects, "_private", {})
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    assert np.array_equal(native_gradient(), found)
+    assert target.REFUSALS
+    assert all("No space left on device" in why for why in target.REFUSALS)
 
 
 def test_a_link_in_place_of_the_folder_is_not_used(home: Path, tmp_path: Path) -> None:
@@ -157,16 +217,72 @@ def test_the_oldest_files_go_first(home: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(path.name for path in home.iterdir()) == ["0.so", "3.so"]
 
 
+OUT = 'while [ "$1" != -o ]; do shift; done\n'
+BROKEN = {
+    "it fails": ("echo no such thing >&2; exit 1", "no such thing"),
+    "it tells so in another encoding": ("printf 'erreur : \\351' >&2; exit 1", "erreur"),
+    "it is ended": ("kill -9 $$", "the compiler failed"),
+    "it hangs": ("exec sleep 100", "it did not end"),
+    "it writes nothing": ("exit 0", "something else"),
+    "it writes what is no module": (f'{OUT}echo garbage > "$2"', "something else"),
+    "it writes another module": (
+        f'{OUT}echo "void *PyInit_rg_native(void) {{ return 0; }}" | {{cc}} -shared -fPIC -x c - -o "$2"',
+        "something else",
+    ),
+    "it removes the file": (f'{OUT}rm "$2"', "cannot be kept"),
+}
+
+
+def written(path: Path, script: str) -> str:
+    """A compiler that tells its version, and does what a script says."""
+    tool = shared_objects.compiler()
+    assert tool is not None
+    known = script.replace("{cc}", " ".join(tool.command))
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && printf "odd \\351" && exit 0\n{known}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
 @needs_compiler
-def test_a_compiler_that_fails_leaves_the_kernel_to_numpy(home: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    bad = tmp_path / "cc"
-    bad.write_text('#!/bin/sh\n[ "$1" = --version ] && echo bad 1.0 && exit 0\necho no such thing >&2; exit 1\n')
-    bad.chmod(0o755)
-    monkeypatch.setenv("CC", str(bad))
-    target.REFUSALS.clear()
-    np.testing.assert_allclose(native_gradient(), rg.grad(slope)(np.arange(4.0)), rtol=1e-14)
-    assert "no such thing" in rg.native_info().refused[0]
-    assert not list(home.glob("*.making*"))
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_compiler_that_is_broken_leaves_the_kernels_to_numpy(
+    how: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, why = BROKEN[how]
+    monkeypatch.setenv("CC", written(tmp_path / "cc", script))
+    if "hangs" in how:
+        monkeypatch.setattr(shared_objects, "PATIENCE", 0.2)
+    with pytest.warns(rg.errors.NoCompilerWarning, match="the C compiler failed"):
+        found = native_gradient()
+    assert np.array_equal(found, rg.grad(slope)(np.arange(4.0)))
+    assert np.array_equal(native_gradient(), found)  # and no second warning
+    assert why in rg.native_info().refused[0]
+    assert not list(home.iterdir())
+
+
+@pytest.mark.parametrize("command", ["cc '", " ", "/", "no-such-compiler", "false", "sh -c 'sleep 100' x"])
+def test_what_is_no_compiler_is_none(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_objects, "PATIENCE", 0.2)
+    monkeypatch.setenv("CC", command)
+    assert shared_objects.compiler() is None
+
+
+@needs_compiler
+def test_nobody_sees_a_file_before_it_is_whole(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("CC", written(tmp_path / "cc", f"{{cc}} \"$@\" && ls '{home}' >> '{log}'"))
+    native_gradient()
+    assert [Path(line).suffix for line in log.read_text().splitlines()] == [".making"]
+    assert [path.suffix for path in home.iterdir()] == [".so"]
+
+
+def test_what_an_ended_process_left_half_made_goes(home: Path) -> None:
+    home.mkdir(parents=True)
+    for name in ("old.making", "new.making", "last.so"):
+        (home / name).touch()
+    os.utime(home / "old.making", (0, 0))
+    shared_objects._prune(home, home / "last.so")
+    assert sorted(path.name for path in home.iterdir()) == ["last.so", "new.making"]
 
 
 def test_without_a_compiler_a_warning_names_the_remedy_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,3 +320,42 @@ def test_a_child_process_calls_the_kernels_of_its_parent(home: Path) -> None:
         if child == 0:
             os._exit(0 if np.array_equal(f(np.arange(4.0)), expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+CHILDREN = """
+import os, sys, threading
+import numpy as np, retrograd as rg
+from retrograd.codegen.native import shared_objects
+
+home = shared_objects.folder()
+held, done = threading.Event(), threading.Event()
+
+def compiling():
+    with shared_objects._lock:
+        held.set()
+        done.wait()
+
+threading.Thread(target=compiling).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    slope = rg.grad(lambda x: np.sum(np.sin(x) * x), backend="native")
+    slope(np.arange(3.0))
+    assert shared_objects.folder() != home
+    sys.exit(0)
+done.set()
+assert os.waitpid(child, 0)[1] == 0
+assert home.is_dir()
+print(home)
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_process_compiles_and_leaves_its_parents_folder() -> None:
+    """Also if a thread of the parent compiles when it is made."""
+    env = {**os.environ, "RETROGRAD_CACHE": "off"}
+    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", CHILDREN]
+    told = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert told.returncode == 0, told.stderr
+    assert not Path(told.stdout.strip()).exists()

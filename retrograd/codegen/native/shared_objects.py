@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import hashlib
@@ -17,6 +18,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +41,15 @@ THREADS: list[Callable[[], int]] = []  # how many threads a call may use
 _loaded: dict[str, Any] = {}
 _helpers = [0]  # the address of the function of the first module that gives work to threads
 _lock = threading.RLock()
+_private: dict[int, Path] = {}  # the folder that only this process uses
+
+
+def _in_child() -> None:
+    global _lock  # noqa: PLW0603 - a thread that is not in this process may hold the other one
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ def compiler() -> Compiler | None:
 @cache
 def _compiler(chosen: str, path: str) -> Compiler | None:
     for command in [chosen] if chosen else ["cc", "gcc", "clang"]:
-        words = shlex.split(command)
+        words = _words(command)
         found = shutil.which(words[0], path=path) if words else None
         if found is None:
             continue
@@ -76,11 +87,21 @@ def flags_for(system: str, machine: str) -> tuple[str, ...]:
     return (*FLAGS, own, *extension)
 
 
-def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+def _words(command: str) -> list[str]:
     try:
-        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603 - no shell, and the command is a compiler's
-    except (OSError, subprocess.TimeoutExpired) as fault:
+        return shlex.split(command)
+    except ValueError:  # a quote that does not end
+        return []
+
+
+def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    told: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+    try:
+        return subprocess.run(command, input=text, timeout=PATIENCE, check=False, **told)  # noqa: S603 - no shell, and the command is a compiler's
+    except OSError as fault:
         return subprocess.CompletedProcess(command, 1, "", str(fault))
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"it did not end within {PATIENCE} seconds")
 
 
 def fits() -> bool:
@@ -94,11 +115,13 @@ def folder() -> Path:
     if os.environ.get("RETROGRAD_CACHE", "") != "off":
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         with contextlib.suppress(OSError, RuntimeError):
-            path = Path(base).expanduser() / "retrograd" / "native"
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if ours(path):
+            above = Path(base).expanduser() / "retrograd"
+            path = above / "native"
+            above.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+            if ours(above) and ours(path):
                 return path
-    return _private(os.getpid())
+    return _own_folder()
 
 
 def ours(path: Path) -> bool:
@@ -108,14 +131,20 @@ def ours(path: Path) -> bool:
     return own and not found.st_mode & 0o022 and os.access(path, os.W_OK)
 
 
-@cache
-def _private(process: int) -> Path:
-    made = tempfile.TemporaryDirectory(prefix="retrograd-native-")
-    _kept_alive.append(made)
-    return Path(made.name)
+def _own_folder() -> Path:
+    """A folder that this process removes when it ends; another one if it is gone, as old temporary files may be."""
+    process = os.getpid()
+    with contextlib.suppress(KeyError, OSError):
+        if ours(_private[process]):
+            return _private[process]
+    path = _private[process] = Path(tempfile.mkdtemp(prefix="retrograd-native-"))
+    atexit.register(_remove, path, process)
+    return path
 
 
-_kept_alive: list[tempfile.TemporaryDirectory[str]] = []
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() == process:  # a child runs what its parent has registered
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def functions(source: str, count: int, fallbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
@@ -150,7 +179,13 @@ def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
 
 def _file(key: str, source: str, tool: Compiler) -> Path:
     """The compiled file. It has its key in it, and its name has the hash of its contents: others are made again."""
-    home = folder()
+    try:
+        return _made(key, source, tool, folder())
+    except OSError as fault:
+        raise NoC(f"compiled files cannot be kept: {fault}") from fault
+
+
+def _made(key: str, source: str, tool: Compiler, home: Path) -> Path:
     for known in sorted(home.glob(f"{key}-*.so")):
         with contextlib.suppress(OSError):
             contents = known.read_bytes()
@@ -166,11 +201,12 @@ def _file(key: str, source: str, tool: Compiler) -> Path:
         told = _run([*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"], marked)
         if told.returncode:
             raise NoC(f"the compiler failed: {told.stderr.strip()[-500:]}")
+        contents = made.read_bytes()
+        if key.encode() not in contents:
+            raise NoC("the compiler made something else")
         made.chmod(0o700)
-        known = home / f"{key}-{hashlib.sha256(made.read_bytes()).hexdigest()}.so"
+        known = home / f"{key}-{hashlib.sha256(contents).hexdigest()}.so"
         made.replace(known)
-    except OSError as fault:
-        raise NoC(f"the folder {home} cannot be used: {fault}") from fault
     finally:
         made.unlink(missing_ok=True)
     _prune(home, known)
@@ -178,8 +214,11 @@ def _file(key: str, source: str, tool: Compiler) -> Path:
 
 
 def _prune(home: Path, last: Path) -> None:
-    """Remove what was used least recently, until the folder is small enough."""
+    """Remove what was used least recently, until the folder is small enough, and what was left half made."""
     with contextlib.suppress(OSError):
+        for path in home.glob("*.making"):
+            if path.stat().st_mtime < time.time() - 2 * PATIENCE:
+                path.unlink(missing_ok=True)
         found = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in home.glob("*.so") if p != last)
         total = last.stat().st_size + sum(size for _, size, _ in found)
         for _, size, path in found:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 REMEMBERED = 64  # refusals
 REFUSALS: deque[str] = deque(maxlen=REMEMBERED)
+FAILED = "the C compiler failed: NumPy runs the kernels. rg.native_info() says why, and CC names another compiler"
 OWN_NAME = re.compile(r"\bkernel(?=\(|_part\d+\b)")
 Pass = Callable[[Graph], Graph]
 
@@ -139,6 +140,7 @@ def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -
                 found[k] = own
         except NoC as why:
             REFUSALS.append(f"{bodies[good[0]].name}: {why}")
+            _warn(missing() or FAILED)
     return found
 
 
