@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,16 @@ from tests.native.test_threads import always_helped
 from tests.support.native import as_kernels, needs_compiler
 
 pytestmark = needs_compiler
+
+
+@pytest.fixture(autouse=True)
+def compiled() -> Iterator[None]:
+    """C computes all: NumPy would have the right bits anyway."""
+    REFUSALS.clear()
+    yield
+    assert not REFUSALS
+
+
 LENGTHS = [2, 7, 8, 9, 16, 127, 128, 129, 136, 1024, 1025, 4099, 300_000]
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((7, 300), 1),
@@ -42,6 +53,15 @@ SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((2, 3, 5, 7), (1, 3)),
     ((3, 4000, 3), (1, 2)),
     ((30, 4000, 3), None),
+    ((700, 400), 0),
+    ((300, 1001), 0),
+    ((20, 40_000), 0),
+    ((20_000, 12), 0),
+    ((90, 50, 60), (0, 1)),
+    ((300, 50, 20), (0, 2)),
+    ((300, 5, 10, 16), (0, 2)),
+    ((300, 5, 16, 10), (0, 1, 3)),
+    ((30, 70, 60), 1),
 ]
 
 
@@ -135,14 +155,31 @@ def test_a_loop_that_falls_into_two_has_the_sums_of_a_few_columns_in_both() -> N
         return np.sum(x, axis=(0, 2)), np.max(y), np.sum(y, axis=2)
 
     x = made((7, 4, 14, 6), np.float64)
-    REFUSALS.clear()
     compiled = rg.jit(function, backend="native")
     total, _, columns = compiled(x)
     y = np.where(np.arange(4)[:, None, None] < 2, -x, x)
     assert same(columns, np.sum(np.moveaxis(y, 2, -1).copy(), axis=-1))
     parts = np.sum(np.moveaxis(x, 2, -1).copy(), axis=-1)
     assert same(total, np.sum(parts, axis=0))
-    assert not REFUSALS
+
+
+def test_terms_that_have_storage_are_not_copied() -> None:
+    """... whether they are an argument, its part, or what a loop stores."""
+    x = made((30, 700), np.float64)
+
+    def function(x: Any) -> Any:
+        y = np.exp(x / 1000)
+        return np.sum(x, axis=1), np.sum(x[3:, 100:]), np.sum(x[:, ::2], axis=1), y / np.sum(y, axis=1, keepdims=True)
+
+    compiled = rg.jit(function, backend="native")
+    rows, part, strided, normed = compiled(x)
+    assert same(rows, np.sum(x, axis=1))
+    assert same(part, np.sum(x[3:, 100:].copy()))
+    assert same(strided, np.sum(x[:, ::2].copy(), axis=1))
+    code = compiled.source(x, language="c")
+    assert "rg_total(&in0[700 * " in code
+    e = rg.jit(lambda x: np.exp(x / 1000), backend="native")(x)
+    assert same(normed, e * (1 / np.sum(e, axis=1, keepdims=True)))
 
 
 def test_one_long_row() -> None:

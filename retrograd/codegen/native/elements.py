@@ -162,6 +162,8 @@ class ElementWriter:
 
     def repeat(self, var: str, start: int, n: int, lines: list[str], pragma: str) -> None:
         """Write a loop from ``start`` to ``n``."""
+        if not lines:
+            return
         if n - start == 1 and self.bounds(var, start, n) == (str(start), str(n)):
             self.enclose(f"{{ const int64_t {var} = {start};", lines)
             return

@@ -20,7 +20,6 @@ from .choices import is_choice
 from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
-from .sum_order import has_order, run_start
 
 COSTLY = 20  # additions per element from which a value is not computed twice
 FUNCTION = 10  # ... of one operation
@@ -28,7 +27,6 @@ LOCAL = 64  # elements up to which storage is on the stack
 SEVERAL = 3  # pieces
 SHALLOW = 4  # pieces in a row, from which on what is read twice is stored
 IN_A_ROW = 12  # ... and what is read once
-MANY = 2**13  # terms of sums of columns that have loops of their own
 PIECES = frozenset({"additem", "concatenate", "getitem", "roll", "setitem", "subitem"})
 DEEP = 12  # operations that a price counts in a row
 
@@ -193,22 +191,12 @@ class RootGroups(ElementWriter):
         return groups
 
     def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> int:
-        """Put a root into the last group if it reads that row by row; else into one of its own.
-
-        Long sums of columns are groups of their own, which later rows need not wait for.
-        """
-        space, own, down = self.space(root), len(groups) - 1, self.sums_columns(root)
-        while own >= 0 and isinstance(groups[own], list) and not down and self.sums_columns(groups[own][0][0]):
-            if any(where.get(v) == own for v, _ in reads):
-                break
-            own -= 1
+        """Put a root into the last group if it reads that row by row; else into one of its own."""
+        space, own = self.space(root), len(groups) - 1
         last = groups[own] if own >= 0 else None
         if isinstance(last, list) and space and last[0][0] not in self.foreign:
-            other = last[0][0]
-            first = self.space(other)
             local = all(self._in_row(v, index) for v, index in reads if where.get(v) == own)
-            alike = self.kept(other) == self.kept(root) and first == space if down else True
-            local = local and alike and self.sums_columns(other) == down
+            first = self.space(last[0][0])
             if local and first and first[0] == space[0] > 1 and (len(space) == 1) == (len(first) == 1):
                 stage = last[-1]
                 waits = any(v in stage and not self._at_point(v, index, space) for v, index in reads)
@@ -219,14 +207,6 @@ class RootGroups(ElementWriter):
                 return own
         groups.append([[root]])
         return len(groups) - 1
-
-    def sums_columns(self, root: Value) -> bool:
-        """Whether a root is a long sum over the outermost axis, whose terms are added one after the other."""
-        if not self.reduces(root) or 0 in self.kept(root):
-            return False
-        node, space = self.made[root], self.space(root)
-        long = space[0] > 1 and math.prod(space) >= MANY
-        return long and has_order(node) and run_start(space, node.attrs["axis"]) != 0
 
     def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
         """The pending values that a root reads, and where; its indices are q0, q1, ..."""

@@ -16,16 +16,15 @@ from ...ir.graph import Node, Value
 from .elements import BEYOND
 from .grouping import Stages, row_at_a_time, work_of
 from .indices import CArray, CNumber, at, c_type, count, extents
-from .nests import NestWriter, innermost_axis
+from .nests import NestWriter
 from .sum_order import BLOCK, LEAF, has_order, kept_terms, unit
 
 LEAST = 200_000  # additions in a nest from which on it falls into parts
 MOST = 32  # parts
 ALIGNED = 64  # elements: parts of flat loops begin at the start of a line of the cache
-COLUMNS = 64  # of a part that adds them up, at least
 ROWS = 8  # rows of a part that adds them up
 SUMS = 2**17  # elements of what all parts add up
-PRIVATE = 2**15  # elements of rows that a part keeps on its stack
+PRIVATE = 2**15
 
 DECLARED = re.compile(
     r"\b(?:double|float|int64_t|int|_Bool|struct rg_sum\w*)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = "
@@ -53,7 +52,6 @@ class PartWriter(NestWriter):
         self.private: dict[Value, list[str]] = {}  # declarations of storage for a row, by the first root of a nest
         self.kept_rows: dict[Value, int] = {}  # elements of such storage
         self.clipped: dict[str, int] = {}  # variables of loops over a part, and their ends
-        self.divided = 0  # the axis of an inner loop that parts divide
 
     def _allot(self, groups: list[Node | Stages], want: dict[Value, list[Any]]) -> None:
         self.prices = {}
@@ -84,9 +82,6 @@ class PartWriter(NestWriter):
     def nest(self, group: Stages, space: tuple[int, ...], flat: bool, var: str) -> None:
         """Write the loops of a group, in parts if it is large."""
         private, roots = self.private.get(group[0][0]), [r for stage in group for r in stage]
-        if private is not None and not flat and self.sums_columns(roots[0]):
-            self._columns(group, space, var)
-            return
         n = math.prod(space) if flat else (*space, 1)[0]
         sums = [r for r in roots if self.reduces(r)] if flat else self.across(roots)
         size = _part_size(n, sum(map(count, sums)), flat)
@@ -117,7 +112,7 @@ class PartWriter(NestWriter):
             self.clipped[var] = n
             super().nest(group, space, flat, var)
             del self.clipped[var]
-        self._call_of_parts(block.lines, start, parts)
+        self.call_of_parts(block.lines, start, parts)
         for r, target, sum_ in zip(sums, targets, kept, strict=True):
             self.target[r] = target
             if self.pieces.pop(r, None):
@@ -141,7 +136,7 @@ class PartWriter(NestWriter):
         first = f"(first > {start} ? first : {start})" if start else "first"
         return first, f"(last < {n} ? last : {n})" if n < self.clipped[var] else "last"
 
-    def _call_of_parts(self, lines: list[str], start: str, parts: int) -> None:
+    def call_of_parts(self, lines: list[str], start: str, parts: int, in_turn: bool = False) -> None:
         """Make a function of the lines of a part, and call it for all parts; ``start`` is where the part {0} does."""
         plain = COMMENT.sub("", "\n".join(lines))
         own = {name for names in DECLARED.findall(plain) for name in names}
@@ -158,29 +153,7 @@ class PartWriter(NestWriter):
         text += ["  int beyond = 0;"] * beyond + [f"  {line}" for line in lines]
         self.parts.append("\n".join([*text, f"  return {BEYOND if beyond else 0};", "}"]))
         self.line(f"const struct {function} x{k} = {{{', '.join(names)}}};")
-        self.line(f"{f'{BEYOND} |= ' * beyond}in_parts({function}, &x{k}, {parts}, threads);")
-
-    def _columns(self, group: Stages, space: tuple[int, ...], var: str) -> None:
-        """Sums of columns: a part has some of the columns."""
-        roots = [r for stage in group for r in stage]
-        axis = next(a for a in self.kept(roots[0]) if space[a] > 1)
-        size = max(COLUMNS, -(-space[axis] // MOST))
-        if space[axis] <= 2 * size or axis > innermost_axis(space)[0]:
-            super().nest(group, space, False, var)
-            return
-        for root in roots:
-            self._start(root, None)
-        with self.block() as block:
-            self.divided = axis
-            self.loop(var, space[0], lambda: self._rows(group, var))
-            self.divided = 0
-            self.clipped.clear()
-        self._call_of_parts(block.lines, f"least({size} * {{0}}, {space[axis]})", -(-space[axis] // size))
-
-    def divide(self, names: list[str], space: tuple[int, ...]) -> None:
-        """Clip the loop that parts divide."""
-        if self.divided:
-            self.clipped[names[self.divided]] = space[self.divided]
+        self.line(f"{f'{BEYOND} |= ' * beyond}in_parts({function}, &x{k}, {parts}, threads, {int(in_turn)});")
 
     def _add_pieces(self, root: Value, kept: KeptSum, start: str, parts: int) -> None:
         """A sum of what parts kept."""
@@ -194,18 +167,22 @@ class PartWriter(NestWriter):
 
     def _add_up(self, root: Value, kept: str, parts: int) -> None:
         """A reduction of those of the parts."""
-        array, m = self.target[root], count(root)
         self._start(root, None)
-        start = array.at(tuple(at(0) for _ in array.shape))
-        z, k = self.fresh("z"), self.fresh("z")
+        z, m = self.fresh("z"), count(root)
         with self.block() as block:
-            if m == 1:
-                self._fold(root, start, f"{kept}[{z}]")
-            else:
-                self.line(f"for (int64_t {k} = 0; {k} < {m}; {k}++) {{")
-                self._fold(root, f"(&{start})[{k}]", f"{kept}[{m} * {z} + {k}]")
-                self.line("}")
+            self.fold_all(root, f"({kept} + {m} * {z})" if m > 1 else kept, "0" if m > 1 else z)
         self.enclose(f"for (int64_t {z} = 0; {z} < {parts}; {z}++) {{", block.lines)
+
+    def fold_all(self, root: Value, kept: str, first: str = "0") -> None:
+        """Fold the reduction of a part into that of all."""
+        array, m, k = self.target[root], count(root), self.fresh("z")
+        start = array.at(tuple(at(0) for _ in array.shape))
+        if m == 1:
+            self._fold(root, start, f"{kept}[{first}]")
+            return
+        with self.block() as block:
+            self._fold(root, f"(&{start})[{k}]", f"{kept}[{k}]")
+        self.enclose(f"for (int64_t {k} = 0; {k} < {m}; {k}++) {{", block.lines)
 
 
 def _part_size(n: int, sums: int, flat: bool) -> int:

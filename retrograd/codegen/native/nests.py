@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,10 @@ EXTREMA = {">": "max", "<": "min"}  # OpenMP's names, by the order
 
 class NestWriter(SumWriter):
     """Writes the nests of a graph."""
+
+    def __init__(self, stored: set[Value]) -> None:
+        super().__init__(stored)
+        self.late: dict[Value, CArray] = {}  # sums of rows whose terms are added up later, and where a row keeps them
 
     # graphs
 
@@ -84,11 +89,11 @@ class NestWriter(SumWriter):
         for root in across:
             last, tails = innermost_axis(self.space(root))
             if self.run_of(root) == 0:
-                self.begin_run(root, len(tails))
+                self.begin_run(root, each=len(tails))
             elif last == 0 and self.in_lanes(root):
                 places[root] = [self.place(root, (at(0), *tail)) for tail in tails]
                 self.begin_lanes(root, places[root], 0)
-            else:
+            elif root not in self.late:
                 self._start(root, None)
         if not space:
             for root in roots:
@@ -103,9 +108,6 @@ class NestWriter(SumWriter):
             elif root in places:
                 for place, text in self.end_lanes(root, places[root]).items():
                     self.line(f"{self.target[root].at(place)} = {text};")
-
-    def divide(self, names: list[str], space: tuple[int, ...]) -> None:
-        """Whether parts divide an inner loop."""
 
     def across(self, roots: list[Value]) -> list[Value]:
         """The reductions over the outermost axis, among others."""
@@ -224,7 +226,7 @@ class NestWriter(SumWriter):
             self.line(f"{self.target[root].at(tuple(at(0) for _ in extents(root)))} = {text};")
 
     def _flat_body(self, roots: list[Value], totals: Totals, var: str) -> None:
-        for r in roots:
+        for r in itertools.filterfalse(self.is_stored, roots):
             space = self.space(r)  # the axes behind the last one that is longer than 1 do not count
             axis = max((a for a, n in enumerate(space) if n > 1), default=0)
             index = tuple(AxisIndex(var) if a == axis else at(0) for a in range(len(space)))
@@ -247,7 +249,6 @@ class NestWriter(SumWriter):
         space = self.space(roots[0])
         last, tails = innermost_axis(space)
         names = [outer, *(self.fresh("j") for _ in range(last))]
-        self.divide(names, space)
         lead = tuple(AxisIndex(name) for name in names)
         begins = {r: first for r in roots if (first := self.run_of(r)) is not None}
         indices = [(*lead, *tail) for tail in tails]
@@ -260,22 +261,23 @@ class NestWriter(SumWriter):
         def axis(k: int) -> None:
             mine = [r for r in roots if begins.get(r) == k]
             for r in mine:
-                self.begin_run(r, len(tails))
+                self.begin_run(r, lead[:k], len(tails))
             if k < last:
                 self.loop(names[k], space[k], lambda: axis(k + 1))
             else:
                 lanes, turns = self._begin_totals(roots, totals, once, indices, last)
                 self.innermost([*begins, *lanes, *turns], names[k], space[k], point, self._simd(totals))
                 for (r, place), (_, name) in totals.items():
-                    self._found(r, place, self._total(name), r in once or r in turns)
+                    self._found(r, self.target[r].at(place), self._total(name), r in once or r in turns)
                 for r, places in lanes.items():
+                    where = dict(zip(places, indices, strict=True))
                     for place, text in self.end_lanes(r, places).items():
-                        self._found(r, place, text, r in once)
+                        self._found(r, self._into(r, where[place]), text, r in once)
                 for r in turns:
                     del self.runs[r]
             for r in mine:
-                place = self.place(r, (*lead[:k], *[at(0)] * (len(space) - k)))
-                self._found(r, place, self.end_run(r), r in once)
+                index = (*lead[:k], *[at(0)] * (len(space) - k))
+                self._found(r, self._into(r, index), self.end_run(r), r in once)
 
         if last == 0:
             point()
@@ -320,30 +322,35 @@ class NestWriter(SumWriter):
         self, roots: list[Value], indices: list[Indices], begins: dict[Value, int], once: set[Value], totals: Totals
     ) -> None:
         """What is computed at a point of the loops, for all indices behind them."""
-        short: dict[tuple[Value, Indices], list[str]] = {}  # terms of runs behind the loops
+        short: dict[tuple[Value, str], list[str]] = {}  # terms of runs behind the loops
         for k, index in enumerate(indices):
-            for r in roots:
+            for r in itertools.filterfalse(self.is_stored, roots):
                 text, place = self.element(r, index), self.place(r, index)
                 if r in self.runs or r in self.lanes:
                     self.take(r, index, text, k)
                 elif r in begins:
-                    short.setdefault((r, place), []).append(text)
+                    short.setdefault((r, self._into(r, index)), []).append(text)
                 elif (r, place) in totals:
                     self._add(r, totals[r, place][1], text)
                 elif self.reduces(r):
-                    self._fold(r, self.target[r].at(place), text)
+                    self._found(r, self._into(r, index), text, False)
                 else:
                     self.line(f"{self.target[r].at(index)} = {text};")
                     self._known(r, index, text)
-        for (r, place), terms in short.items():
-            self._found(r, place, f"{zero(r.aval.dtype)} + ({added(terms, r.aval.dtype)})", r in once)
+        for (r, into), terms in short.items():
+            self._found(r, into, f"{zero(r.aval.dtype)} + ({added(terms, r.aval.dtype)})", r in once)
 
-    def _found(self, root: Value, place: Indices, text: str, only: bool) -> None:
+    def _into(self, root: Value, index: Indices) -> str:
+        """Where what is found at a point of the space goes."""
+        late = self.late.get(root)
+        return self.target[root].at(self.place(root, index)) if late is None else late.at(index)
+
+    def _found(self, root: Value, into: str, text: str, only: bool) -> None:
         """Store what a loop has found, or fold it into what there is."""
-        if only:
-            self.line(f"{self.target[root].at(place)} = {text};")
+        if only or root in self.late:
+            self.line(f"{into} = {text};")
         else:
-            self._fold(root, self.target[root].at(place), text)
+            self._fold(root, into, text)
 
     def in_turn(self, root: Value) -> bool:
         """Whether a root takes one term after the other: a product of floats, or a short sum that is stored."""

@@ -14,8 +14,8 @@ from .choices import is_choice, parts_of_choice
 from .decided_places import WRITES, overwrites, places, writes_at
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
-from .in_parts import PartWriter
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
+from .late_sums import LateSumWriter
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
 FIRST = 64  # rows for which there is space at first
@@ -41,7 +41,7 @@ class _Large:
     in_place: bool = False
 
 
-class StepLoopWriter(PartWriter):
+class StepLoopWriter(LateSumWriter):
     """Also writes loops with a known number of steps."""
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:

@@ -37,17 +37,36 @@ RG_SUMS int64_t rg_until(const struct rg_blocks *x, int64_t from, int64_t to, in
 }
 #define RG_LEAF(T, s) \
 typedef T rg_eight##s __attribute__((vector_size(8 * sizeof(T)))); \
-RG_SUMS T rg_leaf##s(const T *terms, int64_t n) { \
-  T total = terms[0]; \
-  int64_t k = 1; \
-  if (n >= 8) { \
-    rg_eight##s a, b; \
-    memcpy(&a, terms, sizeof a); \
-    for (k = 8; k + 8 <= n; k += 8) { memcpy(&b, terms + k, sizeof b); a += b; } \
-    total = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7])); \
-  } \
+RG_SUMS rg_eight##s rg_eight_terms##s(const T *terms) { rg_eight##s a; memcpy(&a, terms, sizeof a); return a; } \
+/* A leaf, of which the first k terms are in eight sums. */ \
+RG_SUMS T rg_rest##s(rg_eight##s a, const T *terms, int64_t k, int64_t n) { \
+  for (; k + 8 <= n; k += 8) a += rg_eight_terms##s(terms + k); \
+  T total = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7])); \
   for (; k < n; k++) total += terms[k]; \
   return total; \
+} \
+RG_SUMS T rg_leaf##s(const T *terms, int64_t n) { \
+  if (n >= 8) return rg_rest##s(rg_eight_terms##s(terms), terms, 8, n); \
+  T total = terms[0]; \
+  for (int64_t k = 1; k < n; k++) total += terms[k]; \
+  return total; \
+} \
+/* Two halves of two leaves each, at n1, n2 and n3: beside each other, as each addition waits for the one before. */ \
+RG_SUMS T rg_four##s(const T *terms, int64_t n1, int64_t n2, int64_t n3, int64_t n) { \
+  const T *t1 = terms + n1, *t2 = terms + n2, *t3 = terms + n3; \
+  rg_eight##s a = rg_eight_terms##s(terms), b = rg_eight_terms##s(t1), c = rg_eight_terms##s(t2), d = rg_eight_terms##s(t3); \
+  int64_t k = 8; \
+  for (; k < n1; k += 8) { \
+    a += rg_eight_terms##s(terms + k); b += rg_eight_terms##s(t1 + k); \
+    c += rg_eight_terms##s(t2 + k); d += rg_eight_terms##s(t3 + k); \
+  } \
+  return (rg_rest##s(a, terms, k, n1) + rg_rest##s(b, t1, k, n2 - n1)) + (rg_rest##s(c, t2, k, n3 - n2) + rg_rest##s(d, t3, k, n - n3)); \
+} \
+RG_APART T rg_halves##s(const T *terms, int64_t n) { \
+  if (n <= 128) return rg_leaf##s(terms, n); \
+  const int64_t half = rg_half(n, 8), n1 = rg_half(half, 8), n3 = half + rg_half(n - half, 8); \
+  if (half > 128 && n - n3 <= 128) return rg_four##s(terms, n1, half, n3, n); \
+  return rg_halves##s(terms, half) + rg_halves##s(terms + half, n - half); \
 }
 #define RG_COMPLEX_LEAF(T, s) \
 RG_SUMS T rg_leaf##s(const T *terms, int64_t n) { \
@@ -61,20 +80,21 @@ RG_SUMS T rg_leaf##s(const T *terms, int64_t n) { \
   } \
   for (; k < n; k++) total += terms[k]; \
   return total; \
+} \
+RG_APART T rg_halves##s(const T *terms, int64_t n) { \
+  if (n <= 64) return rg_leaf##s(terms, n); \
+  const int64_t half = rg_half(n, 4); \
+  return rg_halves##s(terms, half) + rg_halves##s(terms + half, n - half); \
 }
 #define RG_SUM(T, s, U) \
-RG_APART T rg_halves##s(const T *terms, int64_t n) { \
-  if (n <= 16 * U) return rg_leaf##s(terms, n); \
-  const int64_t half = rg_half(n, U); \
-  return rg_halves##s(terms, half) + rg_halves##s(terms + half, n - half); \
-} \
 RG_SUMS T rg_total##s(const T *terms, int64_t n) { \
   return (n <= 16 * U ? rg_leaf##s(terms, n) : rg_halves##s(terms, n)) + (T)0; \
 } \
 struct rg_sum##s { \
   struct rg_blocks at; \
   int top, levels[48], began; \
-  T *piece, sums[48], terms[128 * U + 8]; \
+  T *piece, sums[48]; \
+  T terms[128 * U + 8]; \
 }; \
 RG_APART void rg_begin##s(struct rg_sum##s *x, int64_t n, int64_t most) { \
   x->at.waiting[0] = n; x->at.levels[0] = 0; x->at.waits = 1; x->at.most = most; \
@@ -123,6 +143,15 @@ RG_APART void rg_take_part##s(struct rg_sum##s *x, const T *piece, int64_t from,
     else { memcpy(x->terms + x->at.fill, piece, n * sizeof(T)); piece += n; rg_took##s(x, n); } \
     from += n; \
   } \
+} \
+/* Add so many rows of m terms each to m sums, one row after the other. */ \
+RG_APART void rg_add_rows##s(T *restrict sums, const T *restrict terms, int64_t rows, int64_t m) { \
+  int64_t k = 0; \
+  for (; k + 4 <= rows; k += 4, terms += 4 * m) \
+    for (int64_t z = 0; z < m; z++) \
+      sums[z] = (((sums[z] + terms[z]) + terms[m + z]) + terms[2 * m + z]) + terms[3 * m + z]; \
+  for (; k < rows; k++, terms += m) \
+    for (int64_t z = 0; z < m; z++) sums[z] += terms[z]; \
 } \
 RG_SUMS void rg_end_part##s(struct rg_sum##s *x) { memcpy(x->piece, x->terms, x->at.fill * sizeof(T)); }
 RG_LEAF(double, ) RG_LEAF(float, f) RG_COMPLEX_LEAF(double _Complex, c) RG_COMPLEX_LEAF(float _Complex, cf)

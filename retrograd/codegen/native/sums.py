@@ -11,11 +11,13 @@ import numpy as np
 
 from ...ir.graph import Value
 from .c_texts import fold_of, suffix
+from .elements import StandsFor
 from .grouping import RootGroups
-from .indices import CArray, Indices, at, c_type
+from .indices import CArray, Indices, at, c_type, packed
 from .sum_order import BLOCK, has_order, run_start, unit, zero
 
 TURNS = 1024  # terms that are made before they are folded one after the other
+NEAR = 4096  # terms up to which those that have storage are read there again
 SUFFIXES = {"f8": "", "f4": "f", "c16": "c", "c8": "cf"}  # of the functions of sums, by NumPy's types
 
 
@@ -32,6 +34,7 @@ class TermRun:
     block: str = ""  # where the innermost loop writes
     turns: tuple[str, ...] = ()  # statements that fold the terms of the element {0} one after the other
     short: bool = False  # whether there is space for all terms that are folded so
+    stored: bool = False  # whether the terms have storage anyway, so that no loop writes them
 
     @property
     def suffix(self) -> str:
@@ -58,17 +61,36 @@ class SumWriter(RootGroups):
             return None
         return run_start(self.space(root), node.attrs["axis"])
 
-    def begin_run(self, root: Value, each: int = 1, most: int = 0) -> None:
-        """Declare what takes the terms; ``most`` of them are a block."""
+    def begin_run(self, root: Value, lead: Indices = (), each: int = 1, most: int = 0) -> None:
+        """Declare what takes the terms at an index of the axes in front of them; ``most`` of them are a block."""
         first, dtype = self.run_of(root), root.aval.dtype
         assert first is not None
         space, piece = self.space(root)[first:], self.pieces.get(root)
-        if piece is None:
+        stored = None if piece or most else self._stored_terms(root, first, lead)
+        if stored is not None:
+            self.runs[root] = TermRun(stored, dtype, math.prod(space), first, each, stored=True)
+        elif piece is None:
             self.runs[root] = self._taking(dtype, space, first, each, most)
-            return
-        self.runs[root] = run = TermRun(self.fresh("total"), dtype, math.prod(space), first, each)
-        self.line(f"struct rg_sum{run.suffix} {run.name};")
-        self.line(f"rg_begin_part{run.suffix}(&{run.name}, {run.n}, {piece[2]}, {piece[1]}, {piece[0]});")
+        else:
+            self.runs[root] = run = TermRun(self.fresh("total"), dtype, math.prod(space), first, each)
+            self.line(f"struct rg_sum{run.suffix} {run.name};")
+            self.line(f"rg_begin_part{run.suffix}(&{run.name}, {run.n}, {piece[2]}, {piece[1]}, {piece[0]});")
+
+    def _stored_terms(self, root: Value, first: int, lead: Indices) -> str | None:
+        """Where the terms are, if they are not many, and lie beside each other in storage that they have anyway."""
+        (x,), shape = self.made[root].inputs, self.space(root)
+        while isinstance(held := self.held.get(x), StandsFor):
+            x, lead = held.value, (*held.lead, *lead)
+        n, gone = math.prod(shape[first:]), len(shape) - first
+        if not isinstance(held, CArray) or n > NEAR or held.dtype != root.aval.dtype:
+            return None
+        if len(held.shape) != len(lead) + gone or held.strides[len(lead) :] != packed(held.shape[len(lead) :]):
+            return None
+        return f"&{held.at((*lead, *[at(0)] * gone))}"
+
+    def is_stored(self, root: Value) -> bool:
+        """Whether loops need not make the terms of a root."""
+        return root in self.runs and self.runs[root].stored
 
     def _taking(self, dtype: np.dtype[Any], shape: Sequence[int], first: int, each: int, most: int = 0) -> TermRun:
         """An array for terms of a shape if that is small; else a sum that takes them, in blocks of ``most``."""
@@ -126,7 +148,9 @@ class SumWriter(RootGroups):
     def innermost(self, roots: Sequence[Value], var: str, n: int, body: Callable[[], None], pragma: str) -> None:
         """A loop that makes terms of those roots that are sums."""
         found = [run for r in roots for run in (self.runs.get(r), *(run for run, _ in self.lanes.get(r, ())))]
-        runs = list({id(run): run for run in found if run is not None and run.whole is None}.values())
+        runs = list(
+            {id(run): run for run in found if run is not None and run.whole is None and not run.stored}.values()
+        )
         long = [run for run in runs if not run.short]
         part = self.fresh("part") if long else ""
         for run in runs:
@@ -177,7 +201,7 @@ class SumWriter(RootGroups):
 
 
 def _total(run: TermRun) -> str:
-    if run.whole is not None:
+    if run.whole is not None or run.stored:
         return f"rg_total{run.suffix}({run.name}, {run.n})"
     return f"{run.name}.sums[0] + {zero(run.dtype)}"
 

@@ -20,7 +20,9 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t wake;
   Part part; const void *given; int64_t n, threads; /* the work */
-  uint64_t claimed;                                  /* a bit for each part, of at most 64 */
+  int in_turn;                                       /* whether parts wait for those before them */
+  int64_t next;                                      /* ... and the first of them that nobody has claimed */
+  uint64_t claimed;                                  /* else a bit for each part, of at most 64 */
   int beyond, open, taken, rest, failures;
   unsigned turn;
   int64_t helpers, asleep, inside;
@@ -40,10 +42,14 @@ static void wait_a_bit(void) {
 #endif
 }
 
-/* Parts that nobody has claimed, from one's own share on. */
+/* Parts that nobody has claimed: in turn, so that the first that is not done waits for none; else from one's own share on. */
 static int claimed_parts(int64_t helper) {
   const int64_t n = pool.n, start = n * helper / pool.threads;
   int beyond = 0;
+  if (pool.in_turn) {
+    for (int64_t k; (k = __atomic_fetch_add(&pool.next, 1, __ATOMIC_RELAXED)) < n;) beyond |= pool.part(pool.given, k);
+    return beyond;
+  }
   for (int64_t k = 0; k < n; k++) {
     const int64_t own = (start + k) % n;
     const uint64_t bit = UINT64_C(1) << own;
@@ -100,11 +106,11 @@ static void start_helpers(int64_t wanted) {
 }
 
 /* All parts but the first, with helpers; ``alone`` is the time that they would take without. */
-static int with_helpers(Part part, const void *given, int64_t n, int64_t threads, int64_t alone) {
+static int with_helpers(Part part, const void *given, int64_t n, int64_t threads, int in_turn, int64_t alone) {
   const int64_t start = nanoseconds();
   if (pool.helpers < threads - 1) start_helpers(threads - 1);
   pool.part = part; pool.given = given; pool.n = n; pool.threads = threads;
-  pool.claimed = 1; pool.beyond = 0;
+  pool.in_turn = in_turn; pool.next = 1; pool.claimed = 1; pool.beyond = 0;
   __atomic_store_n(&pool.open, 1, __ATOMIC_SEQ_CST);
   __atomic_fetch_add(&pool.turn, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&pool.asleep, __ATOMIC_SEQ_CST)) {
@@ -122,7 +128,7 @@ static int with_helpers(Part part, const void *given, int64_t n, int64_t threads
 }
 
 /* Compute the parts 0, 1, ... n - 1; true if one of them gives up. */
-static int own_in_parts(Part part, const void *given, int64_t n, int64_t threads) {
+static int own_in_parts(Part part, const void *given, int64_t n, int64_t threads, int in_turn) {
   int beyond = 0;
   int64_t k = 0;
   if (threads > 1 && n > 2) {
@@ -131,7 +137,7 @@ static int own_in_parts(Part part, const void *given, int64_t n, int64_t threads
     const int64_t alone = (nanoseconds() - start) * (n - 1);
     if (alone > WORTH && !__atomic_exchange_n(&pool.taken, 1, __ATOMIC_ACQUIRE)) {
       if (!pool.rest) {
-        beyond |= with_helpers(part, given, n, threads, alone);
+        beyond |= with_helpers(part, given, n, threads, in_turn, alone);
         k = n;
       } else pool.rest--;
       __atomic_store_n(&pool.taken, 0, __ATOMIC_RELEASE);
@@ -142,14 +148,22 @@ static int own_in_parts(Part part, const void *given, int64_t n, int64_t threads
 }
 
 /* All modules of a process use the helpers of the first one. */
-static int (*in_parts)(Part, const void *, int64_t, int64_t) = own_in_parts;
+typedef int (*Parts)(Part, const void *, int64_t, int64_t, int);
+static Parts in_parts = own_in_parts;
+
+/* Parts with turns, each of which waits for the one before, and then lets the next one go on. */
+static void await_turn(const int64_t *turn, int64_t part) {
+  for (int64_t k = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) != part; k++) if (k < 2000) wait_a_bit(); else sched_yield();
+}
+static void end_turn(int64_t *turn, int64_t part) { __atomic_store_n(turn, part + 1, __ATOMIC_RELEASE); }
+
 static PyObject *ask;
 static PyObject *share(PyObject *self, PyObject *const *a, int64_t n) {
   (void)self;
   if (n != 2) return 0;
   Py_IncRef(ask = a[0]);
   const long long first = PyLong_AsLongLong(a[1]);
-  if (first) in_parts = (int (*)(Part, const void *, int64_t, int64_t))(intptr_t)first;
+  if (first) in_parts = (Parts)(intptr_t)first;
   return PyLong_FromLongLong((intptr_t)in_parts);
 }
 
