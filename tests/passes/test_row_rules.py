@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.cheaper_rules import LONGEST_ROW
-from retrograd.passes.row_rules import FEWEST_SUMMED, LONGEST_ALONE, LONGEST_SUMMED, SHORTEST_ALONE, SHORTEST_OF_MANY
+from retrograd.passes.cheaper_rules import LONGEST_ROW, SHORTEST_ROW
+from retrograd.passes.row_rules import (
+    FEWEST_ROWS,
+    FEWEST_SUMMED,
+    LONGEST_ALONE,
+    LONGEST_SUMMED,
+    SHORTEST_ALONE,
+    SHORTEST_OF_MANY,
+)
 from retrograd.passes.short_axes import LONGEST as LONGEST_SHORT
 from tests.support.memory import measured
 
@@ -130,13 +137,92 @@ def test_derivatives_and_maps_of_sums_of_rows() -> None:
             np.testing.assert_array_equal(found[k], expected)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    ("lead", "length"),
+    [
+        ((FEWEST_ROWS - 1,), 25),
+        ((FEWEST_ROWS,), 25),
+        ((5001,), SHORTEST_ROW),
+        ((200,), SHORTEST_ROW - 1),
+        ((FEWEST_ROWS,), LONGEST_ROW),
+        ((FEWEST_ROWS,), LONGEST_ROW + 1),
+        ((FEWEST_ROWS // 2, 2), 33),
+        ((FEWEST_ROWS // 2 - 1, 2), 33),
+    ],
+)
+def test_sums_along_rows_are_as_accurate_as_numpys(lead: tuple[int, ...], length: int, dtype: str) -> None:
+    f = rg.jit(lambda x: np.sum(np.exp(x), axis=-1))
+    kept = rg.jit(lambda x: np.sum(np.exp(x), axis=-1, keepdims=True))
+    (x,) = normals((*lead, length), dtype=dtype)
+    wide = np.exp(x.astype("f8")).sum(axis=-1)
+    inside = np.prod(lead) >= FEWEST_ROWS and SHORTEST_ROW <= length <= LONGEST_ROW
+    for layout in (x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]):
+        found = f(layout)
+        np.testing.assert_allclose(found, wide, rtol=(length**0.5 / 2 + 8) * np.finfo(dtype).eps)
+        assert (found.dtype, found.shape) == (x.dtype, lead)
+        np.testing.assert_array_equal(found, kept(layout)[..., 0])
+        assert ("matmul" in operations(f, layout)) == ("matmul" in operations(kept, layout)) == inside
+    with rg.config(exact=True):
+        np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+
+
+def test_sums_along_special_rows() -> None:
+    f = rg.jit(lambda x: np.sum(np.negative(x), axis=1))
+    x = np.ones((200, 20))
+    x[:4, 3], x[5], x[6, 7], x[6, 9] = (np.nan, np.inf, -np.inf, 1e308), 0.0, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(f(x), np.sum(-x, axis=1))
+    assert "matmul" in operations(f, x)
+    for other in (np.full((200, 20), 2 + 1j), np.ones((200, 20), np.int64)):
+        np.testing.assert_array_equal(f(other), np.sum(-other, axis=1))
+        assert "matmul" not in operations(f, other)
+    empty = rg.jit(lambda x: np.sum(np.negative(x), axis=-1))
+    np.testing.assert_array_equal(empty(np.ones((0, 200, 20))), np.zeros((0, 200)))
+
+
+def test_sums_along_the_rows_of_views_stay_numpys() -> None:
+    x = normals((20, 30, 40))[0]
+    for f in (rg.jit(lambda x: np.sum(x, axis=-1)), rg.jit(lambda x: np.sum(np.exp(x)[::2], axis=-1))):
+        np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+        assert "matmul" not in operations(f, x), "a view is not copied into a matrix"
+
+
+def test_derivatives_and_maps_of_sums_along_rows() -> None:
+    x, w = normals((130, 9), (9,))
+
+    def f(x: Any, w: Any) -> Any:
+        return np.sum(np.sum(np.tanh(x * w), axis=1) ** 3)
+
+    rg.check_grads(f, (x, w), order=2)
+    slope = rg.grad(f, argnums=(0, 1))
+    mapped = rg.vmap(slope)(np.stack([x, 2 * x]), np.stack([w, w]))
+    for k, point in enumerate((x, 2 * x)):
+        for found, expected in zip(mapped, slope(point, w), strict=True):
+            np.testing.assert_allclose(found[k], expected, rtol=1e-13)
+    plain = rg.grad(lambda x, w: f(x, w) ** 2)
+    halved = rg.grad(rg.checkpoint(lambda x, w: f(x, w) ** 2))
+    np.testing.assert_array_equal(halved(x, w), plain(x, w))
+
+
 def softmax(x: Any, axis: int = -1) -> Any:
     raised = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return raised / np.sum(raised, axis=axis, keepdims=True)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize(("shape", "axis"), [((5, 7), 0), ((3, 4, 70), -1), ((2, 3, 1100), -1), ((3, 9, 4), 1)])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((5, 7), 0),
+        ((3, 4, 70), -1),
+        ((2, 3, 1100), -1),
+        ((3, 9, 4), 1),
+        ((200, 9), 1),
+        ((2, 100, 9), 2),
+        ((300, 70), 1),
+    ],
+)
 def test_the_adjoint_of_a_softmax(shape: tuple[int, ...], axis: int, dtype: str) -> None:
     x, w = normals(shape, shape, dtype=dtype)
     x = 3.0 * x

@@ -24,7 +24,7 @@ def values(shape: tuple[int, ...], dtype: str) -> Any:
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("lead", [(FEWEST - 1,), (FEWEST,), (17, 31), (3, 5, 40)])
-@pytest.mark.parametrize("n", [*range(1, SHORTEST_ROW + 2)])
+@pytest.mark.parametrize("n", [*range(1, SHORTEST_ROW)])
 def test_bits(n: int, lead: tuple[int, ...], dtype: str, keepdims: bool) -> None:
     f = rg.jit(lambda x: np.sum(x, axis=-1, keepdims=keepdims))
     for x in (values((*lead, n), dtype), np.asfortranarray(values((*lead, n), dtype))):
@@ -37,7 +37,7 @@ def test_bits(n: int, lead: tuple[int, ...], dtype: str, keepdims: bool) -> None
                 np.testing.assert_array_equal(np.signbit(f(x)), np.signbit(expected))
         else:
             np.testing.assert_allclose(found, expected, rtol=1e-6)
-        assert ("reduce" in f.at(x).source) != (2 <= n < SHORTEST_ROW and np.prod(lead) >= FEWEST)
+        assert ("reduce" in f.at(x).source) != (n >= 2 and np.prod(lead) >= FEWEST)
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
