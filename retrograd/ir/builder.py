@@ -129,6 +129,8 @@ class Builder:
         if avals is None:
             avals = prim.avals([v.aval for v in inputs], attrs)
         outputs = tuple(map(Value, avals, hints)) if hints else tuple(map(Value, avals))
+        if key is not None and attrs and type(attrs) is not Keyed:
+            attrs = Keyed(attrs, key[3])
         node = Node(prim, inputs, attrs, outputs, self.where, self.replica)
         self.nodes.append(node)
         if key is not None:
@@ -145,6 +147,8 @@ class Builder:
         node = self._known.get(full)
         if node is None:
             value = Value(aval)
+            if attrs and type(attrs) is not Keyed:
+                attrs = Keyed(attrs, key)
             node = self._known[full] = Node(prim, inputs, attrs, (value,), self.where, self.replica)
             self.nodes.append(node)
             self.made[value] = node
@@ -207,8 +211,23 @@ def _nested(items: Any) -> Any:
     return tuple(map(_nested, items)) if isinstance(items, list) else items
 
 
+class Keyed(dict[str, Any]):
+    """Attributes of a node that remember their key, as each pass asks for it; nobody changes them."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, attrs: Mapping[str, Any], key: Any) -> None:
+        super().__init__(attrs)
+        self.key = key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ({**self},)  # the key of a graph is its address
+
+
 def attrs_key(attrs: Mapping[str, Any]) -> Any:
     """A hashable key of attributes in which ``0.0`` and ``-0.0``, 1 and True stay apart."""
+    if type(attrs) is Keyed:
+        return attrs.key
     return tuple([(name, attr_key(attrs[name])) for name in attrs])
 
 

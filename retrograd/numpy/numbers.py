@@ -55,7 +55,7 @@ def clip(
     given = [x if y is ABSENT else y for x, y in ((a_min, min), (a_max, max))]
     low, high = (None if x is ABSENT or x is None else as_operand(x) for x in given)
     shadow = np.clip(shadow_of(a), shadow_of(low), shadow_of(high))
-    if all(isinstance(x, (int, float, np.generic)) and not np.isnan(x) for x in (low, high)):
+    if all(isinstance(x, (int, float, np.generic)) and x == x for x in (low, high)):  # noqa: PLR0124 - not nan
         low, high = (shadow.dtype.type(x).item() for x in (low, high))
         return into(out, _applied(extrema.clip, a, shadow, low=low, high=high))
     if low is not None and high is not None:  # NumPy compares in the dtype of the result

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.errors import InternalError
 from retrograd.ir import Aval, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder, attr_key, attrs_key
 from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.rewrite import walk
 from retrograd.ir.texts import Arg
 from retrograd.where import Where
 
@@ -173,3 +176,24 @@ def test_coercion_changes_dtype_and_kind_but_no_shape() -> None:
 def test_a_primitive_is_applied_to_symbols_alone() -> None:
     with pytest.raises(InternalError, match="applied to no operand"):
         sin(1.0)
+
+
+def test_attributes_remember_their_key_but_not_across_processes() -> None:
+    b = Builder()
+    made = b.constant(-0.0, F3).node
+    assert made is not None
+    plain = {**made.attrs}
+    assert type(made.attrs) is not dict
+    assert attrs_key(made.attrs) == attrs_key(plain) != attrs_key({**plain, "value": 0.0})
+    assert type(pickle.loads(pickle.dumps(made.attrs))) is dict  # the key of a body is its address
+
+
+def test_nodes_of_a_program_have_the_keys_of_their_attributes() -> None:
+    def loss(x):
+        y = rg.fori_loop(0, 9, lambda i, y: np.sin(y[::-1]) * y[1], x)
+        return np.sum(y[1:] ** 2)
+
+    nodes = list(walk(rg.grad(loss).at(np.ones(3)).graph))
+    assert any(type(node.attrs) is not dict for node in nodes)
+    for node in nodes:
+        assert attrs_key(node.attrs) == attrs_key({**node.attrs})

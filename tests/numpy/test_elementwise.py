@@ -77,6 +77,7 @@ UNARY: dict[str, tuple[Function, Interval, str]] = {
     "modf": (lambda x: np.modf(x)[0] * np.modf(x)[1], (-1.8, -1.2), "df"),
     "frexp": (lambda x: np.frexp(x)[0] * x + np.frexp(x)[1], (1.2, 1.8), "df"),
     "clip": (lambda x: np.clip(x, 0.2, 0.8), (0.3, 0.7), "df"),
+    "clip to a large int": (lambda x: np.clip(x, 0.2, 2**70), (0.1, 0.7), "df"),
     "clip below": (lambda x: np.clip(x, 0.2, None), (-0.7, 0.1), "df"),
     "clip()": (lambda x: np.positive(x).clip(0.2, 0.8), (0.3, 0.7), "df"),
     "clip above": (lambda x: np.clip(x, max=0.2), (0.3, 0.7), "df"),

@@ -17,7 +17,7 @@ from .kernel_function import KernelFunction
 MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLongLong"}  # Python's numbers
 PYTHONS = {"f": "is_float", "c": "is_complex", "i": "is_int"}  # tests of Python's numbers that are traced
 KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1", "c16": "C16", "c8": "C8"}
-SUMS = r"\brg_(total|sum|add_rows)"  # names of sums.h
+SUMS = re.compile(r"\brg_(total|add_rows)\w*\(|\bstruct rg_sum")  # comments have neither brackets nor spaces
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
 ALIGNED = 64  # bytes to which workspaces are aligned
@@ -50,7 +50,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("further_functions.h"),
             header("complex_numbers.h"),
             header("threads.h") if parts else "",
-            header("sums.h") if any(re.search(SUMS, kernel.source) for kernel in kernels) else "",
+            header("sums.h") if any(SUMS.search(kernel.source) for kernel in kernels) else "",
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
@@ -70,10 +70,6 @@ def workspace(kernel: KernelFunction) -> tuple[int, bool]:
 
 def _total(kernel: KernelFunction) -> int:
     return sum(-(-size // ALIGNED) * ALIGNED for size in kernel.workspaces)
-
-
-def _sums(kernel: KernelFunction) -> bool:
-    return "rg_total" in kernel.source or "rg_sum" in kernel.source
 
 
 def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
