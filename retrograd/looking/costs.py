@@ -10,7 +10,10 @@ from ..ir.graph import Node
 from ..ir.primitive import Primitive
 from .machine import Speeds
 
-PRODUCTS = "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product vecdot"
+PRODUCTS = (
+    "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product value_within "
+    "vecdot write_within"
+)
 ALGEBRA = (
     "cholesky cholesky_by_lapack cofactors det eig eigh expm expm_frechet half_inverse half_inverse_by_lapack "
     "half_log_det inv inverse_form inverse_of_triangle logm logm_frechet lstsq lu_by_lapack lu_factor pinv pivot_order "

@@ -6,6 +6,7 @@ from . import (
     blame,
     cheaper_rules,
     fold,
+    formula_rules,
     free_shifts,
     hoist_invariants,
     index_rules,

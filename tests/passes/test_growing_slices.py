@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from itertools import product
-from types import FunctionType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +13,7 @@ from retrograd.ir.builder import Builder
 from retrograd.ir.types import Aval
 from retrograd.ops.index import additem
 from retrograd.passes.reroll.growing_slices import widened
+from tests.support.growing import again, arguments, compare, functions, loops, short_loops_fold
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 SIZES = (0, 1, 2, 7, 8, 9, 33, 130)
@@ -87,76 +84,13 @@ def sparse(m, b, x):
     return y
 
 
-LIMITS = {
-    "compiler.rolled": {"LONG": 8},
-    "passes.reroll.find_repeats": {"FEW": 8},
-    "passes.reroll.growing_slices": {"PRODUCTS": 8},
-    "passes.reroll.prove_loops": {"NODES": 0},
-    "passes.reroll.reroll": {"FEW": 8, "NODES": 0},
-}
 PROGRAMS = [forward, backward, by_columns, renewal, durbin, moving, sparse]
 
 
 @pytest.fixture(autouse=True)
-def _short_loops_fold(monkeypatch):
-    """Loops of eight steps fold, as long ones do."""
-    for name, limits in LIMITS.items():
-        module = import_module(f"retrograd.{name}")
-        for limit, number in limits.items():
-            monkeypatch.setattr(module, limit, number)
-
-
-def arguments(n: int, dtype: str, seed: int = 0) -> tuple[Any, ...]:
-    rng = np.random.default_rng(seed)
-    m = rng.standard_normal((n, n)) / (n + 1) + 2.0 * np.eye(n)
-    return tuple(a.astype(dtype) for a in (m, rng.standard_normal(n), rng.standard_normal(n)))
-
-
-def functions(program: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """The program and its derivatives, of fresh functions each time: nothing that was compiled before is used."""
-
-    def f(m, b, x):
-        return program(m, b, x)
-
-    def total(m, b, x):
-        return np.sum(np.sin(program(m, b, x)))
-
-    return {
-        "value": rg.jit(f),
-        "gradient": rg.grad(total, argnums=(0, 1, 2)),
-        "jvp": lambda *args: rg.jvp(f, args, tuple(np.cos(a) for a in args)),
-        "hvp": lambda m, b, x: rg.hvp(lambda b: total(m, b, x))(b, np.cos(b)),
-        "vmap": lambda *args: rg.vmap(f)(*(np.stack([a, 0.9 * a, 1.1 * a]) for a in args)),
-        "gradients": lambda *args: rg.vmap(rg.grad(total, argnums=(0, 1, 2)))(*(np.stack([a, 0.9 * a]) for a in args)),
-    }
-
-
-def again(program: Callable[..., Any]) -> FunctionType:
-    """The program as another one: equal functions share what is compiled, so this one is compiled by itself."""
-    return FunctionType(program.__code__.replace(co_name=f"{program.__name__}_again"), program.__globals__)
-
-
-def leaves(tree: Any) -> list[Any]:
-    return [x for part in tree for x in leaves(part)] if isinstance(tree, tuple) else [tree]
-
-
-def compare(program: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    with np.errstate(all="ignore"):
-        plain = program(*args)
-        folded = {name: function(*args) for name, function in functions(program).items()}
-        with rolled_from(10**9):
-            unrolled = {name: function(*args) for name, function in functions(again(program)).items()}
-    np.testing.assert_array_equal(folded["value"], unrolled["value"])
-    eps = np.finfo(plain.dtype).eps
-    for name, function in folded.items():
-        for got, want in zip(leaves(function), leaves(unrolled[name]), strict=True):
-            assert got.dtype == want.dtype
-            scale = np.max(np.abs(want), initial=1.0)
-            np.testing.assert_allclose(got, want, rtol=0, atol=200 * eps * scale, err_msg=name)
-
-
-def loops(function: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    return str(rg.jit(function).graph(*args, stage="traced")).count("scan")
+def _short_loops_fold():
+    with short_loops_fold():
+        yield
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

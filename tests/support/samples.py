@@ -30,6 +30,7 @@ from .sampling import (
     constants,
     declare,
     distinct,
+    formula,
     gappy,
     indexed,
     ints,
@@ -299,6 +300,28 @@ for _name in ("slice_at", "set_slice", "add_slice"):
 for _starts in product((False, True), repeat=2):
     for _name, _lead in product(("dot_within", "add_within"), ((), (2,), (2, 0), (2, 3))):
         declare(_name, *(within(_lead, t, _starts, update=_name == "add_within") for t in "df"))
+_sum = ", axis=(0,), keepdims=False)"
+_ratio, _square = "mul(x0, broadcast(tanh(x1), a))", [(6, 6), (6, 6)]
+declare(
+    "value_within",
+    *(formula("sum(mul(x0, x1)" + _sum, [(7,), (6,)], [("a",), ("a:",)], 2, dtype=t) for t in "df"),
+    formula("matmul(x0, x1)", [(6, 5), (4, 2)], [("a:", "b"), ("b", "")], 3),
+    formula(_ratio, _square, [("a:", "#"), ("#", "#")], 5),
+    formula("mul(x0, const(2.0, 'd', a))", [(5, 6)], [("#", "a:")], 3),
+    formula("max(x0" + _sum, [(7,)], [("a",)], 1),
+    formula("x0", [(4, 5)], [("a", "")], 1),
+)
+declare(
+    "write_within",
+    *(
+        formula(_ratio, [(6, 6), *_square], [("a:", "#"), ("#", "#")], 7, ("a:", "#"), sign, t)
+        for sign in ("", "+", "-") for t in "df"
+    ),
+    formula("mul(broadcast(reshape(x0, a, 1), a, b), broadcast(x1, a, b))", [(7, 6), (4,), (4,)], [("a",), ("b",)],
+        4, ("a:", "b:"), "-"),
+    formula("matmul(x0, x1)", [(4, 2), (6, 5), (4, 2)], [("a:", "b"), ("b", "")], 3, ("a", ""), "+"),
+    formula("sum(sin(x0)" + _sum, [(4,), (6,)], [("a:",)], 3, ("#",), "-"),
+)  # fmt: skip
 declare("gather", picked(*GATHERS), picked(*ONCE, unique=True))
 for _name in ("scatter", "scatter_add"):
     declare(_name, picked(*GATHERS, write=True), picked(*ONCE, write=True, unique=True))

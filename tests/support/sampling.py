@@ -250,6 +250,23 @@ def within(lead: Shape, dtype: str, starts: tuple[bool, bool], *, update: bool) 
     yield [a((*lead, 7), dtype), *factor, a((*lead, 6), dtype), *numbers], {"starts": starts}
 
 
+def formula(
+    text: str,
+    shapes: Sequence[Shape],
+    windows: Sequence[tuple[str, ...]],
+    numbers: int,
+    target: tuple[str, ...] | None = None,
+    sign: str = "",
+    dtype: str = "d",
+) -> Family:
+    """A formula on parts of arrays, or a write of it into a part; lengths and positions are at most 3."""
+    letters = {item[0] for window in (*windows, target or ()) for item in window if item not in ("", "#")}
+    attrs: dict[str, Any] = {"formula": text, "windows": tuple(windows), "limits": (4,) * len(letters)}
+    if target is not None:
+        attrs |= {"target": target, "sign": sign}
+    yield [*(a(s, dtype) for s in shapes), *(number("scalar", 4, low=0) for _ in range(numbers))], attrs
+
+
 def loop(
     body: Callable[..., tuple[Sequence[Any], Sequence[Any], Sequence[Any]]],
     *,

@@ -19,7 +19,10 @@ from typing import Any
 
 from ...ir.graph import Graph, Node
 from ...ir.rewrite import walk
+from ...ops.formulas import factors
 from .target import AROUND
+
+Shape = tuple[int, ...]
 
 SHARED = 2**18  # multiplications from which OpenBLAS shares a product among threads
 MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
@@ -32,12 +35,13 @@ SYSTEMS = frozenset(  # primitives that SciPy computes
         *("cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"),
     }
 )
+PRODUCTS = frozenset({"matmul", "value_within", "write_within"})  # primitives that may multiply by BLAS
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
     names = {prim.name for inner in (graph, *_bodies(graph)) for prim in inner.prims}
-    packages = ["numpy"] if "matmul" in names and small_products(graph) else []
+    packages = ["numpy"] if not names.isdisjoint(PRODUCTS) and small_products(graph) else []
     if not names.isdisjoint(SYSTEMS) and small_systems(graph):
         packages.append("scipy")
     return partial(on_one_thread, packages=packages) if packages else None
@@ -53,8 +57,8 @@ def _bodies(graph: Graph) -> list[Graph]:
 def small_products(graph: Graph) -> bool:
     """Whether a graph has products, in loops or many, that threads would slow down, and none that they would help."""
     looped = {id(inner) for node in walk(graph) if node.prim.name in LOOPS for inner in walk(node) if inner is not node}
-    products = [node for node in walk(graph) if node.prim.name == "matmul"]
-    shared = [(node, n) for node in products for n, least in [_multiplications(node)] if n >= least]
+    products = [(node, pair) for node in walk(graph) if node.prim.name in PRODUCTS for pair in _factors(node)]
+    shared = [(node, n) for node, pair in products for n, least in [_multiplications(*pair)] if n >= least]
     in_number = sum(_stacked(node) for node, _ in shared) >= SEVERAL and all(n < SMALL for _, n in shared)
     return (in_number or any(id(node) in looped for node, _ in shared)) and all(n < LARGE for _, n in shared)
 
@@ -76,9 +80,16 @@ def _cube(system: Node) -> int:
     return math.prod(matrix) * matrix[-1]
 
 
-def _multiplications(product: Node) -> tuple[int, int]:
+def _factors(node: Node) -> list[tuple[Shape, Shape]]:
+    """The shapes of the factors of the products of a node; those of a formula are at their largest."""
+    if node.prim.name != "matmul":
+        return factors(node)
+    a, b = (v.aval.shape for v in node.inputs)
+    return [(a, b)]
+
+
+def _multiplications(a: Shape, b: Shape) -> tuple[int, int]:
     """The multiplications of one product, and from how many on it is shared."""
-    a, b = (v.aval.shape for v in product.inputs)
     n = math.prod(a[-2:]) * (b[-1] if len(b) > 1 else 1)
     return n, SHARED if len(a) > 1 and len(b) > 1 else MATRIX_TIMES_VECTOR
 

@@ -23,7 +23,7 @@ PASSES: list[Callable[[Graph], Graph]] = [absorb]  # the rooms around the core a
 AROUND: list[Callable[[Graph], Callable[[Any], Any] | None]] = []  # what goes around the function of a graph
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 FAULTS = (ArithmeticError, LookupError, RuntimeError, ValueError)
-USED = (abs, dict, list, map, min, next, range, len, zip, float, int, bool, complex)
+USED = (abs, dict, list, map, min, next, range, len, slice, tuple, zip, float, int, bool, complex)
 BUILTINS: dict[str, Any] = {known.__name__: known for known in (*FAULTS, *USED)}
 
 

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ir.graph import Graph, Node, Value
+from ...ops.formulas import operations, value_within, write_within
 from ...ops.index import additem, getitem, setitem
-from ...ops.ragged import dot_within
+from ...ops.ragged import add_within, dot_within
 from .contiguous import contiguous
 from .find_repeats import COPIES, NODES, kinds_of, masked, stretches, width
 from .multiples import multiples
@@ -26,10 +27,12 @@ from .multiples import multiples
 REACH = 4  # copies back that a carry may come from
 GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is more,
 TIMES = 4  # so many times its size
+MANY = 8192  # nodes of a graph in which also short loops on slices fold, since there are many of them
 LIGHT = 512  # bytes of the largest result in a short loop
 SMALL = 4096  # bytes of an array that may be copied in each step
 KEPT = 1 << 27  # bytes of all copies of a larger one
 SHIFTS = 4  # how many starts are tried
+ON_SLICES = frozenset({add_within, dot_within, value_within, write_within})
 
 
 def is_number(node: Node | None) -> bool:
@@ -178,9 +181,12 @@ class Finder:
         A loop may compute again in its derivative what the stretch would keep, which counts for more than the calls if
         arrays are large; and a call on numbers is so fast that what a loop does beside it counts.
         """
-        if self.at[start + copies * period - 1] + 1 - self.at[start] >= NODES:
+        step = self.nodes[start : start + period]
+        on_slices = copies * sum(operations(node) - 1 for node in step if node.prim in ON_SLICES)
+        nodes = self.at[start + copies * period - 1] + 1 - self.at[start] + on_slices
+        if nodes >= NODES or (on_slices and len(self.graph.nodes) >= MANY):
             return True
-        avals = [v.aval for node in self.nodes[start : start + period] for v in node.outputs]
+        avals = [v.aval for node in step for v in node.outputs]
         arrays = sum(bool(aval.shape) for aval in avals)
         return 2 * arrays > len(avals) and all(aval.nbytes <= LIGHT for aval in avals)
 
@@ -214,11 +220,11 @@ class Finder:
             loop.sources[slot, i] = self._source(loop, slot, [c.inputs[i] for c in copies], anywhere)
 
     def _may_be_copied(self, loop: Loop, array: Value) -> bool:
-        """Whether an array may be copied in each step: if it is small, or a product of slices reads as much of it."""
+        """Whether an array may be copied in each step: if it is small, or a step reads or writes as much of one."""
         if array.aval.nbytes <= SMALL:
             return True
-        read = any(user.prim is dot_within for user in self.graph.uses[array])
-        return read and loop.copies * array.aval.nbytes <= KEPT
+        step = self.nodes[loop.start : loop.start + loop.period]
+        return any(node.prim in ON_SLICES for node in step) and loop.copies * array.aval.nbytes <= KEPT
 
     def _reads_one(self, loop: Loop, reads: Sequence[Node | None], places: Places, anywhere: bool) -> bool:
         """Whether parts of one array, which exists before the loop, can be laid out before it."""

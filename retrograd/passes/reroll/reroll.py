@@ -22,7 +22,6 @@ from ...ir.types import Aval
 from ...ops.axes import move_axis
 from ...ops.gather import INT, counted, gather, once
 from ...ops.index import getitem
-from ...ops.ragged import add_within, dot_within
 from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
@@ -31,7 +30,8 @@ from .complete import complete
 from .find_repeats import FEW, NODES, may_repeat, width
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
-from .prove_loops import Finder, Loop, Places, Register, axis_of, moving
+from .moving_parts import with_formulas, without_formulas
+from .prove_loops import ON_SLICES, Finder, Loop, Places, Register, axis_of, moving
 from .quotients import quotients
 
 
@@ -44,18 +44,19 @@ def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
     simple = quotients(simplify(graph))
-    wide = widened(simple)
-    if wide is not simple:
+    with_products = widened(simple)
+    with_all = with_formulas(with_products)
+    for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
         folded, columns = _folded(wide)
         if 2 * _on_slices(folded) < _on_slices(wide):
-            return narrowed(folded), columns
+            return without_formulas(narrowed(folded)), columns
     folded, columns = _folded(simple)
     return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
 
 
 def _on_slices(graph: Graph) -> int:
     """How many operations on slices of different lengths are in no loop."""
-    return sum(node.prim in (add_within, dot_within) for node in graph.nodes)
+    return sum(node.prim in ON_SLICES for node in graph.nodes)
 
 
 def _folded(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:

@@ -1,0 +1,243 @@
+"""Loops over formulas on slices that move and grow fold, and compute what the unrolled programs compute."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from retrograd.compiler.rolled import rolled_from
+from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.types import Aval
+from retrograd.ops.batching import elementwise
+from retrograd.ops.formula_text import batched, derived, turned
+from tests.support.growing import again, arguments, compare, functions, loops, short_loops_fold
+
+pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
+SIZES = (0, 1, 2, 7, 8, 9, 10, 33, 130)
+
+
+def lu(m, b, x):
+    a = m.copy()
+    for k in range(len(a)):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a
+
+
+def lu_with_axes(m, b, x):
+    a = m.copy()
+    for k in range(len(a) - 1):
+        a[k + 1 :, k] = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k + 1 :] -= a[k + 1 :, k, None] * a[k, k + 1 :]
+    return a
+
+
+def cholesky(m, b, x):
+    a = 0.1 * m @ m.T + (2.0 * np.eye(len(b))).astype(m.dtype)
+    for k in range(len(a)):
+        a[k, k] = np.sqrt(a[k, k])
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k + 1 :, k])
+    return np.tril(a)
+
+
+def cholesky_by_sums(m, b, x):
+    a = 0.1 * m @ m.T + (2.0 * np.eye(len(b))).astype(m.dtype)
+    lower = np.zeros_like(a)
+    for i in range(len(a)):
+        for j in range(i):
+            lower[i, j] = (a[i, j] - np.sum(lower[i, :j] * lower[j, :j])) / lower[j, j]
+        lower[i, i] = np.sqrt(a[i, i] - np.sum(lower[i, :i] ** 2))
+    return lower
+
+
+def forward_for_many(m, b, x):
+    sides = np.stack([b, x, b * x], 1)
+    y = np.full_like(sides, np.nan)  # what is not yet written is in no product
+    for i in range(len(b)):
+        y[i] = (sides[i] - m[i, :i] @ y[:i]) / m[i, i]
+    return y
+
+
+def backward_for_many(m, b, x):
+    sides = np.stack([b, x], 1)
+    y, n = np.full_like(sides, np.inf), len(b)
+    for i in range(n - 1, -1, -1):
+        y[i] = (sides[i] - m[i, i + 1 :] @ y[i + 1 :]) / m[i, i]
+    return y
+
+
+def forward_by_sums(m, b, x):
+    y = np.full_like(b, np.nan)
+    for i in range(len(b)):
+        y[i] = (b[i] - np.sum(m[i, :i] * y[:i])) / m[i, i]
+    return y
+
+
+def means_and_extrema(m, b, x):
+    y = np.zeros_like(b)
+    for i in range(1, len(b)):
+        y[i] = np.mean(x[:i]) * np.max(b[:i]) + np.min(m[i, i:]) - 0.01 * np.sum(x[i:] ** 2)
+    return y
+
+
+def rewritten(m, b, x):
+    y = b.copy()
+    for i in range(len(b)):
+        y[:i] = np.sin(y[:i]) * x[i] + np.where(x[:i] > 0.0, x[:i], 0.5) * y[i]
+        y[i:] += np.exp(-np.abs(x[i:] * y[i:])) - 1.5
+    return y
+
+
+def by_matrices(m, b, x):
+    y = np.zeros_like(b)
+    for i in range(len(b)):
+        y[i:] += m[i:, :i] @ x[:i] - 0.5 * m[i:, i]
+    return y
+
+
+PROGRAMS = [
+    lu,
+    lu_with_axes,
+    cholesky,
+    cholesky_by_sums,
+    forward_for_many,
+    backward_for_many,
+    forward_by_sums,
+    means_and_extrema,
+    rewritten,
+    by_matrices,
+]
+
+
+@pytest.fixture(autouse=True)
+def _short_loops_fold():
+    with short_loops_fold():
+        yield
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_moving_parts_fold(program):
+    args = arguments(33, "d")
+    assert loops(program, args) == (25 if program is cholesky_by_sums else 1)
+    with rolled_from(10**9):
+        assert loops(functions(program)["value"], args) == 0
+
+
+def arguments_for(program, n, dtype):
+    return arguments(min(n, 33) if program is cholesky_by_sums else n, dtype)
+
+
+@pytest.mark.parametrize(("program", "n", "dtype"), [*product(PROGRAMS, SIZES, "df")])
+def test_the_loop_computes_what_the_unrolled_program_computes(program, n, dtype):
+    compare(program, arguments_for(program, n, dtype), same_bits=False)
+
+
+@pytest.mark.parametrize(("program", "n", "dtype"), [*product(PROGRAMS, SIZES, "df")])
+def test_the_loop_has_the_bits_of_numpy(program, n, dtype):
+    args = arguments_for(program, n, dtype)
+    with np.errstate(all="ignore"), rg.config(exact=True):
+        np.testing.assert_array_equal(functions(program)["value"](*args), program(*args))
+
+
+def total(m, b, x):
+    return np.sum(np.sin(lu(m, b, x)) * b)
+
+
+def test_a_plan_of_memory_keeps_the_bits():
+    def loss(m, b, x):
+        return np.sum(np.sin(rewritten(m, b, x)))
+
+    args = arguments(64, "d")
+    plain = rg.grad(loss, argnums=1)(*args)
+    for memory in (20_000, 50_000):
+        thrifty = rg.grad(loss, argnums=1, memory=memory)
+        assert "sweep" in str(thrifty.graph(*args))
+        np.testing.assert_array_equal(thrifty(*args), plain)
+
+
+def test_formulas_compute_all_lanes_at_once():
+    args = [np.stack([a, 0.9 * a, 1.1 * a]) for a in arguments(33, "d")]
+    for program in (lu, cholesky, forward_for_many, by_matrices):
+        source = rg.vmap(program).source(*args)
+        assert "range(3)" not in source
+        want = np.stack([program(*lane) for lane in zip(*args, strict=True)])
+        np.testing.assert_allclose(rg.vmap(program)(*args), want, rtol=1e-13, atol=1e-13)
+
+
+ELEMENTWISE = sorted(
+    name
+    for name, prim in REGISTRY.items()
+    if prim.batch is elementwise and prim.numpy.ufunc.startswith("np.") and prim.derivative(0) is not None
+)
+
+
+def assert_closed(text: str, operands: int, order: int) -> None:
+    """Derivatives up to an order, and their transposes and batches, are formulas."""
+    avals, windows = (Aval((20,), np.dtype(float)),) * operands, (("a",),) * operands
+    for i, nan_safe in product(range(operands if order else 0), (False, True)):
+        tangent, others = derived(text, avals, windows, i, nan_safe)
+        if tangent:
+            n = 1 + len(others)
+            assert batched(tangent, avals[:1] * n, windows[:1] * n, (True,) * n, 3)
+            turned(tangent, avals[:1] * n, windows[:1] * n)
+            assert_closed(tangent, n, order - 1)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_derivatives_of_formulas_are_formulas(name):
+    operands = 1 + ("{1}" in str(REGISTRY[name].numpy.op or REGISTRY[name].numpy.code))
+    text = f"{name}({', '.join(f'x{k}' for k in range(operands))})"
+    assert_closed(text, operands, 3)
+
+
+def test_rows_by_static_pointers_fold_and_those_by_arguments_are_decisions():
+    def rows(data, pointers, places, x):
+        y = np.zeros(len(pointers) - 1)
+        for i in range(len(y)):
+            row = slice(pointers[i], pointers[i + 1])
+            y[i] = data[row] @ x[places[row]]
+        return y
+
+    pointers, places = np.cumsum([0, *(np.arange(12) * 7 % 5 + 1)]), np.arange(40) * 7 % 12
+    data, x = np.cos(np.arange(40.0)), np.sin(np.arange(12.0))
+    other = pointers + (np.arange(13) == 5)
+    static, traced = rg.jit(rows), rg.jit(rows)
+    assert str(static.graph(data, tuple(pointers.tolist()), places, x)).count("scan") == 1
+    assert "scan" not in str(traced.graph(data, pointers, places, x))
+    for each in (pointers, other):
+        want = rows(data, each, places, x)
+        np.testing.assert_array_equal(static(data, tuple(each.tolist()), places, x), want)
+        np.testing.assert_array_equal(traced(data, each, places, x), want)
+
+
+def test_steps_of_different_formulas_stay_unrolled():
+    def program(m, b, x):
+        y = b.copy()
+        for i in range(len(b)):
+            y[:i] = np.sin(y[:i]) if i % 3 == 0 else np.cos(y[:i]) if i % 3 == 1 else y[:i] * x[:i]
+        return y
+
+    assert loops(program, arguments(14, "d")) == 0
+
+
+def test_gradients_sum_products_by_blas_unless_bits_must_be_those_of_numpy():
+    args = arguments(33, "d")
+    assert "reshape" not in rg.grad(lambda m: total(m, *args[1:])).source(args[0]).partition("for t_1")[2]
+    with rg.config(exact=True):
+        assert "np.add.reduce" in rg.grad(lambda m: total(m, *args[1:])).source(args[0]).partition("for t_1")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [lu, forward_for_many, means_and_extrema])
+def test_the_native_target_runs_the_loop(program):
+    args = arguments(33, "d")
+    with rg.config(backend="native"):
+        native = functions(program)
+        got, slopes = native["value"](*args), native["gradient"](*args)
+    np.testing.assert_allclose(got, program(*args), rtol=1e-13, atol=1e-13)
+    for slope, want in zip(slopes, functions(again(program))["gradient"](*args), strict=True):
+        np.testing.assert_allclose(slope, want, rtol=1e-11, atol=1e-11)
