@@ -3,7 +3,8 @@
 A tree of their decisions finds the way of a call, which is then interpreted: that takes a fraction of a recording. Ways
 that come back are compiled with the others, once what was spent on interpreting them would have paid for that. So a
 program that goes many ways, each now and then, is neither recorded again nor compiled in vain. Those are kept that were
-used last, up to so many operations.
+used last, up to so many operations. While no way comes back, further ones are not taken into the tree, as a program may
+never go a way twice: the first one that comes back is recorded once more, and then all are taken in.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .tree_of_ways import ConstantArray, KnownWay, TreeOfWays, keepable
 
 MOST = 200_000  # operations of all ways that are kept for one signature
 RENT = 32  # operations that are interpreted in the time in which one is compiled
+UNMET = 16  # ways after which further ones are not taken into the tree before one has come back
 ROLLED = 2000  # nodes from which a recording is searched for loops before it is known to come back
 
 
@@ -80,6 +82,8 @@ class KeptWays:
         self.spent = self.back = 0  # that were interpreted, and of ways that came back, since ways were compiled
         self._told = False
         self._tree = TreeOfWays()
+        self._later: dict[Any, Callable[[], bool]] = {}  # what takes ways into the tree that are not there
+        self._some_came_back = False
         self._record = paths.elsewhere
         self._put_off: tuple[Compilation, tuple[Any, ...]] | None = None  # the first way and its reads, until it is run
         self._fresh = False  # it is run now
@@ -121,9 +125,22 @@ class KeptWays:
         del vars(self.paths)["first"]
         for answered in self.paths.known:
             if answered in self.ways:
-                gone = self.ways.pop(answered)
-                self.size -= gone.size
-                self._tree.remove(gone)
+                self._remove(answered)
+
+    def _remove(self, answered: Any) -> None:
+        """Let a way go."""
+        gone = self.ways.pop(answered)
+        self.size -= gone.size
+        if self._later.pop(answered, None) is None:
+            self._tree.remove(gone)
+
+    def _take_in(self) -> None:
+        """Take all ways into the tree, from now on each at once; those that do not fit to the others go."""
+        self._some_came_back = True
+        for answered, take in self._later.items():
+            if not take():
+                self.size -= self.ways.pop(answered).size
+        self._later.clear()
 
     def _first_again(self, found: KeptPath) -> bool:
         """Whether a way is the first one, and comes back, so that it is compiled now."""
@@ -172,6 +189,7 @@ class KeptWays:
         self.ways[found.answers] = self.ways.pop(found.answers)
         if found.compiled in self.paths.known or found.answers in self.paths.known:  # by the last bits, or not yet
             return
+        self._take_in()
         if len(self.paths.known) >= config.max_traces and not self._told:
             self._told = True
             last = [node.where for node in found.way.recorded.graph.nodes if node.prim is guard][-1]
@@ -220,17 +238,22 @@ class KeptWays:
             return False
         captures = recorded.captures
         kept = KeptPath(replace(way, recorded=replace(recorded, shadows=())))
+        if kept.answers in self._later:
+            self._take_in()
+            return kept.answers in self.ways
         outside = [ConstantArray(c.payload) if c.made else ("outside", id(c.payload)) for c in captures]
-        if kept.answers in self.ways or not self._tree.add(
-            kept, recorded.graph, [*range(len(recorded.graph.inputs) - len(captures)), *outside]
-        ):
+        given = [*range(len(recorded.graph.inputs) - len(captures)), *outside]
+        take = partial(self._tree.add, kept, recorded.graph, given)
+        if kept.answers in self.ways:
+            return False
+        if len(self.ways) >= UNMET and not self._some_came_back:
+            self._later[kept.answers] = take
+        elif not take():
             return False
         self.ways[kept.answers] = kept
         self.size += kept.size
         while self.size > MOST and len(self.ways) > 1:
-            oldest = self.ways.pop(next(iter(self.ways)))
-            self.size -= oldest.size
-            self._tree.remove(oldest)
+            self._remove(next(iter(self.ways)))
         paths._relied.rely_on(reads, compiled._user, statics, tuple(c.payload for c in paths._captures))
         paths.check = paths._relied.run
         return True

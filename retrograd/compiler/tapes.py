@@ -54,13 +54,15 @@ class KindRule:
         self.made = len(new)
         self.run = _program(Graph(graph.name, inputs, lin.forward.nodes, tuple(new)))
         self.active = [k for k, on in enumerate(active) if on]
-        self._pulls: dict[tuple[Avals, Avals], KindPull] = {}
+        self.moving = [k for k, on in enumerate(lin.out_active) if on]
+        self._pulls: dict[Avals, KindPull] = {}
 
-    def pull(self, cts: Avals, former: Avals) -> KindPull:
-        """How cotangents with these avals of the results come back to the active operands, which have these already."""
-        found = self._pulls.get((cts, former))
+    def pull(self, avals: Avals) -> KindPull:
+        """How cotangents come back: ``avals`` are those of the results that depend, and what active operands have."""
+        found = self._pulls.get(avals)
         if found is None:
-            found = self._pulls[cts, former] = self._pulled(cts, former)
+            n = len(self.moving)
+            found = self._pulls[avals] = self._pulled(avals[:n], avals[n:])
         return found
 
     def _pulled(self, cts: Avals, former: Avals) -> KindPull:
@@ -163,30 +165,40 @@ class _Maker:
         self.backward: list[tuple[Run, list[int], list[int], list[int]]] = []
         self.cotangents: dict[Value, int] = {}
         self.avals: dict[Value, Aval] = {}  # of the cotangents
+        self._keys: dict[int, Any] = {}  # of attributes, by their identity: operations by one recipe share them
 
     def take(self, node: Node) -> TapedNode:
         """Run a node forwards."""
-        inputs = [v for v in dict.fromkeys(node.inputs) if v in self.slots]  # the others are constants
-        rule = self._rule(node, inputs)
-        operands = [self.slots[v] for v in inputs]
+        slots, active, still = self.slots, self.active, self.still
+        inputs: dict[Value, int] = {}  # the others are constants
+        key: list[Any] = [node.prim, self._key(node.attrs)]
+        for v in node.inputs:
+            if v in slots:
+                key += (inputs.setdefault(v, len(inputs)), v.aval, v in active)
+            else:
+                key.append(self._key(self.producer[v].attrs))
+        rule = _RULES.get(kind := tuple(key)) or self._rule(kind, node, [*inputs])
+        operands = [slots[v] for v in inputs]
         self.forward.append((rule.run, operands))
-        slots = [*operands, *range(self.count, self.count + rule.made)]
+        places = [*operands, *range(self.count, self.count + rule.made)]
         self.count += rule.made
-        for v, k, on in zip(node.outputs, rule.outs, rule.depends, strict=True):
-            self.slots[v] = slots[k]
-            if on and v not in self.still:
-                self.active.add(v)
-        return TapedNode(node, rule, inputs, [slots[k] for k in rule.residuals])
+        for v, k in zip(node.outputs, rule.outs, strict=True):
+            slots[v] = places[k]
+        for k in rule.moving:
+            if node.outputs[k] not in still:
+                active.add(node.outputs[k])
+        return TapedNode(node, rule, [*inputs], [places[k] for k in rule.residuals])
 
-    def _rule(self, node: Node, inputs: Sequence[Value]) -> KindRule:
-        places = {v: (k, v.aval, v in self.active) for k, v in enumerate(inputs)}
-        operands = [places.get(v) or attrs_key(self.producer[v].attrs) for v in node.inputs]
-        key = (node.prim, attrs_key(node.attrs) if node.attrs else (), *operands)
-        rule = _RULES.get(key)
-        if rule is None:
-            if len(_RULES) >= MOST:
-                _RULES.clear()
-            rule = _RULES[key] = KindRule(_alone(node, inputs, self.producer), [v in self.active for v in inputs])
+    def _key(self, attrs: Mapping[str, Any]) -> Any:
+        found = self._keys.get(id(attrs))
+        if found is None:
+            found = self._keys[id(attrs)] = attrs_key(attrs)
+        return found
+
+    def _rule(self, key: Hashable, node: Node, inputs: Sequence[Value]) -> KindRule:
+        if len(_RULES) >= MOST:
+            _RULES.clear()
+        rule = _RULES[key] = KindRule(_alone(node, inputs, self.producer), [v in self.active for v in inputs])
         return rule
 
     def turn(self, result: Value, taken: Sequence[TapedNode]) -> None:
@@ -194,12 +206,12 @@ class _Maker:
         avals, places = self.avals, self.cotangents
         avals[result], places[result] = result.aval, 0
         for node, rule, operands, residuals in reversed(taken):
-            if not any(rule.depends) or avals.keys().isdisjoint(node.outputs):
+            if not rule.moving or avals.keys().isdisjoint(node.outputs):
                 continue
             inputs = [operands[k] for k in rule.active]
-            cts = [avals.get(v) for v, on in zip(node.outputs, rule.depends, strict=True) if on]
-            pull = rule.pull(tuple(cts), tuple([avals.get(v) for v in inputs]))
-            given = [places[v] for v in (*node.outputs, *inputs) if v in places]
+            had = [*[node.outputs[k] for k in rule.moving], *inputs]
+            pull = rule.pull(tuple([avals.get(v) for v in had]))
+            given = [places[v] for v in had if v in places]
             new = []
             for v, aval in zip(inputs, pull.avals, strict=True):
                 if aval is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from ..passes.control.merge_paths import equal
 class Computed:
     """An operation on given values, or a given value, which has no ``run``."""
 
-    __slots__ = ("__weakref__", "operands", "run", "single")
+    __slots__ = ("operands", "run", "single")
 
     def __init__(self, run: Callable[..., Any] | None, single: bool, operands: tuple[Place, ...]) -> None:
         self.run, self.single, self.operands = run, single, operands
 
 
 Place = tuple[Computed, int]  # one of the results of an operation
+FEW = 1024  # operations up to which those that no way needs are not looked for
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +66,8 @@ class TreeOfWays:
     def __init__(self) -> None:
         self._root: Fork | None = None
         self._given: dict[Hashable, Computed] = {}
-        self._known: WeakValueDictionary[Any, Computed] = WeakValueDictionary()
+        self._known: dict[Any, Computed] = {}
+        self._many = FEW  # operations from which those are looked for that no way needs any more
         self._bodies: dict[int, list[ref[Graph]]] = {}
 
     def find(self, given: Mapping[Hashable, Any]) -> KnownWay | None:
@@ -82,9 +84,15 @@ class TreeOfWays:
         return at
 
     def add(self, way: KnownWay, graph: Graph, given: Sequence[Hashable]) -> bool:
-        """Add a way with its recording, whose inputs have these keys; False where it does not fit to the others."""
-        if not way.answers or not keepable(graph):
+        """Add a way with its recording, which is ``keepable`` and whose inputs have these keys.
+
+        False where it does not fit to the others.
+        """
+        if not way.answers:
             return False
+        if len(self._known) > self._many:
+            self._forget()
+            self._many = max(FEW, 2 * len(self._known))
         places: dict[Value, Place] = {}
         for v, key in zip(graph.inputs, given, strict=True):
             places[v] = (self._made(key.array) if isinstance(key, ConstantArray) else self._input(key)), 0
@@ -92,10 +100,12 @@ class TreeOfWays:
         at: Fork | KnownWay | None = self._root
         parted: tuple[Fork, Any] | None = None  # the last fork of other ways, and the answer
         new: list[tuple[Fork, Any]] = []
+        keys: dict[int, Any] = {}  # of attributes, by their identity: operations by one recipe share them
         for node in _asked(graph):
             if node.prim is not guard:
-                c = self._computed(graph, node, tuple([places[v] for v in node.inputs]))
-                places.update((v, (c, k)) for k, v in enumerate(node.outputs))
+                c = self._computed(graph, node, tuple([places[v] for v in node.inputs]), keys)
+                for k, v in enumerate(node.outputs):
+                    places[v] = c, k
                 continue
             asked, kind, lanes = places[node.inputs[0]], node.attrs["kind"], node.attrs["lanes"]
             key = attr_key(node.attrs["expected"])
@@ -136,6 +146,17 @@ class TreeOfWays:
         if self._root is not None and not self._root.after:
             self._root = None
 
+    def _forget(self) -> None:
+        """Let go the operations that no way needs."""
+        needed = set[Computed]()
+        stack: list[Fork | KnownWay | None] = [self._root]
+        while stack:
+            at = stack.pop()
+            if isinstance(at, Fork):
+                needed.update(at.before)
+                stack.extend(at.after.values())
+        self._known = {key: c for key, c in self._known.items() if c in needed}
+
     def _input(self, key: Hashable) -> Computed:
         return self._given.setdefault(key, Computed(None, True, ()))
 
@@ -144,16 +165,18 @@ class TreeOfWays:
         key = (array.shape, array.dtype, array.strides, sha256(array.tobytes()).digest())
         return self._known.setdefault(key, Computed(lambda: array, True, ()))
 
-    def _computed(self, graph: Graph, node: Node, operands: tuple[Place, ...]) -> Computed:
+    def _computed(self, graph: Graph, node: Node, operands: tuple[Place, ...], keys: dict[int, Any]) -> Computed:
         """The operation of a node on known operands, which is one for all ways."""
+        attrs: Any = ()
         if node.prim.structure is not None:
             node = with_bodies(node, self._body)
-        attrs = attrs_key(node.attrs) if node.attrs else ()
-        key = (node.prim, attrs, node.replica, *[(id(c), k) for c, k in operands])
+            attrs = attrs_key(node.attrs)
+        elif node.attrs and (attrs := keys.get(id(node.attrs))) is None:
+            attrs = keys[id(node.attrs)] = attrs_key(node.attrs)
+        key = (node.prim, attrs, node.replica, operands)
         found = self._known.get(key)
         if found is None:
-            found = Computed(*prepared_node(graph, node), operands)
-            self._known[key] = found
+            found = self._known[key] = Computed(*prepared_node(graph, node), operands)
         return found
 
     def _body(self, graph: Graph) -> Graph:

@@ -179,7 +179,7 @@ class Builder:
             return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
         if like is None:
             raise InternalError("a constant number needs an aval to be filled into")
-        key = (value, like, self.replica) if type(value) is float and value else None  # zeros have a sign
+        key = (value, like, self.replica) if type(value) in (float, int) and value else None  # zeros have a sign
         known = self._numbers.get(key) if key is not None else None
         if known is None:
             exact = like.dtype.type(value).item()

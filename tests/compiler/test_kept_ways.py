@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.compiler import folding, kept_ways, waiting
+from retrograd.compiler import folding, kept_ways, paths, tree_of_ways, waiting
 from retrograd.compiler.compiled import Compiled
 from retrograd.compiler.paths import Paths
+from retrograd.compiler.tree_of_ways import KnownWay, TreeOfWays
 from retrograd.errors import ManyPathsWarning
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.runners import PreparedGraph
@@ -81,6 +82,58 @@ def test_a_way_that_comes_back_is_not_recorded_again(recordings: list[Any], monk
         for x in STARTS:
             assert g(x) == slope(x)
     assert len(recordings) == len(STARTS)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_ways_are_taken_into_the_tree_once_one_comes_back(
+    order: int, recordings: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of those that came first is found there; one of those that came last is recorded once more."""
+    monkeypatch.setattr(kept_ways, "RENT", NEVER)
+    monkeypatch.setattr(kept_ways, "UNMET", 4)
+    added: list[TreeOfWays] = []
+    add = TreeOfWays.add
+    monkeypatch.setattr(TreeOfWays, "add", lambda tree, *way: (added.append(tree), add(tree, *way))[1])
+    g = rg.grad(lambda x: digits(x, WEIGHTS))
+    for x in STARTS:
+        assert g(x) == slope(x)
+    assert len(added) == 4
+    for _ in range(2):
+        for x in STARTS[::order]:
+            assert g(x) == slope(x)
+    assert len(recordings) == len(STARTS) + (order == -1)
+    assert len(added) == len(STARTS) - 2  # two are compiled as they come
+
+
+@pytest.mark.parametrize("many", [1, 400, 800, NEVER])
+def test_ways_go_whether_they_are_in_the_tree_or_not(
+    many: int, recordings: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for ``many`` operations, and with what is no longer needed looked for at once."""
+    monkeypatch.setattr(kept_ways, "RENT", NEVER)
+    monkeypatch.setattr(kept_ways, "MOST", many)
+    monkeypatch.setattr(kept_ways, "UNMET", 4)
+    monkeypatch.setattr(tree_of_ways, "FEW", 1)
+    g = rg.grad(lambda x: digits(x, WEIGHTS))
+    for starts in (STARTS, STARTS[-3:], STARTS[::-1], STARTS):
+        for x in starts:
+            assert g(x) == slope(x)
+    assert (len(recordings) == len(STARTS) + 1) == (many == NEVER)
+
+
+def test_a_tree_keeps_the_operations_of_its_ways_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_of_ways, "FEW", 1)
+    tree = TreeOfWays()
+    sizes = []
+    for k in range(60):
+        graph = rg.jit(lambda x, k=k: x * k if x * x > k - 0.5 else x).graph(10.0, stage="traced")
+        way = KnownWay(paths.answers(graph))
+        assert tree.find({0: 10.0}) is None
+        assert tree.add(way, graph, [0])
+        assert tree.find({0: 10.0}) is way
+        tree.remove(way)
+        sizes.append(len(tree._known))
+    assert max(sizes) < 12
 
 
 def test_ways_that_come_back_are_compiled_when_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:

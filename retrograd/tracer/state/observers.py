@@ -103,6 +103,9 @@ class Item(Observer):
         return reader.adopt(value, obj, key if isinstance(key, str) and key.isidentifier() else None)
 
 
+SAME = frozenset({FunctionType, type, BuiltinFunctionType})  # which stand for themselves, besides modules
+
+
 class Global(Observer):
     """A global, or a builtin, by name. What stands for some functions in traced code replaces them here."""
 
@@ -118,7 +121,7 @@ class Global(Observer):
             return value
         names = sys._getframe(1).f_globals
         key = (reader.number, id(names), id(value))
-        if key == self._last and type(value) in (FunctionType, ModuleType, type, BuiltinFunctionType):
+        if key == self._last and (type(value) in SAME or isinstance(value, ModuleType)):  # NumPy has a class of ours
             return STAND_INS.get(value, value) if self.called else value
         self._last = key
         return read_global(reader, names, self.name, value, self.called)
