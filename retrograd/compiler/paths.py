@@ -262,7 +262,9 @@ def interpreted(way: Compilation, leaves: Sequence[Any]) -> Any:
 
 def answers(graph: Graph) -> Any:
     """The answers that a recording's guards expect, which identify a path: functions trace alike up to a decision."""
-    return tuple([attr_key(node.attrs["expected"]) for node in graph.nodes if node.prim is guard])
+    return graph.once(
+        "answers", lambda: tuple([attr_key(node.attrs["expected"]) for node in graph.nodes if node.prim is guard])
+    )
 
 
 def _over(path: Compilation, captures: dict[int, Any]) -> Graph:

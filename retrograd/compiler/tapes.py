@@ -165,18 +165,17 @@ class _Maker:
         self.backward: list[tuple[Run, list[int], list[int], list[int]]] = []
         self.cotangents: dict[Value, int] = {}
         self.avals: dict[Value, Aval] = {}  # of the cotangents
-        self._keys: dict[int, Any] = {}  # of attributes, by their identity: operations by one recipe share them
 
     def take(self, node: Node) -> TapedNode:
         """Run a node forwards."""
         slots, active, still = self.slots, self.active, self.still
         inputs: dict[Value, int] = {}  # the others are constants
-        key: list[Any] = [node.prim, self._key(node.attrs)]
+        key: list[Any] = [node.prim, attrs_key(node.attrs)]
         for v in node.inputs:
             if v in slots:
                 key += (inputs.setdefault(v, len(inputs)), v.aval, v in active)
             else:
-                key.append(self._key(self.producer[v].attrs))
+                key.append(attrs_key(self.producer[v].attrs))
         rule = _RULES.get(kind := tuple(key)) or self._rule(kind, node, [*inputs])
         operands = [slots[v] for v in inputs]
         self.forward.append((rule.run, operands))
@@ -188,12 +187,6 @@ class _Maker:
             if node.outputs[k] not in still:
                 active.add(node.outputs[k])
         return TapedNode(node, rule, [*inputs], [places[k] for k in rule.residuals])
-
-    def _key(self, attrs: Mapping[str, Any]) -> Any:
-        found = self._keys.get(id(attrs))
-        if found is None:
-            found = self._keys[id(attrs)] = attrs_key(attrs)
-        return found
 
     def _rule(self, key: Hashable, node: Node, inputs: Sequence[Value]) -> KindRule:
         if len(_RULES) >= MOST:

@@ -100,10 +100,9 @@ class TreeOfWays:
         at: Fork | KnownWay | None = self._root
         parted: tuple[Fork, Any] | None = None  # the last fork of other ways, and the answer
         new: list[tuple[Fork, Any]] = []
-        keys: dict[int, Any] = {}  # of attributes, by their identity: operations by one recipe share them
         for node in _asked(graph):
             if node.prim is not guard:
-                c = self._computed(graph, node, tuple([places[v] for v in node.inputs]), keys)
+                c = self._computed(graph, node, tuple([places[v] for v in node.inputs]))
                 for k, v in enumerate(node.outputs):
                     places[v] = c, k
                 continue
@@ -165,15 +164,11 @@ class TreeOfWays:
         key = (array.shape, array.dtype, array.strides, sha256(array.tobytes()).digest())
         return self._known.setdefault(key, Computed(lambda: array, True, ()))
 
-    def _computed(self, graph: Graph, node: Node, operands: tuple[Place, ...], keys: dict[int, Any]) -> Computed:
+    def _computed(self, graph: Graph, node: Node, operands: tuple[Place, ...]) -> Computed:
         """The operation of a node on known operands, which is one for all ways."""
-        attrs: Any = ()
         if node.prim.structure is not None:
             node = with_bodies(node, self._body)
-            attrs = attrs_key(node.attrs)
-        elif node.attrs and (attrs := keys.get(id(node.attrs))) is None:
-            attrs = keys[id(node.attrs)] = attrs_key(node.attrs)
-        key = (node.prim, attrs, node.replica, operands)
+        key = (node.prim, attrs_key(node.attrs) if node.attrs else (), node.replica, operands)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Computed(*prepared_node(graph, node), operands)

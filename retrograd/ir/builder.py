@@ -183,7 +183,8 @@ class Builder:
         known = self._numbers.get(key) if key is not None else None
         if known is None:
             exact = like.dtype.type(value).item()
-            known = self.emit(REGISTRY["const"], (), {"aval": like, "value": exact})[0]
+            attrs = {"aval": like, "value": exact}
+            known = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like)
             if key is not None:
                 self._numbers[key] = known
         return known
