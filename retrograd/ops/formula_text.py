@@ -19,6 +19,7 @@ from ..ir.primitive import REGISTRY, TRANSFORMS, JvpMode
 from ..ir.texts import literal
 from ..ir.types import Aval
 from .elementwise import cast
+from .masks import putmask
 from .shape import broadcast_to, reshape, reshape_to
 
 Window = tuple[str, ...]
@@ -215,6 +216,8 @@ def formula_of(text: str, avals: tuple[Aval, ...], windows: tuple[Window, ...], 
     b = Builder()
     env = {f"x{k}": b.input(_part(aval, w)) for k, (aval, w) in enumerate(zip(avals, windows, strict=True))}
     graph = b.graph("formula", [read(b, text, env, MARKERS)])
+    if any(node.prim.numpy.statement for node in graph.nodes):
+        raise ValueError(f"{text} is no expression")
     sizes = {n for node in graph.nodes for n in node.out.aval.shape} - LETTERS.keys()
     if any(n and n % marker == 0 for n in sizes for marker in LETTERS):
         raise ValueError(f"{text} has axes whose sizes are products of lengths")
@@ -271,8 +274,10 @@ def text_of(graph: Graph, names: dict[Value, str]) -> str:
             source = made
         if source.prim is reshape and source.inputs[0].aval.shape == value.aval.shape:
             return text(source.inputs[0])
-        args = ", ".join(map(text, node.inputs if source is node else source.inputs))
-        name, aval = node.prim.name, value.aval
+        operands = [*map(text, node.inputs if source is node else source.inputs)]
+        args, name, aval = ", ".join(operands), node.prim.name, value.aval
+        if node.prim is putmask:  # a statement, which is no part of an expression
+            return f"where({operands[1]}, broadcast({operands[2]}{lengths(aval.shape)}), {operands[0]})"
         if name == "const":
             return f"const({node.attrs['value']!r}, {aval.dtype.char!r}{lengths(aval.shape)})"
         if name in ("broadcast", "reshape"):

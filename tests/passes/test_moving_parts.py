@@ -92,6 +92,13 @@ def rewritten(m, b, x):
     return y
 
 
+def limited(m, b, x):
+    y = b.copy()
+    for i in range(len(b)):
+        y[i:] = np.maximum(y[i:], 0.1) * x[i:] - np.minimum(y[i:], x[i]) / (3.0 + y[i] ** 2)
+    return y
+
+
 def by_matrices(m, b, x):
     y = np.zeros_like(b)
     for i in range(len(b)):
@@ -109,6 +116,7 @@ PROGRAMS = [
     forward_by_sums,
     means_and_extrema,
     rewritten,
+    limited,
     by_matrices,
 ]
 
