@@ -108,6 +108,12 @@ def _clip(node: Node, numbers: Sequence[Any]) -> str:
     return f"{{0}} < {least} ? {least} : {{0}} > {most} ? {most} : {{0}}"
 
 
+def _where(node: Node, numbers: Sequence[Any]) -> str:
+    """A choice; of bools in operations that GCC vectorises."""
+    bools = all(v.aval.dtype.kind == "b" for v in node.inputs)
+    return "({0} & {1}) | (({0} == 0) & {2})" if bools else "{0} ? {1} : {2}"
+
+
 def _bound(node: Node, name: str) -> str:
     return number(node.attrs[name], node.out.aval.dtype)
 
@@ -146,7 +152,7 @@ REGISTRY.describe(
         "bitwise_or": _op("{0} | {1}", "ib"),
         "bitwise_xor": _op("{0} ^ {1}", "ib"),
         "invert": _op("~{0}", "i"),
-        "where": _op("{0} ? {1} : {2}", "fib", of_complex=CHOSEN),
+        "where": CText(c=_where, kinds="fib", of_complex=CHOSEN),
         "maximum": _op("(({0} >= {1}) | ({0} != {0})) ? {0} : {1}"),
         "minimum": _op("(({0} <= {1}) | ({0} != {0})) ? {0} : {1}"),
         "fmax": _op("(({0} >= {1}) | ({1} != {1})) ? {0} : {1}"),
