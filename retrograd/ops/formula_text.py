@@ -217,7 +217,7 @@ def formula_of(text: str, avals: tuple[Aval, ...], windows: tuple[Window, ...], 
     env = {f"x{k}": b.input(_part(aval, w)) for k, (aval, w) in enumerate(zip(avals, windows, strict=True))}
     graph = b.graph("formula", [read(b, text, env, MARKERS)])
     if any(node.prim.numpy.statement for node in graph.nodes):
-        raise ValueError(f"{text} is no expression")
+        raise ValueError(f"{text} has a statement")
     sizes = {n for node in graph.nodes for n in node.out.aval.shape} - LETTERS.keys()
     if any(n and n % marker == 0 for n in sizes for marker in LETTERS):
         raise ValueError(f"{text} has axes whose sizes are products of lengths")

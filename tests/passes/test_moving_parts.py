@@ -12,7 +12,7 @@ from retrograd.compiler.rolled import rolled_from
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.types import Aval
 from retrograd.ops.batching import elementwise
-from retrograd.ops.formula_text import batched, derived, turned
+from retrograd.ops.formula_text import batched, derived, formula_of, turned
 from tests.support.growing import again, arguments, compare, functions, loops, short_loops_fold
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
@@ -190,6 +190,7 @@ def assert_closed(text: str, operands: int, order: int) -> None:
         tangent, others = derived(text, avals, windows, i, nan_safe)
         if tangent:
             n = 1 + len(others)
+            formula_of(tangent, avals[:1] * n, windows[:1] * n)
             assert batched(tangent, avals[:1] * n, windows[:1] * n, (True,) * n, 3)
             turned(tangent, avals[:1] * n, windows[:1] * n)
             assert_closed(tangent, n, order - 1)
