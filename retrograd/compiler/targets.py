@@ -14,6 +14,7 @@ from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_in_blocks import with_rows_in_blocks
 from ..passes.short_axes import short_axes_first
+from ..passes.stacks_in_blocks import with_stacks_in_blocks
 from ..passes.vectorize import with_levels
 from .settings import config
 from .stages import STAGES, Pass, Rest, Stage, of_pass
@@ -47,3 +48,4 @@ PASSES.extend([with_blocks, own_carries])  # the last one inserts copies that no
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
 STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)
+STAGES["stacks_in_blocks"] = _for_numpy(with_stacks_in_blocks)

@@ -27,10 +27,13 @@ class Role:
 
 
 class Rows:
-    """The roles of the nodes of a graph for rows of a number."""
+    """The roles of the nodes of a graph for rows of a number.
 
-    def __init__(self, graph: Graph, n: int) -> None:
-        self.made, self.n = graph.producer, n
+    The rows of ``stacks`` may be matrices, which a product takes one by one. Nothing adds them.
+    """
+
+    def __init__(self, graph: Graph, n: int, stacks: bool = False) -> None:
+        self.made, self.n, self.stacks = graph.producer, n, stacks
         self.roles: dict[Node, Role] = {}
         for node in graph.nodes:
             role = None if node.prim.multi or node.effect else self._role(node)
@@ -41,7 +44,7 @@ class Rows:
         """Whether a value is an array of these rows, and no transpose, whose rows lie apart in memory."""
         made = self.made.get(v)
         rows = v.aval.shape[:1] == (self.n,) and v.aval.kind == "array" and v.aval.steps is None
-        return rows and (made is None or made.prim is not permute)
+        return rows and (made is None or made.prim is not permute or (self.stacks and made.attrs["axes"][0] == 0))
 
     def stretched(self, v: Value) -> Node | None:
         """The node that makes equal rows of a smaller value or of a number, which each block can do for itself."""
@@ -59,16 +62,20 @@ class Rows:
 
     def _role(self, node: Node) -> Role | None:
         if node.prim is matmul:
-            return self._product(node)
+            return self._product_of_stacks(node) if self.stacks else self._product(node)
         if not node.inputs or not self.has(node.inputs[0]):
             return None
         if node.prim.name in ALONG_ROWS and 0 in node.attrs["axis"]:
-            summed = node.prim.name == "sum" and node.out.aval.dtype.kind == "f"
+            summed = not self.stacks and node.prim.name == "sum" and node.out.aval.dtype.kind == "f"
             return Role(node.inputs, folds=True) if summed else None
         if node.prim is broadcast and not self._keeps_rows(node):
             return None
         alike = self.has(node.out) and all(map(self.has, node.inputs))
         return Role(node.inputs) if alike and _by_rows(node) else None
+
+    def _product_of_stacks(self, node: Node) -> Role | None:
+        alike = node.out.aval.ndim > 2 and node.out.aval.dtype.kind == "f" and all(map(self.has, node.inputs))
+        return Role(node.inputs) if alike and len({v.aval.ndim for v in (*node.inputs, node.out)}) == 1 else None
 
     def _product(self, node: Node) -> Role | None:
         x, y = node.inputs
@@ -97,6 +104,8 @@ def _by_rows(node: Node) -> bool:
     batch: Any = node.prim.batch
     if node.prim in (reshape, vecdot, broadcast, cast):
         return node.prim is not vecdot or node.inputs[0].aval.ndim > 1
+    if node.prim is permute:
+        return bool(node.attrs["axes"][0] == 0)
     if node.prim in (getitem, setitem, additem):
         first, *rest = node.attrs["index"]
         return first == slice(None) and all(i is None or isinstance(i, int | slice) for i in rest)

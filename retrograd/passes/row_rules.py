@@ -29,6 +29,7 @@ SHORTEST_ALONE = 16  # products in one row; smaller arrays are taken apart into 
 LONGEST_ALONE = 10_000  # products in one row, beyond which OpenBLAS shares them among threads
 FEWEST_SUMMED = 64  # rows, from which BLAS adds them several times as quickly as NumPy
 LONGEST_SUMMED = 256  # elements of rows, beyond which NumPy is nearly as quick
+FEWEST_OF_EACH = 32  # rows of a matrix in a stack, for which a call of its own is little
 FEWEST_ROWS = 128  # from which sums along rows take less time as a product, with the ones that it needs
 
 
@@ -106,7 +107,10 @@ def _along_rows(x: Symbol, axis: tuple[int, ...], keepdims: bool) -> Any:
     *lead, length = x.shape
     if not SHORTEST_ROW <= length <= LONGEST_ROW or x.aval.size < FEWEST_ROWS * length or _may_be_a_view(x):
         return None
-    found = reshape_to(x, (x.aval.size // length, length)) @ x.builder.constant(1.0, Aval((length,), x.dtype))
+    if x.ndim > 2 and lead[-1] >= FEWEST_OF_EACH:  # matrices of a stack, which may run one by one
+        found = x @ x.builder.constant(1.0, Aval((*lead[:-1], length, 1), x.dtype))
+    else:
+        found = reshape_to(x, (x.aval.size // length, length)) @ x.builder.constant(1.0, Aval((length,), x.dtype))
     return reshape_to(found, (*lead, 1) if keepdims else tuple(lead))
 
 
@@ -162,7 +166,7 @@ def _summed(x: Symbol) -> tuple[Symbol, tuple[int, ...]] | None:
     if not _makes(matmul, x):
         return None
     rows, ones = x.operands
-    if literal_value(ones) != 1 or ones.ndim != 1:
+    if literal_value(ones) != 1 or (ones.ndim != 1 and ones.shape[-1] != 1):
         return None
     if _makes(reshape, rows) and rows.operands[0].shape[-1:] == ones.shape:
         (rows,) = rows.operands

@@ -8,7 +8,7 @@ them. Their length depends on the shapes alone. Products and sums over rows add 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
@@ -38,21 +38,20 @@ def with_rows_in_blocks(graph: Graph) -> Graph:
     products = (node for node in graph.nodes if node.prim is matmul)
     lengths = {v.aval.shape[0] for node in products for v in (*node.inputs, node.out) if v.aval.nbytes >= LARGE}
     for n in sorted(lengths, reverse=True):
-        while n >= FEWEST_ROWS * FEWEST_BLOCKS and (nodes := _RowGroups(graph, n).first()) is not None:
-            graph = prune(_RowBlocks(graph, n, nodes).graph())
+        while n >= FEWEST_ROWS * FEWEST_BLOCKS and (nodes := RowGroups(graph, Rows(graph, n)).first()):
+            graph = prune(RowBlocks(graph, Rows(graph, n), nodes, _length_of_blocks).graph())
     return graph
 
 
-class _RowGroups:
+class RowGroups:
     """Finds nodes that can run block by block: none of them waits for a sum over the rows of another one.
 
     Members read or make large arrays of rows. What is between members joins them. Each node that waits for a sum, or
     reads as a whole what depends on members, has a higher level; nodes of a group have one level.
     """
 
-    def __init__(self, graph: Graph, n: int) -> None:
-        self.source, self.rows = graph, Rows(graph, n)
-        self.roles = self.rows.roles
+    def __init__(self, graph: Graph, rows: Rows) -> None:
+        self.source, self.rows, self.roles = graph, rows, rows.roles
         self.members = {node for node in self.roles if self._is_member(node)}
         self.level: dict[Node, tuple[int, int]] = {}  # of nodes that depend on members
         self.part: dict[Node, int] = {}  # nodes with effects part the graph
@@ -130,12 +129,22 @@ class _RowGroups:
         return short and saved >= WORTH and any(node.prim is matmul for node in nodes)
 
 
-class _RowBlocks:
-    """A group as a loop over blocks, and a further block for the rows that are left."""
+class RowBlocks:
+    """A group as a loop over blocks, and a further block for the rows that are left.
 
-    def __init__(self, graph: Graph, n: int, nodes: list[Node]) -> None:
-        self.source, self.n, self.nodes = graph, n, nodes
-        self.rows = Rows(graph, n)
+    ``length`` finds the rows of a block from their number and from the bytes of the widest array. What ``shared`` nodes
+    compute is computed outside of the loop, too.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        rows: Rows,
+        nodes: list[Node],
+        length: Callable[[int, int], int],
+        shared: Collection[Node] = frozenset(),
+    ) -> None:
+        self.source, self.rows, self.n, self.nodes, self.shared = graph, rows, rows.n, nodes, shared
         inside = {node.out for node in nodes}
         roles = [self.rows.roles[node] for node in nodes]
         read = [v for role in roles for v in role.rows if v not in inside]
@@ -147,25 +156,26 @@ class _RowBlocks:
         self.sums = [node.out for node in results if node in folds]
         self.arrays = [node.out for node in results if node not in folds]
         widest = max(v.aval.nbytes for v in (*self.parted, *(x.out for x in nodes if x not in folds)))
-        self.block = _length_of_blocks(n, BLOCK * n // widest)
+        self.block = length(self.n, widest)
 
     def _results(self) -> tuple[set[Node], list[Node]]:
         """The views and the nodes of the group whose results others read, too. Of views, they read views of results."""
         chosen, uses = set(self.nodes), self.source.uses
+        alone = [node for node in self.nodes if node not in self.shared]
         read = set(self.source.outputs)
-        read.update(v for v in (node.out for node in self.nodes) if not chosen.issuperset(uses.get(v, ())))
+        read.update(v for v in (node.out for node in alone) if not chosen.issuperset(uses.get(v, ())))
         views = set[Node]()
-        for node in reversed(self.nodes):
+        for node in reversed(alone):
             if node.out in read and node.prim.alias is not None:
                 views.add(node)
                 read.update(node.inputs)
-        return views, [node for node in self.nodes if node.out in read and node not in views]
+        return views, [node for node in alone if node.out in read and node not in views]
 
     def graph(self) -> Graph:
         """The graph in which the loop stands where the last node of the group does."""
         b, chosen, last = Builder(), set(self.nodes), self.nodes[-1]
         env = dict(zip(self.source.inputs, b.share_inputs(self.source), strict=True))
-        behind, later = {node.out for node in self.nodes}, list[Node]()
+        behind, later = {node.out for node in self.nodes if node not in self.shared}, list[Node]()
         for node in self.source.nodes:
             if node in self.views:
                 later.append(node)
@@ -173,7 +183,7 @@ class _RowBlocks:
                 self._emit(b, env)
                 copy_nodes(b, later, env)
                 behind = set()
-            elif node in chosen:
+            elif node in chosen and node not in self.shared:
                 continue
             elif behind.isdisjoint(node.inputs):
                 copy_nodes(b, [node], env)
@@ -225,7 +235,7 @@ class _RowBlocks:
             if node.prim is matmul and role.folds:
                 x, y = map(part, role.rows)
                 parts[node.out] = (permute(x, axes=(1, 0)) if x.ndim == 2 else x) @ y
-            elif node.prim is matmul:
+            elif node.prim is matmul and role.whole:
                 parts[node.out] = part(role.rows[0]) @ whole[role.whole[0]]
             else:
                 parts[node.out] = self._emitted(b, node, list(map(part, node.inputs)), length)
@@ -241,7 +251,7 @@ class _RowBlocks:
         return Aval((length, *aval.shape[1:]), aval.dtype, aval.kind)
 
 
-def _length_of_blocks(n: int, most: int) -> int:
+def _length_of_blocks(n: int, widest: int) -> int:
     """The rows of a block: a divisor of their number if one is not much smaller than what the cache holds."""
-    most = min(most, n // FEWEST_BLOCKS)
+    most = min(BLOCK * n // widest, n // FEWEST_BLOCKS)
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

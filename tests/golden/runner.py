@@ -504,6 +504,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "simplify": _simplifies,
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
     "hoist_invariants": _keeps,
+    "stacks_in_blocks": _keeps,
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "checkpoint": _keeps,
     "own_outputs": _owns,

@@ -10,13 +10,14 @@ import numpy as np
 
 from ...ir.embedded import EMBEDDED
 from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import loop_of
 from ...ir.plan import Plan
 from ...ir.structure import condition_of
 from ...ir.texts import literal
 from ...ir.types import Aval
 from ...ops.shape import owned
 from .emitter import EMITTER_CLASSES, Emitter, Scope
-from .workspaces import LARGE, workspaces
+from .workspaces import LARGE, rows_of_arrays, workspaces
 
 DEEPEST = 18
 
@@ -66,8 +67,8 @@ class BodyEmitter(Emitter):
         return str(aval.shape)
 
     def step_rows(self, value: Value) -> str:
-        """Source of a new array of which each step fills a row."""
-        return f"np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})"
+        """Source of a new array of which each step fills a row, or of one in the workspace."""
+        return self.work.get(value) or f"np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})"
 
     def steps(self, start: str, stop: str) -> str:
         """Source of the range of a loop over steps of which only the last state matters."""
@@ -121,6 +122,16 @@ class BodyEmitter(Emitter):
                 names[value] = self.fresh("row")
                 self.line(f"{names[value]} = {states}{source.format(t=t)}")
         self.workspaces = {**self.workspaces, body: (names, at_work)}
+
+    def fill_rows(self, node: Node, arrays: Sequence[str], t: str) -> set[int]:
+        """Let a step compute into its rows of these arrays of a loop where it can; the numbers of these arrays."""
+        loop, body = loop_of(node), node.graphs[0][1]
+        assert loop is not None
+        found = rows_of_arrays(loop, self.plan.bodies[body])
+        names, at_work = self.workspaces.get(body, ({}, set()))
+        names = {**names, **{value: f"{arrays[k]}[{t}]" for value, k in found.items()}}
+        self.workspaces = {**self.workspaces, body: (names, at_work)}
+        return set(found.values())
 
     @contextmanager
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:

@@ -100,6 +100,32 @@ def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, StateRows]:
     return found
 
 
+def rows_of_arrays(loop: LoopNode, plan: Plan) -> dict[Value, int]:
+    """The values of a step that are computed into the row of an array of all steps, and the number of the array.
+
+    They are the first ones in the storage of what a step adds to the array.
+    """
+    body, number = plan.order, plan.buffer
+    then, arrays, stacks = loop.layout.results(body.outputs)
+    if body.largest < LARGE or not arrays:
+        return {}
+    views = {node.out for node in body.nodes if node.prim.alias is not None}
+    turned = {number[v] for v in views.intersection(plan.into.values())}  # storage that is written into as a view
+    handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
+    taken = turned | handed_on | {number[v] for v in (*body.inputs, *then, *stacks)}
+    times = Counter(number[v] for v in arrays)
+    rows = {number[v]: k for k, v in enumerate(arrays) if times[number[v]] == 1 and v in plan.ordered - views}
+    found: dict[Value, int] = {}
+    for value in (v for node in body.nodes for v in node.outputs):
+        at = number[value]
+        if at in taken or at not in rows:
+            continue
+        taken.add(at)
+        if _may_be_given(plan, value) and value.aval == arrays[rows[at]].aval:
+            found[value] = rows[at]
+    return found
+
+
 def looped_once(graph: Graph) -> set[Graph]:
     """The bodies of all nodes, inner ones too, that one node alone has."""
     bodies = Counter(body for node in walk(graph) for _, body in node.graphs)

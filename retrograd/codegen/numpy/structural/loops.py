@@ -42,11 +42,13 @@ def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
     steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
     with emitter.working(node.attrs["body"]), emitter.block(f"for {t} in {steps}:"):
         emitter.name_rows(node.attrs["body"], t)
+        filled = emitter.fill_rows(node, arrays, t)
         names = [*consts, *k_out, *(t if f else f"{x}[{t}]" for x, f in zip(xs, counts, strict=True))]
         results = emitter.inline(node.attrs["body"], names, bound=parts.consts + parts.carry)
         _, y_t, s_t = parts.results(results)
-        for store, value in zip(arrays, y_t, strict=True):
-            emitter.line(f"{store}[{t}] = {value}")
+        for k, (store, value) in enumerate(zip(arrays, y_t, strict=True)):
+            if k not in filled:
+                emitter.line(f"{store}[{t}] = {value}")
         for store, value in zip(stacks, s_t, strict=True):
             emitter.line(f"{store}.append({value})")
         emitter.moved(k_out, results, node.attrs["body"])

@@ -65,7 +65,7 @@ class Writer:
     ) -> None:
         """Make the arrays and lists that collect results."""
         for name, value in zip(arrays, values, strict=True):
-            self.emitter.line(f"{name} = np.empty({value.aval.shape}, {self.emitter.dtype(value.aval.dtype)})")
+            self.emitter.line(f"{name} = {self.emitter.step_rows(value)}")
         for name, value in zip(lists, entries, strict=True):
             self.emitter.line(f"{name} = {self.emitter.empty('[]', entry_of(value))}")
 
