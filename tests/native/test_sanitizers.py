@@ -89,8 +89,18 @@ with in_a_hurry():
     calls.test_a_call_that_a_kernel_gives_up_is_right()
     calls.test_nothing_is_lost_over_many_calls()
 """
+PLACES = """
+from tests.native import test_decided_places as places
+from tests.support.native import in_a_hurry
 
-
+with in_a_hurry():
+    for function in places.CASES:
+        places.test_values_and_slopes(function)
+    for function in (places.read, places.added, places.written, places.steps):
+        for bad in (16, -17, 2**62, -(2**63)):
+            places.test_positions_out_of_bounds_raise_numpys_error_with_the_line(function, bad)
+    places.test_what_reads_an_array_before_a_write_sees_what_was_there()
+"""
 STRUCTURES = """
 from tests.native import test_served_structures as calls
 from tests.support.native import in_a_hurry
@@ -155,8 +165,8 @@ def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "calls",
-    [SAMPLES, RANDOM, SERVED, STRUCTURES, THREADS],
-    ids=["samples", "random", "served", "structures", "threads"],
+    [SAMPLES, RANDOM, PLACES, SERVED, STRUCTURES, THREADS],
+    ids=["samples", "random", "places", "served", "structures", "threads"],
 )
 def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
     told = under_watch(tmp_path, "-c", calls)
