@@ -8,6 +8,7 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
+from ..ir.texts import Arg
 from ..ir.types import Aval
 from ..ops.complex import abs_
 from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
@@ -20,6 +21,7 @@ from ..ops.linear import outer_product, vecdot
 from ..ops.ragged import add_within
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, reshape_to
+from .index_rules import counts_up
 from .patterns import NUMBER, Rule
 from .rules import NUMPY, REASSOCIATE
 
@@ -105,6 +107,17 @@ def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool, two: Primitive, lo
     return found
 
 
+def _sum_of_written(
+    x: Symbol, v: Symbol, s: Symbol, t: Symbol, i: Index, axis: tuple[int, ...], keepdims: bool
+) -> Symbol | None:
+    """The sums along rows of zeros in which one element of each row has a number added: these numbers."""
+    if literal_value(x) != 0 or x.ndim != 2 or axis != (1,) or i != (Arg(2), Arg(3)):
+        return None
+    if not counts_up(s) or not s.shape == t.shape == v.shape == x.shape[:1] or x.dtype != v.dtype:
+        return None
+    return reshape_to(v, (*v.shape, 1)) if keepdims else v
+
+
 def _dots(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
     """The sums of the products of rows, by BLAS: no array of products, and a third of the time for short rows."""
     last = axis == (x.ndim - 1,) and x.ndim > 1 and SHORTEST_ROW <= x.shape[-1] <= LONGEST_ROW
@@ -121,6 +134,14 @@ NUMPY += [
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _dots(x, x, i, k)),
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
     Rule(lambda x, y, a, c: broadcast(x, aval=a) * broadcast(y, aval=c), _outer_product),
+    Rule(
+        lambda y, v, s, t, i: y + scatter_add(0, v, s, t, index=i, unique=True),
+        lambda y, v, s, t, i: scatter_add(y, v, s, t, index=i, unique=True),
+    ),
+    Rule(
+        lambda y, v, s, t, i: scatter_add(0, v, s, t, index=i, unique=True) + y,
+        lambda y, v, s, t, i: scatter_add(y, v, s, t, index=i, unique=True),
+    ),
 ]
 
 REASSOCIATE += [
@@ -142,5 +163,9 @@ REASSOCIATE += [
     Rule(
         lambda y, v, t, i: scatter_add(0, v, t, index=i, unique=True) + y,
         lambda y, v, t, i: scatter_add(y, v, t, index=i, unique=True),
+    ),
+    Rule(
+        lambda x, v, s, t, i, a, k: sum_(scatter_add(x, v, s, t, index=i, unique=True), axis=a, keepdims=k),
+        _sum_of_written,
     ),
 ]

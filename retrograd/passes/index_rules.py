@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ir.texts import Arg
+from ..ops.elementwise import const
 from ..ops.gather import gather, scatter, scatter_add
 from ..ops.index import Index, additem, getitem, setitem, shifted
+from ..ops.shape import iota
 from .patterns import Rule
 from .rules import EXACT
 
@@ -65,7 +68,23 @@ def _taken(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None
     return scatter_add(x, -v, t, index=j, unique=True) if shifted(i, 1) == j else None
 
 
+def counts_up(s: Symbol) -> bool:
+    """Whether a vector has the numbers 0, 1, 2 and so on."""
+    if s.node is None or s.ndim != 1:
+        return False
+    return s.node.prim is iota or (s.node.prim is const and s.node.attrs["value"] == tuple(range(s.shape[0])))
+
+
+def _one_of_each_row(x: Symbol, s: Symbol, t: Symbol, i: Index) -> Symbol | None:
+    """A read of one element of each row, ``x[np.arange(n), t]``: neither it nor its adjoint's write names one twice."""
+    if i != (Arg(1), Arg(2)) or not counts_up(s) or s.shape != t.shape:
+        return None
+    found: Symbol = gather(x, s, t, index=i, unique=True)
+    return found
+
+
 EXACT += [
+    Rule(lambda x, s, t, i: gather(x, s, t, index=i, unique=None), _one_of_each_row),
     Rule(lambda x, i: getitem(x, index=i), _whole),
     Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
     Rule(lambda x, v, i, j: getitem(setitem(x, v, index=j), index=i), _past),

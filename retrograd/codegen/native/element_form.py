@@ -67,10 +67,15 @@ def _added(graph: Graph, node: Node) -> Node | None:
         if write is None or not writes_at(write) or graph.uses[x] != [node] or x in graph.outputs:
             continue
         zeros = graph.producer.get(write.inputs[0])
-        differ = write.prim.name == "additem" or (write.prim.name == "scatter_add" and write.attrs.get("unique"))
-        if differ and zeros is not None and zeros.prim.name == "const" and zeros.attrs["value"] == 0:
+        if _differ(write) and zeros is not None and zeros.prim.name == "const" and zeros.attrs["value"] == 0:
             return write
     return None
+
+
+def _differ(write: Node) -> bool:
+    """Whether a write names each element once. Elements by several arrays are too few to end the loop of the sum."""
+    once = write.prim.name == "scatter_add" and write.attrs.get("unique") and len(write.inputs) == 3
+    return write.prim.name == "additem" or bool(once)
 
 
 def _written_out(node: Node, x: Symbol, y: Symbol) -> Symbol:
