@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class _KeptBlocks(threading.local):
 
 
 _kept = _KeptBlocks()
+LISTENERS: list[Callable[[int], None]] = []  # they are told the limit when it changes
 _limit = 128 * 2**20
 
 
@@ -68,6 +70,11 @@ def workspace(nbytes: int) -> Bytes:
 PROVIDERS.append(lambda graph: {"workspace": workspace})
 
 
+def limit() -> int:
+    """The bytes that a thread may keep."""
+    return _limit
+
+
 def _get(config: Config) -> int:
     return _limit
 
@@ -78,6 +85,8 @@ def _set(config: Config, count: int) -> None:
         raise OptionError(f"rg.config.workspace = {count!r}", remedy="choose a number of bytes, or 0 to keep none")
     _limit = count
     _kept.blocks.clear()
+    for told in LISTENERS:
+        told(count)
 
 
 Config.workspace = property(_get, _set)  # type: ignore[attr-defined]  # part of no key: results do not depend on it

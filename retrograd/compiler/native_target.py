@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..codegen.native.shared_objects import THREADS as ALLOWED
+from ..codegen.native.shared_objects import keep_workspaces
 from ..codegen.native.taken import rounds, takes
 from ..codegen.native.target import Native
 from ..ir.graph import Graph, Node, Value
@@ -11,6 +12,7 @@ from ..ir.target import TARGETS
 from ..ops.structural.kernel import kernel
 from ..passes.fuse import Policy, fuse
 from .block_threads import THREADS
+from .kept_workspaces import LISTENERS, limit
 
 
 def with_kernels(graph: Graph) -> Graph:
@@ -29,6 +31,12 @@ def with_kernels(graph: Graph) -> Graph:
         shared |= lists
 
 
+def _keep_within(limit: int) -> None:
+    keep_workspaces(limit > 0)
+
+
 ALLOWED.append(THREADS.allowed)
+LISTENERS.append(_keep_within)
+_keep_within(limit())
 NATIVE = Native(TARGETS["numpy"], with_kernels)
 TARGETS.add(NATIVE)

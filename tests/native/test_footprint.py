@@ -14,6 +14,7 @@ import pytest
 import retrograd as rg
 from bench.workloads import WORKLOADS
 from retrograd.codegen.native.kernel_function import KernelFunction
+from retrograd.codegen.native.shared_objects import keep_workspaces
 from retrograd.codegen.native.shim import STACK, workspace
 from tests.fuzz.test_memory_programs import EVERY, Case
 from tests.native.test_threads import PROGRAMS, Program
@@ -31,6 +32,7 @@ def taken(g: Any, *args: Any, run: Any = None) -> int:
     g.executable(*args)
     call = partial(g if run is None else run, *args)
     with one_thread(), nothing_kept():
+        keep_workspaces(True)  # but what kernels keep, which a prediction counts
         tracemalloc.start()
         try:
             call()
@@ -158,6 +160,39 @@ def test_budgets_hold(budget: int) -> None:
     said_is_taken(g, x)
     assert taken(g, x) - SMALL <= budget
     np.testing.assert_array_equal(g(x), rg.grad(f, backend="native")(x))
+
+
+def test_kernels_keep_nothing_without_a_workspace() -> None:
+    """... and free what they have: one that waits, one that runs, and one that is loaded later."""
+
+    def function(x: Any) -> Any:
+        return np.sum(rg.fori_loop(3, lambda i, s: np.sin(s) + 0.1 * np.roll(s, 1), x))
+
+    def held() -> int:
+        return sum(trace.size for trace in tracemalloc.take_snapshot().traces if trace.size > STACK)
+
+    first, second = (np.linspace(0.0, 1.0, n) for n in (40_011, 40_012))
+    g = rg.grad(function, backend="native")
+    expected = [g(first), g(second)]
+    keep_workspaces(False)  # both begin anew
+    keep_workspaces(True)
+    tracemalloc.start()
+    try:
+        g(first)
+        assert held() > 300_000
+        with nothing_kept():
+            assert held() == 0
+            assert np.array_equal(g(first), expected[0])
+            assert np.array_equal(g(second), expected[1])
+            assert held() == 0
+            third = rg.grad(lambda x: 2 * function(x), backend="native")
+            third(first)
+            assert held() == 0
+        g(first)
+        third(first)
+        assert held() > 600_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_memory_is_said_as_c_has_it() -> None:

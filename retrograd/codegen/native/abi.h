@@ -43,6 +43,7 @@ static void *storage(size_t bytes) {
   if (found) PyTraceMalloc_Track(DOMAIN, (uintptr_t)found, bytes);
   return found;
 }
+static int keeps = 1; /* whether kernels keep what they have for the next call */
 static void given_back(void *block) {
   if (block) PyTraceMalloc_Untrack(DOMAIN, (uintptr_t)block);
   free(block);

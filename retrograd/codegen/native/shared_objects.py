@@ -39,6 +39,7 @@ PATIENCE = 300  # seconds for one compilation
 DTYPES = ("f8", "f4", "i8", "?", "c16", "c8")
 THREADS: list[Callable[[], int]] = []  # how many threads a call may use
 _loaded: dict[str, Any] = {}
+_keeps = [True]  # whether kernels keep workspaces
 _helpers = [0]  # the address of the function of the first module that gives work to threads
 _lock = threading.RLock()
 _private: dict[int, Path] = {}  # the folder that only this process uses
@@ -239,9 +240,20 @@ def _module(path: Path, fallbacks: Sequence[Callable[..., Any]]) -> Any:
         raise NoC(f"{path.name} cannot be loaded: {fault}") from fault
     types = [np.dtype(code) for code in DTYPES]
     module.setup(np.ndarray, _numpy_functions(), *types, *(dtype.type for dtype in types), *fallbacks)
+    if hasattr(module, "keep"):
+        module.keep(int(_keeps[0]))
     if hasattr(module, "share"):
         _helpers[0] = module.share(_threads, _helpers[0])
     return module
+
+
+def keep_workspaces(wanted: bool) -> None:
+    """Whether kernels keep their workspaces for the next call; if not, they free those that they have."""
+    with _lock:
+        _keeps[0] = wanted
+        for module in _loaded.values():
+            if hasattr(module, "keep"):
+                module.keep(int(wanted))
 
 
 def _threads() -> int:

@@ -37,6 +37,8 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
     serves = n == 1 and len(bodies[0].inputs) > 0
     methods += '{"server", server, 8, ""}, ' if serves else ""
+    keeping = [k for k, kernel in enumerate(kernels) if STACK < _total(kernel) <= KEPT]
+    methods += '{"keep", keep, 0x80, ""}, ' if keeping else ""
     parts = any(kernel.parts for kernel in kernels)
     methods += '{"share", share, 0x80, ""}, ' if parts else ""
     return "\n".join(
@@ -52,6 +54,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("threads.h") if parts else "",
             header("sums.h") if any(SUMS.search(kernel.source) for kernel in kernels) else "",
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
+            *(_keep(keeping) if keeping else ()),
             *(_server(bodies[0]) if serves else ()),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
             'static Definition module = {{1, 0}, 0, 0, 0, "rg_native", 0, -1, methods, 0, 0, 0, 0};',
@@ -100,14 +103,29 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
         lines += [f"  PyTuple_SetItem(result, {i}, o[{i}]); o[{i}] = 0;" for i in range(nout)]
     lines += ["  goto end;", "other:", f"  result = PyObject_Vectorcall(fallback{k}, a, n, 0);", "end:"]
     if total > STACK:
-        lines += [
-            f"  if (work == kept{k}) busy{k} = 0; else given_back(work);" if total <= KEPT else "  given_back(work);"
-        ]
+        end = "given_back(work);"
+        if total <= KEPT:
+            end = f"if (work == kept{k}) {{ busy{k} = 0; if (!keeps) free_kept{k}(); }} else given_back(work);"
+        lines.append(f"  {end}")
     lines += [f"  for (int k = 0; k < {nout}; k++) if (o[k]) Py_DecRef(o[k]);"]
     lines += [f"  for (int k = 0; k < {nin}; k++) if (c[k]) Py_DecRef(c[k]);", "  return result;", "}"]
     if STACK < total <= KEPT:
-        lines.insert(3, f"static char *kept{k}; static int busy{k};")
+        free = f"static void free_kept{k}(void) {{ if (!busy{k}) {{ given_back(kept{k}); kept{k} = 0; }} }}"
+        lines[3:3] = [f"static char *kept{k}; static int busy{k};", free]
     return lines
+
+
+def _keep(keeping: Sequence[int]) -> list[str]:
+    """The function that tells kernels whether to keep workspaces for the next call, or to free what they have."""
+    return [
+        "",
+        "static PyObject *keep(PyObject *self, PyObject *const *a, int64_t n) {",
+        "  if (n != 1) return 0;",
+        "  keeps = PyLong_AsLongLong(a[0]) != 0;",
+        *(f"  if (!keeps) free_kept{k}();" for k in keeping),
+        "  return PyLong_FromLongLong(keeps);",
+        "}",
+    ]
 
 
 def _server(body: Graph) -> list[str]:
@@ -132,8 +150,10 @@ def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[
         lines = [f"  _Alignas({ALIGNED}) char block[{total}]; char *at = block;"]
     elif total <= KEPT:
         lines = [
-            f"  if (!busy{k}) {{ busy{k} = 1; if (!kept{k}) kept{k} = storage({total + ALIGNED}); work = kept{k}; }}",
-            f"  else work = storage({total + ALIGNED});",
+            f"  if (keeps && !busy{k}) {{",
+            f"    busy{k} = 1; if (!kept{k}) kept{k} = storage({total + ALIGNED});",
+            f"    work = kept{k};",
+            f"  }} else work = storage({total + ALIGNED});",
         ]
     else:
         lines = [f"  work = storage({total + ALIGNED});"]
