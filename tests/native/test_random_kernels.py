@@ -386,14 +386,14 @@ def test_random_kernels_compute_what_numpy_computes(part: int) -> None:
 def test_many_random_kernels_compute_what_numpy_computes(part: int) -> None:
     start = 10**6 + (SEED * 1000 + part) * MANY
     with in_a_hurry():
-        assert as_numpy_computes(range(start, start + MANY)) >= 0.9 * MANY
+        assert as_numpy_computes(range(start, start + MANY)) >= 0.8 * MANY
 
 
 @pytest.mark.parametrize("part", [*range(2), *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 50))])
 def test_many_random_kernels_of_complex_numbers(part: int) -> None:
     start = 10**8 + (SEED * 1000 + part) * MANY
     with in_a_hurry():
-        assert as_numpy_computes(range(start, start + MANY), RandomComplexKernel) >= 0.9 * MANY
+        assert as_numpy_computes(range(start, start + MANY), RandomComplexKernel) >= 0.8 * MANY
 
 
 @pytest.mark.slow
