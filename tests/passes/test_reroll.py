@@ -745,3 +745,38 @@ def test_rows_that_an_array_of_integers_chooses(traced: bool) -> None:
     with rolled_from(10**9):
         for a, b in zip(found, rg.grad(unrolled, argnums=(0, 1, 2))(*args, *chosen), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def relaxed(x, b):
+    x = x.copy()
+    for i in range(1, len(b) - 1):
+        x[i] = 0.25 * (b[i] + np.sin(x[i - 1]) + x[i + 1])
+    return x
+
+
+def transformed(x, b):
+    x, h = x.copy(), 1
+    while h < len(x):
+        for i in range(0, len(x), 2 * h):
+            for j in range(i, i + h):
+                x[j], x[j + h] = x[j] + x[j + h], x[j] - x[j + h]
+        h *= 2
+    return x * b
+
+
+@pytest.mark.parametrize("n", [511, 512, 513, 700])  # from 513 elements on, a vector has more than 4 KiB
+def test_steps_that_follow_each_other_write_into_vectors_of_any_size(n):
+    x, b = np.cos(np.arange(float(n))), np.sin(np.arange(float(n)))
+    assert str(rg.jit(relaxed).graph(x, b, stage="traced")).count("scan") == 1
+    np.testing.assert_array_equal(rg.jit(relaxed)(x, b), relaxed(x, b))
+    folded = rg.grad(lambda x, b: np.sum(relaxed(x, b) ** 2), argnums=(0, 1))(x, b)
+    with rolled_from(10**9):
+        unrolled = rg.grad(lambda x, b: np.sum(relaxed(x, b) ** 2), argnums=(0, 1))(x, b)
+    for got, want in zip(folded, unrolled, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-14)
+
+
+def test_steps_that_do_not_follow_each_other_stay_unrolled_in_large_vectors():
+    x, b = np.cos(np.arange(1024.0)), np.sin(np.arange(1024.0))
+    assert "scan" not in str(rg.jit(transformed).graph(x, b, stage="traced"))
+    np.testing.assert_array_equal(rg.jit(transformed)(x, b), transformed(x, b))

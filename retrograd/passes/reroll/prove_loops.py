@@ -22,6 +22,7 @@ from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
 from .contiguous import contiguous
 from .find_repeats import COPIES, NODES, kinds_of, masked, stretches, width
+from .longest_chain import longest_chain
 from .multiples import multiples
 
 REACH = 4  # copies back that a carry may come from
@@ -29,8 +30,9 @@ GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is mo
 TIMES = 4  # so many times its size
 MANY = 8192  # nodes of a graph in which also short loops on slices fold, since there are many of them
 LIGHT = 512  # bytes of the largest result in a short loop
-SMALL = 4096  # bytes of an array that may be copied in each step
-KEPT = 1 << 27  # bytes of all copies of a larger one
+SMALL = 4096  # bytes of an array that may be a carry whatever its steps do
+KEPT = 1 << 31  # bytes of all states of a larger one, if a plan of memory copies each
+WIDE = 8  # steps that run together on average are faster without a loop, by levels
 SHIFTS = 4  # how many starts are tried
 ON_SLICES = frozenset({add_within, dot_within, value_within, write_within})
 
@@ -194,7 +196,7 @@ class Finder:
         for slot in range(loop.period):
             copies = self.nodes[loop.start + slot : loop.end : loop.period]
             self._check_slot(loop, slot, copies, anywhere)
-        if len(loop.reads) == loop.period:  # nothing is computed
+        if len(loop.reads) == loop.period or not self._follow(loop):  # nothing is computed, or all at once
             raise Refused
         self._check_uses(loop)
 
@@ -212,19 +214,32 @@ class Finder:
             loop.writes[slot] = counting
             return
         if places:
-            small = node.prim in (getitem, setitem, additem) and self._may_be_copied(loop, node.inputs[0])
+            small = node.prim in (getitem, setitem, additem) and self._may_be_written(loop, node.inputs[0])
             if not (anywhere and small) or any(width(node.attrs["index"][k]) for k in places):
                 raise Refused
             loop.places[slot] = places
         for i in range(len(node.inputs)):
             loop.sources[slot, i] = self._source(loop, slot, [c.inputs[i] for c in copies], anywhere)
 
-    def _may_be_copied(self, loop: Loop, array: Value) -> bool:
-        """Whether an array may be copied in each step: if it is small, or a step reads or writes as much of one."""
+    def _may_be_written(self, loop: Loop, array: Value) -> bool:
+        """Whether steps may write elements of an array: a small one, a vector, or one that a step works on as a whole.
+
+        The loop has the array as a carry and updates it in place. Elements of larger matrices are better computed
+        together, by levels; so are those of larger vectors, unless ``_follow`` finds that steps follow each other.
+        """
         if array.aval.nbytes <= SMALL:
             return True
-        step = self.nodes[loop.start : loop.start + loop.period]
-        return any(node.prim in ON_SLICES for node in step) and loop.copies * array.aval.nbytes <= KEPT
+        return (array.aval.ndim == 1 or self._on_slices(loop)) and loop.copies * array.aval.nbytes <= KEPT
+
+    def _on_slices(self, loop: Loop) -> bool:
+        return any(node.prim in ON_SLICES for node in self.nodes[loop.start : loop.start + loop.period])
+
+    def _follow(self, loop: Loop) -> bool:
+        """Whether steps wait for each other, or write into no large vector: few of them could run together."""
+        written = [self.nodes[loop.start + slot].inputs[0].aval for slot in loop.places]
+        if self._on_slices(loop) or all(aval.nbytes <= SMALL for aval in written):
+            return True
+        return WIDE * longest_chain(self.nodes[loop.start : loop.end]) >= loop.copies
 
     def _reads_one(self, loop: Loop, reads: Sequence[Node | None], places: Places, anywhere: bool) -> bool:
         """Whether parts of one array, which exists before the loop, can be laid out before it."""
