@@ -240,6 +240,17 @@ def test_gradients_sum_products_by_blas_unless_bits_must_be_those_of_numpy():
         assert "np.add.reduce" in rg.grad(lambda m: total(m, *args[1:])).source(args[0]).partition("for t_1")[2]
 
 
+def test_short_loops_stay_unrolled_for_c(monkeypatch):
+    args = arguments(33, "d")
+    monkeypatch.setattr("retrograd.compiler.rolled.UNROLLED", 10_000)
+    for backend, scans in (("numpy", 1), ("native", 0)):
+        assert str(rg.jit(lu, backend=backend).graph(*args, stage="traced")).count("scan") == scans
+    with rg.config(backend="native"):
+        assert loops(again(lu), args) == 0
+        monkeypatch.setattr("retrograd.compiler.rolled.UNROLLED", 100)
+        assert loops(again(again(lu)), args) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [lu, forward_for_many, means_and_extrema])
 def test_the_native_target_runs_the_loop(program):

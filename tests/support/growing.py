@@ -14,7 +14,7 @@ import retrograd as rg
 from retrograd.compiler.rolled import rolled_from
 
 LIMITS = {
-    "compiler.rolled": {"LONG": 8},
+    "compiler.rolled": {"LONG": 8, "UNROLLED": 0},
     "passes.reroll.find_repeats": {"FEW": 8},
     "passes.reroll.growing_slices": {"PRODUCTS": 8},
     "passes.reroll.prove_loops": {"NODES": 0},

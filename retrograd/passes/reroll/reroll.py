@@ -36,16 +36,17 @@ from .quotients import quotients
 
 
 @TRANSFORMS.register("reroll")
-def reroll(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def reroll(graph: Graph, formulas: bool = True) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """The graph with its loops folded, also loops in loops, and the arrays that are its further inputs.
 
-    The arrays hold numbers that differ from step to step. Values keep their bits.
+    The arrays hold numbers that differ from step to step. Values keep their bits. ``formulas`` says whether loops over
+    formulas on growing slices fold, too.
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
     simple = quotients(simplify(graph))
     with_products = widened(simple)
-    with_all = with_formulas(with_products)
+    with_all = with_formulas(with_products) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
         folded, columns = _folded(wide)
         if 2 * _on_slices(folded) < _on_slices(wide):
