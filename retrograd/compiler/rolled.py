@@ -14,7 +14,7 @@ from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from .garbage import paused
 
-UNROLLED = 700  # operations up to which loops of formulas stay unrolled for C, which has none: LU of 64 rows has 640
+UNROLLED = 1300  # operations up to which loops of formulas stay unrolled for C, which has none: LU of 64 rows has 1,198
 LONG = 100  # nodes from which a recording is searched for loops
 _FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
 kept(_FROM)
