@@ -76,6 +76,12 @@ def test_a_loop_with_small_products_has_one_thread(threads):
     assert np.isfinite(value)
 
 
+@pytest.mark.parametrize(("steps", "rows", "one"), [(16, 700, False), (17, 700, True), (16, 64, True)])
+def test_a_loop_of_a_few_large_products_keeps_the_threads(threads, steps, rows, one):
+    looped(steps, x=np.linspace(0.0, 1.0, rows * 80).reshape(rows, 80))(W)
+    assert threads.written == ([1, 4] if one else [])
+
+
 @pytest.mark.parametrize(
     "loss",
     [

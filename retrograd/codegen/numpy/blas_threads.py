@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...ir.graph import Graph, Node
+from ...ir.loop_node import loop_of
 from ...ir.rewrite import walk
 from ...ops.formulas import factors
 from .target import AROUND
@@ -28,6 +29,7 @@ SHARED = 2**18  # multiplications from which OpenBLAS shares a product among thr
 MATRIX_TIMES_VECTOR = 2**13  # ... of a matrix and a vector
 LARGE = 25_000_000  # multiplications from which threads are worth it in a loop
 SEVERAL, SMALL = 8, 4_000_000  # so many products outside of loops that are smaller than this
+FEW = 16  # steps of a loop that counts as what it would be without one: a stack of matrices one by one has such loops
 FORMS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 SYSTEMS = frozenset(  # primitives that SciPy computes
     {
@@ -56,11 +58,18 @@ def _bodies(graph: Graph) -> list[Graph]:
 
 def small_products(graph: Graph) -> bool:
     """Whether a graph has products, in loops or many, that threads would slow down, and none that they would help."""
-    looped = {id(inner) for node in walk(graph) if node.prim.name in LOOPS for inner in walk(node) if inner is not node}
+    steps: dict[int, float] = {}
+    for loop in (node for node in walk(graph) if node.prim.name in LOOPS):
+        found = loop_of(loop)
+        for node in walk(loop):
+            times = math.inf if found is None or found.length < 0 else found.length  # -1: known at run time
+            steps[id(node)] = max(steps.get(id(node), 1), times)
     products = [(node, pair) for node in walk(graph) if node.prim.name in PRODUCTS for pair in _factors(node)]
     shared = [(node, n) for node, pair in products for n, least in [_multiplications(*pair)] if n >= least]
-    in_number = sum(_stacked(node) for node, _ in shared) >= SEVERAL and all(n < SMALL for _, n in shared)
-    return (in_number or any(id(node) in looped for node, _ in shared)) and all(n < LARGE for _, n in shared)
+    number = sum(_stacked(node) * steps.get(id(node), 1) for node, _ in shared)
+    in_number = number >= SEVERAL and all(n < SMALL for _, n in shared)
+    looped = any(steps.get(id(node), 1) > FEW for node, _ in shared)
+    return (in_number or looped) and all(n < LARGE for _, n in shared)
 
 
 def _stacked(product: Node) -> int:
