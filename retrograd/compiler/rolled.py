@@ -14,20 +14,19 @@ from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from .garbage import paused
 
-UNROLLED = 1300  # operations up to which loops of formulas stay unrolled for C, which has none: LU of 64 rows has 1,198
+UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
 LONG = 100  # nodes from which a recording is searched for loops
 _FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
 kept(_FROM)
 
 
 @TRANSFORMS.register("rolled")
-def rolled(recorded: Recorded, native: bool) -> Recorded:
-    """The recording with its loops folded, if it is long; ``native`` says whether C will run what it can."""
+def rolled(recorded: Recorded) -> Recorded:
+    """The recording with its loops folded, if it is long."""
     if len(recorded.graph.nodes) < max(LONG, _FROM.get()):
         return recorded
     with paused:
-        formulas = not native or len(recorded.graph.nodes) > UNROLLED
-        graph, arrays = TRANSFORMS.reroll(recorded.graph, formulas)
+        graph, arrays = TRANSFORMS.reroll(recorded.graph, len(recorded.graph.nodes) > UNROLLED)
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))

@@ -240,15 +240,10 @@ def test_gradients_sum_products_by_blas_unless_bits_must_be_those_of_numpy():
         assert "np.add.reduce" in rg.grad(lambda m: total(m, *args[1:])).source(args[0]).partition("for t_1")[2]
 
 
-def test_short_loops_stay_unrolled_for_c(monkeypatch):
-    args = arguments(33, "d")
-    monkeypatch.setattr("retrograd.compiler.rolled.UNROLLED", 10_000)
-    for backend, scans in (("numpy", 1), ("native", 0)):
-        assert str(rg.jit(lu, backend=backend).graph(*args, stage="traced")).count("scan") == scans
-    with rg.config(backend="native"):
-        assert loops(again(lu), args) == 0
-        monkeypatch.setattr("retrograd.compiler.rolled.UNROLLED", 100)
-        assert loops(again(again(lu)), args) == 1
+@pytest.mark.parametrize(("limit", "scans"), [(10_000, 0), (100, 1)])
+def test_short_loops_of_formulas_stay_unrolled(monkeypatch, limit, scans):
+    monkeypatch.setattr("retrograd.compiler.rolled.UNROLLED", limit)
+    assert loops(again(lu), arguments(33, "d")) == scans
 
 
 @pytest.mark.slow
