@@ -1,4 +1,4 @@
-"""Kernels beside Python: long ones release its lock, and integers divide as NumPy's do."""
+"""Kernels beside Python: long ones release its lock."""
 
 from __future__ import annotations
 
@@ -48,11 +48,3 @@ def test_long_kernels_release_the_lock(released: bool, monkeypatch: pytest.Monke
     f(x)
     assert "fori" not in f.source(x)
     assert (turns_of_another_thread(lambda: f(x)) > 8) == released
-
-
-def test_integers_divide_as_numpys() -> None:
-    x, y = np.array([7, -7, 7, -7, 0, -(2**63)]), np.array([2, 2, -2, -2, 5, 3])
-    found = rg.jit(lambda x, y: (x // y, x % y, np.divmod(x + 1, y)[0], np.fmod(x, y)), backend="native")(x, y)
-    for a, b in zip(found, (x // y, x % y, np.divmod(x + 1, y)[0], np.fmod(x, y)), strict=True):
-        assert np.array_equal(a, b)
-        assert a.dtype == b.dtype

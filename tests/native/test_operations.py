@@ -130,6 +130,7 @@ def test_a_text_that_is_wrong_is_found() -> None:
     assert units(np.array([1.0, np.nan]), np.array([1.0, np.inf])) == float("inf")
     assert units(np.array([1.0]), np.array([1.0 + 2**-50])) == 4.0
     assert units(np.array([True]), np.array([False])) == float("inf")
+    assert units(np.array([0.0]), np.array([-0.0])) == float("inf")
 
 
 OWN = sorted(name for name in ELEMENTWISE if REGISTRY[name].texts["native"].ulp)

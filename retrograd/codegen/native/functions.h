@@ -85,11 +85,12 @@ RG_INLINE double rg_log1p(double x) {
 
 /* n / d for n = a + al and d = b + bl, where al and bl are what a and b have lost. */
 RG_INLINE double rg_quotient(double a, double al, double b, double bl) {
-  const double over = 1.0 / b, v = a * over;
 #ifdef RG_FUSED
+  const double over = 1.0 / b, v = a * over;
   return v + (RG_FMA(-v, b, a) + (al - v * bl)) * over;
 #else
-  return v + (al - v * bl) * over;
+  const double v = a / b;
+  return v + (al - v * bl) / b;
 #endif
 }
 

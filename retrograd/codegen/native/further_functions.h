@@ -191,7 +191,7 @@ RG_INLINE float rg_softplusf(float x) { return (float)rg_softplus(x); }
     const T d = x - y, more = rg_softplus##s(d > 0 ? -d : d), sum = (d > 0 ? x : y) + more; \
     return x == y ? x + (T)0.6931471805599453 : sum; \
   } \
-  RG_INLINE T rg_log_expit##s(T x) { return (x < 0 ? x : 0) - rg_softplus##s(x < 0 ? x : -x); } \
+  RG_INLINE T rg_log_expit##s(T x) { return (x < 0 ? x : -(T)0) - rg_softplus##s(x < 0 ? x : -x); } \
   RG_INLINE T rg_remainder##s(T x, T y) { \
     const T r = fmod##s(x, y); \
     return y == 0 ? NAN : r == 0 ? copysign##s(0, y) : (y < 0) != (r < 0) ? r + y : r; \
