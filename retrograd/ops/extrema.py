@@ -24,22 +24,34 @@ def share(chosen: Symbol, tied: Symbol, dtype: Any) -> Any:
     return putmask(weights, tied, chosen.builder.constant(0.5, Aval((), dtype, "scalar")))
 
 
-def _larger(t: Symbol, x: Symbol, y: Symbol) -> Any:
-    return t * share(gt(x, y), eq(x, y), x.dtype)
-
-
-def _taken(t: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
-    return t * share(eq(x, out), eq(x, y), x.dtype)  # also where y is nan
+def _taken(t: Symbol, taken: Symbol, out: Symbol, x: Symbol, y: Symbol) -> Any:
+    return t * share(eq(taken, out), eq(x, y), x.dtype)  # also where the other is nan
 
 
 maximum: Primitive = binary(
-    "maximum", "np.maximum", push(lambda t, out, x, y: _larger(t, x, y)), push(lambda t, out, x, y: _larger(t, y, x))
+    "maximum",
+    "np.maximum",
+    push(lambda t, out, x, y: t * share(gt(x, y), eq(x, y), x.dtype)),
+    push(lambda t, out, x, y: t * share(gt(y, x), eq(x, y), x.dtype)),  # with the same mask of ties
 )
 minimum: Primitive = binary(
-    "minimum", "np.minimum", push(lambda t, out, x, y: _larger(t, y, x)), push(lambda t, out, x, y: _larger(t, x, y))
+    "minimum",
+    "np.minimum",
+    push(lambda t, out, x, y: t * share(gt(y, x), eq(x, y), x.dtype)),
+    push(lambda t, out, x, y: t * share(gt(x, y), eq(x, y), x.dtype)),
 )
-fmax = binary("fmax", "np.fmax", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
-fmin = binary("fmin", "np.fmin", push(_taken), push(lambda t, out, x, y: _taken(t, out, y, x)))
+fmax = binary(
+    "fmax",
+    "np.fmax",
+    push(lambda t, out, x, y: _taken(t, x, out, x, y)),
+    push(lambda t, out, x, y: _taken(t, y, out, x, y)),
+)
+fmin = binary(
+    "fmin",
+    "np.fmin",
+    push(lambda t, out, x, y: _taken(t, x, out, x, y)),
+    push(lambda t, out, x, y: _taken(t, y, out, x, y)),
+)
 
 
 def _above(x: Symbol, out: Symbol) -> Any:

@@ -18,6 +18,7 @@ from . import (
     prune,
     row_rules,
     scaled_products,
+    slope_rules,
     symmetric_rules,
     transpose,
     triangular_rules,
