@@ -16,7 +16,7 @@ from ...ops.structural.region import turn
 from ..block_kernels import is_long
 from ..delay import delay
 from ..place_buffers import POOL
-from .order import Recomputation
+from .order import Halves, Recomputation
 from .search import peak_of_order
 
 LEAST = 0.1  # of the peak must be saved at least,
@@ -34,12 +34,14 @@ def copy_again(graph: Graph) -> Graph:
     if turn not in graph.prims or not any(map(_is_large, graph.nodes)):
         return graph
     cheap = _CheapParts(graph)
-    parts, needed, at = cheap.parts, cheap.needed, len(cheap.parts.first)
-    if parts.stays:
+    needed, at = cheap.needed, len(cheap.parts.first)
+    found = [{v for v in needed if test(v)} for test in (cheap.is_copy, cheap.is_cheap, cheap.is_late)]
+    if cheap.parts.stays or not any(found):
         return graph
+    parts = Recomputation(graph)
     best, peak, again, dropped = graph, 0, 0, frozenset[Value]()
-    for test in (cheap.is_copy, cheap.is_cheap, cheap.is_late):
-        more = dropped | {v for v in needed if test(v)}
+    for values in found:
+        more = dropped | values
         if more == dropped:
             continue
         work = parts.score(needed - more).again
@@ -60,7 +62,7 @@ class _CheapParts:
     """What the adjoint may make again from what is there in any case."""
 
     def __init__(self, graph: Graph) -> None:
-        self.parts, self.made = Recomputation(graph), graph.producer
+        self.parts, self.made = Halves(graph), graph.producer
         self.needed, self.choosable = frozenset(self.parts.needed), frozenset(self.parts.choosable)
 
     def _shown(self, value: Value) -> Value:

@@ -31,7 +31,7 @@ def without_turn(graph: Graph) -> Graph:
     return rest if graph.knows("pruned") else prune(rest)  # a turn has no operands
 
 
-class Recomputation:
+class Halves:
     """A graph with a turn: the values that cross it, and the values that can be computed again.
 
     ``choosable`` are the values that may be kept or not. They can be computed again, and are neither constants nor
@@ -43,33 +43,51 @@ class Recomputation:
         at = next(i for i, node in enumerate(graph.nodes) if node.prim is turn)
         self.first, self.second = graph.nodes[:at], graph.nodes[at + 1 :]
         self.stays = graph.nodes[at].attrs.get("split") is not None  # keep for another run of the second part
-        self.whole = with_nodes(graph, (*self.first, *self.second))
         self.made = {v: node for node in self.first for v in node.outputs}
         self.needed = [v for v in dict.fromkeys(chain(*(n.inputs for n in self.second))) if v in self.made]
-        self.held = {v for v in self.needed if v in set(graph.outputs)}
-        again = [v for v, node in self.made.items() if node.inputs and repeatable(node) and v not in self.held]
-        self.choosable = [v for v in again if self.made[v].prim.alias is None]
+        self.held = set(self.needed).intersection(graph.outputs)
+        self.place = {v: i for i, node in enumerate(self.first) for v in node.outputs}
+        made = self.made.items()
+        self.repeatable = [v for v, node in made if node.inputs and repeatable(node) and v not in self.held]
+        self.choosable = [v for v in self.repeatable if self.made[v].prim.alias is None]
+        self.runs = self._runs()
+
+    def _runs(self) -> list[bool]:
+        """For each node of the first part, whether it runs there under every choice."""
+        runs, live = [False] * len(self.first), set(self.graph.outputs)
+        for i in reversed(range(len(self.first))):
+            node = self.first[i]
+            if node.effect or not live.isdisjoint(node.outputs):
+                runs[i] = True
+                live.update(node.inputs)
+        return runs
+
+    def needless(self, node: Node) -> bool:
+        """Whether the first part can do without a node, so that running it later is no repetition."""
+        return not self.runs[self.place[node.outputs[0]]]
+
+
+class Recomputation(Halves):
+    """What each choice of kept values costs."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.whole = with_nodes(graph, (*self.first, *self.second))
         self.liveness = Liveness(self.whole)
-        self._number(again)
+        self._number()
         self._scores: dict[frozenset[Value], Score] = {}
 
-    def _number(self, again: list[Value]) -> None:
+    def _number(self) -> None:
         """Tables that each choice asks for, by the numbers of nodes and values."""
-        nodes, number, results = self.whole.nodes, self.liveness.number, self.liveness.results
+        nodes, number = self.whole.nodes, self.liveness.number
         self.work = [work(node) for node in nodes] * 2
-        self.maker = {number[v]: i for i, node in enumerate(self.first) for v in node.outputs}
+        self.maker = {number[v]: i for v, i in self.place.items()}
         self.found = [True] * self.liveness.n  # the values that the second part has under every choice
-        for v in again:
+        for v in self.repeatable:
             self.found[number[v]] = False
         operands = [[number[v] for v in node.inputs] for node in nodes]
         self.read = [[v for v in values if v in self.maker] for values in operands] * 2
         self.missable = [[v for v in reversed(values) if not self.found[v]] for values in operands]  # the last first
-        live = {number[v] for v in self.whole.outputs}
-        self.runs = [False] * len(nodes)  # the nodes that run in the first part under every choice
-        for i in reversed(range(len(self.first))):
-            if nodes[i].effect or not live.isdisjoint(results[i]):
-                self.runs[i] = True
-                live.update(operands[i])
         idle = {v for v, i in self.maker.items() if not self.runs[i]}
         self.idle = [[v for v in values if v in idle] for values in operands] * 2
         self.total = sum(map(self.work.__getitem__, self._order(self._there(frozenset(self.needed)))))
@@ -109,10 +127,6 @@ class Recomputation:
         """The values of the first part that the second reads, if the second may run again."""
         second = (i for i in order if i >= len(self.first)) if self.stays else ()
         return {v for i in second for v in self.read[i] if there[v]}
-
-    def needless(self, node: Node) -> bool:
-        """Whether the first part can do without a node, so that running it later is no repetition."""
-        return not self.runs[self.maker[self.liveness.number[node.outputs[0]]]]
 
     def _there(self, kept: frozenset[Value]) -> list[bool]:
         """For each value by number, whether the second part finds it."""
