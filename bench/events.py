@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ import retrograd as rg
 from bench import table
 from bench.environment import describe
 from bench.workload import over
+from retrograd.errors import TracerConversionError
 
 Start = tuple[Any, ...]
 ROUNDS = 2
@@ -171,7 +173,19 @@ def with_autograd(function: Callable[..., Any]) -> Callable[..., Any]:
     return autograd.value_and_grad(over(numpy, function))  # type: ignore[no-any-return]
 
 
-CONTESTANTS = {"retrograd": rg.value_and_grad, "autograd": with_autograd}
+def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient by eager tensors, which trace no paths."""
+
+    def value_and_grad(x: Any, *rest: Any) -> Any:
+        tensor = rg.eager.Tensor(x, requires_grad=True)
+        value = function(tensor, *rest)
+        value.backward()
+        return value.data, tensor.grad.data
+
+    return value_and_grad
+
+
+CONTESTANTS = {"retrograd": rg.value_and_grad, "tensors": with_tensors, "autograd": with_autograd}
 
 
 def main() -> None:
@@ -193,18 +207,19 @@ def main() -> None:
             spent, found = {}, {}
             for name, call in calls.items():
                 begin = process_time()
-                found[name] = [call(*start) for start in given]
-                spent[name] = process_time() - begin
+                with suppress(TracerConversionError):  # tensors cannot be parts of new arrays
+                    found[name] = [call(*start) for start in given]
+                    spent[name] = process_time() - begin
             for results in found.values():
                 for (value, gradient), (other, slope) in zip(results, found[names[0]], strict=True):
                     np.testing.assert_allclose(value, other, rtol=1e-9)
                     np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-9)
-            ratio = [f"{spent[names[0]] / spent[name]:.2f}" for name in names[1:]]
+            ratio = [f"{spent[names[0]] / spent[name]:.2f}" if name in spent else "–" for name in names[1:]]
             rows.append(
                 [
                     title if not k else "",
                     f"{'next' if k else 'first'} {len(given)}",
-                    *(table.time(spent[name]) for name in names),
+                    *(table.time(spent[name]) if name in spent else "–" for name in names),
                     *ratio,
                 ]
             )

@@ -81,7 +81,7 @@ def pullback(operation: Operation, active: tuple[bool, ...]) -> Pullback:
 def _compiled(operation: Operation, active: tuple[bool, ...]) -> Pullback:
     graph = operation.graph
     flags = [*active, *(False for _ in operation.captures)]
-    made = recall(graph, flags, ["given" if a.inexact else None for a in graph.out_avals], nan_safe=config.nan_safe)
+    made = recall(graph, flags, ["given" if a.inexact else None for a in operation.avals], nan_safe=config.nan_safe)
     return Pullback(active, made.reads, Executable(run(made.graph)))
 
 
@@ -98,7 +98,7 @@ class OperationNode(PastNode):
         values: Sequence[Any],
     ) -> None:
         super().__init__(operation.graph.name, operands)
-        self._pullback, self._avals = found, operation.graph.out_avals
+        self._pullback, self._avals = found, operation.avals
         self._kept = [values[k] for k in found.reads]
 
     def backward(self, cts: Sequence[Any]) -> Sequence[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.cache import Cache
 from ..errors import InternalError, OptionError, RecordMismatchError, UnsupportedError
 from ..ir.graph import Graph
-from ..ir.types import aval_of
+from ..ir.types import Aval, aval_of
 from ..tracer.array import Tracer
 from ..tracer.record import record
 from ..tracer.trace import traceable
@@ -155,6 +155,16 @@ class Operation:
     captures: tuple[np.ndarray[Any, Any], ...]
     spec: Spec
     arrays: tuple[int, ...]
+
+    @cached_property
+    def avals(self) -> tuple[Aval, ...]:
+        """The avals of the results."""
+        return self.graph.out_avals
+
+    @cached_property
+    def inexact(self) -> bool:
+        """Whether any result has cotangents."""
+        return any(aval.inexact for aval in self.avals)
 
     def wrapped(self, result: Any, wrap: Callable[[Any, int], Any]) -> Any:
         """The result with its k-th array x replaced by ``wrap(x, k)``."""

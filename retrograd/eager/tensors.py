@@ -222,9 +222,10 @@ def _remembered(
     known: Operation, result: Any, operands: Sequence[Any], given: Sequence[Any], active: tuple[bool, ...]
 ) -> Any:
     """Wrap the results of an operation as tensors that its node made."""
+    if not known.inexact:  # comparisons and the like have no past
+        return known.wrapped(result, lambda x, _: computed(x, None, 0))
     results: list[Any] = []
     known.wrapped(result, lambda x, _: results.append(x))
     values = [*given, *known.captures, *results]
     node = OperationNode(known, tuple([node_of(x) for x in operands]), pullback(known, active), values)
-    avals = known.graph.out_avals
-    return known.wrapped(result, lambda x, k: computed(x, node if avals[k].inexact else None, k))
+    return known.wrapped(result, lambda x, k: computed(x, node if known.avals[k].inexact else None, k))

@@ -45,6 +45,16 @@ def test_the_truth_table_of_an_operation(wants, detached):
         assert (leaf.grad.data if on else leaf.grad) == (other if on else None)
 
 
+def test_results_without_cotangents_have_no_past():
+    x = tensor([1.0, -2.0])
+    for out in (x > 0, np.argmax(x), np.floor_divide(x, 2.0) == -1.0):
+        assert (out.requires_grad, out.grad_fn) == (False, None)
+    mantissa, exponent = np.frexp(x)
+    assert (mantissa.grad_fn.name, exponent.grad_fn) == ("frexp", None)
+    np.sum(np.where(x > 0, x, 3.0 * x) * mantissa).backward()
+    np.testing.assert_array_equal(x.grad.data, [1.0, -3.0])
+
+
 def test_leaves_constants_and_results():
     leaf, constant = tensor(1.0), tensor(1.0, requires_grad=False)
     assert (leaf.is_leaf, leaf.requires_grad, leaf.grad_fn) == (True, True, None)

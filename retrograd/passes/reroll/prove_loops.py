@@ -51,6 +51,10 @@ def is_read(graph: Graph, node: Node) -> bool:
 
 def counted(graph: Graph) -> tuple[list[Node], list[int]]:
     """The nodes that belong to copies, and their positions among all nodes but numbers."""
+    return graph.once("counted", lambda: _counted(graph))
+
+
+def _counted(graph: Graph) -> tuple[list[Node], list[int]]:
     nodes = [node for node in graph.nodes if not is_number(node)]
     at = [i for i, node in enumerate(nodes) if not is_read(graph, node)]
     return [nodes[i] for i in at], at
