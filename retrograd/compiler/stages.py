@@ -74,6 +74,7 @@ STAGES: dict[str, Stage] = {
     "short_axes": IDLE,
     "rows_in_blocks": IDLE,
     "stacks_in_blocks": IDLE,
+    "fewer_rows": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,
     "plan_loops": IDLE,
@@ -83,7 +84,7 @@ STAGES: dict[str, Stage] = {
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
-PLANS = PIPELINE[PIPELINE.index("stacks_in_blocks") + 1 :]  # what keeps every bit; REWRITES may change a rounding
+PLANS = PIPELINE[PIPELINE.index("fewer_rows") + 1 :]  # what keeps every bit; REWRITES may change a rounding
 REWRITES = PIPELINE[: -len(PLANS)]
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 

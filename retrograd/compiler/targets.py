@@ -9,6 +9,7 @@ from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
+from ..passes.fewer_rows import with_fewer_rows
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
@@ -49,3 +50,4 @@ STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
 STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)
 STAGES["stacks_in_blocks"] = _for_numpy(with_stacks_in_blocks)
+STAGES["fewer_rows"] = _for_numpy(with_fewer_rows)

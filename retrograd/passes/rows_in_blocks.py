@@ -18,6 +18,7 @@ from ..ir.types import Aval
 from ..ops.concatenate import concatenate
 from ..ops.index import getitem
 from ..ops.linear import matmul
+from ..ops.reduce import sum_
 from ..ops.shape import permute, reshape_to
 from ..ops.structural.loops import make_scan
 from ..ops.structural.region import turn
@@ -153,7 +154,8 @@ class RowBlocks:
         self.whole = list(dict.fromkeys([v for r in roles for v in r.whole] + [v for s in stretched for v in s.inputs]))
         self.views, results = self._results()
         folds = {node for node in nodes if self.rows.roles[node].folds}
-        self.sums = [node.out for node in results if node in folds]
+        self.sums = [node.out for node in results if node in folds and node.out.aval.ndim]
+        self.numbers = [node.out for node in results if node in folds and not node.out.aval.ndim]
         self.arrays = [node.out for node in results if node not in folds]
         widest = max(v.aval.nbytes for v in (*self.parted, *(x.out for x in nodes if x not in folds)))
         self.block = length(self.n, widest)
@@ -200,15 +202,17 @@ class RowBlocks:
         sums = [b.zeros(v.aval) for v in self.sums]
         parts = [getitem(env[v], index=(slice(0, most),)) if most < self.n else env[v] for v in self.parted]
         blocks = [reshape_to(x, (steps, self.block, *x.shape[1:])) for x in parts]
-        layout = Layout(len(self.whole), len(sums), len(self.arrays))
+        layout = Layout(len(self.whole), len(sums), len(self.arrays) + len(self.numbers))
         sums, arrays, _ = make_scan(b, body, layout, [*(env[v] for v in self.whole), *sums, *blocks], steps, False)
-        arrays = [reshape_to(x, (most, *x.shape[2:])) for x in arrays]
+        numbers = [sum_(x, axis=(0,), keepdims=False) for x in arrays[len(self.arrays) :]]  # as NumPy adds, pairwise
+        arrays = [reshape_to(x, (most, *x.shape[2:])) for x in arrays[: len(self.arrays)]]
         if most < self.n:
             rest = [getitem(env[v], index=(slice(most, None),)) for v in self.parted]
             found = self._emit_rows(b, env, dict(zip(self.parted, rest, strict=True)), self.n - most)
             sums = [x + found[v] for v, x in zip(self.sums, sums, strict=True)]
+            numbers = [x + found[v] for v, x in zip(self.numbers, numbers, strict=True)]
             arrays = [concatenate(x, found[v], axis=0) for v, x in zip(self.arrays, arrays, strict=True)]
-        env.update(zip((*self.sums, *self.arrays), (*sums, *arrays), strict=True))
+        env.update(zip((*self.sums, *self.numbers, *self.arrays), (*sums, *numbers, *arrays), strict=True))
 
     def _body(self) -> Graph:
         b = Builder()
@@ -218,7 +222,7 @@ class RowBlocks:
         parts = {v: b.input(self._aval(v.aval, self.block), v.hint) for v in self.parted}
         found = self._emit_rows(b, whole, parts, self.block)
         totals = [x + found[v] for v, x in zip(self.sums, sums, strict=True)]
-        return b.graph(self.source.name, [*totals, *(found[v] for v in self.arrays)])
+        return b.graph(self.source.name, [*totals, *(found[v] for v in (*self.arrays, *self.numbers))])
 
     def _emit_rows(self, b: Builder, whole: Env, parts: Env, length: int) -> Env:
         """Emit the nodes for so many rows; ``parts`` gets the results, too."""

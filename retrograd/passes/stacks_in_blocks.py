@@ -35,7 +35,7 @@ def with_stacks_in_blocks(graph: Graph) -> Graph:
     large = (v for node in products for v in (*node.inputs, node.out) if v.aval.nbytes >= LARGE)
     for n in sorted({v.aval.shape[0] for v in large}, reverse=True):
         looped = _looped(graph, n)
-        if looped is not graph and _peak(looped) <= (1 - LEAST) * _peak(graph):
+        if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
             graph = looped
     return graph
 
@@ -49,7 +49,8 @@ def _looped(graph: Graph, n: int) -> Graph:
         graph = prune(RowBlocks(graph, groups.rows, nodes, _length_of_blocks, groups.shared).graph())
 
 
-def _peak(graph: Graph) -> int:
+def peak_of_late_order(graph: Graph) -> int:
+    """The peak of a graph in bytes when what only later nodes read is computed late."""
     return peak_of_order(delay(graph))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import retrograd as rg
 from retrograd.ir.parser import parse
 from retrograd.passes import row_roles, rows_in_blocks
 from retrograd.passes.rows_in_blocks import with_rows_in_blocks
+from tests.support.blocks import agrees, leaves, loops, normals
 from tests.support.memory import measured
 
 LARGE = 8192
@@ -22,29 +22,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of small matrices."""
     for name, value in {"LARGE": LARGE, "MIDDLE": 128, "WORTH": LARGE, "BLOCK": 1 << 16}.items():
         monkeypatch.setattr(rows_in_blocks, name, value)
-
-
-def normals(*shapes: tuple[int, ...], dtype: str = "f8") -> list[Any]:
-    rng = np.random.default_rng(len(shapes))
-    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-
-
-def loops(f: Any, *args: Any) -> int:
-    return sum(node.prim.name == "scan" for node in f.at(*args).graph.nodes)
-
-
-def leaves(tree: Any) -> list[Any]:
-    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, tuple | list) else [tree]
-
-
-def agrees(f: Callable[..., Any], *args: Any, eps: float = 1e-12) -> None:
-    found = leaves(f(*args))
-    with rg.config(exact=True):
-        expected = leaves(f(*args))
-    for a, b in zip(found, expected, strict=True):
-        assert np.shape(a) == np.shape(b)
-        assert np.asarray(a).dtype == np.asarray(b).dtype
-        np.testing.assert_allclose(a, b, rtol=eps, atol=eps * float(np.max(np.abs(b), initial=0.0)))
 
 
 def regression(w: Any, b: Any, x: Any, labels: Any) -> Any:

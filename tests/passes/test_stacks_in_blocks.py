@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd.ir.parser import parse
 from retrograd.passes import stacks_in_blocks
 from retrograd.passes.stacks_in_blocks import with_stacks_in_blocks
+from tests.support.blocks import leaves, loops, normals
 from tests.support.memory import measured
 
 LARGE = 1 << 15
@@ -22,19 +23,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops over small stacks."""
     for name, value in {"LARGE": LARGE, "AGAIN": LARGE, "BLOCK": 1 << 12}.items():
         monkeypatch.setattr(stacks_in_blocks, name, value)
-
-
-def normals(*shapes: tuple[int, ...], dtype: str = "f8") -> list[Any]:
-    rng = np.random.default_rng(len(shapes))
-    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-
-
-def loops(f: Any, *args: Any) -> int:
-    return sum(node.prim.name == "scan" for node in f.at(*args).graph.nodes)
-
-
-def leaves(tree: Any) -> list[Any]:
-    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, tuple | list) else [tree]
 
 
 def whole(f: Callable[..., Any], make: Callable[..., Any], *args: Any) -> list[Any]:

@@ -1,0 +1,66 @@
+"""fewer_rows: Graph → Graph in which operations on the rows of large arrays run on few rows at a time.
+
+A softmax, a norm or an elementwise function, and its adjoint with it, then need no whole arrays but results. Loops are
+made only if the peak of memory falls by much. Sums over rows add blocks, and so round differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.graph import Graph, Node
+from ..ops.shape import broadcast
+from .prune import prune
+from .row_roles import Rows
+from .rows_in_blocks import RowBlocks, RowGroups
+from .stacks_in_blocks import LEAST, peak_of_late_order
+
+LARGE = 1 << 20  # bytes of an array that is worth a loop
+BLOCK = 1 << 18  # bytes of the widest rows of a step
+FEWEST_STEPS = 4
+
+
+def with_fewer_rows(graph: Graph) -> Graph:
+    """The graph with loops in place of groups of operations on rows; the graph itself if its peak is hardly lower."""
+    if graph.largest < LARGE:
+        return graph
+    large = (v.aval for node in graph.nodes for v in node.outputs if v.aval.ndim > 1 and v.aval.nbytes >= LARGE)
+    for n in sorted({aval.shape[0] for aval in large}, reverse=True):
+        looped = _looped(graph, n)
+        if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
+            graph = looped
+    return graph
+
+
+def _looped(graph: Graph, n: int) -> Graph:
+    while True:
+        rows = Rows(graph, n)
+        nodes = _Groups(graph, rows).first()
+        if nodes is None:
+            return graph
+        graph = prune(RowBlocks(graph, rows, nodes, _length_of_blocks).graph())
+
+
+class _Groups(RowGroups):
+    """Groups of operations on large arrays of rows."""
+
+    def _is_member(self, node: Node) -> bool:
+        role = self.roles[node]
+        values = role.rows if role.folds else (*role.rows, node.out)
+        return any(v.aval.ndim > 1 and v.aval.nbytes >= LARGE and self.rows.stretched(v) is None for v in values)
+
+    def _is_worth_it(self, nodes: Sequence[Node]) -> bool:
+        """Whether the group has large arrays for itself, and steps that are neither short nor few."""
+        chosen, outputs = set(nodes), set(self.source.outputs)
+        made = [n for n in nodes if n.prim is not broadcast and n.prim.alias is None and not self.roles[n].folds]
+        alone = (n for n in made if n.out not in outputs and chosen.issuperset(self.source.uses.get(n.out, ())))
+        widest = max((node.out.aval.nbytes for node in made), default=0)
+        if max((node.out.aval.nbytes for node in alone), default=0) < LARGE:
+            return False
+        return _length_of_blocks(self.rows.n, widest) * FEWEST_STEPS <= self.rows.n
+
+
+def _length_of_blocks(n: int, widest: int) -> int:
+    """The rows of a step: a divisor of their number if one is not much smaller than what ``BLOCK`` allows."""
+    most = max(1, BLOCK * n // widest)
+    return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

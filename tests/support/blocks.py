@@ -1,0 +1,37 @@
+"""Programs whose large arrays are computed in blocks: arguments, loops of a compiled function, and results in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import retrograd as rg
+
+
+def normals(*shapes: tuple[int, ...], dtype: str = "f8") -> list[Any]:
+    """Standard normals."""
+    rng = np.random.default_rng(len(shapes))
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def loops(f: Any, *args: Any) -> int:
+    """The loops in the graph of a compiled function."""
+    return sum(node.prim.name == "scan" for node in f.at(*args).graph.nodes)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The arrays in tuples and lists."""
+    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, tuple | list) else [tree]
+
+
+def agrees(f: Callable[..., Any], *args: Any, eps: float = 1e-12) -> None:
+    """Whether a function gives about what it gives with ``rg.config.exact``, which makes no blocks of rows."""
+    found = leaves(f(*args))
+    with rg.config(exact=True):
+        expected = leaves(f(*args))
+    for a, b in zip(found, expected, strict=True):
+        assert np.shape(a) == np.shape(b)
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_allclose(a, b, rtol=eps, atol=eps * float(np.max(np.abs(b), initial=0.0)))
