@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..codegen.numpy import in_workspace, structural  # noqa: F401 - they register emitters
 from ..codegen.numpy.footprint.footprint import Simulation
 from ..codegen.numpy.target import PASSES, NumPy
+from ..codegen.numpy.vector_products import with_dots
 from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
@@ -45,7 +46,7 @@ NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
-PASSES.extend([with_blocks, own_carries])  # the last one inserts copies that no rebuilding may merge
+PASSES.extend([with_blocks, with_dots, own_carries])  # the last one inserts copies that no rebuilding may merge
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
 STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)

@@ -11,8 +11,8 @@ from ..ir.primitive import Primitive
 from .machine import Speeds
 
 PRODUCTS = (
-    "add_within convolve convolve_nd cross dot_within lagged_products matmul outer_product sparse_product value_within "
-    "vecdot write_within"
+    "add_within convolve convolve_nd cross dot dot_within lagged_products matmul outer_product sparse_product "
+    "value_within vecdot write_within"
 )
 ALGEBRA = (
     "cholesky cholesky_by_lapack cofactors det eig eigh expm expm_frechet half_inverse half_inverse_by_lapack "
@@ -138,7 +138,7 @@ def _flops(node: Node) -> float:
 
 def _product(node: Node, read: float, made: float) -> float:
     first = node.inputs[0].aval
-    if node.prim.name == "matmul":
+    if node.prim.name in ("dot", "matmul"):
         return 2.0 * made * (first.shape[-1] if first.shape else 1)
     if node.prim.name.startswith("convolve"):
         return 2.0 * made * min(v.aval.size for v in node.inputs[:2])

@@ -93,6 +93,9 @@ matmul = primitive(
 )
 
 
+dot = primitive("dot", _matmul_shape, "{0}.dot({1})", final=True)  # what `with_dots` makes of two vectors
+
+
 def _outer_product_shape(a: Aval, b: Aval) -> Aval:
     if a.ndim != 1 or b.ndim != 1 or a.dtype != b.dtype or a.dtype.kind != "f":
         raise ValueError(f"{a} and {b} are not two vectors of the same real numbers")

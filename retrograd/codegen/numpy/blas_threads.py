@@ -37,7 +37,7 @@ SYSTEMS = frozenset(  # primitives that SciPy computes
         *("cholesky_by_lapack", "half_inverse_by_lapack", "inverse_of_triangle"),
     }
 )
-PRODUCTS = frozenset({"matmul", "value_within", "write_within"})  # primitives that may multiply by BLAS
+PRODUCTS = frozenset({"dot", "matmul", "value_within", "write_within"})  # primitives that may multiply by BLAS
 LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 
@@ -91,7 +91,7 @@ def _cube(system: Node) -> int:
 
 def _factors(node: Node) -> list[tuple[Shape, Shape]]:
     """The shapes of the factors of the products of a node; those of a formula are at their largest."""
-    if node.prim.name != "matmul":
+    if node.prim.name not in ("dot", "matmul"):
         return factors(node)
     a, b = (v.aval.shape for v in node.inputs)
     return [(a, b)]
