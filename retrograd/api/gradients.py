@@ -28,7 +28,10 @@ from ..where import user_site, warn
 
 def before_derivatives(graph: Graph) -> Graph:
     """The graph after the rewrites that apply in front of derivatives."""
-    return simplify(graph) if config.exact else TRANSFORMS.hoist_invariants(simplify(graph, BEFORE))
+    if config.exact:
+        return simplify(graph)
+    graph = TRANSFORMS.hoist_invariants(simplify(graph, BEFORE))
+    return graph if config.backend == "native" else simplify(TRANSFORMS.join_parts(graph))
 
 
 @dataclass(frozen=True)

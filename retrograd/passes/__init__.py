@@ -12,6 +12,7 @@ from . import (
     index_rules,
     inexact_rules,
     inline,
+    join_parts,
     jvp,
     linearize,
     product_rules,

@@ -35,6 +35,7 @@ from retrograd.passes.batch import batch
 from retrograd.passes.delay import delay
 from retrograd.passes.differentiate import value_and_grad
 from retrograd.passes.inline import inline_into
+from retrograd.passes.join_parts import join_parts
 from retrograd.passes.jvp import jvp
 from retrograd.passes.linearize import linearize
 from retrograd.passes.patterns import Rule
@@ -176,6 +177,7 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "inline": _inlined,
     "delay": lambda g, _: delay(g),
     "copy_again": lambda g, _: copy_again(g),
+    "join_parts": lambda g, _: join_parts(g),
     "simplify": lambda g, step: simplify(g, step.rules),
 }
 PRINTERS: dict[str, Callable[[Graph, Step], str]] = {
@@ -504,6 +506,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "simplify": _simplifies,
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
     "hoist_invariants": _keeps,
+    "join_parts": _keeps,
     "stacks_in_blocks": _keeps,
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "fewer_rows": lambda before, after, _: _stays_close(before, after, 1e-13),
