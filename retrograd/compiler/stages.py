@@ -72,6 +72,7 @@ STAGES: dict[str, Stage] = {
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
     "hoist_invariants": IDLE,
     "short_axes": IDLE,
+    "narrow_stacks": IDLE,
     "rows_in_blocks": IDLE,
     "stacks_in_blocks": IDLE,
     "fewer_rows": IDLE,

@@ -12,6 +12,7 @@ from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
 from ..passes.fewer_rows import with_fewer_rows
 from ..passes.hoist_invariants import hoist_invariants
+from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_in_blocks import with_rows_in_blocks
@@ -49,6 +50,7 @@ PASSES[:0] = [with_levels, without_dead_writes]
 PASSES.extend([with_blocks, with_dots, own_carries])  # the last one inserts copies that no rebuilding may merge
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
+STAGES["narrow_stacks"] = _for_numpy(with_narrow_stacks_turned)
 STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)
 STAGES["stacks_in_blocks"] = _for_numpy(with_stacks_in_blocks)
 STAGES["fewer_rows"] = _for_numpy(with_fewer_rows)

@@ -7,7 +7,8 @@ holds them. Nothing adds matrices of a stack, so bits stay. Loops are made only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..ir.graph import Graph, Node, Value
 from ..ops.linear import matmul
@@ -19,8 +20,10 @@ from .row_roles import Rows
 from .rows_in_blocks import RowBlocks, RowGroups
 
 LARGE = 1 << 20  # bytes of a stack that is worth a loop
-AGAIN = 1 << 22  # bytes of what is computed again: a cache does not keep it from one operation to the next
-BLOCK = 3 << 16  # bytes of the widest matrices of a step, at least: with fewer, calls take too much of the time
+AGAIN = 1 << 20  # bytes of what is computed again, if its rows are long; NumPy begins anew for each row
+AGAIN_SHORT = 1 << 22  # ... if they are short: a cache does not keep it from one operation to the next
+LONG = 128  # elements of a row
+BLOCKS = 3 << 16, 1 << 16  # bytes of the widest matrices of a step, at least: with fewer, calls take more of the time
 FEWEST_STEPS = 4
 LEAST = 0.2  # of the peak must be saved
 SMALLER = 4  # times smaller than their difference are operands that are subtracted again
@@ -34,19 +37,21 @@ def with_stacks_in_blocks(graph: Graph) -> Graph:
     products = [node for node in graph.nodes if node.prim is matmul and node.out.aval.ndim > 2]
     large = (v for node in products for v in (*node.inputs, node.out) if v.aval.nbytes >= LARGE)
     for n in sorted({v.aval.shape[0] for v in large}, reverse=True):
-        looped = _looped(graph, n)
-        if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
-            graph = looped
+        found = [_looped(graph, n, block) for block in BLOCKS]
+        for looped in found:
+            if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
+                graph = looped
     return graph
 
 
-def _looped(graph: Graph, n: int) -> Graph:
+def _looped(graph: Graph, n: int, block: int) -> Graph:
+    length = partial(_length_of_blocks, block)
     while True:
-        groups = _StackGroups(graph, Rows(graph, n, stacks=True))
+        groups = _StackGroups(graph, Rows(graph, n, stacks=True), length)
         nodes = groups.first()
         if nodes is None:
             return graph
-        graph = prune(RowBlocks(graph, groups.rows, nodes, _length_of_blocks, groups.shared).graph())
+        graph = prune(RowBlocks(graph, groups.rows, nodes, length, groups.shared).graph())
 
 
 def peak_of_late_order(graph: Graph) -> int:
@@ -57,7 +62,8 @@ def peak_of_late_order(graph: Graph) -> int:
 class _StackGroups(RowGroups):
     """Groups of operations on stacks around their products."""
 
-    def __init__(self, graph: Graph, rows: Rows) -> None:
+    def __init__(self, graph: Graph, rows: Rows, length: Callable[[int, int], int]) -> None:
+        self.length = length  # of steps, as in RowBlocks
         self.again: set[Node] = set()  # what is made of small arrays, and may be made in each loop
         self.shared: set[Node] = set()  # what a loop makes for itself of these
         for node in graph.nodes:
@@ -69,7 +75,9 @@ class _StackGroups(RowGroups):
 
     def _is_made_again(self, node: Node, rows: Rows) -> bool:
         views = node.prim is broadcast or node.prim.alias is not None
-        return node.out.aval.nbytes >= AGAIN and (views or node.prim.name in CHEAP)
+        aval = node.out.aval
+        least = AGAIN if aval.shape[-1] >= LONG else AGAIN_SHORT
+        return aval.nbytes >= least and (views or node.prim.name in CHEAP)
 
     def _is_cheap(self, v: Value, rows: Rows) -> bool:
         made = rows.made.get(v)
@@ -102,9 +110,9 @@ class _StackGroups(RowGroups):
         if own < LARGE or not any(node.prim is matmul for node in nodes):
             return False
         widest = max(node.out.aval.nbytes for node in made)
-        return _length_of_blocks(self.rows.n, widest) * FEWEST_STEPS <= self.rows.n
+        return self.length(self.rows.n, widest) * FEWEST_STEPS <= self.rows.n
 
 
-def _length_of_blocks(n: int, widest: int) -> int:
-    """The matrices of a step: the least divisor of their number with which a step is not too short."""
-    return next(k for k in range(1, n + 1) if n % k == 0 and (k * widest >= BLOCK * n or k == n))
+def _length_of_blocks(block: int, n: int, widest: int) -> int:
+    """The matrices of a step: the least divisor of their number with which a step has ``block`` bytes."""
+    return next(k for k in range(1, n + 1) if n % k == 0 and (k * widest >= block * n or k == n))

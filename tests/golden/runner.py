@@ -505,6 +505,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "lower": _keeps,
     "simplify": _simplifies,
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
+    "narrow_stacks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "hoist_invariants": _keeps,
     "join_parts": _keeps,
     "stacks_in_blocks": _keeps,

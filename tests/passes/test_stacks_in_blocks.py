@@ -21,7 +21,7 @@ LARGE = 1 << 15
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops over small stacks."""
-    for name, value in {"LARGE": LARGE, "AGAIN": LARGE, "BLOCK": 1 << 12}.items():
+    for name, value in {"LARGE": LARGE, "AGAIN": LARGE, "AGAIN_SHORT": LARGE, "BLOCKS": (1 << 12,)}.items():
         monkeypatch.setattr(stacks_in_blocks, name, value)
 
 
@@ -109,18 +109,22 @@ def test_few_or_short_steps_and_little_gain() -> None:
     same(lambda a, x: np.sum(np.tanh(a * x)), slopes(2), a, x, number=0)  # without a product
 
 
-def test_what_is_read_again_is_computed_again_only_if_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    alpha, mu, factors, x = normals((8,), (8, 4), (8, 4, 4), (600, 4))
-    differences = (8 * 600 * 4) * 8
+@pytest.mark.parametrize(("name", "n", "d"), [("AGAIN", 600, 4), ("AGAIN_SHORT", 60, 40)])
+def test_what_is_read_again_is_computed_again_only_if_it_is_large(
+    name: str, n: int, d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of 4 columns are long, since `narrow_stacks` transposes them."""
+    alpha, mu, factors, x = normals((8,), (8, d), (8, d, d), (n, d))
+    differences = (8 * n * d) * 8
     for limit, loops_then in ((differences, 2), (differences + 1, 0)):
-        monkeypatch.setattr(stacks_in_blocks, "AGAIN", limit)
+        monkeypatch.setattr(stacks_in_blocks, name, limit)
 
         def scaled(*args: Any, k: int = loops_then) -> Any:  # which is compiled anew for each limit
             return mixture(*args) * k
 
         same(scaled, slopes(3), alpha, mu, factors, x, number=loops_then)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks_in_blocks, "AGAIN", differences)
+        patch.setattr(stacks_in_blocks, name, differences)
         graph = slopes(3)(mixture).at(alpha, mu, factors, x).graph
     bodies = [body for node in graph.nodes for _, body in node.graphs]
     assert len(bodies) == 2
@@ -209,7 +213,7 @@ def test_effects_part_groups() -> None:
 
 @pytest.mark.parametrize("function", ["attention", "mixture"])
 def test_the_memory_of_a_call_is_foretold_and_small(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LARGE": 1 << 20, "AGAIN": 1 << 20, "BLOCK": 1 << 17}.items():
+    for name, value in {"LARGE": 1 << 20, "AGAIN": 1 << 20, "AGAIN_SHORT": 1 << 20, "BLOCKS": (1 << 17,)}.items():
         monkeypatch.setattr(stacks_in_blocks, name, value)
     if function == "attention":
         f, args = slopes(3)(attention), normals(*3 * [(16, 128, 16)])

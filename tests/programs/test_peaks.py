@@ -14,7 +14,7 @@ MOST = {  # of the memory of code by hand
     "mlp-784-128-10": 1.1,
     "mlp-784-512-256-10": 1.1,
     "logsumexp": 1.1,
-    "gmm-10": 1.85,
+    "gmm-10": 1.1,
     "convolution": 1.75,
     "rosenbrock-10000": 1.1,
     "softmax": 1.1,
