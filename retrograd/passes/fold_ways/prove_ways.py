@@ -85,7 +85,6 @@ class _Follower:
             else:
                 self.of[node.outputs[0]] = _known(node)
         self.at = 0
-        self.keys: dict[int, Any] = {}  # of the attributes of the recording, by identity
         self.said: dict[Value, bool] = {}
 
     def answers(self) -> list[np.ndarray[Any, Any]]:
@@ -133,14 +132,6 @@ class _Follower:
             else:
                 env.update(zip(node.outputs, results, strict=True))
         return [env[v] for v in graph.outputs]
-
-    def key_of(self, node: Node) -> Any:
-        """The key of attributes, which many operations share."""
-        attrs = node.attrs
-        found = self.keys.get(id(attrs))
-        if found is None:
-            found = self.keys[id(attrs)] = attrs_key(attrs) if attrs else ()
-        return found
 
     def next(self) -> Node:
         """The next operation of the recording."""
@@ -220,7 +211,7 @@ def _same(follower: _Follower, op: Op, operands: list[Any]) -> Sequence[Any]:
     if op.moves:
         operands, key = _at_rest(node, operands, len(inputs))
         avals = (*avals[: len(inputs)], *avals[len(node.inputs) :])
-    if other.attrs is not node.attrs and follower.key_of(other) != key:
+    if other.attrs is not node.attrs and attrs_key(other.attrs) != key:
         raise Differs
     if len(operands) != len(inputs):
         raise Differs
