@@ -13,7 +13,7 @@ import scipy.spatial
 
 import retrograd as rg
 from retrograd.ir.rewrite import walk
-from retrograd.tracer.repeats import comparing, looped
+from retrograd.tracer.repeats import comparing, looped, steps
 from tests.fuzz.loops_in_python import W, compiled_loops
 
 X = np.array([0.4, -0.7, 1.1])
@@ -458,3 +458,40 @@ def test_what_is_gone_leaves_no_memory() -> None:
     alive: list[int] = []
     rg.jit(f)(X)
     assert alive == [1]
+
+
+# Where repetition is looked for --------------------------------------------------------------------------------------
+
+UNARY = [np.sin, np.cos, np.tanh, np.arctan, np.negative, np.exp, np.square, np.cbrt]
+
+
+def test_a_long_iteration_is_waited_for_once_it_begins_again(
+    early: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "REST", 1_000)
+
+    def f(x: Any) -> Any:
+        for _ in range(12):
+            for function in UNARY[:7]:  # nearly a quarter of the steps at the last look
+                x = function(x)
+        return x
+
+    np.testing.assert_array_equal(rg.jit(f)(0.3 * X), f(0.3 * X))
+    assert early["loops"] == 1
+
+
+def test_steps_that_do_not_come_again_are_noted_for_two_looks(
+    early: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "REST", 1_000)
+    noted = []
+    monkeypatch.setattr(comparing, "NumPyCall", lambda *args: noted.append(args) or steps.NumPyCall(*args))
+
+    def f(x: Any) -> Any:
+        for k in range(96):
+            x = UNARY[k * k % 11 % 8](x) + 0.01 * k
+        return x
+
+    rg.trace(f)(0.3 * X)
+    assert early["loops"] == 0
+    assert len(noted) == 2 * comparing.LOOK - 1  # and what came before

@@ -26,7 +26,7 @@ from ..around import kept
 from ..array import Tracer
 from ..trace import STOPPED, Storage, Trace
 from .looped import Looped
-from .period import WIDTH, Iteration, NextCall, repeated
+from .period import WIDTH, Iteration, NextCall, may_repeat, repeated
 from .steps import Contents, Given, NumPyCall, Unlike, contents_of, depends, described, like, plain, value_of
 
 UNWATCHED = 1_000  # operations at the beginning of a recording
@@ -169,12 +169,17 @@ class Comparing:
         body = repeated(self.steps, self.trace.builder.nodes)
         if body is not None:
             self._begin(body)
-        elif None in self.steps[len(self.steps) // 2 :] or len(self.steps) >= 4 * self.first:
+        elif None in self.steps[len(self.steps) // 2 :] or self._is_hopeless():
             self._rest(REST * self.trace.asked)
             self.step = self._begun
             self._forget()
         else:
             self.next = 2 * len(self.steps)
+
+    def _is_hopeless(self) -> bool:
+        """Whether no longer iteration has begun a second time, or none has come four times in all looks."""
+        n = len(self.steps) // self.first
+        return n >= 4 or (n >= 2 and not may_repeat(self.steps))
 
     # Steps are compared ---------------------------------------------------------------------------------------------
 

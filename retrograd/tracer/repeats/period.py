@@ -21,6 +21,7 @@ from .steps import Made, NumPyCall, PlainOperand, Unlike
 WIDTH = 1 << 20  # results of a node
 COPIES = 4  # that are recorded
 TRIES = 64  # distances that are tried as the period
+AGAIN = 32  # steps, and an eighth of all at most, that tell a long iteration when they come again
 
 Source = int | Value  # the place of a value less that of its iteration, or a value from before the loop
 
@@ -174,3 +175,11 @@ def repeated(steps: Sequence[NumPyCall | None], nodes: Sequence[Node]) -> Iterat
             with suppress(Unlike):
                 return Iteration(tail[n - runs :], nodes, p)
     return None
+
+
+def may_repeat(steps: Sequence[NumPyCall | None]) -> bool:
+    """Whether the last steps came before, as in the second of two long iterations."""
+    codes = [step and step.code for step in steps]
+    n = min(AGAIN, len(codes) // 8)
+    last = codes[len(codes) - n :]
+    return any(codes[k : k + n] == last for k in range(len(codes) - n) if codes[k] == last[0])
