@@ -137,6 +137,8 @@ def _of_softmax(quotient: Symbol, shift: Symbol, raised: Symbol) -> Any:
     if product is None:
         return None
     (one, other), axis = product
+    if not _is_kept(shift.operands[0], shift.shape, axis):
+        return None
     chances = other if one.value is quotient.value else one
     if {one.value, other.value} != {quotient.value, chances.value} or not _is_softmax(chances, raised, total, axis):
         return None
@@ -181,7 +183,14 @@ def _is_softmax(chances: Symbol, raised: Symbol, total: Symbol, axis: tuple[int,
         return False
     kept = total.operands[0]
     summed = _summed(kept)
-    return summed is not None and (summed[0].value, summed[1]) == (raised.value, axis) and kept.ndim == raised.ndim
+    if summed is None or (summed[0].value, summed[1]) != (raised.value, axis):
+        return False
+    return _is_kept(kept, raised.shape, axis)
+
+
+def _is_kept(x: Symbol, shape: tuple[int, ...], axis: tuple[int, ...]) -> bool:
+    """Whether the sums along some axes of an array meet that array where they come from, and not along another axis."""
+    return (1,) * (len(shape) - x.ndim) + x.shape == tuple(1 if k in axis else n for k, n in enumerate(shape))
 
 
 def _makes(prim: Primitive, x: Symbol) -> bool:

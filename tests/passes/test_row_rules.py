@@ -263,6 +263,21 @@ def test_other_normalisations_keep_their_adjoint() -> None:
         np.testing.assert_allclose(f(x, w), expected, rtol=1e-11)
 
 
+@pytest.mark.parametrize("n", [5, 300])  # sums by NumPy, and as products with ones
+@pytest.mark.parametrize("turned", ["shift", "sum", "both"])
+def test_sums_that_meet_another_axis_are_no_adjoint_of_a_softmax(n: int, turned: str) -> None:
+    def f(x: Any, w: Any) -> Any:
+        raised = np.exp(x)
+        total = np.sum(raised, axis=1, keepdims=True)
+        total = total if turned == "shift" else total.reshape(1, n)
+        quotient, p = w / total, raised / total
+        shift = np.sum(quotient * p, axis=1)
+        return (quotient + (-shift.reshape(n, 1) if turned == "sum" else -shift)) * raised
+
+    x, w = normals((n, n), (n, n))
+    np.testing.assert_allclose(rg.jit(f)(x, w), f(x, w), rtol=1e-10, atol=1e-12)
+
+
 def test_a_softmax_takes_two_arrays() -> None:
     x, w = normals((300, 500), (300, 500))
     assert measured(rg.value_and_grad(lambda x, w: np.sum(softmax(x) * w)), x, w) < 2.2 * x.nbytes
