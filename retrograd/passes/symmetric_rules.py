@@ -39,10 +39,14 @@ def _twice(x: Symbol, y: Symbol) -> Any:
     return (x @ y) * 2.0 if _is_symmetric(x) else None
 
 
+def _transposed(x: Any) -> Any:
+    return permute(x, axes=(1, 0))
+
+
 REASSOCIATE += [
     Rule(lambda x, axes: permute(x, axes=axes), _itself),
     Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _by_rows),
     Rule(lambda v, x: v @ x, _from_the_left),
-    Rule(lambda x, y, p, q: x @ y + permute(permute(y, axes=p) @ x, axes=q), lambda x, y, p, q: _twice(x, y)),
-    Rule(lambda x, y, p, q: permute(permute(y, axes=p) @ x, axes=q) + x @ y, lambda x, y, p, q: _twice(x, y)),
+    Rule(lambda x, y: x @ y + _transposed(_transposed(y) @ x), _twice),
+    Rule(lambda x, y: _transposed(_transposed(y) @ x) + x @ y, _twice),
 ]

@@ -146,6 +146,32 @@ def test_a_division_by_zero_goes_on_as_numpy_does():
     np.testing.assert_allclose(g(np.float64(2.0))[0], f(2.0), rtol=1e-14)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda x: np.maximum(x, -0.5),
+        lambda x: np.minimum(x, 1.5),
+        lambda x: np.where(x < 2.0, x, 1.0),
+        np.square,
+        np.abs,
+    ],
+)
+def test_what_numpy_makes_of_pythons_numbers_divides_as_numpys(chosen, exact):
+    def f(x, y):
+        quotient = chosen(x) / chosen(y)
+        return quotient, chosen(y), np.isinf(quotient), np.reciprocal(y), np.sin(x), np.cos(x), np.exp(y)
+
+    with rg.config(exact=exact):
+        g = rg.jit(f)
+        for y in (0.0, 0.5, 0.0):
+            (found, warned), (expected, wanted) = result(g, (1.0, y)), result(f, (1.0, y))
+            np.testing.assert_array_equal(found, expected)
+            assert [type(x) for x in found] == [type(x) for x in expected]
+            assert warned == wanted
+        assert "f_numbers(float, math" in g.source(1.0, 0.5)
+
+
 def test_pythons_own_division_by_zero_is_raised():
     def f(x):
         y = x

@@ -58,6 +58,10 @@ class NumberEmitter(BodyEmitter):
             return self._cast(node, operands[0])
         if node.prim is assemble:
             return super()._expression(node, operands)
+        if "numbers" in node.prim.texts and _is_float64(node.out):  # a choice of Python's number is NumPy's number
+            operands = [
+                f"{self.type}({x})" if _is_pythons_float(v) else x for x, v in zip(operands, node.inputs, strict=True)
+            ]
         return text_of(node).format(*operands, number=self.type, m=self.functions)
 
     def _cast(self, node: Node, operand: str) -> str:
@@ -127,15 +131,17 @@ def _numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
         if every:
             call = f"np.float64({call})" if len(outs) == 1 else f"map(np.float64, {call})"
         emitter.line(f"{results} = {call}")
-        numbers_out = [] if every else [(out, v.aval) for out, v in zip(outs, node.outputs, strict=True)]
-        for out, aval in numbers_out:
-            if aval.kind == "scalar" and aval.steps is None:
-                emitter.line(f"{out} = {literal(aval.dtype)}({out})")
     with emitter.block(f"except {FAILURES}:"):
         emitter.line(f"{results} = {name}({', '.join(['np.float64', 'np', *ins])})")
-    for out, value in zip(outs, node.outputs, strict=True):
-        if value.aval.kind == "array" and not value.aval.shape:
+    for out, aval in ((out, v.aval) for out, v in zip(outs, node.outputs, strict=True)):
+        if aval.kind == "array" and not aval.shape:
             emitter.line(f"{out} = np.asarray({out})")
+        elif aval.kind == "scalar" and aval.steps is None and not every:
+            emitter.line(f"{out} = {literal(aval.dtype)}({out})")
+
+
+def _is_pythons_float(value: Value) -> bool:
+    return value.aval.kind == "python" and value.aval.dtype == np.float64
 
 
 def _is_float64(value: Value) -> bool:
