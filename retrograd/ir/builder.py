@@ -154,6 +154,11 @@ class Builder:
             self.made[value] = node
         return Symbol(self, node.outputs[0])
 
+    def find(self, prim: Primitive, *operands: Symbol) -> Symbol | None:
+        """The result of an operation without attributes, if it is in the graph already."""
+        node = self._known.get((prim, tuple([x.value for x in operands]), self.replica, ()))
+        return None if node is None else Symbol(self, node.outputs[0])
+
     def copy_node(self, node: Node, inputs: Sequence[Value], **changed: Any) -> list[Symbol]:
         """Rebuild a node of another graph here, with its line, its replica tag and its names.
 

@@ -5,6 +5,7 @@ from . import (
     batch,
     blame,
     cheaper_rules,
+    factor_rules,
     fold,
     formula_rules,
     free_shifts,
