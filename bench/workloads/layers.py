@@ -133,6 +133,12 @@ def norm_by_hand(x: Any, gain: Any, shift: Any) -> tuple[Any, Any]:
     return value / n, (d_x, d_gain, d_shift)
 
 
+def norm_in_c(x: Any, gain: Any, shift: Any) -> tuple[Any, Any]:
+    """The C of `c/layernorm.c`."""
+    gradients = np.empty_like(x), np.empty_like(gain), np.empty_like(shift)
+    return function("layernorm")(*map(place, (x, gain, shift, *gradients)), *map(c_long, x.shape)), gradients
+
+
 def weighted_softmax(x: Any, weights: Any) -> Any:
     """Chances times weights, in plain NumPy."""
     return np.sum(softmax(x) * weights)
@@ -203,6 +209,12 @@ def log_sum_exp_by_hand(x: Any) -> tuple[Any, Any]:
     return np.log(total).sum() + top.sum(), chances
 
 
+def log_sum_exp_in_c(x: Any) -> tuple[Any, Any]:
+    """The C of `c/logsumexp.c`."""
+    d_x = np.empty_like(x)
+    return function("logsumexp")(place(x), place(d_x), *map(c_long, x.shape)), d_x
+
+
 WORKLOADS = (
     Workload(
         name="attention",
@@ -225,6 +237,7 @@ WORKLOADS = (
         in_jax=lambda jax: over(jax.numpy, norm),
         in_torch=norm_in_torch,
         by_hand=norm_by_hand,
+        in_c=norm_in_c,
     ),
     Workload(
         name="softmax",
@@ -246,5 +259,6 @@ WORKLOADS = (
         in_jax=log_sum_exp_in_jax,
         in_torch=log_sum_exp_in_torch,
         by_hand=log_sum_exp_by_hand,
+        in_c=log_sum_exp_in_c,
     ),
 )

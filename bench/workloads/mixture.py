@@ -6,6 +6,7 @@ tools on some problems in computer vision and machine learning", 2018), with par
 
 from __future__ import annotations
 
+from ctypes import c_long
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from bench.kept import kept
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 COMPONENTS, POINTS = 25, 1000
 
@@ -135,6 +137,13 @@ def by_hand(alpha: Any, mu: Any, q: Any, l: Any, x: Any) -> tuple[Any, Any]:
     return value, (d_alpha, d_mu, d_q, l - moments[:, rows, columns])
 
 
+def in_c(alpha: Any, mu: Any, q: Any, l: Any, x: Any) -> tuple[Any, Any]:
+    """The C of `c/mixture.c`."""
+    gradients = tuple(map(np.empty_like, (alpha, mu, q, l)))
+    pointers = map(place, (alpha, mu, q, l, x, *gradients))
+    return function("mixture")(*pointers, *map(c_long, (*mu.shape, len(x)))), gradients
+
+
 WORKLOADS = tuple(
     Workload(
         name=f"gmm-{d}",
@@ -146,6 +155,7 @@ WORKLOADS = tuple(
         in_jax=in_jax,
         in_torch=in_torch,
         by_hand=by_hand,
+        in_c=in_c,
     )
     for d in (10, 32)
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ctypes import c_long
 from typing import Any
 
 import numpy as np
 
 from bench.kept import kept
 from bench.workload import Function, Workload
+from bench.written_c import function, place
 
 SIZE, STEPS, ROWS = 512, 50, 64
 
@@ -100,6 +102,13 @@ def by_hand(u: Any, conductivity: Any) -> tuple[Any, Any]:
     return value, (slope, d_conductivity)
 
 
+def in_c(u: Any, conductivity: Any) -> tuple[Any, Any]:
+    """The C of `c/stencil.c`."""
+    gradients = np.empty_like(u), np.empty_like(conductivity)
+    pointers = map(place, (u, conductivity, *gradients))
+    return function("stencil")(*pointers, c_long(SIZE), c_long(STEPS)), gradients
+
+
 WORKLOADS = (
     Workload(
         name="stencil",
@@ -111,6 +120,7 @@ WORKLOADS = (
         in_retrograd=in_retrograd,
         in_jax=in_jax,
         by_hand=by_hand,
+        in_c=in_c,
         writes=True,
     ),
 )

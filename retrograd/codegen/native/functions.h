@@ -208,18 +208,18 @@ RG_INLINE float rg_expm1f(float x) {
 }
 RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }
 RG_INLINE float rg_log1pf(float x) { return (float)rg_log1p(x); }
+/* Up to 0.625 a polynomial in x * x, beyond it 1 - 2 / (exp(2 |x|) + 1). */
 RG_INLINE float rg_tanhf(float x) {
-  const float y = x < 0 ? -x : x, capped = y > 12.0f ? 12.0f : y, twice = 2.0f * capped;
+  const float y = __builtin_fabsf(x), capped = y > 10.0f ? 10.0f : y, twice = 2.0f * capped, z = x * x;
   const float shifted = twice * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
-  const float high = twice - k * 0x1.63p-1f, low = k * -0x1.bd0106p-13f, r = high - low;
+  const float r = (twice - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f;
   float q = 0x1.6da86ap-10f;
   q = q * r + 0x1.1249a2p-7f; q = q * r + 0x1.55546cp-5f; q = q * r + 0x1.55547ap-3f; q = q * r + 0.5f;
-  q = r * r * q + ((high - r) - low);
-  const float p = r + q, pl = (r - p) + q, s = rg_bitsf((rg_intf(shifted) - rg_intf(RG_ROUNDF) + 127) * 0x800000);
-  const float a = s - 1.0f, b = s * p, t = a + b, tl = (a - t) + b + s * pl;
-  const float d = t + 2.0f, more = d - t, dl = (t - (d - more)) + (2.0f - more) + tl, v = t / d;
-  const float near = v + (tl - v * dl) / d, w = y != y ? y : y > 12.0f ? 1.0f : near;
-  return x == 0 ? x : x < 0 ? -w : w;
+  const float e = (1.0f + (r + r * r * q)) * rg_bitsf((rg_intf(shifted) - rg_intf(RG_ROUNDF) + 127) * 0x800000);
+  float p = -0x1.73641ap-8f;
+  p = p * z + 0x1.519c92p-6f; p = p * z - 0x1.b827fep-5f; p = p * z + 0x1.110692p-3f; p = p * z - 0x1.555530p-2f;
+  const float near = y + y * z * p, far = 1.0f - 2.0f / (e + 1.0f);
+  return __builtin_copysignf(y < 0.625f ? near : far, x);
 }
 RG_INLINE float rg_sinf(float x) { return (float)rg_sin(x); }
 RG_INLINE float rg_cosf(float x) { return (float)rg_cos(x); }
