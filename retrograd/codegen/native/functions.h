@@ -138,6 +138,7 @@ RG_INLINE double rg_erf(double x) {
 /* x = n * pi / 2 + r with |r| <= pi / 4. The three parts of pi / 2 have 159 bits: with fused multiplications r is right
    for |x| < 2^45. Beyond it a kernel gives up, and NumPy computes. */
 #define RG_FAR 0x1p45
+#define RG_IS_FAR(size) (((size) > RG_FAR) & ((size) < INFINITY)) /* the sine of infinity is nan here as well */
 #ifdef RG_FUSED
 #define RG_TURNS(x) \
   const double shifted = (x) * 0x1.45f306dc9c883p-1 + RG_ROUND, k = shifted - RG_ROUND; \
