@@ -14,6 +14,7 @@ from ..passes.fewer_rows import with_fewer_rows
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
+from ..passes.parts_in_place import parts_in_place
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_in_blocks import with_rows_in_blocks
 from ..passes.short_axes import short_axes_first
@@ -47,7 +48,9 @@ NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
-PASSES.extend([with_blocks, with_dots, own_carries])  # the last one inserts copies that no rebuilding may merge
+PASSES.extend(
+    [with_blocks, with_dots, parts_in_place, own_carries]
+)  # the last one inserts copies that no rebuilding may merge
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
 STAGES["narrow_stacks"] = _for_numpy(with_narrow_stacks_turned)

@@ -25,10 +25,10 @@ REDUCTIONS = (
     "nanmedian nanmin nanquantile normal_ratio prod quantile quantile_at run_max run_min run_sum sum"
 )
 INDEXING = (
-    "add_along add_slice additem choose flatnonzero gather getitem putmask scatter scatter_add set_imag set_real "
-    "set_slice setitem slice_at subitem take_along stack_add"
+    "add_along add_slice additem choose flatnonzero gather getitem into_part putmask scatter scatter_add set_imag "
+    "set_real set_slice setitem slice_at subitem take_along stack_add"
 )
-SHAPES = "array concatenate copy diag owned permute reshape roll tril triu windows overlap_add broadcast cast"
+SHAPES = "array concatenate copy diag empty owned permute reshape roll tril triu windows overlap_add broadcast cast"
 SORTING = "argpartition argsort digitize lexsort partition searchsorted sort"
 RECURRENCES = "lfilter lfilter_from polynomial recurrence"
 FAMILIES: dict[str, str] = {

@@ -30,6 +30,7 @@ from . import (
     module_arrays,
     ode,
     ode_events,
+    parts,
     quantile,
     ragged,
     recurrences,
