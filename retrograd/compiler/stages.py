@@ -71,6 +71,7 @@ STAGES: dict[str, Stage] = {
     "lower": of_pass(lower),
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
     "hoist_invariants": IDLE,
+    "final_states": IDLE,
     "short_axes": IDLE,
     "narrow_stacks": IDLE,
     "rows_in_blocks": IDLE,

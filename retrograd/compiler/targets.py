@@ -11,6 +11,7 @@ from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
 from ..passes.fewer_rows import with_fewer_rows
+from ..passes.final_states import with_final_states
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
@@ -52,6 +53,7 @@ PASSES.extend(
     [with_blocks, with_dots, parts_in_place, own_carries]
 )  # the last one inserts copies that no rebuilding may merge
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
+STAGES["final_states"] = of_pass(with_final_states)
 STAGES["short_axes"] = _for_numpy(short_axes_first)
 STAGES["narrow_stacks"] = _for_numpy(with_narrow_stacks_turned)
 STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)

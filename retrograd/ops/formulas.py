@@ -11,7 +11,7 @@ with the largest lengths, ``limits``; the rest is zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -71,7 +71,7 @@ def _write_code(node: Node) -> str:
     return _formula([v.aval for v in node.inputs], dict(node.attrs), 1).write(node.attrs["sign"])
 
 
-def _numbers(prim: Primitive, args: Sequence[Any], attrs: dict[str, Any]) -> dict[SliceNumber, Any]:
+def numbers_of(prim: Primitive, args: Sequence[Any], attrs: Mapping[str, Any]) -> dict[SliceNumber, Any]:
     """The lengths and positions among operands, by what they are."""
     first = 1 if prim is write_within else 0
     windows, target = attrs["windows"], attrs.get("target", ())
@@ -85,7 +85,7 @@ def _jvp(
     """One node for each tangent, which is linear in it, and reads of other operands what its formula needs."""
     attrs, first = dict(node.attrs), 1 if node.prim is write_within else 0
     windows = attrs["windows"]
-    arrays, numbers = args[first : first + len(windows)], _numbers(node.prim, args, attrs)
+    arrays, numbers = args[first : first + len(windows)], numbers_of(node.prim, args, attrs)
     avals = tuple(a.aval for a in arrays)
     terms: list[tuple[str, list[Operand]]] = []
     for i, t in enumerate(tans[first : first + len(windows)]):
@@ -109,11 +109,15 @@ Operand = tuple[Symbol, Window, int]  # an array, its part, and the operand whos
 
 def _as_read(x: Symbol, k: int, numbers: dict[SliceNumber, Any], attrs: dict[str, Any]) -> Operand:
     """An operand that a derivative reads: of an array with further axes, the part alone, which is then kept."""
-    window: Window = attrs["windows"][k]
+    return _small((x, attrs["windows"][k], k), numbers, attrs)
+
+
+def _small(operand: Operand, numbers: dict[SliceNumber, Any], attrs: dict[str, Any]) -> Operand:
+    """The part of an operand as an array of its own, if it has fewer axes."""
+    _, window, k = operand
     if "#" not in window:
-        return x, window, k
-    part = _apply(value_within, [(x, window, k)], numbers, attrs, "x0")
-    return part, in_front(window), k
+        return operand
+    return _apply(value_within, [operand], numbers, attrs, "x0"), in_front(window), k
 
 
 def _apply(
@@ -159,20 +163,30 @@ def _transpose(b: Builder, node: Node, operands: list[Any], cts: list[Symbol | N
     found: list[Symbol | None] = [None] * len(operands)
     if ct is None:
         return found
-    numbers = _numbers(node.prim, operands, attrs)
+    numbers = numbers_of(node.prim, operands, attrs)
     if first and not isinstance(operands[0], Symbol):
         found[0] = ct if attrs["sign"] else _cleared(ct, attrs, numbers)
     if not attrs["windows"] or isinstance(operands[first], Symbol):
         return found
     formula, read = _turned(ct, first, operands, attrs)
-    part = _apply(value_within, read, numbers, attrs, formula)  # read before anything is added to ct
     x, window, sign = operands[first], attrs["windows"][0], attrs.get("sign") or "+"
-    if x.shape:
-        operand, zeros = (part, in_front(window), 0), b.zeros(Aval(x.shape, x.dtype))
-        found[first] = _apply(write_within, [operand], numbers, attrs, "x0", zeros, (window, 0), sign)
-    else:
+    if not x.shape:
+        part = _apply(value_within, read, numbers, attrs, formula)
         found[first] = -part if sign == "-" else part
+        return found
+    given, *others = read
+    if _axes(window) > _axes(given[1]):  # an outer product, which needs no array of its own
+        read = [_small(given, numbers, attrs), *others]
+    else:
+        part = _apply(value_within, read, numbers, attrs, formula)  # read before anything is added to ct
+        formula, read = "x0", [(part, in_front(window), 0)]
+    found[first] = _apply(write_within, read, numbers, attrs, formula, b.zeros(x.aval), (window, 0), sign)
     return found
+
+
+def _axes(window: Window) -> int:
+    """The axes of a part."""
+    return len(window) - window.count("#")
 
 
 def _turned(ct: Symbol, first: int, operands: Sequence[Any], attrs: dict[str, Any]) -> tuple[str, list[Operand]]:

@@ -26,19 +26,25 @@ class FormulaRule(Rule):
 
     def may_match(self, makers: Sequence[Primitive | None]) -> bool:
         """An addition must be one of something written; all others may match."""
-        return self.pattern.prim is not add or makers[1:] == [write_within]
+        return self.pattern.prim is not add or write_within in makers
 
     def apply(self, b: Builder, inputs: Sequence[Value], attrs: Mapping[str, Any]) -> Symbol | None:
         return self.then(*(Symbol(b, v) for v in inputs), **attrs)
 
 
-def _into_parts(y: Symbol, x: Symbol) -> Symbol | None:
-    """What is added to parts of zeros is added to parts of ``y``, so that no array of zeros is made."""
-    made = x.builder.made[x.value]
+def _into_parts(x: Symbol, y: Symbol) -> Symbol | None:
+    """What is added to parts of zeros is added to parts of the other, so that no array of zeros is made."""
+    if _adds_to_zeros(y):
+        return onto(y, x)
+    return onto(x, y) if _adds_to_zeros(x) else None
+
+
+def _adds_to_zeros(x: Symbol) -> bool:
+    made = x.node
+    if made is None or made.prim is not write_within or not made.attrs["sign"]:
+        return False
     first = x.builder.symbol(made.inputs[0])
-    before = x.builder.made.get(first.value)
-    zeros = literal_value(first) == 0 or (before is not None and before.prim is write_within)
-    return onto(x, y) if zeros and made.attrs["sign"] else None
+    return literal_value(first) == 0 or (first.node is not None and first.node.prim is write_within)
 
 
 def _by_products(*operands: Symbol, **attrs: Any) -> Symbol | None:
@@ -90,6 +96,6 @@ def _stretched(graph: Graph, value: Value, column: bool) -> Value | None:
 
 
 REASSOCIATE += [
-    FormulaRule(add, "add(y, write_within(x, ...))", _into_parts),
+    FormulaRule(add, "add(x, write_within(y, ...))", _into_parts),
     FormulaRule(value_within, "value_within(sum(x * y))", _by_products),
 ]

@@ -507,6 +507,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
     "narrow_stacks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "hoist_invariants": _keeps,
+    "final_states": _keeps,
     "join_parts": _keeps,
     "stacks_in_blocks": _keeps,
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
