@@ -18,6 +18,7 @@ from .stacks_in_blocks import LEAST, peak_of_late_order
 LARGE = 1 << 20  # bytes of an array that is worth a loop
 BLOCK = 1 << 18  # bytes of the widest rows of a step
 FEWEST_STEPS = 4
+MOST_LEVELS = 8  # of groups that wait for each other: what stays between more of them is most of the peak
 
 
 def with_fewer_rows(graph: Graph) -> Graph:
@@ -25,17 +26,25 @@ def with_fewer_rows(graph: Graph) -> Graph:
     if graph.largest < LARGE:
         return graph
     large = (v.aval for node in graph.nodes for v in node.outputs if v.aval.ndim > 1 and v.aval.nbytes >= LARGE)
-    for n in sorted({aval.shape[0] for aval in large}, reverse=True):
-        looped = _looped(graph, n)
-        if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
-            graph = looped
+    lengths = {aval.shape[0] for aval in large}
+    peak = peak_of_late_order(graph)
+    while lengths:
+        found = {n: _looped(graph, n) for n in lengths}
+        peaks = {n: peak_of_late_order(looped) for n, looped in found.items() if looped is not graph}
+        best = min(sorted(peaks), key=peaks.__getitem__, default=0)
+        if not best or peaks[best] > (1 - LEAST) * peak:
+            break
+        graph, peak = found[best], peaks[best]
+        lengths.remove(best)
     return graph
 
 
 def _looped(graph: Graph, n: int) -> Graph:
     while True:
-        rows = Rows(graph, n)
-        nodes = _Groups(graph, rows).first()
+        rows = Rows(graph, n, several=True)
+        groups = _Groups(graph, rows)
+        few = len({groups.level[node] for node in groups.members}) <= MOST_LEVELS
+        nodes = groups.first() if few else None
         if nodes is None:
             return graph
         graph = prune(RowBlocks(graph, rows, nodes, _length_of_blocks).graph())

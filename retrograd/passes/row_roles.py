@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..ops.batching import elementwise
 from ..ops.elementwise import cast, const
 from ..ops.index import additem, getitem, setitem
 from ..ops.linear import matmul, vecdot
+from ..ops.masks import putmask
 from ..ops.shape import broadcast, permute, reshape
 
 NARROW = 32  # rows, columns or terms of a product that costs little more than to read its factors
@@ -29,11 +31,13 @@ class Role:
 class Rows:
     """The roles of the nodes of a graph for rows of a number.
 
-    The rows of ``stacks`` may be matrices, which a product takes one by one. Nothing adds them.
+    The rows of ``stacks`` may be matrices, which a product takes one by one. Nothing adds them. With ``several``, an
+    array may have several rows in place of one, as there are several points in an image.
     """
 
-    def __init__(self, graph: Graph, n: int, stacks: bool = False) -> None:
-        self.made, self.n, self.stacks = graph.producer, n, stacks
+    def __init__(self, graph: Graph, n: int, stacks: bool = False, several: bool = False) -> None:
+        self.made, self.uses, self.shown = graph.producer, graph.uses, set(graph.outputs)
+        self.n, self.stacks, self.several = n, stacks, several
         self.roles: dict[Node, Role] = {}
         for node in graph.nodes:
             role = None if node.prim.multi or node.effect else self._role(node)
@@ -43,8 +47,29 @@ class Rows:
     def has(self, v: Value) -> bool:
         """Whether a value is an array of these rows, and no transpose, whose rows lie apart in memory."""
         made = self.made.get(v)
-        rows = v.aval.shape[:1] == (self.n,) and v.aval.kind == "array" and v.aval.steps is None
+        found = v.aval.shape[0] if v.aval.shape else 0
+        fits = found == self.n or (self.several and found > 0 and found % self.n == 0)
+        rows = fits and v.aval.kind == "array" and v.aval.steps is None
         return rows and (made is None or made.prim is not permute or (self.stacks and made.attrs["axes"][0] == 0))
+
+    def all_read_rows(self, v: Value, group: Collection[Node]) -> bool:
+        """Whether nodes of a group alone read a value, and row by row, also as a transpose that a product takes so."""
+        if v in self.shown:
+            return False
+        for node in self.uses.get(v, ()):
+            if node in group:
+                if v in self.roles[node].whole:
+                    return False
+            elif node.prim is not permute or node in self.roles or not self._is_taken(node, group):
+                return False
+        return True
+
+    def _is_taken(self, turned: Node, group: Collection[Node]) -> bool:
+        """Whether products of a group alone read a transpose, of which they take the rows before."""
+        (v,) = turned.inputs
+        uses = self.uses.get(turned.out, ())
+        taken = (n in group and v in self.roles[n].rows and turned.out not in self.roles[n].whole for n in uses)
+        return turned.out not in self.shown and all(taken)
 
     def stretched(self, v: Value) -> Node | None:
         """The node that makes equal rows of a smaller value or of a number, which each block can do for itself."""
@@ -58,7 +83,7 @@ class Rows:
     def _keeps_rows(self, node: Node) -> bool:
         """Whether a broadcast stretches other axes alone."""
         x, out = node.inputs[0].aval, node.out.aval
-        return x.ndim == out.ndim and x.shape[0] == self.n
+        return x.ndim == out.ndim and x.shape[0] == out.shape[0]
 
     def _role(self, node: Node) -> Role | None:
         if node.prim is matmul:
@@ -70,7 +95,10 @@ class Rows:
             return Role(node.inputs, folds=True) if summed else None
         if node.prim is broadcast and not self._keeps_rows(node):
             return None
+        if node.prim is putmask:
+            return Role(node.inputs[:2], whole=node.inputs[2:]) if all(map(self.has, node.inputs[:2])) else None
         alike = self.has(node.out) and all(map(self.has, node.inputs))
+        alike &= node.prim is reshape or {v.aval.shape[:1] for v in node.inputs} == {node.out.aval.shape[:1]}
         return Role(node.inputs) if alike and _by_rows(node) else None
 
     def _product_of_stacks(self, node: Node) -> Role | None:
@@ -83,7 +111,7 @@ class Rows:
             return None
         turned = self.made.get(x)
         source = turned.inputs[0] if turned is not None and turned.prim is permute else None
-        if self.has(y) and x.aval.shape == (self.n,):
+        if self.has(y) and x.aval.ndim == 1 and self.has(x):
             role, beside, widths = Role((x, y), folds=True), node.out, (1, _width(y))
         elif self.has(y) and source is not None and self.has(source):
             role, beside, widths = Role((source, y), folds=True), node.out, (_width(source), _width(y))

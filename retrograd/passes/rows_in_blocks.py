@@ -114,9 +114,8 @@ class RowGroups:
             role = self.roles.get(node)
             if role is None or role.folds or node in self.level or self.part[node] != level[0]:
                 continue
-            uses = self.source.uses.get(node.out, [])
-            inside = all(r in group and node.out not in self.roles[r].whole for r in uses)
-            if uses and inside and node.out.aval.nbytes >= MIDDLE and node.out not in self.source.outputs:
+            read = node.out in self.source.uses and self.rows.all_read_rows(node.out, group)
+            if read and node.out.aval.nbytes >= MIDDLE:
                 group.add(node)
         return group
 
@@ -157,15 +156,18 @@ class RowBlocks:
         self.sums = [node.out for node in results if node in folds and node.out.aval.ndim]
         self.numbers = [node.out for node in results if node in folds and not node.out.aval.ndim]
         self.arrays = [node.out for node in results if node not in folds]
+        kept = {node.out for node in results} | {node.out for node in self.views} | {n.out for n in self.shared}
+        inner = (node.out for node in nodes if node.out not in kept)
+        self.taken = {r for v in inner for r in graph.uses.get(v, ()) if r not in self.rows.roles}  # transposes
         widest = max(v.aval.nbytes for v in (*self.parted, *(x.out for x in nodes if x not in folds)))
         self.block = length(self.n, widest)
 
     def _results(self) -> tuple[set[Node], list[Node]]:
         """The views and the nodes of the group whose results others read, too. Of views, they read views of results."""
-        chosen, uses = set(self.nodes), self.source.uses
+        chosen = set(self.nodes)
         alone = [node for node in self.nodes if node not in self.shared]
         read = set(self.source.outputs)
-        read.update(v for v in (node.out for node in alone) if not chosen.issuperset(uses.get(v, ())))
+        read.update(node.out for node in alone if not self.rows.all_read_rows(node.out, chosen))
         views = set[Node]()
         for node in reversed(alone):
             if node.out in read and node.prim.alias is not None:
@@ -185,7 +187,7 @@ class RowBlocks:
                 self._emit(b, env)
                 copy_nodes(b, later, env)
                 behind = set()
-            elif node in chosen and node not in self.shared:
+            elif (node in chosen and node not in self.shared) or node in self.taken:
                 continue
             elif behind.isdisjoint(node.inputs):
                 copy_nodes(b, [node], env)
@@ -200,19 +202,24 @@ class RowBlocks:
         most = steps * self.block
         body = self._body()
         sums = [b.zeros(v.aval) for v in self.sums]
-        parts = [getitem(env[v], index=(slice(0, most),)) if most < self.n else env[v] for v in self.parted]
-        blocks = [reshape_to(x, (steps, self.block, *x.shape[1:])) for x in parts]
+        parts = [self._slice(env[v], 0, most) if most < self.n else env[v] for v in self.parted]
+        blocks = [reshape_to(x, (steps, x.shape[0] // steps, *x.shape[1:])) for x in parts]
         layout = Layout(len(self.whole), len(sums), len(self.arrays) + len(self.numbers))
         sums, arrays, _ = make_scan(b, body, layout, [*(env[v] for v in self.whole), *sums, *blocks], steps, False)
         numbers = [sum_(x, axis=(0,), keepdims=False) for x in arrays[len(self.arrays) :]]  # as NumPy adds, pairwise
-        arrays = [reshape_to(x, (most, *x.shape[2:])) for x in arrays[: len(self.arrays)]]
+        arrays = [reshape_to(x, (x.shape[0] * x.shape[1], *x.shape[2:])) for x in arrays[: len(self.arrays)]]
         if most < self.n:
-            rest = [getitem(env[v], index=(slice(most, None),)) for v in self.parted]
+            rest = [self._slice(env[v], most, self.n) for v in self.parted]
             found = self._emit_rows(b, env, dict(zip(self.parted, rest, strict=True)), self.n - most)
             sums = [x + found[v] for v, x in zip(self.sums, sums, strict=True)]
             numbers = [x + found[v] for v, x in zip(self.numbers, numbers, strict=True)]
             arrays = [concatenate(x, found[v], axis=0) for v, x in zip(self.arrays, arrays, strict=True)]
         env.update(zip((*self.sums, *self.numbers, *self.arrays), (*sums, *numbers, *arrays), strict=True))
+
+    def _slice(self, x: Symbol, start: int, stop: int) -> Symbol:
+        times = x.shape[0] // self.n
+        part: Symbol = getitem(x, index=(slice(start * times, stop * times if stop < self.n else None),))
+        return part
 
     def _body(self) -> Graph:
         b = Builder()
@@ -242,7 +249,8 @@ class RowBlocks:
             elif node.prim is matmul and role.whole:
                 parts[node.out] = part(role.rows[0]) @ whole[role.whole[0]]
             else:
-                parts[node.out] = self._emitted(b, node, list(map(part, node.inputs)), length)
+                operands = [whole[v] if v in role.whole else part(v) for v in node.inputs]
+                parts[node.out] = self._emitted(b, node, operands, length)
         return parts
 
     def _emitted(self, b: Builder, node: Node, operands: list[Symbol], length: int) -> Symbol:
@@ -252,7 +260,7 @@ class RowBlocks:
         return b.emit(node.prim, [x.value for x in operands], attrs, [node.out.hint])[0]
 
     def _aval(self, aval: Aval, length: int) -> Aval:
-        return Aval((length, *aval.shape[1:]), aval.dtype, aval.kind)
+        return Aval((aval.shape[0] // self.n * length, *aval.shape[1:]), aval.dtype, aval.kind)
 
 
 def _length_of_blocks(n: int, widest: int) -> int:

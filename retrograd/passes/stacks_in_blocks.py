@@ -37,10 +37,12 @@ def with_stacks_in_blocks(graph: Graph) -> Graph:
     products = [node for node in graph.nodes if node.prim is matmul and node.out.aval.ndim > 2]
     large = (v for node in products for v in (*node.inputs, node.out) if v.aval.nbytes >= LARGE)
     for n in sorted({v.aval.shape[0] for v in large}, reverse=True):
-        found = [_looped(graph, n, block) for block in BLOCKS]
-        for looped in found:
-            if looped is not graph and peak_of_late_order(looped) <= (1 - LEAST) * peak_of_late_order(graph):
-                graph = looped
+        source = graph
+        for block in BLOCKS:
+            looped = _looped(source, n, block)
+            if looped is source or peak_of_late_order(looped) > (1 - LEAST) * peak_of_late_order(graph):
+                break
+            graph = looped
     return graph
 
 

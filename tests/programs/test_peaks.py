@@ -15,7 +15,7 @@ MOST = {  # of the memory of code by hand
     "mlp-784-512-256-10": 1.1,
     "logsumexp": 1.1,
     "gmm-10": 1.1,
-    "convolution": 1.75,
+    "convolution": 1.2,
     "rosenbrock-10000": 1.1,
     "softmax": 1.1,
     "attention": 1.0,
