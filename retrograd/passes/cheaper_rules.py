@@ -16,11 +16,12 @@ from ..ops.elementwise import add, literal_value, neg, square
 from ..ops.extrema import logaddexp, maximum, minimum
 from ..ops.further_reductions import max_, min_
 from ..ops.gather import scatter_add
-from ..ops.index import Index, additem, getitem
+from ..ops.index import Index, additem, getitem, setitem
 from ..ops.linear import outer_product, vecdot
 from ..ops.ragged import add_within
 from ..ops.reduce import sum_
-from ..ops.shape import broadcast, reshape_to
+from ..ops.shape import broadcast, permute, reshape, reshape_to
+from .early_views import disjoint
 from .index_rules import counts_up
 from .patterns import NUMBER, Rule
 from .rules import NUMPY, REASSOCIATE
@@ -29,6 +30,7 @@ SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly t
 FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
+MOST_WRITES = 16  # that are looked at in front of a further one
 MOST_BY_BLAS = 1 << 18  # multiplications from which OpenBLAS shares a product among threads
 
 
@@ -118,6 +120,35 @@ def _sum_of_written(
     return reshape_to(v, (*v.shape, 1)) if keepdims else v
 
 
+def _first_there(x: Symbol, v: Symbol, i: Index) -> Symbol | None:
+    """What is added to zeros at which nothing was written before is written. Only the sign of zero may differ."""
+    before: Symbol = x
+    for _ in range(MOST_WRITES):
+        if literal_value(before) == 0:
+            written: Symbol = setitem(x, v, index=i)
+            return None if before is x else written
+        node = before.node
+        if node is None or node.prim not in (additem, setitem) or len(node.inputs) > 2:
+            return None
+        if not disjoint(i, node.attrs["index"], x.shape):
+            return None
+        before = before.operands[0]
+    return None
+
+
+def _sum_of_one(x: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
+    """The sums along axes of one element: the array, whose zeros keep their sign."""
+    if not axis or len(axis) == x.ndim or any(x.shape[a] != 1 for a in axis) or x.dtype.kind not in "fc":
+        return None
+    return x if keepdims else reshape_to(x, tuple(n for a, n in enumerate(x.shape) if a not in axis))
+
+
+def _without_order(x: Symbol, axes: tuple[int, ...], a: Aval) -> Symbol | None:
+    """An array with another shape, of which only axes of one element were moved before."""
+    longer = [axis for axis in axes if x.shape[axis] != 1]
+    return reshape_to(x, a.shape) if longer == sorted(longer) else None
+
+
 def _dots(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
     """The sums of the products of rows, by BLAS: no array of products, and a third of the time for short rows."""
     last = axis == (x.ndim - 1,) and x.ndim > 1 and SHORTEST_ROW <= x.shape[-1] <= LONGEST_ROW
@@ -134,6 +165,9 @@ NUMPY += [
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _dots(x, x, i, k)),
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
     Rule(lambda x, y, a, c: broadcast(x, aval=a) * broadcast(y, aval=c), _outer_product),
+    Rule(lambda x, v, i: additem(x, v, index=i), _first_there),
+    Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _sum_of_one),
+    Rule(lambda x, p, a: reshape(permute(x, axes=p), aval=a), _without_order),
     Rule(
         lambda y, v, s, t, i: y + scatter_add(0, v, s, t, index=i, unique=True),
         lambda y, v, s, t, i: scatter_add(y, v, s, t, index=i, unique=True),

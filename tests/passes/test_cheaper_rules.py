@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.cheaper_rules import FEWEST, LONGEST_ROW, MOST_BY_BLAS, POWERS, SHORTEST_ROW
+from retrograd.passes.cheaper_rules import FEWEST, LONGEST_ROW, MOST_BY_BLAS, MOST_WRITES, POWERS, SHORTEST_ROW
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, np.nan, 1e-160, -1e-160, 1e160, -1e160, 5e-324, 1e308, 0.3, -0.7]
 
@@ -141,3 +141,69 @@ def test_a_column_times_a_row(shape: tuple[int, int], dtype: str) -> None:
         np.testing.assert_array_equal(np.signbit(exact), np.signbit(expected))
         small = min(shape) > 1 and shape[0] * shape[1] < MOST_BY_BLAS
         assert ("np.dot" in compiled.at(column, row).source) == small
+
+
+def parts_of(n: int, width: int, order: Any) -> Any:
+    """A function of ``n`` parts in this order, each of which meets another function."""
+
+    def f(x: Any) -> Any:
+        return sum(np.sum(np.sin(x[:, k * width : (k + 1) * width]) ** (k + 1)) for k in order(range(n)))
+
+    return f
+
+
+@pytest.mark.parametrize("order", [list, reversed])
+@pytest.mark.parametrize("n", [2, 3, MOST_WRITES, MOST_WRITES + 3])
+def test_cotangents_of_parts_are_written_where_nothing_else_is(n: int, order: Any) -> None:
+    f, x = parts_of(n, 2, order), values(6 * n, "f8", 0.0, -0.0).reshape(3, -1)
+    gradient = rg.grad(f)
+    assert gradient.source(x).count("+=") == max(n - MOST_WRITES, 0)
+    with rg.config(exact=True):
+        expected = gradient(x)
+    np.testing.assert_allclose(gradient(x), expected, rtol=1e-14)
+    np.testing.assert_array_equal(rg.vmap(gradient)(np.stack([x, 2 * x]))[1], gradient(2 * x))
+    rg.check_grads(f, (0.3 * x,), order=2)
+
+
+def test_cotangents_of_parts_that_overlap_are_added() -> None:
+    def f(x: Any, m: Any) -> Any:
+        return np.sum(x[:4] ** 2) * np.sum(x[3:] ** 3) + np.sum(m[0] * m[:, 1]) + x[1] * x[-4]
+
+    x, m = values(7, "f8"), values(9, "f8").reshape(3, 3)
+    found = rg.grad(f, argnums=(0, 1))(x, m)
+    with rg.config(exact=True):
+        expected = rg.grad(f, argnums=(0, 1))(x, m)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    rg.check_grads(f, (x / 10, m))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (2, 1, 3, 1), (1, 0), (2, 5)])
+def test_sums_of_one_element(shape: tuple[int, ...], dtype: str) -> None:
+    x = np.arange(1, 1 + int(np.prod(shape))).reshape(shape).astype(dtype)
+    for axis in (0, 1, (0, 1), -1, None):
+        for keepdims in (False, True):
+            f = rg.jit(lambda x, axis=axis, keep=keepdims: np.sum(x, axis=axis, keepdims=keep))
+            found, expected = f(x), np.sum(x, axis=axis, keepdims=keepdims)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
+            assert found.shape == expected.shape
+            assert not np.shares_memory(found, x)
+    if shape == (1, 5) and dtype != "i8":
+        special = np.array([[np.nan, np.inf, -np.inf, 0.0, -0.0]]).astype(dtype)
+        np.testing.assert_array_equal(rg.jit(lambda x: np.sum(x, axis=0))(special), special[0])
+        assert "reduce" not in rg.jit(lambda x: np.sum(x, axis=0)).source(x)
+        with rg.config(exact=True):
+            assert "reduce" in rg.jit(lambda x: np.sum(x, axis=0)).source(x)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "kept"), [((1, 6), (1, 0), True), ((2, 1, 3), (1, 0, 2), True), ((2, 3), (1, 0), False)]
+)
+def test_a_reshape_of_axes_of_one_element_needs_no_order(shape: tuple[int, ...], axes: Any, kept: bool) -> None:
+    x = np.arange(6.0).reshape(shape)
+    f = rg.jit(lambda x: np.transpose(x, axes).reshape(6) * 2.0)
+    np.testing.assert_array_equal(f(x), np.transpose(x, axes).reshape(6) * 2.0)
+    np.testing.assert_array_equal(f(np.asfortranarray(x)), np.transpose(x, axes).reshape(6) * 2.0)
+    assert ("permute" not in operations(f.at(x).graph)) == kept

@@ -98,3 +98,35 @@ def test_second_derivatives_of_steps_one_by_one() -> None:
 
     found, expected = bent(plate), bent(unrolled)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * float(np.max(np.abs(expected))))
+
+
+def gated(h: Any, w: Any) -> Any:
+    """A gate and a candidate, which are as large as the product that they are parts of."""
+
+    def step(_: Any, h: Any) -> Any:
+        both = h @ np.concatenate([w, w.T], axis=1)
+        n = h.shape[1]
+        return 1.0 / (1.0 + np.exp(-both[:, :n])) * np.tanh(both[:, n:])
+
+    return np.sum(rg.fori_loop(STEPS, step, h) ** 2)
+
+
+@pytest.mark.parametrize(("rows", "again"), [(1, 2), (20, 0)])
+def test_two_arrays_are_kept_in_place_of_one_as_large(rows: int, again: int) -> None:
+    """Of few bytes, one array is kept: a further one costs as much as it has elements."""
+    rng = np.random.default_rng(1)
+    h, w = rng.standard_normal((rows, 6)), rng.standard_normal((6, 6))
+    slope = rg.value_and_grad(gated, argnums=(0, 1))
+    found = slope(h, w)
+    names = adjoint(slope, h, w)
+    assert names["exp"] + names["tanh"] == again
+    rg.check_grads(gated, (h, w), order=2)
+    with rg.config(exact=True):
+        expected = slope(h, w)
+    for a, b in zip((found[0], *found[1]), (expected[0], *expected[1]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    with pytest.raises(rg.errors.MemoryBudgetError) as raised:
+        rg.grad(gated, argnums=(0, 1), memory=1)(h, w)
+    within = rg.grad(gated, argnums=(0, 1), memory=raised.value.minimum)(h, w)
+    for a, b in zip(within, found[1], strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -99,8 +99,8 @@ def test_derivatives(program: Callable[..., Any]) -> None:
 def test_a_cell_has_one_sigmoid_forth_and_back() -> None:
     args = inputs()
     names = counted(rg.grad(lstm, argnums=(0, 1)).at(*args).graph)
-    assert names["exp"] == 2
-    assert names["tanh"] == 4
+    assert names["exp"] == 1  # the adjoint gets it from the step, as the tangent of the candidate
+    assert names["tanh"] == 3
     with rg.config(exact=True):
         assert counted(rg.grad(lstm, argnums=(0, 1)).at(*args).graph)["exp"] == 6
 

@@ -175,7 +175,7 @@ def split_body(parts: Layout, body: Graph, active: list[bool], lin: Any) -> Spli
             return REFERENCE
         return value.aval.nbytes + REFERENCE
 
-    lin = TRANSFORMS.few_residuals(lin, cost, states.__contains__)
+    lin = TRANSFORMS.few_residuals(lin, cost, states.__contains__, REFERENCE)
     forward = lin.forward
     as_const = [r for r in lin.residuals if r in c_in]
     as_xs = [r for r in lin.residuals if r in x_in]

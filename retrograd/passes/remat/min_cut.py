@@ -14,6 +14,8 @@ from ..prune import prune
 INFINITE = float("inf")
 STATE = 0.99  # of its bytes, what the state of a loop costs
 SEVERAL = 4  # operations that are not worth their repetition, to keep a state in place of something else
+TWO = 2  # operations that are not worth their repetition, to keep one array in place of two parts
+LEAST = 512  # bytes of residuals among which one more array counts for little
 
 
 def choose_residuals(
@@ -156,17 +158,25 @@ class Network:
 
 @TRANSFORMS.register("few_residuals")
 def few_residuals(
-    lin: Linearized, cost: Callable[[Value], float], states: Callable[[Value], bool] = lambda value: False
+    lin: Linearized,
+    cost: Callable[[Value], float],
+    states: Callable[[Value], bool] = lambda value: False,
+    entry: float = 0.0,
 ) -> Linearized:
     """The linearized function with the cheapest residuals; its linear graph computes cheap values again.
 
     Of equal residuals, those are kept from which the least is computed again. But ``states``, to which a loop has a
-    reference in any case, are kept instead if that takes few operations more.
+    reference in any case, are kept instead if that takes few operations more. ``entry`` is the part of each cost that
+    does not depend on the size: for it alone, one array is not kept in place of two that save operations.
     """
     nodes = lin.forward.nodes
 
     def preferred(value: Value) -> float:
         return cost(value) * (STATE if states(value) else 1.0)
+
+    def without_entry(value: Value) -> float:
+        price = preferred(value)
+        return price - entry if price > entry else price
 
     chosen = choose_residuals(nodes, lin.residuals, preferred, _recomputable)
     held = {v for v in chosen if states(v)}
@@ -174,6 +184,12 @@ def few_residuals(
         other = choose_residuals(nodes, lin.residuals, cost, _recomputable)
         if _saves_operations(lin, chosen, other) and sum(map(cost, other)) <= sum(map(cost, chosen)):
             chosen = other
+    if entry:
+        parts = choose_residuals(nodes, lin.residuals, without_entry, _recomputable)
+        price = sum(map(preferred, parts))
+        as_large = LEAST <= price <= sum(map(preferred, chosen)) + entry
+        if as_large and _saves_operations(lin, chosen, parts, 1, TWO):
+            chosen = parts
     if chosen == set(lin.residuals):
         return lin
     kept = [v for v in (*lin.forward.inputs, *(o for n in nodes for o in n.outputs)) if v in chosen]
@@ -196,14 +212,16 @@ def _recomputable(node: Node) -> bool:
     return (node.prim.cheap or not node.inputs) and not node.prim.effect
 
 
-def _saves_operations(lin: Linearized, chosen: set[Value], other: set[Value]) -> bool:
-    """Whether other residuals are no more values and save several operations. Many small values cost more."""
+def _saves_operations(
+    lin: Linearized, chosen: set[Value], other: set[Value], more: int = 0, least: int = SEVERAL
+) -> bool:
+    """Whether other residuals are hardly more values and save several operations. Many small values cost more."""
     nodes = lin.forward.nodes
     work, less = (
         sum(bool(node.inputs) and node.prim.alias is None for node in _between(nodes, kept, lin.residuals))
         for kept in (chosen, other)
     )
-    return len(other) <= len(chosen) and work - less >= SEVERAL
+    return len(other) <= len(chosen) + more and work - less >= least
 
 
 def _between(nodes: Sequence[Node], kept: set[Value], needed: Iterable[Value]) -> list[Node]:
