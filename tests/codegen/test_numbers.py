@@ -147,6 +147,23 @@ def test_a_division_by_zero_goes_on_as_numpy_does():
 
 
 @pytest.mark.parametrize("exact", [False, True])
+def test_integers_wrap_and_floats_round_as_numpys(exact):
+    def f(x, k, t):
+        n, u = k * k, t * t
+        for _ in range(5):
+            n, u = n * k - 7, u * t + t
+        return np.sin(x) * np.cos(x) + np.exp(x), n, u, n > k, n * x
+
+    args = np.float64(0.3), np.int64(3**20), np.float32(0.7)
+    with rg.config(exact=exact):
+        g = rg.jit(f)
+        for _ in range(2):
+            (found, warned), (expected, wanted) = result(g, args), result(f, args)
+            assert [(type(x), x) for x in found] == [(type(x), x) for x in expected]
+            assert warned == wanted
+
+
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
     "chosen",
     [

@@ -397,6 +397,19 @@ def test_other_derivatives_have_the_facts_of_gradients() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("offset", [0, -1])
+def test_only_the_diagonal_of_a_factor_has_a_determinant(offset: int) -> None:
+    factor = np.tril(np.linspace(1.0, 2.0, 25).reshape(5, 5)) + 3.0 * np.eye(5)
+
+    def loss(k: Any) -> Any:
+        return np.sum(np.log(np.diag(np.linalg.cholesky(k), offset)))
+
+    value, slope = rg.value_and_grad(loss)(factor @ factor.T)
+    np.testing.assert_allclose(value, loss(factor @ factor.T), rtol=1e-13)
+    with rg.config(exact=True):
+        np.testing.assert_allclose(slope, rg.grad(loss)(factor @ factor.T), rtol=1e-9, atol=1e-12)
+
+
 ADVERSARIES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "a vector and its reverse": (lambda m: m[0][:, None] + m[0][::-1][None], set()),
     "scaled unlike": (lambda m: (2 * m[0])[:, None] + m[0][None], set()),
@@ -411,6 +424,8 @@ ADVERSARIES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "infinite multiples": (lambda m: np.tril(m) * np.inf, {"LOWER", "SYMMETRIC"}),
     "zero divisors": (lambda m: np.tril(m) / 0.0, {"LOWER", "UPPER", "SYMMETRIC"}),
     "cosines of a triangle": (lambda m: np.cos(np.tril(m)), {"LOWER"}),
+    "a choice among others": (lambda m: np.where(m + m.T > 0.5, m + m.T, m), {"SYMMETRIC"}),  # of the sum alone
+    "a choice by others": (lambda m: np.where(m > 0.5, m + m.T, 1.0), {"SYMMETRIC"}),
     "axes of a stack": (lambda m: (np.tril(m)[None] * np.ones((4, 1, 1))).transpose(2, 1, 0), {"LOWER", "SYMMETRIC"}),
 }
 
