@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -260,9 +261,31 @@ def test_a_compiler_that_is_broken_leaves_the_kernels_to_numpy(
     assert not list(home.iterdir())
 
 
+@needs_compiler
+def test_a_compiler_that_hangs_is_ended_and_not_asked_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it started: it would write into the folder much later."""
+    log, late = tmp_path / "log", tmp_path / "late"
+    monkeypatch.setenv("CC", written(tmp_path / "cc", f"echo asked >> '{log}'; (sleep 0.8; touch '{late}') & wait"))
+    monkeypatch.setattr(shared_objects, "PATIENCE", 0.3)
+    monkeypatch.setattr(shared_objects, "_hangs", set())
+    with pytest.warns(rg.errors.NoCompilerWarning, match="the C compiler failed"):
+        found = native_gradient()
+    with rg.config(backend="native"):
+        other = rg.grad(lambda x: np.sum(np.exp(x) * 3.0))(np.arange(4.0))
+    assert np.array_equal(found, rg.grad(slope)(np.arange(4.0)))
+    assert np.array_equal(other, 3.0 * np.exp(np.arange(4.0)))
+    assert log.read_text().split() == ["asked"]
+    assert ["it did not end within 0.3 seconds" in why for why in rg.native_info().refused] == [True, False]
+    assert "not asked again" in rg.native_info().refused[1]
+    time.sleep(1.0)
+    assert not late.exists()
+
+
 @pytest.mark.parametrize("command", ["cc '", " ", "/", "no-such-compiler", "false", "sh -c 'sleep 100' x"])
 def test_what_is_no_compiler_is_none(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_objects, "PATIENCE", 0.2)
+    monkeypatch.setattr(shared_objects, "ANSWER", 0.2)
     monkeypatch.setenv("CC", command)
     assert shared_objects.compiler() is None
 

@@ -12,6 +12,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -35,7 +36,8 @@ FLAGS = (
 )
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
 LONG = 3000  # lines, from which on a compiler that optimises more takes seconds
-PATIENCE = 300  # seconds for one compilation
+PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
+ANSWER = 10  # seconds for what a compiler says of itself
 DTYPES = ("f8", "f4", "i8", "?", "c16", "c8")
 THREADS: list[Callable[[], int]] = []  # how many threads a call may use
 _loaded: dict[str, Any] = {}
@@ -43,6 +45,7 @@ _keeps = [True]  # whether kernels keep workspaces
 _helpers = [0]  # the address of the function of the first module that gives work to threads
 _lock = threading.RLock()
 _private: dict[int, Path] = {}  # the folder that only this process uses
+_hangs: set[Compiler] = set()  # compilers that did not end, which nobody waits for again
 
 
 def _in_child() -> None:
@@ -74,7 +77,7 @@ def _compiler(chosen: str, path: str) -> Compiler | None:
         found = shutil.which(words[0], path=path) if words else None
         if found is None:
             continue
-        told = _run([found, *words[1:], "--version"], "")
+        told, _ = _run([found, *words[1:], "--version"], "", ANSWER)
         if told.returncode == 0:
             version = told.stdout.partition("\n")[0].strip()
             return Compiler((found, *words[1:]), version, flags_for(sys.platform, platform.machine()))
@@ -95,14 +98,23 @@ def _words(command: str) -> list[str]:
         return []
 
 
-def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
-    told: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+def _run(command: Sequence[str], text: str, patience: float) -> tuple[subprocess.CompletedProcess[str], bool]:
+    """What a compiler says to a text, and whether it was ended, with all that it started, since it took too long."""
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    told: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "start_new_session": True}
     try:
-        return subprocess.run(command, input=text, timeout=PATIENCE, check=False, **told)  # noqa: S603 - no shell, and the command is a compiler's
+        with subprocess.Popen(command, **pipes, **told) as process:  # noqa: S603 - no shell, and the command is a compiler's
+            try:
+                out, errors = process.communicate(text, patience)
+            except BaseException as fault:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                if not isinstance(fault, subprocess.TimeoutExpired):
+                    raise
+                return subprocess.CompletedProcess(command, 1, "", f"it did not end within {patience:g} seconds"), True
+            return subprocess.CompletedProcess(command, process.returncode, out, errors), False
     except OSError as fault:
-        return subprocess.CompletedProcess(command, 1, "", str(fault))
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"it did not end within {PATIENCE} seconds")
+        return subprocess.CompletedProcess(command, 1, "", str(fault)), False
 
 
 def fits() -> bool:
@@ -194,12 +206,17 @@ def _made(key: str, source: str, tool: Compiler, home: Path) -> Path:
                 os.utime(known)
                 return known
             known.unlink()
+    if tool in _hangs:
+        raise NoC("the compiler failed: it did not end before, and is not asked again")
     descriptor, name = tempfile.mkstemp(".making", dir=home)
     os.close(descriptor)
     made = Path(name)
     marked = f'{source}__attribute__((used)) static const char rg_key[] = "{key}";\n'
     try:
-        told = _run([*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"], marked)
+        command = [*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"]
+        told, hangs = _run(command, marked, PATIENCE)
+        if hangs:
+            _hangs.add(tool)
         if told.returncode:
             raise NoC(f"the compiler failed: {told.stderr.strip()[-500:]}")
         contents = made.read_bytes()
