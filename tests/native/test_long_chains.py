@@ -36,7 +36,9 @@ def test_an_elimination_is_short(n: int) -> None:
 def test_long_sources_are_compiled_with_less_effort() -> None:
     tool = shared_objects.compiler()
     assert tool is not None
-    short, long = (shared_objects._flags_for(tool, "\n" * n) for n in (shared_objects.LONG, shared_objects.LONG + 1))
-    assert short == tool.flags
-    assert "-O3" in short
-    assert [flag for flag in long if flag.startswith("-O")] == ["-O2"]
+    (few, much), (most, least) = sorted(shared_objects.EFFORT.items())
+    found = [shared_objects._flags_for(tool, "\n" * n) for n in (few, few + 1, most, most + 1)]
+    assert found[0] == tool.flags
+    assert "-O3" in tool.flags
+    for flags, effort in zip(found, (("-O3",), much, much, least), strict=True):
+        assert {*flags} == {*tool.flags} - {"-O3"} | {*effort}

@@ -335,7 +335,7 @@ def random_kernel(seed: int, kind: type[RandomKernel] = RandomKernel) -> tuple[G
     outs = [op("copy", x) if x.ndim else x for x in made]
     graph = verify(prune(b.graph("random", outs)))
     args = [rng.normal(size=shape) for shape in shapes]
-    return graph, args if kind is RandomKernel else [x + 1j * np.cos(x * 5.0) for x in args]
+    return graph, args if kind.dtype == F64 else [x + 1j * np.cos(x * 5.0) for x in args]
 
 
 def sensitivity(graph: Graph, args: list[Any], expected: list[Any]) -> float:

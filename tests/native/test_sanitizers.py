@@ -64,12 +64,14 @@ with in_a_hurry():
     test_complex.test_values_are_those_of_numpy_special_ones_too()
 """
 RANDOM = """
+from tests.native.test_overwriting import RandomChains
 from tests.native.test_random_kernels import RandomComplexKernel, as_numpy_computes
 from tests.support.native import in_a_hurry
 
 with in_a_hurry():
     assert as_numpy_computes(range(2 * 10**7, 2 * 10**7 + 60)) >= 30
     assert as_numpy_computes(range(3 * 10**7, 3 * 10**7 + 60), RandomComplexKernel) >= 30
+    assert as_numpy_computes(range(4 * 10**7, 4 * 10**7 + 40), RandomChains) >= 20
 """
 SERVED = """
 from tests.native import test_served_calls as calls

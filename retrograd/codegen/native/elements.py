@@ -23,7 +23,7 @@ from .sum_order import added_in_order, has_order
 FEW = 16  # elements up to which an array is variables
 SHORT = 8  # elements up to which a reduction is written out
 BEYOND = "beyond"  # the variable that says whether the kernel gives up
-LONGEST = 30_000  # names
+LONGEST = 100_000  # names, also of what is tried and not written
 DEEP = 50  # pulls within each other, from which on operands come first
 SUBSCRIPTS = re.compile(r"\[.*?\]")
 PLAIN = re.compile(r"\w+|\d[\w.+-]*|\(-\w[\w.+-]*\)")  # a name or a number: it needs no variable
@@ -42,11 +42,11 @@ class ChangesAt(Exception):  # noqa: N818 - a signal: the loop over this variabl
 
 
 class NeedsStorage(Exception):  # noqa: N818 - a signal: all is written again
-    """A value must have storage."""
+    """Some values must have storage."""
 
-    def __init__(self, value: Value) -> None:
-        super().__init__(value)
-        self.value = value
+    def __init__(self, *values: Value) -> None:
+        super().__init__(*values)
+        self.values = values
 
 
 @dataclass
@@ -168,7 +168,7 @@ class ElementWriter:
             self.enclose(f"{{ const int64_t {var} = {start};", lines)
             return
         if pragma and n - start > 1:
-            self.line(pragma)
+            self.line(pragma + f" reduction(|:{BEYOND})" * (BEYOND not in pragma and BEYOND in "".join(lines)))
         first, last = self.bounds(var, start, n)
         self.enclose(f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{", lines)
 

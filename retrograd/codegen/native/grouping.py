@@ -20,8 +20,11 @@ from .choices import is_choice
 from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
+from .overwriting import long_chains
 
 COSTLY = 20  # additions per element from which a value is not computed twice
+OFTEN = 32  # loops that read a value, from which on few additions are too many
+CHEAP = 4  # additions
 FUNCTION = 10  # ... of one operation
 LOCAL = 64  # elements up to which storage is on the stack
 SEVERAL = 3  # pieces
@@ -51,6 +54,11 @@ class RootGroups(ElementWriter):
         self.unordered: dict[str, str] = {}  # of totals of extrema, the variables that know of nan
         self.prices: dict[Value, int] = {}
         self.readers: dict[Value, list[tuple[int, bool]]] = {}
+        self.chained: set[Node] = set()  # writes into arrays that have storage, one after the other
+
+    def _stands_alone(self, node: Node) -> bool:
+        """Whether a node shares loops with no other."""
+        return writes_at(node) or is_choice(node) or node in self.chained
 
     def _few(self, value: Value) -> bool:
         return count(value) <= FEW and value not in self.stored
@@ -58,7 +66,10 @@ class RootGroups(ElementWriter):
     def _store_between_pieces(self, graph: Graph) -> None:
         """Store what is made of pieces and read in several: else each step of a stencil repeats all that precede it."""
         deep: dict[Value, int] = {}  # the pieces in a row, from what is stored
+        self.chained |= long_chains(graph)
         for node in graph.nodes:
+            if node in self.chained:
+                continue
             rows = max((deep.get(x, 0) for x in node.inputs), default=0) + (node.prim.name in PIECES)
             for out in node.outputs if rows and loop_of(node) is None else ():
                 users = graph.uses.get(out, ())
@@ -68,6 +79,10 @@ class RootGroups(ElementWriter):
                     self.stored.add(out)
                 elif out not in self.stored:
                     deep[out] = rows
+
+    def in_order(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
+        """The roots of a graph, as they are written one after the other."""
+        return self._roots(graph, placed)
 
     def _roots(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
         needed = set(graph.outputs)
@@ -86,7 +101,7 @@ class RootGroups(ElementWriter):
                     self._hold_ready(graph, x)
                 roots.append(node)
                 continue
-            if writes_at(node) or is_choice(node):
+            if self._stands_alone(node):
                 roots.append(node)
                 continue
             reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
@@ -186,8 +201,14 @@ class RootGroups(ElementWriter):
             for below in self._pending_below(v) if v not in self.pending else ():
                 self.readers.setdefault(below, []).append((len(groups), False))
         order = {v: k for k, node in enumerate(graph.nodes) for v in node.outputs}
+        costly = []
         for v in sorted(loops.keys() & order.keys(), key=order.__getitem__):
-            self._store_costly(v, loops[v])
+            if self._costly(v, loops[v]):
+                costly.append(v)
+                self.pending.add(v)
+                self.prices = {}  # what reads it costs less
+        if costly:
+            raise NeedsStorage(*costly)
         return groups
 
     def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> int:
@@ -250,8 +271,7 @@ class RootGroups(ElementWriter):
         return (
             value in self.made
             and loop_of(self.made[value]) is None
-            and not writes_at(self.made[value])
-            and not is_choice(self.made[value])
+            and not self._stands_alone(self.made[value])
             and 0 in self.kept(value)
             and index[:1] == (OUTERMOST,)
         )
@@ -259,12 +279,15 @@ class RootGroups(ElementWriter):
     def _at_point(self, value: Value, index: Indices, space: tuple[int, ...]) -> bool:
         return not self.reduces(value) and index == tuple(AxisIndex(f"q{k}") for k in range(len(space)))
 
-    def _store_costly(self, value: Value, loops: dict[Any, set[Indices]]) -> None:
-        if sum(map(len, loops.values())) < 2 or value in self.stored or value.aval.size <= SHORT:
-            return
+    def _costly(self, value: Value, loops: dict[Any, set[Indices]]) -> bool:
+        """Whether to store a value that several loops compute, or one of them several times."""
+        times = sum(map(len, loops.values()))
+        if times < 2 or value in self.stored or value.aval.size <= SHORT:
+            return False
         text = text_of(self.made[value])
-        if (text is not None and text.c and text.work >= FUNCTION) or self._price(value) >= COSTLY:
-            raise NeedsStorage(value)
+        return (text is not None and bool(text.c) and text.work >= FUNCTION) or self._price(value) >= (
+            COSTLY if times < OFTEN else CHEAP
+        )
 
     def _price(self, value: Value, deep: int = 0) -> int:
         """The additions per element, from what is stored."""
@@ -292,7 +315,7 @@ class RootGroups(ElementWriter):
         shape = extents(root)
         own = next((place for place in places if isinstance(place, tuple)), None)
         if own is not None:
-            return self._part(own, shape)
+            return self.part_of(own, root)
         if math.prod(shape) == 1:
             return self._number(root)
         used = self.readers.get(root, [])
@@ -312,8 +335,9 @@ class RootGroups(ElementWriter):
         self.line(f"{c_type(root.aval.dtype)} {name};")
         return CNumber(name, extents(root), root.aval.dtype)
 
-    def _part(self, place: Place, shape: tuple[int, ...]) -> CArray:
-        array, lead = place
+    def part_of(self, place: Place, value: Value) -> CArray:
+        """The place of a value as an array."""
+        (array, lead), shape = place, extents(value)
         if not lead:
             return array
         name = self.fresh("row", f"{c_type(array.dtype)} *restrict")

@@ -49,7 +49,7 @@ NAMES = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
 SIZES = {name: np.dtype(code).itemsize for code, name in TYPES.items()}  # in bytes
 RESTARTS = 200  # values that may turn out to need storage
 MANY = 1000  # steps of a loop whose number is not known
-LONGEST = 3000  # operations: the time that a compiler takes grows faster than their number
+LONGEST = 20_000  # operations, and lines of their C: a compiler takes up to a fifth of a second for a thousand lines
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def kernel_function(body: Graph, name: str) -> KernelFunction:
         try:
             return _written(body, name, stored)
         except NeedsStorage as wanted:
-            if wanted.value in stored:
+            if not stored.isdisjoint(wanted.values):
                 raise NoC("a value is needed at an index that is not known") from None
-            stored.add(wanted.value)
+            stored.update(wanted.values)
         except RecursionError:
             raise NoC("operations that move elements, too many in a row") from None
     raise NoC("too many values need storage")
@@ -116,6 +116,8 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     threads = ", int64_t threads" if to.parts else ""
     end = [f"  return {BEYOND if to.gives_up else 0};", "}"]
     source = "\n".join([*to.parts, f"static int {name}(void **p{threads}) {{", *lines, *end])
+    if source.count("\n") > LONGEST:
+        raise NoC(f"{source.count(chr(10)):,} lines of C")
     return KernelFunction(renumbered(source), tuple(sizes), _work(body), bool(to.parts), bool(to.growing))
 
 

@@ -47,7 +47,7 @@ class NestWriter(SumWriter):
         self.foreign = {v for v in placed if v not in graph.producer and not self._few(v)}
         self.done, self.readers, self.pending = set(), {}, set(self.pending)
         self._store_between_pieces(graph)
-        groups = self._grouped(graph, self._roots(graph, placed))
+        groups = self._grouped(graph, self.in_order(graph, placed))
         self._allot(groups, want)
         for group in groups:
             if isinstance(group, Node):

@@ -35,7 +35,7 @@ FLAGS = (
     *("-fPIC", "-fvisibility=hidden", "-pthread", "-w"),
 )
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
-LONG = 3000  # lines, from which on a compiler that optimises more takes seconds
+EFFORT = {20_000: ("-O1",), 3000: ("-O2", "-fvect-cost-model=dynamic")}  # from so many lines on, -O3 takes seconds
 PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
 ANSWER = 10  # seconds for what a compiler says of itself
 DTYPES = ("f8", "f4", "i8", "?", "c16", "c8")
@@ -185,9 +185,12 @@ def _machine() -> str:
 
 
 def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
-    """The flags for a source: long ones take half of the time with -O2, which vectorises marked loops, too."""
-    long = source.count("\n") > LONG
-    return tuple("-O2" if long and flag == "-O3" else flag for flag in tool.flags)
+    """The flags for a source. With less effort, marked loops are vectorised, too."""
+    lines = source.count("\n")
+    effort = next((flags for least, flags in EFFORT.items() if lines > least), ("-O3",))
+    if "clang" in tool.version:
+        effort = effort[:1]
+    return tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
 
 
 def _file(key: str, source: str, tool: Compiler) -> Path:

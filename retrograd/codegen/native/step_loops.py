@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +9,11 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from .c_texts import text_of
 from .choices import is_choice, parts_of_choice
-from .decided_places import WRITES, overwrites, places, writes_at
+from .decided_places import overwrites, writes_at
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
-from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
-from .late_sums import LateSumWriter
+from .indices import AxisIndex, CArray, c_type, count, everywhere, extents
+from .writes import WriteWriter, is_place
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
 FIRST = 64  # rows for which there is space at first
@@ -41,13 +39,16 @@ class _Large:
     in_place: bool = False
 
 
-class StepLoopWriter(LateSumWriter):
+class StepLoopWriter(WriteWriter):
     """Also writes loops with a known number of steps."""
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write the loop, or the writes; its results are held afterwards."""
         if writes_at(node):
-            self._write_at(node, want)
+            self.write_at(node, want)
+            return
+        if node in self.chained:
+            self.write_known(node, want)
             return
         if is_choice(node):
             self._choice(node, want)
@@ -78,7 +79,7 @@ class StepLoopWriter(LateSumWriter):
         self.enclose(down if loop.reverse else ahead, block.lines)
         for out in node.outputs:
             self.home[out] = len(self.blocks) - 1
-            self._deliver(out, want)
+            self.deliver(out, want)
 
     def _decide(self, loop: LoopNode, states: list[Any], given: list[Value], starts: list[Value], t: AxisIndex) -> None:
         """End the loop where its condition does not hold, or where it takes so long that NumPy's can be interrupted."""
@@ -117,7 +118,7 @@ class StepLoopWriter(LateSumWriter):
         choice, operands, branches = parts_of_choice(node)
         decides, places = self.pull(choice, ()), []
         for out in node.outputs:
-            own = next((array for array, lead in filter(_is_place, want.get(out, ())) if not lead), None)
+            own = next((array for array, lead in filter(is_place, want.get(out, ())) if not lead), None)
             places.append((own or self.stack_or_workspace(out), ()))
         written = []
         for branch in branches:
@@ -132,40 +133,7 @@ class StepLoopWriter(LateSumWriter):
         for out, (array, _) in zip(node.outputs, places, strict=True):
             self.held[out] = array
             self.home[out] = len(self.blocks) - 1
-            self._deliver(out, want)
-
-    def _write_at(self, node: Node, want: dict[Value, list[Any]]) -> None:
-        """Write the elements of an array at positions, one after the other: a position may be there twice."""
-        base, new = node.inputs[:2]
-        held = self.held.get(base)
-        before = overwrites(self.graph, node, self.bases)
-        if before is not None and isinstance(held, CArray):
-            array = held
-            for number in before:
-                self.pull(number, ())
-        else:
-            own = next((array for array, lead in filter(_is_place, want.get(node.out, ())) if not lead), None)
-            array = own or self.stack_or_workspace(node.out)
-            self._fill(base, array)
-        index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
-        operator = WRITES[node.prim.name]
-        self._everywhere(
-            index,
-            new.aval.shape,
-            lambda: self.line(
-                f"{array.at(places(self, node, index))} {operator} {self.rounded(self.pull(new, index))};"
-            ),
-        )
-        self.held[node.out] = array
-        self.home[node.out] = len(self.blocks) - 1
-        self._deliver(node.out, want)
-
-    def _everywhere(self, index: Indices, shape: Sequence[int], body: Callable[[], None]) -> None:
-        """Loops over all elements of a shape."""
-        if not index:
-            body()
-        else:
-            self.loop(str(index[0].var), shape[0], lambda: self._everywhere(index[1:], shape[1:], body))
+            self.deliver(out, want)
 
     def _collectors(self, loop: LoopNode, want: dict[Value, list[Any]]) -> list[CArray | None]:
         """The arrays in which results of steps are collected; None where a carry will live in its stack."""
@@ -175,7 +143,7 @@ class StepLoopWriter(LateSumWriter):
             if loop.length < 0:
                 found.append(self._growing(out))
                 continue
-            own = next((array for array, lead in filter(_is_place, want.get(out, ())) if not lead), None)
+            own = next((array for array, lead in filter(is_place, want.get(out, ())) if not lead), None)
             if own is None and not loop.reverse and count(inner) > FEW and self._lives_in_stack(loop, inner):
                 found.append(None)
                 continue
@@ -231,19 +199,9 @@ class StepLoopWriter(LateSumWriter):
             first, other = self.workspace(value, shape).name, self.workspace(value, shape).name
             state = _Large(value, now, then)
             self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {other};")
-        self._fill(start, CArray(first, shape, dtype))
+        self.fill(start, CArray(first, shape, dtype))
         self.held[out] = CArray(now, shape, dtype)
         return state
-
-    def _fill(self, source: Value, array: CArray) -> None:
-        held = self.held.get(source)
-        while isinstance(held, StandsFor) and not held.lead:
-            held = self.held.get(held.value)
-        if isinstance(held, CArray) and held.whole and source not in self.pending:
-            self.line(f"memcpy({array.name}, {held.name}, sizeof(*{array.name}) * {math.prod(array.shape)});")
-            return
-        index = tuple(AxisIndex(self.fresh("z")) for _ in array.shape)
-        self._everywhere(index, array.shape, lambda: self.line(f"{array.at(index)} = {self.pull(source, index)};"))
 
     def _step(self, loop: LoopNode, states: list[Any], places: list[Place | None], carry: list[Value]) -> None:
         depth = len(self.blocks) - 1
@@ -286,17 +244,6 @@ class StepLoopWriter(LateSumWriter):
         for move in moves:
             self.line(move)
 
-    def _deliver(self, out: Value, want: dict[Value, list[Any]]) -> None:
-        """Copy a result of the loop to where it is wanted, if it does not stand there."""
-        held = self.held[out]
-        if not isinstance(held, CArray):
-            return
-        for array, lead in filter(_is_place, want.get(out, ())):
-            target = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
-            if held.name != array.name:
-                self.line(f"memcpy(&{target}, {held.name}, sizeof(*{held.name}) * {count(out)});")
-            self.done.add(out)
-
 
 def _in_place(body: Graph, old: Value, new: Value) -> bool:
     """Whether the next state of a carry is an operation on its elements and others, and nothing else reads it."""
@@ -319,7 +266,3 @@ def _written(body: Graph, old: Value, new: Value) -> bool:
             return False
         new = node.inputs[0]
     return True
-
-
-def _is_place(place: Any) -> bool:
-    return isinstance(place, tuple)

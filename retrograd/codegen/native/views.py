@@ -7,7 +7,8 @@ import numpy as np
 from ...ir.graph import Node
 from .decided_places import read_at
 from .elements import ElementWriter, NeedsStorage, NoC, StandsFor, moves
-from .indices import AxisIndex, CArray, Indices, at, c_type, full, number
+from .indices import AxisIndex, CArray, Indices, at, c_type, number
+from .overwriting import known_places
 
 
 @moves("broadcast")
@@ -47,19 +48,7 @@ def _reshape(to: ElementWriter, node: Node, index: Indices) -> str:
 def _getitem(to: ElementWriter, node: Node, index: Indices) -> str:
     if len(node.inputs) > 1:
         return read_at(to, node, index)
-    (x,), rest = node.inputs, iter(index)
-    places, sizes = [], iter(x.aval.shape)
-    for item in full(node.attrs["index"], x.aval.ndim):
-        if item is None:
-            next(rest)
-            continue
-        n = next(sizes)
-        if isinstance(item, int):
-            places.append(at(item % n))
-        else:
-            start, _, step = item.indices(n)
-            places.append(next(rest).strided(start, step))
-    return to.pull(x, tuple(places))
+    return to.pull(node.inputs[0], known_places(node, index))
 
 
 @moves("copy", "named", "owned", "stop_gradient")
@@ -150,3 +139,9 @@ def _triangle(to: ElementWriter, node: Node, index: Indices) -> str:
         inside = j.off <= diagonal.off if lower else j.off >= diagonal.off
         return to.pull(x, index) if inside else zero
     return f"{j} {'<=' if lower else '>='} {diagonal} ? {to.pull(x, index)} : {zero}"
+
+
+@moves("diagonal")
+def _diagonal(to: ElementWriter, node: Node, index: Indices) -> str:
+    i, k = index[-1], node.attrs["offset"]
+    return to.pull(node.inputs[0], (*index[:-1], i.moved(max(-k, 0)), i.moved(max(k, 0))))

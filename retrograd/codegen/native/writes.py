@@ -1,0 +1,125 @@
+"""Writes into arrays that have storage: at positions that data decide, and long chains of them at known slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...ir.graph import Graph, Node, Value
+from .decided_places import WRITES, overwrites, places
+from .elements import StandsFor
+from .grouping import Place
+from .indices import AxisIndex, CArray, Indices, at, count
+from .late_sums import LateSumWriter
+from .overwriting import Writes, known_places, writes_in_place
+
+
+class WriteWriter(LateSumWriter):
+    """Also writes what changes some elements of an array."""
+
+    def __init__(self, stored: set[Value], name: str) -> None:
+        super().__init__(stored, name)
+        self.writes: dict[Graph, Writes] = {}
+        self.there: dict[Value, Place] = {}  # where results of chains stand
+
+    def in_order(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
+        """The roots of a graph, with slices of what later writes change."""
+        while True:
+            roots = self._roots(graph, placed)
+            if self.chained.isdisjoint(graph.nodes):
+                return roots
+            found = self.writes[graph] = writes_in_place(graph, self.chained, roots)
+            if not found.wanted:
+                return roots
+            self.stored |= found.wanted
+
+    def write_at(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write the elements of an array at positions, one after the other: a position may be there twice."""
+        base, new = node.inputs[:2]
+        held = self.held.get(base)
+        before = overwrites(self.graph, node, self.bases)
+        if before is not None and isinstance(held, CArray):
+            array = held
+            for number in before:
+                self.pull(number, ())
+        else:
+            own = next((array for array, lead in filter(is_place, want.get(node.out, ())) if not lead), None)
+            array = own or self.stack_or_workspace(node.out)
+            self.fill(base, array)
+        index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
+        operator = WRITES[node.prim.name]
+        self._everywhere(
+            index,
+            new.aval.shape,
+            lambda: self.line(
+                f"{array.at(places(self, node, index))} {operator} {self.rounded(self.pull(new, index))};"
+            ),
+        )
+        self.held[node.out] = array
+        self.home[node.out] = len(self.blocks) - 1
+        self.deliver(node.out, want)
+
+    def write_known(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write a part of an array, where it stands if nobody needs what was there."""
+        (base, new), writes = node.inputs, self.writes[self.graph]
+        if node in writes.numbers:
+            array = self.held[base]
+            assert isinstance(array, CArray)
+            for number in writes.numbers[node]:
+                self.pull(number, ())
+        else:
+            last = writes.last.get(node, node.out)
+            own = next(filter(is_place, want.get(last, ())), None)
+            array = self.stack_or_workspace(node.out) if own is None else self.part_of(own, node.out)
+            if own is not None:
+                self.there[last] = own
+            self.fill(base, array)
+        index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
+        operator = WRITES[node.prim.name]
+
+        def write() -> None:
+            text = self.pull(new, index)
+            text = self.rounded(text) if node.prim.name == "subitem" else text
+            self.line(f"{array.at(known_places(node, index))} {operator} {text};")
+
+        self._everywhere(index, new.aval.shape, write, "#pragma omp simd")
+        self.held[node.out] = array
+        self.home[node.out] = len(self.blocks) - 1
+        self.deliver(node.out, want)
+
+    def _everywhere(self, index: Indices, shape: Sequence[int], body: Callable[[], None], pragma: str = "") -> None:
+        """Loops over all elements of a shape, the innermost one with a pragma."""
+        if not index:
+            body()
+            return
+        inner = "" if len(index) > 1 else pragma
+        self.loop(str(index[0].var), shape[0], lambda: self._everywhere(index[1:], shape[1:], body, pragma), inner)
+
+    def fill(self, source: Value, array: CArray) -> None:
+        """Write all elements of a value into an array."""
+        held = self.held.get(source)
+        while isinstance(held, StandsFor) and not held.lead:
+            held = self.held.get(held.value)
+        if isinstance(held, CArray) and held.whole and source not in self.pending:
+            self.line(f"memcpy({array.name}, {held.name}, sizeof(*{array.name}) * {math.prod(array.shape)});")
+            return
+        index = tuple(AxisIndex(self.fresh("z")) for _ in array.shape)
+        self._everywhere(index, array.shape, lambda: self.line(f"{array.at(index)} = {self.pull(source, index)};"))
+
+    def deliver(self, out: Value, want: dict[Value, list[Any]]) -> None:
+        """Copy a result of the loop to where it is wanted, if it does not stand there."""
+        held = self.held[out]
+        if not isinstance(held, CArray):
+            return
+        for place in filter(is_place, want.get(out, ())):
+            array, lead = place
+            target = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
+            if held.name != array.name and place is not self.there.get(out):
+                self.line(f"memcpy(&{target}, {held.name}, sizeof(*{held.name}) * {count(out)});")
+            self.done.add(out)
+
+
+def is_place(place: Any) -> bool:
+    """Whether a result goes to a place, and not into names."""
+    return isinstance(place, tuple)
