@@ -24,7 +24,30 @@ CALM = frozenset({"const", "matmul", "permute", "reshape", "broadcast", "transpo
 @TRANSFORMS.register("hoist_invariants")
 def hoist_invariants(graph: Graph) -> Graph:
     """Move such operations in front of their loops, out of nested loops as far as they go."""
-    return mapped(graph, lambda g: rebuild(g, _hoisted)) if graph.nested else graph
+    if not graph.nested:
+        return graph
+    return mapped(graph, lambda g: rebuild(rebuild(g, _without_fixed_carries), _hoisted))
+
+
+def _without_fixed_carries(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+    """A loop that takes as constants the carries that no step changes; other passes then know that they are."""
+    loop = loop_of(node)
+    if loop is None or loop.condition is not None or loop.count is not None:
+        return None
+    consts, carry, xs = loop.layout.operands(loop.body.inputs)
+    fixed = [k for k, v in enumerate(carry) if loop.body.outputs[k] is v]
+    moving = [k for k in range(len(carry)) if k not in fixed]
+    outputs = [loop.body.outputs[k] for k in (*moving, *range(len(carry), len(loop.body.outputs)))]
+    if not fixed or not outputs:
+        return None
+    given, start, rows = loop.layout.operands([env[v] for v in loop.operands])
+    inputs = (*consts, *(carry[k] for k in (*fixed, *moving)), *xs)
+    body = Graph(loop.body.name, inputs, loop.body.nodes, tuple(outputs))
+    layout = replace(loop.layout, consts=len(consts) + len(fixed), carry=len(moving))
+    operands = [*given, *(start[k] for k in (*fixed, *moving)), *rows]
+    made = b.emit(node.prim, [x.value for x in operands], loop.attrs(body, layout), [v.hint for v in outputs])
+    results = dict(zip(moving, made, strict=False))
+    return [*(results.get(k, start[k]) for k in range(len(carry))), *made[len(moving) :]]
 
 
 def _hoisted(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:

@@ -60,7 +60,23 @@ def copied_by_the_state(w: Any, m: Any, x: Any) -> Any:
     return np.sum(h) + np.sum(rows**2)
 
 
-PROGRAMS = [network, counted, nested, same_in_all_steps, copied_by_the_state]
+def parameters_in_the_state(w: Any, m: Any, x: Any) -> Any:
+    """Parts of the state that no step changes, in nested loops, and one that is also a row of each step."""
+
+    def inner(c: Any, t: Any) -> Any:
+        h, p = c
+        return (np.sin(h + np.exp(p) @ h * 0.1 + t), p), p[0]
+
+    def step(c: Any, t: Any) -> Any:
+        h, p, q = c
+        (h, p), rows = rg.scan(inner, (h, p), np.linspace(0.1, 0.2, 3).astype(h.real.dtype))
+        return (h * q, p, q), (rows[1] + t, q)
+
+    (h, p, q), (rows, others) = rg.scan(step, (x, m, w[0]), w)
+    return np.sum(h * q) + np.sum(rows) + np.sum(p[1] ** 2) + np.sum(others[2])
+
+
+PROGRAMS = [network, counted, nested, same_in_all_steps, copied_by_the_state, parameters_in_the_state]
 
 
 def left_in_loops(function: Callable[..., Any], *args: Any) -> int:
@@ -184,3 +200,30 @@ def test_steps_stretch_what_only_they_read() -> None:
     for _ in range(STEPS):
         expected = np.sin(expected * m) + np.exp(np.cos(m))
     np.testing.assert_array_equal(rg.jit(f)(m, x), expected)
+
+
+def fixed(graph: Any) -> int:
+    """How many carries no step changes."""
+    loops = [loop for node in walk(graph) if (loop := loop_of(node)) is not None]
+    pairs = [pair for x in loops for pair in zip(x.layout.operands(x.body.inputs)[1], x.body.outputs, strict=False)]
+    return sum(before is after for before, after in pairs)
+
+
+def test_carries_that_no_step_changes_become_constants() -> None:
+    args = inputs()
+    graph = rg.trace(parameters_in_the_state)(*args)
+    assert fixed(graph) == 2  # in the outer loop one more, once the inner loop is rewritten
+    assert fixed(hoist_invariants(graph)) == 0
+    assert fixed(rg.grad(parameters_in_the_state, argnums=(0, 1, 2)).at(*args).graph) == 0
+
+    def integral(x: Any, w: Any) -> Any:
+        """The adjoint carries the cotangent of the sum through all steps."""
+        (_, area), _ = rg.scan(lambda s, t: ((np.sin(s[0] * t), s[1] + 0.1 * s[0]), None), (x, 0.0 * x), w)
+        return np.sum(np.exp(area))
+
+    assert fixed(rg.grad(integral).at(args[2], args[0]).graph) == 0
+    rg.check_grads(integral, (args[2], args[0]), order=2)
+    nothing_moves = rg.jit(lambda x: rg.scan(lambda s, t: (s, None), x, np.zeros(3))[0])
+    np.testing.assert_array_equal(nothing_moves(args[2]), args[2])
+    never = rg.jit(lambda x: rg.scan(lambda s, t: ((s[0], s[1] + t), None), (x, x), np.zeros(0))[0])
+    np.testing.assert_array_equal(never(args[2]), [args[2], args[2]])
