@@ -140,4 +140,8 @@ def _by_rows(node: Node) -> bool:
     if node.prim.name in ALONG_ROWS:
         return True
     same = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
+    if node.out.aval.ndim == 2 and node.prim.order not in ("K", "C"):
+        return (
+            False  # it may be a function of matrices, such as a triangle or an inverse, which goes along stacks alone
+        )
     return same and batch is elementwise and node.prim.alias is None

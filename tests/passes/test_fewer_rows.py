@@ -142,6 +142,24 @@ def test_large_arrays_of_enough_rows_with_much_to_save() -> None:
     assert loops(vector, *normals((5000,))) == 0, "vectors have kernels of their own"
 
 
+@pytest.mark.parametrize("function", [np.tril, np.triu, np.linalg.inv, np.linalg.cholesky])
+def test_functions_of_matrices_are_no_functions_of_rows(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fewer_rows, "LEAST", -100.0)
+    (x,) = normals((60, 60))
+
+    def f(x: Any) -> Any:
+        positive = np.exp(0.01 * x) * 0.01 + 100.0 * np.eye(60)
+        return np.sum(np.sin(function((positive + positive.T) * 0.5)) * np.cos(np.exp(np.sin(x))))
+
+    assert loops(rg.jit(f), x) > 0
+    agrees(rg.jit(f), x)
+    agrees(rg.value_and_grad(f), x)
+    many = np.stack([x[:20, :20] + k for k in range(30)])
+    stacks = rg.jit(lambda x: np.sum(np.sin(np.tril(np.exp(np.sin(x)))) * np.cos(x), axis=(1, 2)))
+    assert loops(stacks, many) > 0
+    agrees(stacks, many)
+
+
 def test_groups_that_wait_for_each_other_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fewer_rows, "LEAST", -100.0)
 

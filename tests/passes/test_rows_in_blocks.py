@@ -106,6 +106,13 @@ def test_special_values_and_other_dtypes() -> None:
         agrees(g, *args)
 
 
+@pytest.mark.parametrize("function", [np.tril, np.triu])
+def test_triangles_are_no_functions_of_rows(function: Any) -> None:
+    x, w = normals((120, 120), (120,))
+    f = rg.value_and_grad(lambda x, w: np.sum(np.tanh(function(np.sin(x) * np.cos(x)) @ w)), argnums=(0, 1))
+    agrees(f, x, w)
+
+
 def test_orders_maps_and_other_transforms() -> None:
     x, w, y = normals((120, 12), (12,), (120,))
 
