@@ -54,12 +54,13 @@ def _joined(graph: Graph, carry: int) -> Graph:
 
 @dataclass(eq=False)
 class JoinedParts:
-    """Neighbouring members of a row. They become one operation."""
+    """Neighbouring members of a row. They become one operation.
+
+    Its operands are runs, arrays of which it takes a part, and fillers.
+    """
 
     members: dict[Range, Node]
-    operands: list[
-        JoinedParts | Value
-    ]  # of the joined operation: a run, an array of which it takes a part, or a filler
+    operands: list[JoinedParts | Value]
     axis: int
 
     @property
