@@ -16,6 +16,7 @@ from ..ir.loop_node import loop_of
 from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..ops.batching import elementwise
+from ..ops.masks import putmask
 from ..ops.structural.kernel import kernel
 from ..ops.structural.stack import step_numbers
 from .fuse import Policy, fuse
@@ -120,6 +121,8 @@ def _has_a_text(node: Node) -> bool:
     """Whether the source of an operation holds for any length."""
     if node.prim.name == "cast":
         return node.inputs[0].aval.kind == "array"
+    if node.prim is putmask:
+        return True
     batch: Any = node.prim.batch
     text = node.prim.numpy
     known = bool(text.ufunc) or (bool(text.code) and isinstance(text.code, str))

@@ -20,6 +20,8 @@ from retrograd.ir.graph import Graph
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.types import Aval
 from retrograd.ops.batching import elementwise
+from retrograd.ops.elementwise import eq
+from retrograd.ops.masks import putmask
 from retrograd.ops.structural.in_blocks import in_blocks, largest_block
 from retrograd.passes import block_kernels as blocks
 from tests.support.memory import measured, one_thread
@@ -103,6 +105,24 @@ def test_folds_have_the_bits_of_folds_of_whole_arrays(n: int, short: None, monke
         check(lambda x: np.sum(np.sin(x) * x), y, monkeypatch=monkeypatch, made=n >= SHORT)
         graph = rg.jit(lambda x: (np.max(x * 2 + 1), np.min(np.sin(x)), np.mean(x * x))).graph(y)
         assert (MADE in both(graph, (y,), monkeypatch)[0].module.source) == (n >= SHORT)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_writes_by_masks(n: int, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = np.random.default_rng(n).integers(-2, 3, (2, n)).astype(float)  # with many ties
+    check(lambda x, y: np.sum(np.maximum(x, y) * np.sin(x) - np.fmin(y, 0.5 * x)), x, y, monkeypatch=monkeypatch,
+          made=n >= SHORT)  # fmt: skip
+    for dtype in (np.float32, np.float64, np.complex128):
+        b = Builder()
+        vector, number = Aval((n,), np.dtype(dtype)), Aval((), np.dtype(dtype), "scalar")
+        a, mask, v = b.input(vector), b.input(Aval((n,), np.dtype(bool))), b.input(number)
+        once = putmask(a, mask, v)
+        twice = putmask(once, eq(a, once), v)
+        graph = b.graph("f", [once * twice + a, once])  # the operands are read later
+        args = x.astype(dtype), y > 0, dtype(0.5)
+        found, _ = both(graph, args, monkeypatch)
+        assert (MADE in found.module.source) == (n >= SHORT)
+        np.testing.assert_array_equal(found(*args)[1], np.where(args[1], args[2], args[0]))
 
 
 @pytest.mark.parametrize("n", [blocks.SHORTEST - 1, blocks.SHORTEST, blocks.SHORTEST + 1, 100_003])

@@ -107,7 +107,7 @@ class BlockWriter(WorkspaceEmitter):
             self.line(f"{self.assign(node.out)} = {self.constant(node)}")
             return
         slot = self.slots.get(node.outputs[0])
-        if slot is None or node.prim.multi:
+        if slot is None or node.prim.multi or node.prim.numpy.statement:
             super()._node(node, consts)
             for out in node.outputs:
                 if out in self.slots and out.aval.ndim == 1:
