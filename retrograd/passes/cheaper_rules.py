@@ -30,7 +30,7 @@ SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly t
 FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
-MOST_WRITES = 16  # that are looked at in front of a further one
+MOST_WRITES = 32  # that are looked at in front of a further one
 MOST_BY_BLAS = 1 << 18  # multiplications from which OpenBLAS shares a product among threads
 
 
