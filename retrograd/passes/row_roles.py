@@ -135,13 +135,11 @@ def _by_rows(node: Node) -> bool:
     if node.prim is permute:
         return bool(node.attrs["axes"][0] == 0)
     if node.prim in (getitem, setitem, additem):
-        first, *rest = node.attrs["index"]
+        first, *rest = node.attrs["index"] or (slice(None),)
         return first == slice(None) and all(i is None or isinstance(i, int | slice) for i in rest)
     if node.prim.name in ALONG_ROWS:
         return True
     same = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
-    if node.out.aval.ndim == 2 and node.prim.order not in ("K", "C"):
-        return (
-            False  # it may be a function of matrices, such as a triangle or an inverse, which goes along stacks alone
-        )
+    if node.out.aval.ndim <= 2 and node.prim.order not in ("K", "C"):
+        return False  # it may be a function of vectors or matrices, such as an inverse, and goes along stacks alone
     return same and batch is elementwise and node.prim.alias is None

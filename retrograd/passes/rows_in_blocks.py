@@ -72,8 +72,9 @@ class RowGroups:
     def _before(self, node: Node) -> list[tuple[Node, bool]]:
         """The nodes that a node waits for, and whether it needs all rows of theirs, not those of a block alone."""
         made, role, found = self.source.producer, self.roles.get(node), list[tuple[Node, bool]]()
-        for v in node.inputs if role is None else (*role.rows, *role.whole):
-            by_rows = role is not None and v in role.rows
+        reads = [(v, True) for v in role.rows] if role is not None else []
+        reads += [(v, False) for v in (node.inputs if role is None else role.whole)]
+        for v, by_rows in reads:
             stretched = self.rows.stretched(v) if by_rows else None
             for x in (v,) if stretched is None else stretched.inputs:
                 if (p := made.get(x)) is not None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from tests.fuzz.programs import programs
+from tests.support.tiny_blocks import tiny_blocks
 
 FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 SEEDS = st.integers(0, 2**16)
@@ -98,3 +99,15 @@ def test_lanes_are_single_calls(source: str, seed: int) -> None:
         ex, ew = rg.grad(f, (0, 1))(x, w)
         np.testing.assert_allclose(gx[k], ex, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(gw[k], ew, rtol=1e-9, atol=1e-9)
+
+
+@FUZZ
+@given(programs(), SEEDS)
+def test_blocks_of_small_arrays_change_no_number(source: str, seed: int) -> None:
+    f, args = compiled(source), inputs(seed)
+    with rg.config(exact=True):
+        expected = rg.value_and_grad(f, (0, 1))(*args)
+    with tiny_blocks():
+        found = rg.value_and_grad(compiled(source), (0, 1))(*args)
+    for x, y in zip((found[0], *found[1]), (expected[0], *expected[1]), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)

@@ -308,3 +308,17 @@ def test_the_memory_of_a_call_is_foretold_and_small(f: Any, n: int, monkeypatch:
     buffers = 2 * 8192 * 8  # in which NumPy stretches columns and rows
     assert abs(found - slope.plan(*args).peak_bytes) <= 0.01 * found + buffers + 4096
     assert found < (2.5 if f is elementwise else 1.75) * args[0].nbytes
+
+
+def test_a_product_reads_an_array_by_rows_and_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fewer_rows, "LEAST", -100.0)
+    (x,) = normals((32, 40_000))
+
+    def f(x: Any) -> Any:
+        large = np.sin(x)
+        part = large[:, :32]
+        return np.sum(np.tanh(np.exp((part @ part)[:, :1] * large)) * np.cos(large))
+
+    with np.errstate(over="ignore"):
+        assert loops(rg.jit(f), x) > 0
+        agrees(rg.value_and_grad(f), x, eps=1e-9)
