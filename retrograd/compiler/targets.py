@@ -49,9 +49,8 @@ NUMPY = NumPy(place_buffers, Simulation)
 TARGETS.add(NUMPY)
 CHOICE.append(_choice)
 PASSES[:0] = [with_levels, without_dead_writes]
-PASSES.extend(
-    [with_blocks, with_dots, parts_in_place, own_carries]
-)  # the last one inserts copies that no rebuilding may merge
+# The last one inserts copies that no rebuilding may merge.
+PASSES.extend([with_blocks, with_dots, parts_in_place, own_carries])
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["final_states"] = of_pass(with_final_states)
 STAGES["short_axes"] = _for_numpy(short_axes_first)

@@ -25,7 +25,6 @@ def _part_shape(x: Aval, *operands: Aval, index: Index, of: str) -> Aval:
     return x
 
 
-empty = primitive(
-    "empty", lambda aval: aval, _empty_code, typed=True, order="C", final=True
-)  # its elements are not read
+# its elements are not read
+empty = primitive("empty", lambda aval: aval, _empty_code, typed=True, order="C", final=True)
 into_part = primitive("into_part", _part_shape, statement=_part_code, writes=0, loose=(1, 2), final=True)
