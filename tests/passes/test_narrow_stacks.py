@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,10 @@ import pytest
 import retrograd as rg
 from retrograd.ir.rewrite import walk
 from retrograd.passes import stacks_in_blocks
-from retrograd.passes.narrow_stacks import LARGE, LONGER, LONGEST
-from tests.support.blocks import agrees, leaves, loops, normals
+from retrograd.passes.moved_axes import LARGE
+from retrograd.passes.narrow_stacks import LONGER, LONGEST
+from tests.support.blocks import agrees, leaves, loops, normals, slopes
 from tests.support.memory import measured
-
-
-def slopes(count: int) -> Callable[..., Any]:
-    return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
 
 
 def mixture(alpha: Any, mu: Any, factors: Any, x: Any) -> Any:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.passes.short_axes import LARGE, LONGEST, LONGEST_OF_MATRICES, MOST_TERMS
+from retrograd.passes.moved_axes import LARGE
+from retrograd.passes.short_axes import LONGEST, LONGEST_OF_MATRICES, MOST_TERMS
 from tests.support.memory import measured
 
 FRONT = ".transpose((2, 0, 1))"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FunctionType
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import retrograd as rg
 from retrograd.compiler.rolled import rolled_from
+
+from .limits import other_limits
 
 LIMITS = {
     "compiler.rolled": {"LONG": 8, "UNROLLED": 0},
@@ -23,14 +24,9 @@ LIMITS = {
 }
 
 
-@contextmanager
-def short_loops_fold() -> Iterator[None]:
+def short_loops_fold() -> AbstractContextManager[None]:
     """A context in which loops of eight steps fold, as long ones do."""
-    with ExitStack() as stack:
-        for module, limits in LIMITS.items():
-            for limit, number in limits.items():
-                stack.enter_context(mock.patch(f"retrograd.{module}.{limit}", number))
-        yield
+    return other_limits(LIMITS)
 
 
 def arguments(n: int, dtype: str, seed: int = 0) -> tuple[Any, ...]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
-from unittest import mock
 
+from .limits import other_limits
+
+STACKS = {"LARGE": 8, "AGAIN": 8, "AGAIN_SHORT": 8, "BLOCKS": (8,), "FEWEST_STEPS": 1, "LEAST": -100.0}
 LIMITS: dict[str, dict[str, Any]] = {
-    "fewer_rows": {"LARGE": 8, "BLOCK": 24, "FEWEST_STEPS": 1, "LEAST": -100.0},
-    "rows_in_blocks": {"LARGE": 8, "MIDDLE": 8, "WORTH": 8, "BLOCK": 1 << 10},
-    "stacks_in_blocks": {"LARGE": 8, "AGAIN": 8, "AGAIN_SHORT": 8, "BLOCKS": (8,), "FEWEST_STEPS": 1, "LEAST": -100.0},
-    "narrow_stacks": {"LARGE": 2, "LONGER": 1},
-    "short_axes": {"LARGE": 2},
-    "join_parts": {"SHORTEST": 2},
+    "passes.fewer_rows": {"LARGE": 8, "BLOCK": 24, "FEWEST_STEPS": 1, "LEAST": -100.0},
+    "passes.rows_in_blocks": {"LARGE": 8, "MIDDLE": 8, "WORTH": 8, "BLOCK": 1 << 10},
+    "passes.stacks_in_blocks": STACKS,
+    "passes.moved_axes": {"LARGE": 2},
+    "passes.narrow_stacks": {"LONGER": 1},
+    "passes.join_parts": {"SHORTEST": 2},
 }
 
 
-@contextmanager
-def tiny_blocks() -> Iterator[None]:
+def tiny_blocks() -> AbstractContextManager[None]:
     """Whatever is worth it for large arrays alone is done for all."""
-    with ExitStack() as stack:
-        for name, limits in LIMITS.items():
-            for limit, number in limits.items():
-                stack.enter_context(mock.patch(f"retrograd.passes.{name}.{limit}", number))
-        yield
+    return other_limits(LIMITS)
