@@ -150,7 +150,6 @@ class _LoopInts:
 
     def __init__(self, graph: Graph, loop: LoopNode) -> None:
         self.length = loop.length
-        self.known: dict[Value, Any] = {}
         outside = _Ints(graph, {})
         consts, _, rows = loop.layout.operands(loop.operands)
         inner, _, xs = loop.layout.operands(loop.body.inputs)

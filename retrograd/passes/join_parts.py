@@ -48,8 +48,8 @@ def _with_joined_parts(node: Node) -> Node:
 def _joined(graph: Graph, carry: int) -> Graph:
     if graph.prims[getitem] < 2 or sum(node.prim is getitem and part_of(node) is not None for node in graph.nodes) < 2:
         return graph
-    rows = _PartFinder(graph, carry)
-    return prune(rebuild(graph, _Joiner(rows.runs()).rule)) if rows.save_time() else graph
+    found = _PartFinder(graph, carry)
+    return prune(rebuild(graph, _Joiner(found.run_of).rule)) if found.saves_time() else graph
 
 
 @dataclass(eq=False)
@@ -77,7 +77,8 @@ class JoinedParts:
 
     def shape(self) -> tuple[int, ...]:
         """The shape of the joined result."""
-        return _with(self.first.out.aval.shape, self.axis, self.stop - self.start)
+        shape = self.first.out.aval.shape
+        return (*shape[: self.axis], self.stop - self.start, *shape[self.axis + 1 :])
 
 
 @dataclass(eq=False)
@@ -89,7 +90,7 @@ class _EqualParts:
 
 
 class _PartFinder:
-    """Finds the rows of a graph."""
+    """Finds what becomes one operation: ``rows`` of equal operations, and the runs without gaps in them."""
 
     def __init__(self, graph: Graph, carry: int) -> None:
         self.source, self.reached = graph, _reached(graph, carry)
@@ -104,7 +105,7 @@ class _PartFinder:
             elif self._is_elementwise(node) and node.out not in self.outputs:
                 self._add(node, effects)
         self.found: list[JoinedParts] = []
-        self.run_of: dict[Node, JoinedParts] = {}
+        self.run_of: dict[Node, JoinedParts] = {}  # of each member
         for row in self.rows.values():
             for chain in _chains(row.nodes):
                 self._make_run(row, chain)
@@ -161,11 +162,7 @@ class _PartFinder:
         self.found.append(run)
         self.run_of.update(dict.fromkeys(members.values(), run))
 
-    def runs(self) -> dict[Node, JoinedParts]:
-        """The run of each member."""
-        return self.run_of
-
-    def save_time(self) -> bool:
+    def saves_time(self) -> bool:
         """Whether the joined operations save more than the further views take."""
         saved = 0
         for run in self.found:
@@ -247,10 +244,6 @@ def _part(x: Symbol, axis: int, start: int, stop: int, hint: str | None = None) 
         return x
     index = (*[slice(None)] * axis, slice(start, stop))
     return x.builder.emit(getitem, [x.value], {"index": index}, [hint])[0]
-
-
-def _with(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
-    return (*shape[:axis], n, *shape[axis + 1 :])
 
 
 def _reached(graph: Graph, carry: int) -> dict[Value, int]:
