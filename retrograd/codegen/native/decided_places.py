@@ -8,7 +8,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.texts import Arg
 from .c_texts import text_of
 from .elements import BEYOND, ElementWriter, NeedsStorage, StandsFor, moves
-from .indices import AxisIndex, Indices, at, count, full
+from .indices import AxisIndex, Indices, at, count, full, in_whole
 
 WRITES = {"scatter": "=", "scatter_add": "+=", "setitem": "=", "additem": "+=", "subitem": "-="}  # in C
 
@@ -53,25 +53,17 @@ def places(to: ElementWriter, node: Node, index: Indices) -> Indices:
     arrays = [node.inputs[item.position] for item in items if isinstance(item, Arg)]
     width = max(a.aval.ndim for a in arrays)
     left = _array_axis(items)
-    chosen, rest = index[left : left + width], iter((*index[:left], *index[left + width :]))
-    found: list[AxisIndex] = []
-    sizes = iter(x.aval.shape)
-    for item in items:
-        if item is None:
-            next(rest)
-            continue
-        n = next(sizes)
-        if isinstance(item, Arg):
-            array = node.inputs[item.position]
-            own = chosen[width - array.aval.ndim :]
-            spot = tuple(at(0) if m == 1 else i for m, i in zip(array.aval.shape, own, strict=True))
-            found.append(_checked(to, x, array, spot, n))
-        elif isinstance(item, int):
-            found.append(at(item % n))
-        else:
-            start, _, step = item.indices(n)
-            found.append(next(rest).strided(start, step))
-    return tuple(found)
+    chosen = index[left : left + width]
+
+    def decided(item: Arg | int, n: int) -> AxisIndex:
+        if isinstance(item, int):
+            return at(item % n)
+        array = node.inputs[item.position]
+        own = chosen[width - array.aval.ndim :]
+        spot = tuple(at(0) if m == 1 else i for m, i in zip(array.aval.shape, own, strict=True))
+        return _checked(to, x, array, spot, n)
+
+    return in_whole(items, x.aval.shape, (*index[:left], *index[left + width :]), decided)
 
 
 def _array_axis(items: list[object]) -> int:

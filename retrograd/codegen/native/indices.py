@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,3 +142,25 @@ def full(index: tuple[Any, ...], ndim: int) -> list[Any]:
     where = items.index(Ellipsis) if Ellipsis in items else len(items)
     items[where : where + (Ellipsis in items)] = [slice(None)] * missing
     return items
+
+
+def in_whole(
+    items: Sequence[Any], shape: Sequence[int], index: Indices, decided: Callable[[Any, int], AxisIndex]
+) -> Indices:
+    """Where in an array an element of the part lies that ``items`` select.
+
+    ``index`` has its places along slices and new axes; ``decided`` finds those along other axes.
+    """
+    rest, sizes = iter(index), iter(shape)
+    found: list[AxisIndex] = []
+    for item in items:
+        if item is None:
+            next(rest)
+            continue
+        n = next(sizes)
+        if isinstance(item, slice):
+            start, _, step = item.indices(n)
+            found.append(next(rest).strided(start, step))
+        else:
+            found.append(decided(item, n))
+    return tuple(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...ir.graph import Graph, Node, Value
 from .elements import FEW
-from .indices import AxisIndex, Indices, at, count, full
+from .indices import Indices, at, count, full, in_whole
 
 LONG = 8  # writes one after the other, from which on they have storage
 LARGEST = 2**17  # elements: writes into larger arrays may share loops with others, and these have threads
@@ -135,17 +135,5 @@ def _box(node: Node) -> Box:
 
 def known_places(node: Node, index: Indices) -> Indices:
     """Where in the first operand an element of the part lies that a node reads or writes at slices and ints."""
-    x, rest = node.inputs[0], iter(index)
-    places: list[AxisIndex] = []
-    sizes = iter(x.aval.shape)
-    for item in full(node.attrs["index"], x.aval.ndim):
-        if item is None:
-            next(rest)
-            continue
-        n = next(sizes)
-        if isinstance(item, int):
-            places.append(at(item % n))
-        else:
-            start, _, step = item.indices(n)
-            places.append(next(rest).strided(start, step))
-    return tuple(places)
+    shape = node.inputs[0].aval.shape
+    return in_whole(full(node.attrs["index"], len(shape)), shape, index, lambda item, n: at(item % n))
