@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from bench.workloads.kernels import cholesky
 from retrograd.codegen.native.overwriting import LARGEST, LONG, long_chains, writes_in_place
 from retrograd.ir import Graph
 from retrograd.ir.builder import Symbol
@@ -86,19 +87,6 @@ def solve(lower: Any, b: Any) -> Any:
     for i in range(b.shape[0]):
         x[i] = (b[i] - lower[i, :i] @ x[:i]) / lower[i, i]
     return np.sum(x * x)
-
-
-def cholesky(a: Any) -> Any:
-    a = a.copy()
-    for j in range(a.shape[0]):
-        for k in range(j):
-            a[j, j] -= a[j, k] * a[j, k]
-        a[j, j] = np.sqrt(a[j, j])
-        for i in range(j + 1, a.shape[0]):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[j, k]
-            a[i, j] /= a[j, j]
-    return np.sum(np.log(np.diag(a)))
 
 
 def shifts(x: Any) -> Any:

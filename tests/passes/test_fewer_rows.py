@@ -12,7 +12,7 @@ import retrograd as rg
 from retrograd.ir.parser import parse
 from retrograd.passes import fewer_rows, rows_in_blocks
 from retrograd.passes.fewer_rows import with_fewer_rows
-from tests.support.blocks import agrees, leaves, loops, normals
+from tests.support.blocks import agrees, leaves, loops, normals, same_bits_in_all_ways, slopes
 from tests.support.memory import measured
 
 LARGE = 8192
@@ -24,10 +24,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows_in_blocks, "MIDDLE", 128)
     for name, value in {"LARGE": LARGE, "BLOCK": LARGE // 4}.items():
         monkeypatch.setattr(fewer_rows, name, value)
-
-
-def slopes(count: int) -> Callable[..., Any]:
-    return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
 
 
 def softmax(x: Any, weights: Any) -> Any:
@@ -260,23 +256,8 @@ def test_decisions_between_rows() -> None:
 
 def test_one_and_several_threads_and_budgets_give_the_same_bits() -> None:
     args = normals((503, 24), (24,), (24,))
-    f = slopes(3)(norm)
-    free, threads = leaves(f(*args)), rg.config.threads
-    assert loops(f, *args) == 1
-    for number in (1, 2, 3):
-        rg.config.threads = number
-        try:
-            found = leaves(f(*args))
-        finally:
-            rg.config.threads = threads
-        for a, b in zip(found, free, strict=True):
-            np.testing.assert_array_equal(a, b)
-    peak = f.plan(*args).peak_bytes
-    for budget in (peak, 10 * peak):
-        within = rg.value_and_grad(norm, argnums=(0, 1, 2), memory=budget)
-        for a, b in zip(leaves(within(*args)), free, strict=True):
-            np.testing.assert_array_equal(a, b)
-        assert within.plan(*args).peak_bytes <= budget
+    assert loops(slopes(3)(norm), *args) == 1
+    same_bits_in_all_ways(norm, args)
 
 
 @pytest.mark.parametrize(("mark", "number"), [("turn {budget=None}", 1), ("turn {budget=None, split=(1, 1)}", 0)])

@@ -13,6 +13,7 @@ import retrograd as rg
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.rewrite import walk
 from retrograd.passes.join_parts import LARGEST, SHORTEST, join_parts
+from tests.support.derivatives import checked_gradient
 
 STEPS, BATCH, SIZE = 6, 3, 5
 
@@ -83,17 +84,7 @@ def test_values_have_the_same_bits(program: Callable[..., Any], dtype: str) -> N
 
 
 def test_derivatives(program: Callable[..., Any]) -> None:
-    args = inputs()
-    rg.check_grads(program, args, order=2)
-    gradient = rg.grad(program, argnums=(0, 1, 2))
-    found = gradient(*args)
-    with rg.config(exact=True):
-        expected = gradient(*args)
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
-    lanes = rg.vmap(gradient, (0, None, None))(np.stack([args[0], 2.0 * args[0]]), *args[1:])
-    for a, b in zip(lanes, found, strict=True):
-        np.testing.assert_allclose(a[0], b, rtol=1e-12, atol=1e-14)
+    checked_gradient(program, inputs())
 
 
 def test_a_cell_has_one_sigmoid_forth_and_back() -> None:

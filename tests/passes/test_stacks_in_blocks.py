@@ -12,7 +12,7 @@ import retrograd as rg
 from retrograd.ir.parser import parse
 from retrograd.passes import stacks_in_blocks
 from retrograd.passes.stacks_in_blocks import with_stacks_in_blocks
-from tests.support.blocks import leaves, loops, normals
+from tests.support.blocks import leaves, loops, normals, same_bits_in_all_ways, slopes
 from tests.support.memory import measured
 
 LARGE = 1 << 15
@@ -50,10 +50,6 @@ def same(f: Callable[..., Any], make: Callable[..., Any], *args: Any, number: in
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
     if number is not None:
         assert loops(looped, *args) == number
-
-
-def slopes(count: int) -> Callable[..., Any]:
-    return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
@@ -171,22 +167,7 @@ def test_maps_and_other_transforms() -> None:
 
 def test_one_and_several_threads_and_budgets_give_the_same_bits() -> None:
     args = normals((12,), (12, 4), (12, 4, 4), (600, 4))
-    f = slopes(4)(mixture)
-    free, threads = leaves(f(*args)), rg.config.threads
-    for number in (1, 2, 3):
-        rg.config.threads = number
-        try:
-            found = leaves(f(*args))
-        finally:
-            rg.config.threads = threads
-        for a, b in zip(found, free, strict=True):
-            np.testing.assert_array_equal(a, b)
-    peak = f.plan(*args).peak_bytes
-    for budget in (peak, 10 * peak):
-        within = rg.value_and_grad(mixture, argnums=(0, 1, 2, 3), memory=budget)
-        for a, b in zip(leaves(within(*args)), free, strict=True):
-            np.testing.assert_array_equal(a, b)
-        assert within.plan(*args).peak_bytes <= budget
+    free = same_bits_in_all_ways(mixture, args)
     _, pull = rg.vjp(mixture, *args)
     for a, b in zip(pull(1.0), free[1:], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,32 @@ def loops(f: Any, *args: Any) -> int:
 def leaves(tree: Any) -> list[Any]:
     """The arrays in tuples and lists."""
     return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, tuple | list) else [tree]
+
+
+def slopes(count: int) -> Callable[..., Any]:
+    """The transform to value and gradient with respect to so many arguments."""
+    return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
+
+
+def same_bits_in_all_ways(loss: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """Compare value and gradient with those of one, two and three threads, and within budgets, which hold."""
+    f, threads = slopes(len(args))(loss), rg.config.threads
+    free = leaves(f(*args))
+    for number in (1, 2, 3):
+        rg.config.threads = number
+        try:
+            found = leaves(f(*args))
+        finally:
+            rg.config.threads = threads
+        for a, b in zip(found, free, strict=True):
+            np.testing.assert_array_equal(a, b)
+    peak = f.plan(*args).peak_bytes
+    for budget in (peak, 10 * peak):
+        within = rg.value_and_grad(loss, argnums=tuple(range(len(args))), memory=budget)
+        for a, b in zip(leaves(within(*args)), free, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert within.plan(*args).peak_bytes <= budget
+    return free
 
 
 def agrees(f: Callable[..., Any], *args: Any, eps: float = 1e-12) -> None:

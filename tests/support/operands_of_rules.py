@@ -134,6 +134,11 @@ class Operands:
         return self.fitting(self.found[pattern.name], (n, n))
 
 
+def _applied(p: Match, *operands: Symbol, **attrs: Any) -> Symbol:
+    found: Symbol = p.prim(*operands, **attrs)
+    return found
+
+
 def _folded(o: Operands, p: Match, shape: Shape) -> Symbol:
     keepdims = o.attribute(p, "keepdims", lambda: o.r.random() < 0.5)
     ndim = len(shape) if keepdims else len(shape) + o.r.choice([1, 1, 2])
@@ -144,7 +149,7 @@ def _folded(o: Operands, p: Match, shape: Shape) -> Symbol:
     axis = o.attribute(p, "axis", lambda: tuple(sorted(o.r.sample(places, count))))
     left = iter(shape)
     whole = tuple(o.length() if k in axis else (shape[k] if keepdims else next(left)) for k in range(ndim))
-    return p.prim(o.value(p.operands[0], whole), axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], whole), axis=axis, keepdims=keepdims)
 
 
 def _broadcast(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -152,7 +157,7 @@ def _broadcast(o: Operands, p: Match, shape: Shape) -> Symbol:
     if narrow == shape:
         raise MisfitError
     aval = o.attribute(p, "aval", lambda: o.aval(shape))
-    return p.prim(o.value(p.operands[0], narrow), aval=aval)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], narrow), aval=aval)
 
 
 def _reshape(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -161,12 +166,12 @@ def _reshape(o: Operands, p: Match, shape: Shape) -> Symbol:
     for _ in range(o.r.randint(0, 3 - len(long))):
         long.insert(o.r.randint(0, len(long)), 1)
     aval = o.attribute(p, "aval", lambda: o.aval(shape))
-    return p.prim(o.value(p.operands[0], tuple(long)), aval=aval)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], tuple(long)), aval=aval)
 
 
 def _cast(o: Operands, p: Match, shape: Shape) -> Symbol:
     aval = o.attribute(p, "aval", lambda: o.aval(shape))
-    return p.prim(o.value(p.operands[0], shape), aval=aval)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], shape), aval=aval)
 
 
 def _permute(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -174,7 +179,7 @@ def _permute(o: Operands, p: Match, shape: Shape) -> Symbol:
     if sorted(axes) != list(range(len(shape))):
         raise MisfitError
     before = tuple(shape[axes.index(k)] for k in range(len(shape)))
-    return p.prim(o.value(p.operands[0], before), axes=axes)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], before), axes=axes)
 
 
 def _matmul(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -182,7 +187,7 @@ def _matmul(o: Operands, p: Match, shape: Shape) -> Symbol:
     one_axis = [((shape[0], k), (k,)), ((k,), (k, shape[0]))] if len(shape) == 1 else [((k,), (k,))]
     whole = ((*shape[:-1], k), (*shape[:-2], k, *shape[-1:]))
     left, right = whole if len(shape) > 1 else o.r.choice(one_axis)
-    return p.prim(o.value(p.operands[0], left), o.value(p.operands[1], right))  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], left), o.value(p.operands[1], right))
 
 
 def _written(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -195,7 +200,7 @@ def _written(o: Operands, p: Match, shape: Shape) -> Symbol:
         raise MisfitError
     at = o.attribute(p, "index", index)
     place = np.empty(shape)[at].shape
-    return p.prim(o.value(p.operands[0], shape), o.value(p.operands[1], place), index=at)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], shape), o.value(p.operands[1], place), index=at)
 
 
 def _solved(o: Operands, p: Match, shape: Shape) -> Symbol:
@@ -203,18 +208,18 @@ def _solved(o: Operands, p: Match, shape: Shape) -> Symbol:
         raise MisfitError
     usual = {"lower": True, "unit": False, "checked": False}
     flags = {name: o.attribute(p, name, partial(bool, flag)) for name, flag in usual.items() if name in p.attrs}
-    return p.prim(o.regular(p.operands[0], shape[0]), o.value(p.operands[1], shape), **flags)  # type: ignore[no-any-return]
+    return _applied(p, o.regular(p.operands[0], shape[0]), o.value(p.operands[1], shape), **flags)
 
 
 def _of_regular(o: Operands, p: Match, shape: Shape) -> Symbol:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise MisfitError
-    return p.prim(o.regular(p.operands[0], shape[0]))  # type: ignore[no-any-return]
+    return _applied(p, o.regular(p.operands[0], shape[0]))
 
 
 def _diagonal(o: Operands, p: Match, shape: Shape) -> Symbol:
     offset = o.attribute(p, "offset", lambda: 0)
-    return p.prim(o.value(p.operands[0], (*shape, *shape[-1:])), offset=offset)  # type: ignore[no-any-return]
+    return _applied(p, o.value(p.operands[0], (*shape, *shape[-1:])), offset=offset)
 
 
 MAKERS: dict[str, Callable[[Operands, Match, Shape], Symbol]] = {
