@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ir.graph import Node
 from ..ir.primitive import Primitive
 from ..ir.texts import Arg
 from ..ir.types import Aval
@@ -30,6 +31,7 @@ SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly t
 FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
+MOST_PARTS = 8  # that are added to another array in place of zeros
 MOST_WRITES = 32  # that are looked at in front of a further one
 MOST_BY_BLAS = 1 << 18  # multiplications from which OpenBLAS shares a product among threads
 
@@ -94,6 +96,28 @@ def _added(y: Symbol, x: Symbol, *rest: Any) -> Symbol:
     return found
 
 
+def _onto(y: Symbol, x: Symbol) -> Symbol | None:
+    """An array and zeros into which parts were written: the parts are added to the array."""
+    parts, before = list[Node](), x
+    while literal_value(before) != 0:
+        node = before.node
+        if node is None or node.prim not in (additem, setitem) or len(parts) == MOST_PARTS:
+            return None
+        if any(part.prim is setitem and not _apart(part, node, x.shape) for part in parts):
+            return None
+        parts.append(node)
+        before = before.operands[0]
+    found = y
+    for node in reversed(parts):
+        found = additem(found, *(y.builder.symbol(v) for v in node.inputs[1:]), index=node.attrs["index"])
+    return found
+
+
+def _apart(a: Node, b: Node, shape: tuple[int, ...]) -> bool:
+    """Whether writes change different elements."""
+    return len(a.inputs) == len(b.inputs) == 2 and disjoint(a.attrs["index"], b.attrs["index"], shape)
+
+
 def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool, two: Primitive, longest: int) -> Symbol | None:
     """A fold along short rows, from left to right as NumPy's, but a place of all rows at a time.
 
@@ -126,7 +150,7 @@ def _first_there(x: Symbol, v: Symbol, i: Index) -> Symbol | None:
     for _ in range(MOST_WRITES):
         if literal_value(before) == 0:
             written: Symbol = setitem(x, v, index=i)
-            return None if before is x else written
+            return written
         node = before.node
         if node is None or node.prim not in (additem, setitem) or len(node.inputs) > 2:
             return None
@@ -166,6 +190,8 @@ NUMPY += [
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
     Rule(lambda x, y, a, c: broadcast(x, aval=a) * broadcast(y, aval=c), _outer_product),
     Rule(lambda x, v, i: additem(x, v, index=i), _first_there),
+    Rule(lambda y, x, v, i: y + setitem(x, v, index=i), lambda y, x, v, i: _onto(y, setitem(x, v, index=i))),
+    Rule(lambda y, x, v, i: setitem(x, v, index=i) + y, lambda y, x, v, i: _onto(y, setitem(x, v, index=i))),
     Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _sum_of_one),
     Rule(lambda x, p, a: reshape(permute(x, axes=p), aval=a), _without_order),
     Rule(
@@ -183,10 +209,11 @@ REASSOCIATE += [
     Rule(lambda x: logaddexp(0, x), _softplus),
     Rule(lambda x: logaddexp(x, 0), _softplus),
     Rule(lambda v, i, n=NUMBER: additem(n, v, index=i), _moved),
-    # zeros that a few places are added to, and then an array: the places are added to the array
-    Rule(lambda y, v, i: y + additem(0, v, index=i), lambda y, v, i: additem(y, v, index=i)),
-    Rule(lambda y, v, i: additem(0, v, index=i) + y, lambda y, v, i: additem(y, v, index=i)),
-    Rule(lambda y, v, t, i: additem(0, v, t, index=i) + y, lambda y, v, t, i: additem(y, v, t, index=i)),
+    Rule(lambda y, x, v, i: y + additem(x, v, index=i), lambda y, x, v, i: _onto(y, additem(x, v, index=i))),
+    Rule(lambda y, x, v, i: additem(x, v, index=i) + y, lambda y, x, v, i: _onto(y, additem(x, v, index=i))),
+    Rule(
+        lambda y, x, v, t, i: additem(x, v, t, index=i) + y, lambda y, x, v, t, i: _onto(y, additem(x, v, t, index=i))
+    ),
     Rule(lambda y, x, c, v, n, i: y + add_within(x, c, v, n, starts=i), _added),
     Rule(lambda y, x, c, v, n, s, i: y + add_within(x, c, v, n, s, starts=i), _added),
     Rule(lambda y, x, c, v, n, s, t, i: y + add_within(x, c, v, n, s, t, starts=i), _added),

@@ -15,7 +15,6 @@ from ..ir.primitive import Primitive
 from ..ir.types import Aval
 from ..ops.elementary import exp
 from ..ops.elementwise import add, div, literal_value, mul, neg, square
-from ..ops.index import Index, additem, setitem
 from ..ops.linear import matmul, vecdot
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, reshape, reshape_to
@@ -198,14 +197,6 @@ def _makes(prim: Primitive, x: Symbol) -> bool:
     return x.node is not None and x.node.prim is prim
 
 
-def _into_zeros(x: Symbol, v: Symbol, i: Index) -> Symbol | None:
-    """A value that is added to a slice of zeros is written there; only the sign of a zero may differ."""
-    if literal_value(x) != 0 or x.dtype != v.dtype or x.dtype.kind != "f":
-        return None
-    found: Symbol = setitem(x, v, index=i)
-    return found
-
-
 REASSOCIATE += [
     Rule(lambda x, y, z: (x + y) * z, _of_softmax),
 ]
@@ -215,7 +206,4 @@ NUMPY += [
     Rule(lambda x, y, i, k: sum_(x + y, axis=i, keepdims=k), _sum_of_squares),
     Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _sum_of_rows),
     Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), _along_rows),
-    Rule(lambda x, v, i: additem(x, v, index=i), _into_zeros),
-    Rule(lambda y, v, i: y + setitem(0, v, index=i), lambda y, v, i: additem(y, v, index=i)),
-    Rule(lambda y, v, i: setitem(0, v, index=i) + y, lambda y, v, i: additem(y, v, index=i)),
 ]
