@@ -117,6 +117,11 @@ def as_arrays() -> tuple[Any, ...]:
     return np.ones(3), np.array([10.0, 28.0, 8.0 / 3.0])
 
 
+def trajectories() -> tuple[Any, ...]:
+    """A thousand states at the start, one in each column, and the parameters."""
+    return 1.0 + 0.1 * np.random.default_rng(0).standard_normal((3, 1000)), as_arrays()[1]
+
+
 def flow_of_arrays(xp: Any, s: Any, p: Any) -> Any:
     """The velocity as an array."""
     return xp.array(flow((s[0], s[1], s[2]), (p[0], p[1], p[2])))
@@ -196,5 +201,15 @@ WORKLOADS = (
         argnums=(0, 1),
         in_retrograd=partial(arrays_in_retrograd, steps=10_000),
         in_jax=partial(arrays_in_jax, steps=10_000),
+    ),
+    Workload(
+        name="lorenz-batch",
+        title="Lorenz, 1,000 states, 1,000 steps",
+        dtype="float64",
+        inputs=trajectories,
+        function=lorenz_of_arrays(1000),
+        argnums=(0, 1),
+        in_retrograd=partial(arrays_in_retrograd, steps=1000),
+        in_jax=partial(arrays_in_jax, steps=1000),
     ),
 )

@@ -69,8 +69,10 @@ IDLE = Stage(lambda graph, rest: graph)  # the place of a stage that a wing regi
 STAGES: dict[str, Stage] = {
     "prune": of_pass(prune),
     "lower": of_pass(lower),
+    "rows_apart": IDLE,
     "simplify": Stage(lambda graph, rest: simplify(graph, _rules(rest.settings))),
     "hoist_invariants": IDLE,
+    "sums_behind_loops": IDLE,
     "final_states": IDLE,
     "short_axes": IDLE,
     "narrow_stacks": IDLE,

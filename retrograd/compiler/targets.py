@@ -17,9 +17,11 @@ from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
 from ..passes.parts_in_place import parts_in_place
 from ..passes.place_buffers import place_buffers
+from ..passes.rows_apart import rows_apart
 from ..passes.rows_in_blocks import with_rows_in_blocks
 from ..passes.short_axes import short_axes_first
 from ..passes.stacks_in_blocks import with_stacks_in_blocks
+from ..passes.sums_behind_loops import sums_behind_loops
 from ..passes.vectorize import with_levels
 from .settings import config
 from .stages import STAGES, Pass, Rest, Stage, of_pass
@@ -34,13 +36,13 @@ def _choice() -> str:
     return name
 
 
-def _for_numpy(function: Pass) -> Stage:
-    """A pass as a stage for NumPy alone. C has loops of its own, and the order of sums decides their last bits."""
+def _for(backend: str, function: Pass) -> Stage:
+    """A pass as a stage for one target. C has loops of its own, and the order of sums decides their last bits."""
     stage = of_pass(function)
 
     def run(graph: Graph, rest: Rest) -> Graph:
-        off = rest.settings.exact or rest.settings.backend == "native"
-        return graph if off else stage.run(graph, rest)
+        on = rest.settings.backend == backend and not rest.settings.exact
+        return stage.run(graph, rest) if on else graph
 
     return Stage(run)
 
@@ -52,9 +54,11 @@ PASSES[:0] = [with_levels, without_dead_writes]
 # The last one inserts copies that no rebuilding may merge.
 PASSES.extend([with_blocks, with_dots, parts_in_place, own_carries])
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
+STAGES["rows_apart"] = _for("native", rows_apart)
+STAGES["sums_behind_loops"] = _for("native", sums_behind_loops)
 STAGES["final_states"] = of_pass(with_final_states)
-STAGES["short_axes"] = _for_numpy(short_axes_first)
-STAGES["narrow_stacks"] = _for_numpy(with_narrow_stacks_turned)
-STAGES["rows_in_blocks"] = _for_numpy(with_rows_in_blocks)
-STAGES["stacks_in_blocks"] = _for_numpy(with_stacks_in_blocks)
-STAGES["fewer_rows"] = _for_numpy(with_fewer_rows)
+STAGES["short_axes"] = _for("numpy", short_axes_first)
+STAGES["narrow_stacks"] = _for("numpy", with_narrow_stacks_turned)
+STAGES["rows_in_blocks"] = _for("numpy", with_rows_in_blocks)
+STAGES["stacks_in_blocks"] = _for("numpy", with_stacks_in_blocks)
+STAGES["fewer_rows"] = _for("numpy", with_fewer_rows)

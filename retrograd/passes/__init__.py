@@ -19,6 +19,7 @@ from . import (
     product_rules,
     prune,
     row_rules,
+    rows_apart,
     scaled_products,
     slope_rules,
     symmetric_rules,

@@ -42,8 +42,10 @@ from retrograd.passes.patterns import Rule
 from retrograd.passes.pullback_at_results import Recalled, recall
 from retrograd.passes.remat.copy_again import copy_again
 from retrograd.passes.remat.split import splits
+from retrograd.passes.rows_apart import rows_apart
 from retrograd.passes.rules import BEFORE, FAST, NATIVE, NUMPY, REASSOCIATE
 from retrograd.passes.simplify import simplify
+from retrograd.passes.sums_behind_loops import sums_behind_loops
 from retrograd.passes.transpose import transpose
 from tests.golden import dotlexer
 from tests.support import values
@@ -178,6 +180,8 @@ GRAPH_PASSES: dict[str, Callable[[Graph, Step], Graph]] = {
     "delay": lambda g, _: delay(g),
     "copy_again": lambda g, _: copy_again(g),
     "join_parts": lambda g, _: join_parts(g),
+    "rows_apart": lambda g, _: rows_apart(g),
+    "sums_behind_loops": lambda g, _: sums_behind_loops(g),
     "simplify": lambda g, step: simplify(g, step.rules),
 }
 PRINTERS: dict[str, Callable[[Graph, Step], str]] = {
@@ -509,6 +513,8 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "hoist_invariants": _keeps,
     "final_states": _keeps,
     "join_parts": _keeps,
+    "rows_apart": _keeps,
+    "sums_behind_loops": lambda before, after, _: _stays_close(before, after, 1e-13),
     "stacks_in_blocks": _keeps,
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "fewer_rows": lambda before, after, _: _stays_close(before, after, 1e-13),

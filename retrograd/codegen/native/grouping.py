@@ -98,7 +98,7 @@ class RootGroups(ElementWriter):
             if (loop := loop_of(node)) is not None:
                 consts, _, rows = loop.layout.operands(loop.operands)
                 for x in (*consts, *rows):
-                    self._hold_ready(graph, x)
+                    self._hold_ready(graph, x, pieces=x in rows)
                 roots.append(node)
                 continue
             if self._stands_alone(node):
@@ -110,12 +110,12 @@ class RootGroups(ElementWriter):
                 roots.append(node.out)
         return [*roots, *(v for v in graph.outputs if v in self.foreign)]
 
-    def _hold_ready(self, graph: Graph, value: Value) -> None:
-        """The operand of a loop is computed once, and not at each step, if it costs anything."""
+    def _hold_ready(self, graph: Graph, value: Value, pieces: bool) -> None:
+        """The operand of a loop is computed once, and not at each step, if it costs anything or has ``pieces``."""
         node = graph.producer.get(value)
         if node is not None and count(value) > FEW and value.aval.steps is None and value not in self.stored:
             text = text_of(node)
-            if text is not None and text.c:
+            if (text is not None and text.c) or (pieces and node.prim.name in PIECES - {"getitem"}):
                 raise NeedsStorage(value)
 
     # spaces

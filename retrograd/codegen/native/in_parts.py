@@ -52,6 +52,7 @@ class PartWriter(NestWriter):
         self.private: dict[Value, list[str]] = {}  # declarations of storage for a row, by the first root of a nest
         self.kept_rows: dict[Value, int] = {}  # elements of such storage
         self.clipped: dict[str, int] = {}  # variables of loops over a part, and their ends
+        self.shared = 0  # elements of the loop whose steps are written for a part of each array
 
     def _allot(self, groups: list[Node | Stages], want: dict[Value, list[Any]]) -> None:
         self.prices = {}
@@ -80,7 +81,12 @@ class PartWriter(NestWriter):
         return CNumber(name, shape, dtype) if n == 1 else row_at_a_time(name, shape, dtype)
 
     def nest(self, group: Stages, space: tuple[int, ...], flat: bool, var: str) -> None:
-        """Write the loops of a group, in parts if it is large."""
+        """Write the loops of a group, in parts if it is large and does not belong to a part already."""
+        if self.shared:
+            self.clipped[var] = self.shared
+            super().nest(group, space, flat, var)
+            del self.clipped[var]
+            return
         private, roots = self.private.get(group[0][0]), [r for stage in group for r in stage]
         n = math.prod(space) if flat else (*space, 1)[0]
         sums = [r for r in roots if self.reduces(r)] if flat else self.across(roots)

@@ -13,6 +13,7 @@ from .decided_places import overwrites, writes_at
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, c_type, count, everywhere, extents
+from .lanes import lanes_of, lanes_of_part
 from .writes import WriteWriter, is_place
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
@@ -35,8 +36,24 @@ class _Large:
     value: Value
     now: str
     then: str
+    first: str  # where the first state lies
+    other: str = ""  # where the second one does; nothing if steps change the first
     stride: int = 0  # between the rows of its stack
-    in_place: bool = False
+
+    @property
+    def dtype(self) -> str:
+        return c_type(self.value.aval.dtype)
+
+    def pointers(self) -> list[str]:
+        """The declarations of the pointers to the present and the next state."""
+        own = [(self.now, self.first), (self.then, self.other)]
+        return [f"{self.dtype} *{name} = {place};" for name, place in own if place]
+
+    def last(self, steps: int) -> str:
+        """Where the state after so many steps lies."""
+        if self.stride:
+            return f"{self.first} + INT64_C({steps * self.stride})"
+        return self.other if self.other and steps % 2 else self.first
 
 
 class StepLoopWriter(WriteWriter):
@@ -57,7 +74,7 @@ class StepLoopWriter(WriteWriter):
         if loop is None or loop.plan is not None:
             raise NoC(f"{node.prim.name} with a plan is NumPy's")
         t = AxisIndex(self.fresh("t"))
-        consts, carry, rows = loop.layout.operands(loop.body.inputs)
+        consts, _, rows = loop.layout.operands(loop.body.inputs)
         given, starts, taken = loop.layout.operands(loop.operands)
         for value, source in zip(consts, given, strict=True):
             self.held[value], self.home[value] = StandsFor(source), 0
@@ -66,25 +83,51 @@ class StepLoopWriter(WriteWriter):
         length = str(loop.length) if loop.count is None else self.pull(loop.count, ())
         places = self._collectors(loop, want)
         states = [self._state(loop, k, start, places) for k, start in enumerate(starts)]
+        self.shared = lanes_of(loop)
+        if self.shared:
+            self._write_lanes(loop, states, places, t)
+        else:
+            self._write_steps(loop, states, places, t, length)
+        for out in node.outputs:
+            self.home[out] = len(self.blocks) - 1
+            self.deliver(out, want)
+
+    def _write_steps(
+        self, loop: LoopNode, states: list[Any], places: list[CArray | None], t: AxisIndex, length: str
+    ) -> None:
+        """Write the loop over the steps."""
+        for state in states:
+            for line in state.pointers() if isinstance(state, _Large) else ():
+                self.line(line)
         with self.block(str(t.var)) as block:
             if loop.condition is not None:
-                self._decide(loop, states, given, starts, t)
+                self._decide(loop, states, t)
             for place in places if loop.length < 0 else ():
                 self._grow(place, t)
-            self._step(loop, states, [None if place is None else (place, (t,)) for place in places], carry)
+            self._step(loop, states, [None if place is None else (place, (t,)) for place in places])
         ahead = f"for (int64_t {t} = 0;{'' if loop.condition is not None else f' {t} < {length}'}; {t}++) {{"
         down = f"for (int64_t {t} = {length} - 1; {t} >= 0; {t}--) {{"
         if loop.length >= 0:
             down = down.replace(f"{length} - 1", str(loop.length - 1))
         self.enclose(down if loop.reverse else ahead, block.lines)
-        for out in node.outputs:
-            self.home[out] = len(self.blocks) - 1
-            self.deliver(out, want)
 
-    def _decide(self, loop: LoopNode, states: list[Any], given: list[Value], starts: list[Value], t: AxisIndex) -> None:
+    def _write_lanes(self, loop: LoopNode, states: list[Any], places: list[CArray | None], t: AxisIndex) -> None:
+        """Write the loop over the steps for some elements as a function, which is called for all of them."""
+        n, size = self.shared, lanes_of_part(self.shared)
+        with self.block() as block:
+            self._write_steps(loop, states, places, t, str(loop.length))
+        self.shared = 0
+        self.call_of_parts(block.lines, f"least({size} * {{0}}, {n})", -(-n // size))
+        for out, state in zip(loop.node.outputs, states, strict=False):
+            name = self.fresh("now", f"{state.dtype} *")
+            self.line(f"{state.dtype} *{name} = {state.last(loop.length)};")
+            self.held[out] = CArray(name, extents(out), out.aval.dtype)
+
+    def _decide(self, loop: LoopNode, states: list[Any], t: AxisIndex) -> None:
         """End the loop where its condition does not hold, or where it takes so long that NumPy's can be interrupted."""
         condition, depth = loop.condition, len(self.blocks) - 1
         assert condition is not None
+        given, starts, _ = loop.layout.operands(loop.operands)
         consts, carry, _ = loop.layout.operands(condition.inputs)
         for value, source in zip(consts, given, strict=True):
             self.held[value], self.home[value] = StandsFor(source), 0
@@ -190,21 +233,17 @@ class StepLoopWriter(WriteWriter):
             stack = loop.node.outputs[n + stacked[0]]
             rows = self.workspace(value, (loop.length + 1, *shape))
             self.held[stack] = CArray(rows.name, extents(stack), dtype)
-            first, state = rows.name, _Large(value, now, then, count(value))
-            self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {first} + {count(value)};")
+            state = _Large(value, now, then, rows.name, f"{rows.name} + {count(value)}", count(value))
         elif _in_place(loop.body, value, new):
-            first, state = self.workspace(value, shape).name, _Large(value, now, now, in_place=True)
-            self.line(f"{c_type(dtype)} *{now} = {first};")
+            state = _Large(value, now, now, self.workspace(value, shape).name)
         else:
-            first, other = self.workspace(value, shape).name, self.workspace(value, shape).name
-            state = _Large(value, now, then)
-            self.line(f"{c_type(dtype)} *{now} = {first}, *{then} = {other};")
-        self.fill(start, CArray(first, shape, dtype))
+            state = _Large(value, now, then, self.workspace(value, shape).name, self.workspace(value, shape).name)
+        self.fill(start, CArray(state.first, shape, dtype))
         self.held[out] = CArray(now, shape, dtype)
         return state
 
-    def _step(self, loop: LoopNode, states: list[Any], places: list[Place | None], carry: list[Value]) -> None:
-        depth = len(self.blocks) - 1
+    def _step(self, loop: LoopNode, states: list[Any], places: list[Place | None]) -> None:
+        depth, carry = len(self.blocks) - 1, loop.layout.operands(loop.body.inputs)[1]
         goes: list[Place | list[str] | None] = []
         for value, state in zip(carry, states, strict=True):
             if state is None:
@@ -216,7 +255,7 @@ class StepLoopWriter(WriteWriter):
                 continue
             dtype, shape = c_type(value.aval.dtype), extents(value)
             old, new = self.fresh("old", f"const {dtype} *restrict"), self.fresh("new", f"{dtype} *restrict")
-            if state.in_place:
+            if not state.other:
                 self.bases.add(value)
                 self.line(f"{dtype} *restrict {new} = {state.now};")
                 own = CArray(new, shape, value.aval.dtype)
@@ -235,7 +274,7 @@ class StepLoopWriter(WriteWriter):
                     later = self.fresh("n", state.dtype)
                     self.line(f"const {state.dtype} {later} = {new};")
                     moves.append(f"{name} = {later};")
-            elif isinstance(state, _Large) and not state.in_place:
+            elif isinstance(state, _Large) and state.other:
                 moves.append(
                     f"{state.now} = {state.then}; {state.then} += {state.stride};"
                     if state.stride
