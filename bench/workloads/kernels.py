@@ -100,6 +100,30 @@ def gauss_seidel(a: Any) -> Any:
     return np.sum(a * a)
 
 
+def seidel_in_jax(jax: Any) -> Any:
+    """The same with lax.fori_loop."""
+    each = jax.lax.fori_loop
+
+    def run(a: Any) -> Any:
+        n = a.shape[0]
+
+        def point(j: Any, state: Any) -> Any:
+            a, i = state
+            return a.at[i, j].set((a[i, j] + a[i, j - 1]) / 9.0), i
+
+        def line(k: Any, a: Any) -> Any:
+            i = 1 + k % (n - 2)
+            above, here, below = a[i - 1], a[i], a[i + 1]
+            a = a.at[i, 1:-1].add(
+                above[:-2] + above[1:-1] + above[2:] + here[2:] + below[:-2] + below[1:-1] + below[2:]
+            )
+            return each(1, n - 1, point, (a, i))[0]
+
+        return jax.numpy.sum(each(0, 4 * (n - 2), line, a) ** 2)
+
+    return run
+
+
 POINTERS = np.cumsum([0, *(np.arange(200) * 7 % 11)])
 PLACES = np.arange(POINTERS[-1]) * 31 % 200
 
@@ -165,10 +189,16 @@ def n_body(place: Any, speed: Any, mass: Any) -> Any:
     return 0.5 * np.sum(mass * np.sum(speed**2, axis=1))
 
 
-def row(name: str, title: str, function: Any, inputs: Any, writes: bool = True) -> Workload:
+def row(name: str, title: str, function: Any, inputs: Any, writes: bool = True, in_jax: Any = None) -> Workload:
     """A row of the benchmark."""
     return Workload(
-        name=f"kernel-{name}", title=title, dtype="float64", inputs=inputs, function=function, writes=writes
+        name=f"kernel-{name}",
+        title=title,
+        dtype="float64",
+        inputs=inputs,
+        function=function,
+        in_jax=in_jax,
+        writes=writes,
     )
 
 
@@ -179,7 +209,7 @@ WORKLOADS = (
     row("cholesky", "Cholesky 16, by elements", cholesky, lambda: (positive(16),)),
     row("cholesky-rows", "Cholesky 32, by rows", cholesky_by_rows, lambda: (positive(32),)),
     row("triangular", "triangular solve 128", triangular, lambda: (np.tril(regular(128)), draws((128,))[0])),
-    row("seidel", "Gauss–Seidel 24², 4 sweeps", gauss_seidel, lambda: (draws((24, 24))[0],)),
+    row("seidel", "Gauss–Seidel 24², 4 sweeps", gauss_seidel, lambda: (draws((24, 24))[0],), in_jax=seidel_in_jax),
     row("sparse", "sparse rows, 200", sparse_rows, lambda: tuple(draws((int(POINTERS[-1]),), (200,)))),
     row("channel", "channel flow 41², while", channel_flow, lambda: (np.zeros((41, 41)), 0.1)),
     row("correlation", "correlation 100 × 40", correlation, lambda: (draws((100, 40))[0],)),

@@ -15,7 +15,7 @@ from .settings import config
 from .signature import Call, name_of
 
 
-def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
+def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any], native: bool) -> Recorded:
     """Run a function on traced values that stand for the arguments of a call."""
     with unhurried:
         recorded = record(
@@ -26,7 +26,7 @@ def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any
             max_nodes=config.max_nodes,
             gathers=CURRENT.get() is not None,  # what happens in the function stays there
         )
-    found: Recorded = TRANSFORMS.rolled(recorded)
+    found: Recorded = TRANSFORMS.rolled(recorded, native)
     return found
 
 

@@ -21,12 +21,12 @@ kept(_FROM)
 
 
 @TRANSFORMS.register("rolled")
-def rolled(recorded: Recorded) -> Recorded:
-    """The recording with its loops folded, if it is long."""
+def rolled(recorded: Recorded, native: bool) -> Recorded:
+    """The recording with its loops folded, if it is long; ``native`` says whether C will run what it can."""
     if len(recorded.graph.nodes) < max(LONG, _FROM.get()):
         return recorded
     with paused:
-        graph, arrays = TRANSFORMS.reroll(recorded.graph, len(recorded.graph.nodes) > UNROLLED)
+        graph, arrays = TRANSFORMS.reroll(recorded.graph, len(recorded.graph.nodes) > UNROLLED, native)
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))

@@ -84,7 +84,7 @@ class Transform:
                 return self.record(function, call)
         self.check(function, call)
         with self.recording(call):
-            recorded = record_call(function, call, self.examples(call))
+            recorded = record_call(function, call, self.examples(call), self.settings().backend == "native")
         with paused:
             return recorded, TRANSFORMS.derived(self, function, recorded, call)
 

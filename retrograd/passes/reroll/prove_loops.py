@@ -130,10 +130,10 @@ class Loop:
 
 
 class Finder:
-    """Finds the loops of a graph."""
+    """Finds the loops of a graph; ``elements`` says whether their steps may write any elements of large matrices."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, elements: bool) -> None:
+        self.graph, self.elements = graph, elements
         self.nodes, self.at = counted(graph)
         self.place = {v: (i, k) for i, node in enumerate(self.nodes) for k, v in enumerate(node.outputs)}
         self.number = {node: i for i, node in enumerate(self.nodes)}
@@ -228,12 +228,13 @@ class Finder:
     def _may_be_written(self, loop: Loop, array: Value) -> bool:
         """Whether steps may write elements of an array: a small one, a vector, or one that a step works on as a whole.
 
-        The loop has the array as a carry and updates it in place. Elements of larger matrices are better computed
+        The loop has the array as a carry and updates it in place. NumPy better computes elements of larger matrices
         together, by levels; so are those of larger vectors, unless ``_follow`` finds that steps follow each other.
         """
         if array.aval.nbytes <= SMALL:
             return True
-        return (array.aval.ndim == 1 or self._on_slices(loop)) and loop.copies * array.aval.nbytes <= KEPT
+        in_order = self.elements or array.aval.ndim == 1 or self._on_slices(loop)
+        return in_order and loop.copies * array.aval.nbytes <= KEPT
 
     def _on_slices(self, loop: Loop) -> bool:
         return any(node.prim in ON_SLICES for node in self.nodes[loop.start : loop.start + loop.period])
@@ -241,7 +242,7 @@ class Finder:
     def _follow(self, loop: Loop) -> bool:
         """Whether steps wait for each other, or write into no large vector: few of them could run together."""
         written = [self.nodes[loop.start + slot].inputs[0].aval for slot in loop.places]
-        if self._on_slices(loop) or all(aval.nbytes <= SMALL for aval in written):
+        if self.elements or self._on_slices(loop) or all(aval.nbytes <= SMALL for aval in written):
             return True
         return WIDE * longest_chain(self.nodes[loop.start : loop.end]) >= loop.copies
 

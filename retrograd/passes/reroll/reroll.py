@@ -21,13 +21,13 @@ from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.axes import move_axis
 from ...ops.gather import INT, counted, gather, once
-from ...ops.index import getitem
+from ...ops.index import getitem, setitem
 from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
 from ..simplify import simplify
 from .complete import complete
-from .find_repeats import FEW, NODES, may_repeat, width
+from .find_repeats import COPIES, FEW, NODES, may_repeat, width
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .moving_parts import with_formulas, without_formulas
@@ -36,11 +36,11 @@ from .quotients import quotients
 
 
 @TRANSFORMS.register("reroll")
-def reroll(graph: Graph, formulas: bool = True) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """The graph with its loops folded, also loops in loops, and the arrays that are its further inputs.
 
     The arrays hold numbers that differ from step to step. Values keep their bits. ``formulas`` says whether loops over
-    formulas on growing slices fold, too.
+    formulas on growing slices fold, too, and ``elements`` whether those that write elements of large matrices do.
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
@@ -48,10 +48,15 @@ def reroll(graph: Graph, formulas: bool = True) -> tuple[Graph, list[np.ndarray[
     with_products = widened(simple)
     with_all = with_formulas(with_products) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
-        folded, columns = _folded(wide)
+        folded, columns = _folded(wide, elements)
         if 2 * _on_slices(folded) < _on_slices(wide):
             return without_formulas(narrowed(folded)), columns
-    folded, columns = _folded(simple)
+    folded, columns = _folded(simple, elements)
+    if 2 * len(folded.nodes) > len(simple.nodes) and graph.prims[setitem] >= COPIES:
+        # Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
+        plain, others = _folded(quotients(graph), elements)
+        if 2 * len(plain.nodes) <= len(simple.nodes):
+            return plain, others
     return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
 
 
@@ -60,11 +65,11 @@ def _on_slices(graph: Graph) -> int:
     return sum(node.prim in ON_SLICES for node in graph.nodes)
 
 
-def _folded(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _folded(graph: Graph, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """The graph with its loops folded, while it becomes smaller."""
     columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= FEW:
-        rolled, more = _rolled(graph, columns)
+        rolled, more = _rolled(graph, columns, elements)
         smaller = prune(join_rows(rolled))
         if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
             break
@@ -72,9 +77,11 @@ def _folded(graph: Graph) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     return graph, columns
 
 
-def _rolled(graph: Graph, columns: Sequence[np.ndarray[Any, Any]]) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _rolled(
+    graph: Graph, columns: Sequence[np.ndarray[Any, Any]], elements: bool
+) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
     """Fold the loops of a graph whose last inputs are columns of numbers; the new graph and its columns."""
-    finder = Finder(complete(graph))
+    finder = Finder(complete(graph), elements)
     loops = {loop.start: loop for loop in finder.loops()}
     if not loops:
         return graph, [*columns]
