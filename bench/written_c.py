@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
+FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-fPIC", "-shared")
 
 
 def compiler() -> str | None:
