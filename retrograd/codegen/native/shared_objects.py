@@ -39,7 +39,12 @@ FLAGS = (
 WIDEST = ("-march=native", "-mprefer-vector-width=512")
 OWN = {**dict.fromkeys(("x86_64", "AMD64"), WIDEST), **dict.fromkeys(("arm64", "aarch64"), ("-mcpu=native",))}
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
-EFFORT = {20_000: ("-O1",), 3000: ("-O2", "-fvect-cost-model=dynamic")}  # from so many lines on, -O3 takes seconds
+EFFORT = {  # by lines of C, from which on more of it takes seconds
+    20_000: ("-O1",),
+    6000: ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic"),
+    3000: ("-O2", "-fvect-cost-model=dynamic", "-fno-gcse"),
+}
+CLANG = {20_000: ("-O1",), 3000: ("-O2",)}
 PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
 ANSWER = 10  # seconds for what a compiler says of itself
 DTYPES = ("f8", "f4", "i8", "?", "c16", "c8")
@@ -191,9 +196,8 @@ def _machine() -> str:
 def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
     """The flags for a source. With less effort, marked loops are vectorised, too."""
     lines = source.count("\n")
-    effort = next((flags for least, flags in EFFORT.items() if lines > least), ("-O3",))
-    if "clang" in tool.version:
-        effort = effort[:1]
+    efforts = CLANG if "clang" in tool.version else EFFORT
+    effort = next((flags for least, flags in efforts.items() if lines > least), ("-O3",))
     return tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
 
 

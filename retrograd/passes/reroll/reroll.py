@@ -34,6 +34,8 @@ from .moving_parts import with_formulas, without_formulas
 from .prove_loops import ON_SLICES, Finder, Loop, Places, Register, axis_of, moving
 from .quotients import quotients
 
+KERNEL = 4000  # operations whose gradient is one kernel of C; NumPy would run larger ones element by element
+
 
 @TRANSFORMS.register("reroll")
 def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
@@ -51,13 +53,23 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
         folded, columns = _folded(wide, elements)
         if 2 * _on_slices(folded) < _on_slices(wide):
             return without_formulas(narrowed(folded)), columns
+    folded, columns = _shorter(graph, simple, elements)
+    if elements and len(folded.nodes) > KERNEL:
+        folded, columns = _shorter(graph, simple, False)
+    return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
+
+
+def _shorter(graph: Graph, simple: Graph, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """What is shorter, the folded graph as it was traced or the folded simple one.
+
+    Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
+    """
     folded, columns = _folded(simple, elements)
     if 2 * len(folded.nodes) > len(simple.nodes) and graph.prims[setitem] >= COPIES:
-        # Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
         plain, others = _folded(quotients(graph), elements)
         if 2 * len(plain.nodes) <= len(simple.nodes):
             return plain, others
-    return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
+    return folded, columns
 
 
 def _on_slices(graph: Graph) -> int:
