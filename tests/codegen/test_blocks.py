@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -95,6 +97,45 @@ def test_each_ufunc(name: str, dtype: str, short: None, monkeypatch: pytest.Monk
         assert MADE in found.module.source
         return
     pytest.fail("no dtype fits")
+
+
+def all_of(dtype: str, n: int, names: Iterable[str]) -> Graph:
+    """The ufuncs of these names, of two arrays of floats that they take in turn."""
+    b = Builder()
+    x, y = (b.input(Aval((n,), np.dtype(dtype))) for _ in range(2))
+    prims = [REGISTRY[name] for name in names]
+    return b.graph("f", [prim(*((x, y) * 2)[: len(prim.diff)]) for prim in prims])
+
+
+@lru_cache
+def of_floats(dtype: str) -> list[str]:
+    """The names of the ufuncs that take floats of a dtype."""
+    found = []
+    for name in UFUNCS:
+        with suppress(TypeError, ValueError, rg.RetrogradError), np.errstate(all="ignore"):
+            graph = all_of(dtype, 3, [name])
+            (made,) = evaluate(graph, [np.ones(3, dtype), np.ones(3, dtype)])
+            if made.dtype == graph.outputs[0].aval.dtype:
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", range(SHORT - 1, SHORT + 65))
+def test_all_ufuncs_at_every_tail(n: int, dtype: str, short: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block may have any number of elements, and NumPy has other loops for a few of them."""
+    args = tuple(np.random.default_rng(n).uniform(-3, 3, (2, n)).astype(dtype))
+    assert len(of_floats(dtype)) > 60
+    found, _ = both(all_of(dtype, n, of_floats(dtype)), args, monkeypatch)
+    assert (MADE in found.module.source) == (n >= SHORT)
+
+
+def test_few_operations_run_on_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=blocks.SHORTEST + 3)
+    assert blocks.FEWEST == 4
+    three = both(rg.jit(lambda x: np.sin(np.cos(np.exp(x)))).graph(x), (x,), monkeypatch)
+    four = both(rg.jit(lambda x: np.sin(np.cos(np.exp(np.tanh(x))))).graph(x), (x,), monkeypatch)
+    assert [MADE in found.module.source for found, _ in (three, four)] == [False, True]
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -249,6 +290,32 @@ def test_the_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for made in (found, without):
         assert Simulation(made.plan).peak() == pytest.approx(measured(made, x), rel=0.02)
     assert Simulation(found.plan).peak() < 0.4 * Simulation(without.plan).peak()
+
+
+@one_thread()
+@pytest.mark.parametrize("n", [blocks.SHORTEST - 1, blocks.SHORTEST, 100_003])
+def test_budgets_hold_and_keep_every_bit(n: int) -> None:
+    def f(x: Any, w: Any) -> Any:
+        for k in range(1, 7):
+            x = np.sin(x * w) + 0.1 * k * np.cumsum(x) / n  # a cumulative sum has no blocks, and parts kernels
+        return np.sum(x * x)
+
+    x, w = np.random.default_rng(n).normal(size=(2, n))
+    free = rg.value_and_grad(f, (0, 1))
+    assert "= workspace(" in free.source(x, w)
+    most = free.plan(x, w).peak_bytes
+    with pytest.raises(rg.errors.MemoryBudgetError) as refused:
+        rg.value_and_grad(f, (0, 1), memory=1)(x, w)
+    least = refused.value.minimum
+    assert least < 0.9 * most
+    for budget in (least, (least + most) // 2, most):
+        within = rg.value_and_grad(f, (0, 1), memory=budget)
+        assert (MADE in within.source(x, w)) == (n >= blocks.SHORTEST)
+        predicted = within.plan(x, w).peak_bytes
+        assert predicted <= budget
+        assert measured(within, x, w) <= 1.01 * predicted + 4096
+        for one, other in zip(rg.tree.leaves(within(x, w)), rg.tree.leaves(free(x, w)), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_an_exported_module_has_blocks_of_its_own(tmp_path: Any) -> None:
