@@ -7,6 +7,7 @@ is a product with ones, and so are the sums along its rows.
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from typing import Any
 
@@ -65,13 +66,13 @@ def _sum_of_squares(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool)
 
 
 def _squares(x: Symbol) -> tuple[Symbol, Any] | None:
-    """z and a, for x = a z² with a of at least 1, so that Σ z² overflows only where Σ a z² does."""
+    """z and a, for x = a z² with a finite a of at least 1, so that Σ z² overflows only where Σ a z² does."""
     if _makes(square, x):
         return x.operands[0], 1.0
     if _makes(mul, x):
         for factor, rest in (x.operands, x.operands[::-1]):
             a = literal_value(factor)
-            if isinstance(a, float) and a >= 1.0 and _makes(square, rest):
+            if isinstance(a, float) and 1.0 <= a < math.inf and _makes(square, rest):
                 return rest.operands[0], a
     return None
 

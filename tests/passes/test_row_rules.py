@@ -66,6 +66,13 @@ def test_vectors(n: int, dtype: str) -> None:
             np.testing.assert_array_equal(f(x, y), np.sum(x * y))
 
 
+def test_an_infinite_multiple_of_a_zero_is_nan() -> None:
+    x = np.ones(20)
+    x[3] = 0.0
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(rg.jit(lambda x: np.sum(x**2 + np.inf * x**2))(x))
+
+
 def test_sums_that_may_cancel_or_overflow_stay_together() -> None:
     x, y = normals((40,), (40,))
     for f in (
