@@ -2,8 +2,9 @@
 
 EXACT rules give the same bits, for -0.0, nan and inf too; they are always on. REASSOCIATE rules may change a rounding,
 by a few units in the last place of the largest term, and the sign of a zero; they overflow only where the program does,
-but for products of matrices and large cotangents of a softmax. They are on unless ``rg.config.exact``. FAST rules may
-change overflow and nan; they are off unless ``rg.config.fast``. Here are exact rules of arithmetic and of moves.
+but for products of matrices, large cotangents of a softmax and, in C, quotients by subnormal numbers. They are on
+unless ``rg.config.exact``. FAST rules may change overflow and nan; they are off unless ``rg.config.fast``. Here are
+exact rules of arithmetic and of moves.
 """
 
 from __future__ import annotations
