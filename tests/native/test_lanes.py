@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native import lanes
-from retrograd.codegen.native.lanes import LANES, LEAST_LANES
+from retrograd.codegen.native.lanes import FEWEST, LANES, LEAST_LANES
 from tests.support.growing import again
 from tests.support.native import needs_compiler
 
@@ -56,7 +56,8 @@ PROGRAMS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (odd_steps, lambda n, rng: (rng.uniform(-2.0, 2.0, n), rng.standard_normal(n), rng.uniform(0.5, 2.0, n))),
     (paths, lambda n, rng: (rng.uniform(0.01, 0.05, n), np.array([0.5, 0.04]), rng.standard_normal((STEPS, n)))),
 ]
-SIZES = [2 * LEAST_LANES - 1, 2 * LEAST_LANES, 2 * LEAST_LANES + 1, 2 * LANES, 5 * LANES + 37, 33 * LANES + 5]
+LEAST = (FEWEST - 1) * LEAST_LANES + 1  # elements of which steps fall into parts
+SIZES = [LEAST - 1, LEAST, LANES, LANES + 1, 5 * LANES + 37, 33 * LANES + 5]
 
 
 def in_parts(compiled: Any, *args: Any) -> bool:
@@ -76,7 +77,7 @@ def test_bits_do_not_depend_on_lanes_or_threads(
         args = tuple(x.astype(dtype) for x in inputs(n, np.random.default_rng(n)))
         gradient = rg.value_and_grad(program, argnums=(0, 1, 2), backend="native")
         found, threads = values(gradient(*args)), rg.config.threads
-        assert in_parts(gradient, *args) == (n >= 2 * LEAST_LANES)
+        assert in_parts(gradient, *args) == (n >= LEAST)
         for number in (1, 2, 3):
             rg.config.threads = number
             try:
@@ -98,14 +99,14 @@ def test_bits_do_not_depend_on_lanes_or_threads(
 
 
 def test_second_derivatives() -> None:
-    args = PROGRAMS[0][1](3 * LEAST_LANES, np.random.default_rng(0))
+    args = PROGRAMS[0][1](LANES, np.random.default_rng(0))
     with rg.config(backend="native"):
         rg.check_grads(pendulums, args, order=2)
 
 
 @pytest.mark.parametrize("plan", [rg.Snapshots(2), rg.Log(), rg.Periodic(3)])
 def test_a_plan_for_memory_changes_no_bit(plan: Any) -> None:
-    q, v, _ = PROGRAMS[0][1](3 * LEAST_LANES, np.random.default_rng(0))
+    q, v, _ = PROGRAMS[0][1](LANES, np.random.default_rng(0))
 
     def f(q: Any, v: Any, c: Any, memory: Any) -> Any:
         def step(s: Any, _: Any) -> Any:

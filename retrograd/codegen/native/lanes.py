@@ -9,9 +9,9 @@ from .grouping import work_of
 from .in_parts import ALIGNED, LEAST
 from .nests import SAME
 
-LEAST_LANES = 256  # elements of a part
+LEAST_LANES = 256  # elements of a part: with fewer, steps read and write too little of each page of their lists
 LANES = 1024  # ... of many parts: their states stay in the cache
-MOST = 32  # parts
+FEWEST, MOST = 4, 32  # parts, of which the first one runs alone
 
 
 def lanes_of(loop: LoopNode) -> int:
@@ -32,12 +32,12 @@ def lanes_of(loop: LoopNode) -> int:
         return 0
     (n,) = shape
     work = sum(1 + work_of(node) for node in body.nodes if node.out.aval.shape)
-    return n if n >= 2 * LEAST_LANES and work * n * loop.length >= LEAST else 0
+    return n if n > (FEWEST - 1) * LEAST_LANES and work * n * loop.length >= LEAST else 0
 
 
 def lanes_of_part(n: int) -> int:
-    """The elements of a part. With fewer at a time, steps read and write too little of each page of their lists."""
-    parts = min(MOST, max(2, n // LANES))
+    """The elements of a part."""
+    parts = min(MOST, max(FEWEST, n // LANES))
     return ALIGNED * -(-n // (ALIGNED * parts))
 
 
