@@ -308,3 +308,28 @@ def test_long_chains_of_views_end_no_recursion() -> None:
 
     x = np.random.default_rng(0).normal(size=20)
     np.testing.assert_allclose(rg.jit(chain, backend="native")(x), chain(x), rtol=1e-12)
+
+
+@needs_compiler
+def test_equal_kernels_are_compiled_once() -> None:
+    """Steps that end by a decision are kernels of their own, all of them equal but the first and the last."""
+
+    def relaxed(u: Any) -> Any:
+        change = 1.0
+        while change > 1e-3:
+            old, u = u, 0.5 * u + 0.1 * np.sin(u[::-1])
+            change = np.max(np.abs(u - old))
+        return np.sum(u * u)
+
+    u = np.linspace(0.1, 1.0, 50)
+    gradient = rg.value_and_grad(relaxed, backend="native")
+    (value, slope), (expected, other) = gradient(u), rg.value_and_grad(relaxed)(u)
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    np.testing.assert_allclose(slope, other, rtol=1e-11)
+    calls, text = gradient.source(u), gradient.source(u, language="c")
+    kernels = re.findall(r"^static int (kernel\d+)\(", text, re.MULTILINE)
+    assert len(set(re.findall(r"= (relaxed_grad_\d+)\(", calls))) > len(kernels) + 3
+    bodies = [
+        re.sub(r"kernel\d+", "", text.partition(f"static int {name}(")[2].partition("\n}\n")[0]) for name in kernels
+    ]
+    assert len(set(bodies)) == len(bodies)

@@ -130,41 +130,50 @@ def _warn(text: str) -> None:
 
 
 def compiled(bodies: Sequence[Graph], fallbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any] | None]:
-    """The functions of kernels, in one extension module; None for those that NumPy must run."""
-    kernels, good = _written(bodies)
+    """The functions of kernels, in one extension module; None for those that NumPy must run. Equal ones are one."""
+    alike = _alike(bodies)
     found: list[Callable[..., Any] | None] = [None] * len(bodies)
-    if good:
-        source = extension([bodies[k] for k in good], kernels)
+    if alike:
+        first = [same[0] for same in alike]
         try:
-            for k, own in zip(good, functions(source, len(good), [fallbacks[k] for k in good]), strict=True):
-                found[k] = own
+            made = functions(_source(bodies, first), len(first), [fallbacks[k] for k in first])
+            for same, own in zip(alike, made, strict=True):
+                for k in same:
+                    found[k] = own
         except NoC as why:
-            REFUSALS.append(f"{bodies[good[0]].name}: {why}")
+            REFUSALS.append(f"{bodies[first[0]].name}: {why}")
             _warn(missing() or FAILED)
     return found
 
 
 def c_source(module: Module) -> str:
     """The C of a module's kernels, as it is compiled; a comment if it has none."""
-    return c_kernels(module)[0] or "/* NumPy computes all of this. */\n"
+    bodies = [body for _, body in module.kernels] if isinstance(module, NativeModule) else []
+    return _source(bodies, [same[0] for same in _alike(bodies)]) or "/* NumPy computes all of this. */\n"
 
 
 def c_kernels(module: Module) -> tuple[str, list[str]]:
-    """The C of a module's kernels, and the names of the functions of the module that it computes, in its order."""
+    """The C of all kernels of a module, and the names of the functions of the module that it computes, in its order."""
     known = module.kernels if isinstance(module, NativeModule) else ()
-    kernels, good = _written([body for _, body in known])
-    source = extension([known[k][1] for k in good], kernels) if good else ""
-    return source, [known[k][0] for k in good]
+    good = [k for k, (_, body) in enumerate(known) if not _refused(body)]
+    return _source([body for _, body in known], good), [known[k][0] for k in good]
 
 
-def _written(bodies: Sequence[Graph]) -> tuple[list[KernelFunction], list[int]]:
-    """The functions of the kernels that C has texts for, and their positions."""
-    kernels: list[KernelFunction] = []
-    good = [k for k, body in enumerate(bodies) if not _refused(body)]
-    for n, k in enumerate(good):
-        found = _text(bodies[k])
-        kernels.append(replace(found, source=OWN_NAME.sub(f"kernel{n}", found.source)))
-    return kernels, good
+def _source(bodies: Sequence[Graph], chosen: Sequence[int]) -> str:
+    """The source of an extension module with some of the kernels; nothing for none."""
+    texts = [_text(bodies[k]) for k in chosen]
+    named = [replace(text, source=OWN_NAME.sub(f"kernel{n}", text.source)) for n, text in enumerate(texts)]
+    return extension([bodies[k] for k in chosen], named) if named else ""
+
+
+def _alike(bodies: Sequence[Graph]) -> list[list[int]]:
+    """The positions of the kernels that C has texts for; those are together that are equal, as in steps of a loop."""
+    found: dict[Any, list[int]] = {}
+    for k, body in enumerate(bodies):
+        if not _refused(body):
+            avals = tuple(v.aval for v in (*body.inputs, *body.outputs))
+            found.setdefault((_text(body), len(body.inputs), avals), []).append(k)
+    return list(found.values())
 
 
 def _text(body: Graph) -> Any:
