@@ -15,8 +15,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.codegen.native import shared_objects
-from retrograd.codegen.native.shim import extension
-from retrograd.codegen.native.target import _written
+from retrograd.codegen.native.target import _alike, _source
 from retrograd.ir import Aval, Graph
 from retrograd.ir.primitive import REGISTRY
 from tests.support.graphs import one_node
@@ -59,9 +58,10 @@ def cases() -> list[Graph]:
 
 def scalar_loops(graphs: list[Graph], tmp_path: Path) -> list[str]:
     """The marked loops that the compiler has not vectorised, but for those that it is known to leave."""
-    kernels, good = _written([replace(graph) for graph in graphs])
-    assert len(good) == len(graphs)
-    source = extension(graphs, kernels)
+    bodies = [replace(graph) for graph in graphs]
+    alike = _alike(bodies)
+    assert sum(map(len, alike)) == len(graphs)
+    source = _source(bodies, [same[0] for same in alike])
     tool = shared_objects.compiler()
     assert tool is not None
     (tmp_path / "law.c").write_text(source)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from math import inf
 
 from ...ir.footprint import Course, Footprint
 from ...ir.graph import Graph
 from ...ops.structural.kernel import STORAGE
-from .kernel_function import KernelFunction
+from .kernel_function import KernelFunction, identity_of
 from .shim import workspace
 
 
@@ -17,12 +17,15 @@ def storage_known(body: Graph, kernel: KernelFunction) -> None:
     """Let a kernel's body know the bytes that each call of its C function takes for itself: None if data decide."""
     nbytes, keeps = workspace(kernel)
     body.once(STORAGE, lambda: None if kernel.grows else 0 if keeps else nbytes)
-    body.once("kept", lambda: nbytes if keeps else 0)
+    body.once("kept", lambda: {identity_of(body, kernel): nbytes if keeps else 0})
 
 
 def kept_by(bodies: Iterable[Graph]) -> int:
-    """The bytes that kernels keep from their first call on."""
-    return sum(body.once("kept", lambda: 0) for body in bodies)
+    """The bytes that kernels keep from their first call on; equal ones are one function."""
+    kept: dict[Hashable, int] = {}
+    for body in bodies:
+        kept |= body.once("kept", dict)
+    return sum(kept.values())
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,11 @@ class KernelFunction:
     work: int
     parts: bool = False
     grows: bool = False
+
+
+def identity_of(body: Graph, kernel: KernelFunction) -> Hashable:
+    """What kernels have in common that are one function of C."""
+    return kernel, len(body.inputs), tuple(v.aval for v in (*body.inputs, *body.outputs))
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:

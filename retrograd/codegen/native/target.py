@@ -6,7 +6,7 @@ import inspect
 import re
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from ...ir.target import Module, Target
 from ...ops.structural.kernel import kernel
 from .elements import NoC
 from .footprint import WithKept, kept_by, storage_known
-from .kernel_function import KernelFunction, kernel_function
+from .kernel_function import KernelFunction, identity_of, kernel_function
 from .shared_objects import compiler, fits, functions
 from .shim import extension
 
@@ -168,11 +168,10 @@ def _source(bodies: Sequence[Graph], chosen: Sequence[int]) -> str:
 
 def _alike(bodies: Sequence[Graph]) -> list[list[int]]:
     """The positions of the kernels that C has texts for; those are together that are equal, as in steps of a loop."""
-    found: dict[Any, list[int]] = {}
+    found: dict[Hashable, list[int]] = {}
     for k, body in enumerate(bodies):
         if not _refused(body):
-            avals = tuple(v.aval for v in (*body.inputs, *body.outputs))
-            found.setdefault((_text(body), len(body.inputs), avals), []).append(k)
+            found.setdefault(identity_of(body, _text(body)), []).append(k)
     return list(found.values())
 
 
