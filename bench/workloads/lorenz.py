@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import c_long
 from functools import partial
 from typing import Any
@@ -168,6 +169,20 @@ def in_c(*args: Any, steps: int) -> tuple[Any, Any]:
     return function("lorenz")(place(start), place(slope), c_long(steps)), tuple(slope.tolist())
 
 
+def on_arrays(name: str, title: str, inputs: Callable[[], tuple[Any, ...]], steps: int) -> Workload:
+    """A row on arrays of states."""
+    return Workload(
+        name=name,
+        title=title,
+        dtype="float64",
+        inputs=inputs,
+        function=lorenz_of_arrays(steps),
+        argnums=(0, 1),
+        in_retrograd=partial(arrays_in_retrograd, steps=steps),
+        in_jax=partial(arrays_in_jax, steps=steps),
+    )
+
+
 WORKLOADS = (
     Workload(
         name="lorenz-scan",
@@ -192,24 +207,6 @@ WORKLOADS = (
         by_hand=partial(by_hand, steps=200),
         in_c=partial(in_c, steps=200),
     ),
-    Workload(
-        name="lorenz-arrays",
-        title="Lorenz, 10,000 steps on arrays of 3",
-        dtype="float64",
-        inputs=as_arrays,
-        function=lorenz_of_arrays(10_000),
-        argnums=(0, 1),
-        in_retrograd=partial(arrays_in_retrograd, steps=10_000),
-        in_jax=partial(arrays_in_jax, steps=10_000),
-    ),
-    Workload(
-        name="lorenz-batch",
-        title="Lorenz, 1,000 states, 1,000 steps",
-        dtype="float64",
-        inputs=trajectories,
-        function=lorenz_of_arrays(1000),
-        argnums=(0, 1),
-        in_retrograd=partial(arrays_in_retrograd, steps=1000),
-        in_jax=partial(arrays_in_jax, steps=1000),
-    ),
+    on_arrays("lorenz-arrays", "Lorenz, 10,000 steps on arrays of 3", as_arrays, 10_000),
+    on_arrays("lorenz-batch", "Lorenz, 1,000 states, 1,000 steps", trajectories, 1000),
 )

@@ -12,6 +12,7 @@ import pytest
 import retrograd as rg
 from retrograd.codegen.native import lanes
 from retrograd.codegen.native.lanes import FEWEST, LANES, LEAST_LANES
+from tests.support.blocks import leaves, same_bits_on_threads
 from tests.support.growing import again
 from tests.support.native import needs_compiler
 
@@ -64,10 +65,6 @@ def in_parts(compiled: Any, *args: Any) -> bool:
     return re.search(r"kernel\d+_part\d", compiled.source(*args, language="c")) is not None
 
 
-def values(found: Any) -> list[Any]:
-    return [found[0], *found[1]]
-
-
 @pytest.mark.parametrize(("program", "inputs"), PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_bits_do_not_depend_on_lanes_or_threads(
@@ -76,22 +73,14 @@ def test_bits_do_not_depend_on_lanes_or_threads(
     for n in SIZES:
         args = tuple(x.astype(dtype) for x in inputs(n, np.random.default_rng(n)))
         gradient = rg.value_and_grad(program, argnums=(0, 1, 2), backend="native")
-        found, threads = values(gradient(*args)), rg.config.threads
+        found = same_bits_on_threads(gradient, args)
         assert in_parts(gradient, *args) == (n >= LEAST)
-        for number in (1, 2, 3):
-            rg.config.threads = number
-            try:
-                repeated = values(gradient(*args))
-            finally:
-                rg.config.threads = threads
-            for a, b in zip(repeated, found, strict=True):
-                np.testing.assert_array_equal(a, b)
         with monkeypatch.context() as patch:
             patch.setattr(lanes, "LEAST", 10**12)
             other = rg.value_and_grad(again(program), argnums=(0, 1, 2), backend="native")
-            for a, b in zip(values(other(*args)), found, strict=True):
+            for a, b in zip(leaves(other(*args)), found, strict=True):
                 np.testing.assert_array_equal(a, b)
-        expected = values(rg.value_and_grad(program, argnums=(0, 1, 2))(*args))
+        expected = leaves(rg.value_and_grad(program, argnums=(0, 1, 2))(*args))
         for a, b in zip(found, expected, strict=True):
             assert np.asarray(a).dtype == np.asarray(b).dtype
             eps = 3e-4 if dtype == "f4" else 1e-10
@@ -120,7 +109,7 @@ def test_a_plan_for_memory_changes_no_bit(plan: Any) -> None:
     with rg.config(backend="native"):
         planned = rg.value_and_grad(lambda q, v, c: f(q, v, c, plan), argnums=(0, 1, 2))(q, v, 0.3)
         plain = rg.value_and_grad(lambda q, v, c: f(q, v, c, None), argnums=(0, 1, 2))(q, v, 0.3)
-    for a, b in zip(values(planned), values(plain), strict=True):
+    for a, b in zip(leaves(planned), leaves(plain), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

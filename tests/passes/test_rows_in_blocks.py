@@ -11,7 +11,7 @@ import retrograd as rg
 from retrograd.ir.parser import parse
 from retrograd.passes import row_roles, rows_in_blocks
 from retrograd.passes.rows_in_blocks import with_rows_in_blocks
-from tests.support.blocks import agrees, leaves, loops, normals
+from tests.support.blocks import agrees, leaves, loops, normals, same_bits_on_threads
 from tests.support.memory import measured
 
 LARGE = 8192
@@ -141,15 +141,7 @@ def test_one_and_several_threads_and_plans_give_the_same_bits() -> None:
         return regression(w, 0.1, x, y) + form(0.3 * x, 1.5, y) + np.sum(z**2)
 
     f = rg.value_and_grad(loss, argnums=(0, 1, 2))
-    free, threads = leaves(f(w, x, z)), rg.config.threads
-    for number in (1, 2, 3):
-        rg.config.threads = number
-        try:
-            found = leaves(f(w, x, z))
-        finally:
-            rg.config.threads = threads
-        for a, b in zip(found, free, strict=True):
-            np.testing.assert_array_equal(a, b)
+    free = same_bits_on_threads(f, (w, x, z))
     peak = f.plan(w, x, z).peak_bytes
     assert loops(f, w, x, z) == 2
     for budget in (peak, int(0.8 * peak)):

@@ -31,10 +31,9 @@ def slopes(count: int) -> Callable[..., Any]:
     return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
 
 
-def same_bits_in_all_ways(loss: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """Compare value and gradient with those of one, two and three threads, and within budgets, which hold."""
-    f, threads = slopes(len(args))(loss), rg.config.threads
-    free = leaves(f(*args))
+def same_bits_on_threads(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """The results, after a comparison with those of one, two and three threads."""
+    free, threads = leaves(f(*args)), rg.config.threads
     for number in (1, 2, 3):
         rg.config.threads = number
         try:
@@ -43,6 +42,13 @@ def same_bits_in_all_ways(loss: Callable[..., Any], args: Sequence[Any]) -> list
             rg.config.threads = threads
         for a, b in zip(found, free, strict=True):
             np.testing.assert_array_equal(a, b)
+    return free
+
+
+def same_bits_in_all_ways(loss: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """Compare value and gradient with those of one, two and three threads, and within budgets, which hold."""
+    f = slopes(len(args))(loss)
+    free = same_bits_on_threads(f, args)
     peak = f.plan(*args).peak_bytes
     for budget in (peak, 10 * peak):
         within = rg.value_and_grad(loss, argnums=tuple(range(len(args))), memory=budget)
