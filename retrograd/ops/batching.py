@@ -25,6 +25,12 @@ def elementwise(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags
     return prim(*(lanes(size, x, flag) for x, flag in zip(args, flags, strict=True)), **attrs)
 
 
+def by_elements(prim: Primitive) -> bool:
+    """Whether a primitive computes each element from those at its place."""
+    rule: Any = prim.batch
+    return rule is elementwise
+
+
 def shifted_axis(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **attrs: Any) -> Any:
     """Like ``elementwise``, and the non-negative ``axis`` (an int or a tuple) moves up by one."""
     axis = attrs.pop("axis")

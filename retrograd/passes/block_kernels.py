@@ -7,7 +7,6 @@ are found block by block, too: forward and adjoint of one region are one kernel.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ..ir.graph import Graph, Node, Value
 from ..ir.loop_node import loop_of
 from ..ir.rewrite import walk
 from ..ir.types import Aval
-from ..ops.batching import elementwise
+from ..ops.batching import by_elements
 from ..ops.masks import putmask
 from ..ops.structural.kernel import kernel
 from ..ops.structural.stack import step_numbers
@@ -123,10 +122,9 @@ def _has_a_text(node: Node) -> bool:
         return node.inputs[0].aval.kind == "array"
     if node.prim is putmask:
         return True
-    batch: Any = node.prim.batch
     text = node.prim.numpy
     known = bool(text.ufunc) or (bool(text.code) and isinstance(text.code, str))
-    return batch is elementwise and node.prim.alias is None and known
+    return by_elements(node.prim) and node.prim.alias is None and known
 
 
 def _folds(node: Node) -> bool:

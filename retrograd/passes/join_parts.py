@@ -17,7 +17,7 @@ from ..ir.loop_node import loop_of
 from ..ir.primitive import TRANSFORMS
 from ..ir.rewrite import Env, rebuild, with_bodies, with_nodes
 from ..ir.types import Aval
-from ..ops.batching import elementwise
+from ..ops.batching import by_elements
 from ..ops.elementwise import const
 from ..ops.index import getitem
 from ..ops.shape import broadcast, broadcast_to
@@ -113,9 +113,7 @@ class _PartFinder:
     def _is_elementwise(self, node: Node) -> bool:
         if node.prim.multi or node.effect or not node.inputs or node.prim.order != "K":
             return False
-        alike = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
-        batch: Any = node.prim.batch
-        return alike and batch is elementwise
+        return by_elements(node.prim) and all(v.aval.shape == node.out.aval.shape for v in node.inputs)
 
     def _add(self, node: Node, effects: int) -> None:
         """Put a node into its row, if its operands lie at one place of their rows, or fill any place."""

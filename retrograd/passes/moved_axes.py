@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
 from ..ir.rewrite import Env, rebuild
 from ..ir.types import Aval
-from ..ops.batching import elementwise
+from ..ops.batching import by_elements
 from ..ops.elementwise import cast, const
 from ..ops.linear import matmul
 from ..ops.shape import broadcast, broadcast_to, permute
@@ -79,9 +78,7 @@ class MovedAxes(ABC):
             return not isinstance(node.attrs["value"], tuple)
         if node.prim is matmul:
             return self.product_fits(node)
-        batch: Any = node.prim.batch
-        whole = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
-        return whole and (node.prim is cast or (batch is elementwise and node.prim.order == "K"))
+        return keeps_places(node) and all(v.aval.shape == node.out.aval.shape for v in node.inputs)
 
     def _fits(self, graph: Graph, value: Value) -> bool:
         """Whether all that makes and reads a value can do so in the other order."""
@@ -122,6 +119,11 @@ def with_moved_axes(graph: Graph, moves: type[MovedAxes]) -> Graph:
         return graph
     found = moves(graph)
     return rebuild(graph, found.rule) if found.saves_time else graph
+
+
+def keeps_places(node: Node) -> bool:
+    """Whether an operation computes each element from those at its place, in any order of axes."""
+    return node.prim is cast or (by_elements(node.prim) and node.prim.order == "K")
 
 
 def swapped(x: Symbol) -> Symbol:

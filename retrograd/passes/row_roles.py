@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from ..ir.graph import Graph, Node, Value
-from ..ops.batching import elementwise
+from ..ops.batching import by_elements
 from ..ops.elementwise import cast, const
 from ..ops.index import additem, getitem, setitem
 from ..ops.linear import matmul, vecdot
@@ -129,7 +128,6 @@ def _width(v: Value) -> int:
 
 def _by_rows(node: Node) -> bool:
     """Whether a row of the result needs the same rows of the operands alone."""
-    batch: Any = node.prim.batch
     if node.prim in (reshape, vecdot, broadcast, cast):
         return node.prim is not vecdot or node.inputs[0].aval.ndim > 1
     if node.prim is permute:
@@ -142,4 +140,4 @@ def _by_rows(node: Node) -> bool:
     same = all(v.aval.shape == node.out.aval.shape for v in node.inputs)
     if node.out.aval.ndim <= 2 and node.prim.order not in ("K", "C"):
         return False  # it may be a function of vectors or matrices, such as an inverse, and goes along stacks alone
-    return same and batch is elementwise and node.prim.alias is None
+    return same and by_elements(node.prim) and node.prim.alias is None

@@ -20,13 +20,13 @@ from ..ir.loop_node import LoopNode, loop_of
 from ..ir.primitive import TRANSFORMS, Primitive
 from ..ir.rewrite import Env, copy_nodes, mapped, rebuild
 from ..ir.types import Aval
-from ..ops.batching import elementwise
 from ..ops.concatenate import concatenate
-from ..ops.elementwise import add, cast, const
+from ..ops.elementwise import add, const
 from ..ops.index import Index, additem, getitem, setitem
 from ..ops.linear import matmul
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, reshape, reshape_to
+from .moved_axes import keeps_places
 
 MOST = 8  # rows
 LONG = 64  # elements of a row
@@ -50,7 +50,7 @@ def _with_rows_apart(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | Non
     return None
 
 
-class _NeedsWhole(Exception):  # noqa: N818 - a signal: the loop stays
+class _NeedsWhole(Exception):  # noqa: N818 - a signal, not an error: the loop stays as it is
     """An operation needs an array whose rows are apart."""
 
 
@@ -174,9 +174,8 @@ def _joined(rows: list[Symbol], aval: Aval, axis: int) -> Symbol:
 
 
 def _elementwise(to: _RowsOfBody, node: Node) -> bool:
-    batch: Any = node.prim.batch
     alike = to.few(node.out.aval) and all(v.aval.shape in ((), node.out.aval.shape) for v in node.inputs)
-    if not alike or not (node.prim is cast or (batch is elementwise and node.prim.order == "K")):
+    if not alike or not keeps_places(node):
         return False
     to.rows[node.out] = to.each(node)
     return True

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ...ir.graph import Node
 from ...ir.loop_node import LoopNode
-from .c_texts import text_of
 from .grouping import work_of
 from .in_parts import ALIGNED, LEAST
-from .nests import SAME
+from .nests import is_elementwise
 
 LEAST_LANES = 256  # elements of a part: with fewer, steps read and write too little of each page of their lists
 LANES = 1024  # ... of many parts: their states stay in the cache
@@ -45,10 +44,6 @@ def _is_local(node: Node, shape: tuple[int, ...]) -> bool:
     """Whether an element of a result needs the same element of operands alone, or numbers."""
     if node.prim.multi or node.effect or node.out.aval.shape not in ((), shape):
         return False
-    if node.prim.name == "const":
-        return not isinstance(node.attrs["value"], tuple)
     if node.prim.name == "getitem":
         return len(node.inputs) == 1 and node.out.aval.shape == () and node.inputs[0].aval.shape != shape
-    text = text_of(node)
-    alike = all(v.aval.shape in ((), shape) for v in node.inputs)
-    return alike and (node.prim.name == "broadcast" or node.prim.name in SAME or (text is not None and bool(text.c)))
+    return is_elementwise(node) and all(v.aval.shape in ((), shape) for v in node.inputs)

@@ -130,7 +130,7 @@ class NestWriter(SumWriter):
             if root in self.foreign:
                 return False
             if not self.reduces(root):
-                if not self.target[root].whole or not _elementwise(self.made[root]):
+                if not self.target[root].whole or not is_elementwise(self.made[root]):
                     return False
                 todo += _operands(self.made[root])
             elif len(self.made[root].attrs["axis"]) == len(space):
@@ -151,7 +151,7 @@ class NestWriter(SumWriter):
             elif held is not None and v not in roots:
                 if not isinstance(held, CArray) or not held.whole or held.shape != space:
                     return False
-            elif node is None or not _elementwise(node):
+            elif node is None or not is_elementwise(node):
                 return False
             else:
                 todo += _operands(node)
@@ -382,7 +382,7 @@ def innermost_axis(space: Sequence[int]) -> tuple[int, list[Indices]]:
     return last, everywhere(space[last + 1 :])
 
 
-def _elementwise(node: Node) -> bool:
+def is_elementwise(node: Node) -> bool:
     """Whether an element is computed from those at the same index, or from numbers."""
     if node.prim.name == "const":
         return not isinstance(node.attrs["value"], tuple)

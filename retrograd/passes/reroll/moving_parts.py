@@ -17,7 +17,7 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.rewrite import Env, rebuild
 from ...ir.types import Aval
-from ...ops.batching import elementwise
+from ...ops.batching import by_elements
 from ...ops.elementwise import const, neg, where
 from ...ops.formula_text import MARKERS, Window, derived, formula_of, read, turned
 from ...ops.formulas import value_within, write_within
@@ -289,9 +289,8 @@ def _keeps(write: Node) -> bool:
 
 def is_elementwise(node: Node) -> bool:
     """Whether a node applies a ufunc of NumPy's, whose derivatives are formulas of such functions."""
-    batch: Any = node.prim.batch
     code = node.prim.numpy
-    return batch is elementwise and not node.attrs and bool(code.ufunc) and "scipy" not in code.ufunc
+    return by_elements(node.prim) and not node.attrs and bool(code.ufunc) and "scipy" not in code.ufunc
 
 
 def _plain(node: Node) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.loop_node import loop_of
 from ....ir.rewrite import with_bodies, with_nodes
 from ....ir.types import Aval
-from ....ops.batching import elementwise
+from ....ops.batching import by_elements
 from ....ops.structural.guard import guard
 from ....ops.structural.on_numbers import assemble, elements, numbers
 from ....ops.structural.region import turn
@@ -139,8 +138,7 @@ def _runs_on_numbers(node: Node, depth: int = 0) -> bool:
         return avals[1].kind == "python" or avals[1].dtype in (FLOAT, avals[0].dtype)
     if (INT in dtypes and prim.name not in INTEGERS) or (prim.name == "invert" and dtypes != {BOOL}):
         return False
-    batch: Any = prim.batch
-    return batch is elementwise and bool(text_of(node))
+    return by_elements(prim) and bool(text_of(node))
 
 
 def _passes(node: Node) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from ....ir.rewrite import walk
 from ....ir.structure import Body
 from ....ir.texts import Arg
 from ....ir.types import Aval
-from ....ops.batching import elementwise
+from ....ops.batching import by_elements
 from ....ops.index import additem, subitem
 from ....ops.structural.guard import guard
 from ....ops.structural.on_numbers import assemble, elements
@@ -153,8 +152,7 @@ class _IntoNumbers:
             return [
                 self.b.emit(prim, [x.value], {"aval": aval})[0] for x, aval in zip(pieces, _avals(out), strict=True)
             ]
-        batch: Any = prim.batch
-        if batch is not elementwise or not text_of(node) or (prim.name == "pow" and not rounds_alike("pow")):
+        if not by_elements(prim) or not text_of(node) or (prim.name == "pow" and not rounds_alike("pow")):
             raise _StaysWhole
         rows = zip(*self._broadcast(node.inputs, out.shape), strict=True)
         made = zip(rows, _avals(out), _hints(node.out), strict=True)
