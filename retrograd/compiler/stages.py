@@ -74,6 +74,7 @@ STAGES: dict[str, Stage] = {
     "hoist_invariants": IDLE,
     "sums_behind_loops": IDLE,
     "final_states": IDLE,
+    "sums_in_products": IDLE,
     "short_axes": IDLE,
     "narrow_stacks": IDLE,
     "rows_in_blocks": IDLE,

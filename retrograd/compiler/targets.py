@@ -22,6 +22,7 @@ from ..passes.rows_in_blocks import with_rows_in_blocks
 from ..passes.short_axes import short_axes_first
 from ..passes.stacks_in_blocks import with_stacks_in_blocks
 from ..passes.sums_behind_loops import sums_behind_loops
+from ..passes.sums_in_products import sums_in_products
 from ..passes.vectorize import with_levels
 from .settings import config
 from .stages import STAGES, Pass, Rest, Stage, of_pass
@@ -57,6 +58,7 @@ STAGES["hoist_invariants"] = of_pass(hoist_invariants)
 STAGES["rows_apart"] = _for("native", rows_apart)
 STAGES["sums_behind_loops"] = _for("native", sums_behind_loops)
 STAGES["final_states"] = of_pass(with_final_states)
+STAGES["sums_in_products"] = _for("numpy", sums_in_products)
 STAGES["short_axes"] = _for("numpy", short_axes_first)
 STAGES["narrow_stacks"] = _for("numpy", with_narrow_stacks_turned)
 STAGES["rows_in_blocks"] = _for("numpy", with_rows_in_blocks)

@@ -14,6 +14,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "passes.stacks_in_blocks": STACKS,
     "passes.moved_axes": {"LARGE": 2},
     "passes.narrow_stacks": {"LONGER": 1},
+    "passes.sums_in_products": {"LEAST": 2, "FEWEST": 1, "SHARE": 100.0},
     "passes.join_parts": {"SHORTEST": 2},
 }
 
