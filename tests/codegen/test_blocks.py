@@ -38,7 +38,9 @@ UFUNCS = sorted(
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short arrays are worked on in blocks, however little there is to do."""
+    """Short arrays are worked on in blocks, however little there is to do, and in storage as long arrays are."""
+    for name in ("passes.place_buffers.REUSE", "passes.place_buffers.POOL", "codegen.numpy.workspaces.LARGE"):
+        monkeypatch.setattr(f"retrograd.{name}", 64)
     monkeypatch.setattr(blocks, "SHORTEST", SHORT)
     monkeypatch.setattr(blocks, "MOST", MOST)
     monkeypatch.setattr(blocks, "FEWEST", 1)
@@ -290,6 +292,40 @@ def test_the_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for made in (found, without):
         assert Simulation(made.plan).peak() == pytest.approx(measured(made, x), rel=0.02)
     assert Simulation(found.plan).peak() < 0.4 * Simulation(without.plan).peak()
+
+
+def kernel_in(source: str) -> str:
+    """The function of the first kernel."""
+    return source[source.index("n = len(") :].partition("\n\n\n")[0]
+
+
+@one_thread()
+def test_what_a_block_needs_lies_in_the_results_until_they_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any, y: Any) -> Any:
+        a, b = np.exp(x), np.sin(y)
+        c = np.cos(a * b)
+        return c * a, np.tanh(c) / b, np.float32(2.0) * np.cos(y).astype(np.float32)
+
+    x, y = np.random.default_rng(0).normal(size=(2, 200_000))
+    found, _ = both(rg.jit(f).graph(x, y), (x, y), monkeypatch)
+    body = kernel_in(found.module.source)
+    assert body.count("np.ndarray(n, np.float64") == 1  # for c, a and b being in the first two results
+    assert Simulation(found.plan).peak() == pytest.approx(measured(found, x, y), rel=0.01)
+
+
+def test_results_that_others_read_and_results_of_masks_are_computed_in_their_arrays(short: None) -> None:
+    def f(x: Any, y: Any) -> Any:
+        a = np.sin(x)
+        first = a * y
+        b = np.cos(first) + a
+        mask = np.where(b > 0.5, 0.25, b)
+        return first, mask, mask * np.exp(first), np.sum(b)
+
+    x, y = np.random.default_rng(0).normal(size=(2, 1001))
+    g = rg.jit(f)
+    for found, expected in zip(g(x, y), f(x, y), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert MADE in g.source(x, y)
 
 
 @one_thread()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,17 +54,21 @@ class WorkspaceLayout:
     rows: dict[Value, tuple[StateRows | None, Graph]] = field(default_factory=dict)
 
 
-def pack(plan: Plan, block: Block | None = None) -> WorkspaceLayout:
+def pack(plan: Plan, block: Block | None = None, elsewhere: Container[Value] = ()) -> WorkspaceLayout:
     """Lay storage that nothing needs after the call into one piece; storage whose times are apart shares places.
 
     The large ones come first. Storage stays outside if the piece and what is outside would take more than the call
     takes without a piece: what lies in the piece is not freed when it is dead. With ``block``, the function computes
-    parts of arrays, and writes results into given storage.
+    parts of arrays, and writes results into given storage, in which storage lies whose first values are ``elsewhere``.
     """
-    candidates = _candidates(plan, block)
+    found = _candidates(plan, block)
+    candidates = [storage for storage in found if storage.value not in elsewhere]
     if not candidates or len(candidates) > MOST:
         return WorkspaceLayout()
     live = _live(plan, block)
+    for storage in found:
+        if storage.value in elsewhere:
+            _without(live, storage)
     most = (1 + MORE) * live.max()
     taken, outside = candidates, live.copy()
     for storage in candidates:

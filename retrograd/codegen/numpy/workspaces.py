@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...ir.graph import Graph, Value
@@ -50,6 +51,30 @@ def _may_be_given(plan: Plan, value: Value) -> bool:
     aval, prim = value.aval, plan.order.producer[value].prim
     large = aval.kind == "array" and aval.steps is None and aval.nbytes >= LARGE
     return bool(large and not prim.multi and prim.into and value not in plan.copies and value in plan.ordered)
+
+
+def in_results(plan: Plan, results: Sequence[Value]) -> dict[Value, Value]:
+    """The values whose storage may be the array given for a result, until the operation that fills it; the result.
+
+    Such an array first gets the storage that is needed longest, and then what is needed at other times.
+    """
+    made = {out: i for i, node in enumerate(plan.order.nodes) for out in node.outputs}
+    storage = workspaces(plan, results=False)
+    times = {first: (made[first], max(plan.last_use[v] for v in storage[first])) for first in storage}
+    found: dict[Value, Value] = {}
+    taken: dict[Value, list[tuple[int, int]]] = {v: [] for v in results}
+    for first, (start, end) in sorted(times.items(), key=lambda item: item[1][0] - item[1][1]):
+        for result in results:
+            if first.aval != result.aval or end > made[result]:
+                continue
+            prim = plan.order.nodes[made[result]].prim
+            if end == made[result] and prim.into and not prim.over:
+                continue
+            if all(end < other or last < start for other, last in taken[result]):
+                taken[result].append((start, end))
+                found.update(dict.fromkeys(storage[first], result))
+                break
+    return found
 
 
 class StateRows(NamedTuple):

@@ -17,6 +17,7 @@ from ..bodies import BodyEmitter
 from ..emitter import Scope, emits
 from ..in_workspace import WorkspaceEmitter
 from ..packing import pack
+from ..workspaces import in_results
 from .calls import call_body, tuple_of
 
 FOLDS = {"sum": "np.add", "max": "np.maximum", "min": "np.minimum"}
@@ -71,7 +72,10 @@ class BlockWriter(WorkspaceEmitter):
         parts = [self.assign(v) for v in rows]
         self.slots = {v: self.fresh(v.hint) for v in arrays}
         names = [*parts, *self.slots.values(), *(self.assign(v) for v in others)]
-        packed = pack(self.plan, (self.n, self.most))
+        given = in_results(self.plan, [v for v in arrays if v.aval.ndim == 1])
+        packed = pack(self.plan, (self.n, self.most), given)
+        self.work.update((v, self.slots[result]) for v, result in given.items())
+        self.at_work.update(given)
         if packed.places or order.nested:
             self.own_length = self.fresh("n")
             self.line(f"{self.own_length} = {self.length(parts[0], rows[0].aval)}")
@@ -110,7 +114,7 @@ class BlockWriter(WorkspaceEmitter):
         if slot is None or node.prim.multi or node.prim.numpy.statement:
             super()._node(node, consts)
             for out in node.outputs:
-                if out in self.slots and out.aval.ndim == 1:
+                if out in self.slots and out.aval.ndim == 1 and self.slots[out] != self.name[out]:
                     self.line(f"{self.slots[out]}[:] = {self.name[out]}")
             return
         self.into_slot(node, [self._operand(node, i, consts) for i in range(len(node.inputs))], slot)
