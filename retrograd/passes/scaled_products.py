@@ -61,6 +61,8 @@ class _Factors:
     def _scale(self, x: Symbol, shape: tuple[int, ...], divides: bool) -> bool:
         if x.size == 1:
             self.numbers.append((reshape_to(x, ()), divides))
+        elif len(shape) != 2:
+            return False
         elif x.shape == (shape[0], 1):
             self.columns.append((x, divides))
         elif x.shape in (shape[1:], (1, shape[1])):
@@ -108,22 +110,27 @@ def _factors(prim: Primitive, inputs: list[Symbol], depth: int = DEEPEST) -> _Fa
     return found
 
 
-def _beside(prim: Primitive, x: Symbol, y: Symbol, z: Symbol, inner: int) -> _Factors | None:
-    """The factors of a matrix that a narrow z multiplies along an axis of ``inner`` elements."""
-    found = _of_matrix(prim, x, y) if z.ndim <= 2 else None
-    if found is None or NARROW * (z.size + z.size // inner * (x.size // inner)) > x.size:
+def _beside(prim: Primitive, x: Symbol, y: Symbol, z: Symbol, axis: int) -> _Factors | None:
+    """The factors of a matrix that z multiplies along an axis, if the result is so small that it is better scaled.
+
+    With numbers alone, they may be those of a stack of matrices.
+    """
+    found = _of_matrix(prim, x, y) if z.ndim <= max(x.ndim, 2) else None
+    if found is None or (x.ndim > 2 and z.shape[:-2] != x.shape[:-2]):
         return None
-    return found
+    result = x.size // x.shape[axis] * (z.shape[axis] if z.ndim > 1 else 1)
+    return found if NARROW * (result + (z.size if found.outer else 0)) <= x.size else None
 
 
 def _of_matrix(prim: Primitive, x: Symbol, y: Symbol) -> _Factors | None:
     """The factors of a large matrix of real numbers, if scales can leave it."""
-    if x.ndim != 2 or x.dtype.kind != "f" or x.size < LEAST_WORK:
+    if x.ndim < 2 or x.dtype.kind != "f" or x.size < LEAST_WORK:
         return None
     found = _factors(prim, [x, y])
     if found is None or found.outer:
         return found
-    only_numbers = len(found.whole) == 1 and not found.columns and not found.rows
+    found = _factors(prim, [x, y], 0)
+    only_numbers = found is not None and len(found.whole) == 1 and not found.columns and not found.rows
     return found if only_numbers else None
 
 
@@ -137,10 +144,10 @@ def _scaled(x: Symbol, scales: list[Scale], shape: tuple[int, ...]) -> Symbol:
 
 def _times(prim: Primitive, x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
     """(x y) z, for a product of elements x y."""
-    found = _beside(prim, x, y, z, inner=x.shape[-1])
+    found = _beside(prim, x, y, z, axis=-1)
     if found is None:
         return None
-    n, m = x.shape
+    n, m = x.shape[-2:]
     end = (1,) * (z.ndim - 1)
     product = found.matrix @ _scaled(z, found.rows, (m, *end))
     return _scaled(_scaled(product, found.columns, (n, *end)), found.numbers, ())
@@ -148,10 +155,10 @@ def _times(prim: Primitive, x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:
 
 def _before(prim: Primitive, z: Symbol, x: Symbol, y: Symbol) -> Symbol | None:
     """z (x y), for a product of elements x y; programs that need the product with a symmetric matrix have it once."""
-    found = _beside(prim, x, y, z, inner=x.shape[0])
+    found = _beside(prim, x, y, z, axis=-2)
     if found is None:
         return None
-    n, m = x.shape
+    n, m = x.shape[-2:]
     if z.ndim == 2 and n == m and Fact.SYMMETRIC in facts(found.matrix):
         product = found.matrix @ _scaled(permute(z, axes=(1, 0)), found.columns, (n, 1))
         product = _scaled(_scaled(product, found.rows, (m, 1)), found.numbers, ())
@@ -163,7 +170,7 @@ def _before(prim: Primitive, z: Symbol, x: Symbol, y: Symbol) -> Symbol | None:
 
 def _sum(prim: Primitive, x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
     """Sums as products with the scales of the other axis. Products of single precision add less exactly than sums."""
-    found = _of_matrix(prim, x, y) if x.dtype == np.float64 else None
+    found = _of_matrix(prim, x, y) if x.dtype == np.float64 and x.ndim == 2 else None
     if found is None or not found.outer:
         return None
     n, m = x.shape

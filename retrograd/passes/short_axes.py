@@ -74,8 +74,8 @@ class _AxisFirst(MovedAxes):
             return x
         *rest, short = x.shape
         others = (*(1,) * (ndim - x.ndim), *rest)
-        if short == 1:
-            return reshape_to(x, (1, *others))
+        if short in (1, x.size):
+            return reshape_to(x, (short, *others))
         first: Symbol = copy(permute(reshape_to(x, (*others, short)), axes=(ndim - 1, *range(ndim - 1))))
         return first
 

@@ -1,5 +1,6 @@
 """sums_in_products: Graph → Graph in which products of matrices add the columns and rows that are added to them.
 
+A power of two that multiplies a product multiplies a smaller factor, which changes no digit of normal numbers.
 Squared distances from inner products are the example: c + r - 2 x yᵀ is [-2 x, c, 1] times [yᵀ; 1; r], one call in
 place of four that each walk over a large matrix. The sums have the same terms in another order.
 
@@ -41,8 +42,8 @@ def sums_in_products(graph: Graph) -> Graph:
 
 
 def _joined(graph: Graph) -> Graph:
-    found = [_Sum(graph, node) for node in graph.nodes if _fits(node)] if matmul in graph.prims else []
-    sums = {found.last: found for found in found if found.columns and found.rows}
+    products = (node for node in graph.nodes if _is_large(node)) if matmul in graph.prims else ()
+    sums = {found.last: found for node in products if (found := _sum_with(graph, node)) is not None}
     if not sums:
         return graph
 
@@ -52,24 +53,30 @@ def _joined(graph: Graph) -> Graph:
     return prune(rebuild(graph, rule))
 
 
-def _fits(node: Node) -> bool:
-    if node.prim is not matmul or node.out.aval.size < LEAST or node.out.aval.dtype.char not in "fd":
-        return False
-    x, y = (v.aval for v in node.inputs)
-    if not x.ndim == y.ndim == 2 or x.shape[1] not in TERMS:
-        return False
-    (n, k), m = x.shape, y.shape[1]
-    return min(n, m) >= FEWEST and (n + m) * (k + 2) <= SHARE * n * m
+def _is_large(node: Node) -> bool:
+    return node.prim is matmul and node.out.aval.size >= LEAST and node.out.aval.dtype.char in "fd"
+
+
+def _sum_with(graph: Graph, product: Node) -> _Sum | None:
+    """The sum that a product may become; None if there is none."""
+    x, y = (v.aval for v in product.inputs)
+    if x.ndim == y.ndim == 2 and x.shape[1] in TERMS:
+        (n, k), m = x.shape, y.shape[1]
+        found = _Sum(graph, product, min(n, m) >= FEWEST and (n + m) * (k + 2) <= SHARE * n * m)
+        if found.columns and found.rows:
+            return found
+    found = _Sum(graph, product, adds=False)
+    return found if found.last is not product and 2 * min(x.size, y.size) <= product.out.aval.size else None
 
 
 class _Sum:
-    """A multiple of a product of matrices, and multiples of columns and rows that are added to it.
+    """A multiple of a product of matrices, and multiples of columns and rows that are added to it, if it ``adds``.
 
     It goes as far as nothing else reads the sum.
     """
 
-    def __init__(self, graph: Graph, product: Node) -> None:
-        self.graph, self.factors, self.shape = graph, product.inputs, product.out.aval.shape
+    def __init__(self, graph: Graph, product: Node, adds: bool) -> None:
+        self.graph, self.factors, self.shape, self.adds = graph, product.inputs, product.out.aval.shape, adds
         self.number, self.columns, self.rows = 1.0, list[Scaled](), list[Scaled]()
         self.last: Node = product
         while (node := self._reader()) is not None and self._takes(node):
@@ -86,7 +93,7 @@ class _Sum:
         scale = self._scale(node, sofar)
         if scale is not None:
             return self._multiply(scale)
-        if node.prim not in (add, sub):
+        if node.prim not in (add, sub) or not self.adds:
             return False
         first, second = node.inputs
         other, sign = (second if first is sofar else first), (-1.0 if node.prim is sub else 1.0)
@@ -130,10 +137,9 @@ class _Sum:
                 return True
             return False
         if node.prim in (add, sub):
-            signs = (a, -a if node.prim is sub else a)
-            return all(
-                self._add_terms(*term, columns, rows, depth - 1) for term in zip(node.inputs, signs, strict=True)
-            )
+            (x, y), b = node.inputs, -a if node.prim is sub else a
+            first = self._add_terms(x, a, columns, rows, depth - 1)
+            return first and self._add_terms(y, b, columns, rows, depth - 1)
         for x in node.inputs:
             scale = self._scale(node, x) if x.aval.shape == self.shape else None
             if scale is not None and _is_normal(a * scale):
@@ -141,9 +147,12 @@ class _Sum:
         return False
 
     def as_product(self, b: Builder, env: Env) -> Symbol:
-        """The product of longer factors; the shorter one of the two is multiplied."""
-        (n, m), (x, y) = self.shape, (env[v] for v in self.factors)
-        x, y = (_times(x, self.number), y) if n <= m else (x, _times(y, self.number))
+        """The product of longer factors; the smaller one of the two is multiplied."""
+        x, y = (env[v] for v in self.factors)
+        x, y = (_times(x, self.number), y) if x.size <= y.size else (x, _times(y, self.number))
+        if not self.adds:
+            return x @ y  # type: ignore[no-any-return]  # symbols are untyped
+        n, m = self.shape
         column, row = self._total(env, self.columns, (n, 1)), self._total(env, self.rows, (1, m))
         ones = [b.constant(1.0, Aval(shape, x.dtype)) for shape in ((n, 1), (1, m))]
         left = concatenate(x, column, ones[0], axis=1)

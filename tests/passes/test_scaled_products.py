@@ -98,6 +98,25 @@ def test_small_matrices_and_wide_factors_stay(n: int, width: int, times: int) ->
     np.testing.assert_allclose(rg.jit(program)(*args), program(*args), rtol=1e-12, atol=1e-12)
 
 
+def test_numbers_leave_stacks_and_scaled_columns_if_the_result_is_small() -> None:
+    rng = np.random.default_rng(SEED)
+    stack, thin, column = (rng.standard_normal(shape) for shape in ((3, 80, 60), (3, 60, 5), (80, 1)))
+    programs: list[tuple[Callable[..., Any], Any, int]] = [
+        (lambda e, z, c: (0.3 * e) @ z, thin, 1),
+        (lambda e, z, c: (e / 0.3) @ z, thin, 1),
+        (lambda e, z, c: np.swapaxes(z, 1, 2) @ np.swapaxes(0.3 * e, 1, 2), thin, 0),  # seen through a permutation
+        (lambda e, z, c: z @ (0.3 * e), np.ones((3, 5, 80)), 1),
+        (lambda e, z, c: (0.3 * e) @ z, np.ones((3, 60, 60)), 0),
+        (lambda e, z, c: (0.3 * e) @ z, np.ones((60, 5)), 0),  # one matrix for all
+        (lambda e, z, c: (c * e) @ z, thin, 0),
+        (lambda e, z, c: e[0].T @ (0.3 * z), np.ones((80, 3)), 0),
+        (lambda e, z, c: z.T @ (0.3 * (c * e[0])), np.ones((80, 3)), 1),
+    ]
+    for program, z, times in programs:
+        assert fired(program, stack, z, column) == times
+        np.testing.assert_allclose(rg.jit(program)(stack, z, column), program(stack, z, column), rtol=1e-12, atol=1e-12)
+
+
 def test_sums_in_single_precision_stay() -> None:
     def program(e: Any, c: Any, r: Any, z: Any, s: Any) -> Any:
         return (c[:, None] * e * r).sum(axis=1)

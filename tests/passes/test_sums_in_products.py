@@ -78,6 +78,53 @@ def test_large_products_of_few_terms_are_joined(n: int, m: int, k: int, joined: 
     assert ("concatenate" in f.source(x, y)) == joined
 
 
+def scaled(f: Any, *args: Any) -> set[tuple[int, ...]]:
+    """The shapes of what a compiled function multiplies by numbers, or negates."""
+    graph = f.at(*args).graph
+    made = graph.producer
+    numbers = (
+        n
+        for n in graph.nodes
+        if n.prim.name == "mul" and any(made[v].prim.name == "const" for v in n.inputs if v in made)
+    )
+    return {node.out.aval.shape for node in (*numbers, *(n for n in graph.nodes if n.prim.name == "neg"))}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_powers_of_two_go_to_the_smaller_factor(dtype: str) -> None:
+    few, many = 64, LEAST // 64
+    for x, y in (normals((few, 8), (8, many), dtype=dtype), normals((3, many, 8), (3, 8, few), dtype=dtype)):
+        smaller = min(x.shape, y.shape, key=np.prod)
+        for program in (lambda x, y: 0.25 * (x @ y), lambda x, y: -(x @ y) / 2, lambda x, y: -(-(x @ y) * 8.0)):
+            f = rg.jit(lambda x, y, program=program: np.cos(program(x, y)))
+            np.testing.assert_array_equal(f(x, y), np.cos(program(x, y)))
+            assert scaled(f, x, y) == {smaller}
+
+    def loss(q: Any, k: Any) -> Any:
+        return np.sum(np.tanh(0.125 * (q @ np.swapaxes(k, 1, 2))))
+
+    agrees(slopes(2)(loss), *normals((4, 128, 8), (4, 128, 8), dtype=dtype), eps=1e-12 if dtype == "f8" else 1e-5)
+
+
+def test_numbers_stay_where_that_is_no_less_work() -> None:
+    x, y = normals((128, 64), (64, LEAST // 128))
+    stays: list[tuple[Program, Any, Any]] = [
+        (lambda x, y: 0.25 * (x @ y), x, y[:, :-1]),  # small
+        (lambda x, y: 0.3 * (x @ y), x, y),
+        (lambda x, y: 0.25 * (x @ y), *normals((128, 128), (128, 128))),  # factors as large as their product
+    ]
+    for program, one, other in stays:
+        f = rg.jit(lambda x, y, program=program: np.cos(program(x, y)))
+        agrees(f, one, other)
+        assert scaled(f, one, other) == {(one @ other).shape}
+
+    def twice(x: Any, y: Any) -> Any:
+        product = x @ y
+        return np.sum(np.exp(0.25 * product) + product)
+
+    assert scaled(rg.jit(twice), x, y) == {(x @ y).shape}
+
+
 def test_what_others_read_and_what_is_no_row_or_column_stays() -> None:
     x, y, c, r = points(130, 140, 3)
 
