@@ -12,7 +12,7 @@ from ..ir.types import Aval
 from .batching import elementwise
 from .bits import bitwise_or
 from .elementary import exp, exp2
-from .elementwise import binary, eq, function, gt, to_dtype, where
+from .elementwise import binary, eq, function, gt, literal_value, to_dtype, where
 from .masks import putmask
 
 
@@ -54,22 +54,25 @@ fmin = binary(
 )
 
 
-def _above(x: Symbol, out: Symbol) -> Any:
+def _above(x: Symbol, out: Symbol, other: Symbol) -> Any:
     """``x - out``, which is never positive; -inf where both are -inf, so that such terms have weight 0."""
+    numbers = (literal_value(x), literal_value(other))
+    if any(isinstance(n, float) and n > -np.inf for n in numbers):  # so is the result, or nan
+        return x - out
     return x - maximum(out, float(np.finfo(out.dtype).min))
 
 
 logaddexp = binary(
     "logaddexp",
     "np.logaddexp",
-    push(lambda t, out, x, y: t * exp(_above(x, out))),
-    push(lambda t, out, x, y: t * exp(_above(y, out))),
+    push(lambda t, out, x, y: t * exp(_above(x, out, y))),
+    push(lambda t, out, x, y: t * exp(_above(y, out, x))),
 )
 logaddexp2 = binary(
     "logaddexp2",
     "np.logaddexp2",
-    push(lambda t, out, x, y: t * exp2(_above(x, out))),
-    push(lambda t, out, x, y: t * exp2(_above(y, out))),
+    push(lambda t, out, x, y: t * exp2(_above(x, out, y))),
+    push(lambda t, out, x, y: t * exp2(_above(y, out, x))),
 )
 heaviside = binary(
     "heaviside",

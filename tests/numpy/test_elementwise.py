@@ -389,3 +389,23 @@ def test_what_is_refused(name):
     function, error, text = REFUSED[name]
     with pytest.raises(error, match=text):
         rg.jit(function)(np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("number", [0.0, -0.0, 2.5, -1e30, np.inf, -np.inf, np.nan])
+def test_logaddexp_of_a_number_has_the_slope_of_that_of_arrays(number: float, dtype: str) -> None:
+    values = [0.0, -0.0, 1.0, -1.0, 30.0, -800.0, 1e30, -1e30, np.inf, -np.inf, np.nan]
+    x = np.array(values, dtype)
+    for function in (np.logaddexp, np.logaddexp2):
+
+        def of_number(x: Any, function: Any = function) -> Any:
+            return np.sum(function(x, np.asarray(number, x.dtype)[()]))
+
+        def of_arrays(x: Any, y: Any, function: Any = function) -> Any:
+            return np.sum(function(x, y))
+
+        with np.errstate(all="ignore"):
+            found = rg.grad(of_number)(x)
+            np.testing.assert_array_equal(found, rg.grad(of_arrays)(x, np.full_like(x, number)))
+        lowest = str(np.finfo(dtype).min)
+        assert (f"{lowest[:8]}" in rg.grad(of_number).source(x)) == (not number > -np.inf)
