@@ -68,8 +68,8 @@ def _softplus(x: Symbol) -> Symbol | None:
 
 
 def _moved(v: Symbol, i: Index, x: Symbol) -> Symbol | None:
-    """What is added to zeros through an index that only adds axes lies there without them."""
-    if literal_value(x) != 0 or any(part is not None and part != slice(None) for part in i):
+    """What is added to zeros is all of them, if it has as many elements."""
+    if literal_value(x) != 0 or not all(part is None or isinstance(part, int) or part == slice(None) for part in i):
         return None
     return reshape_to(v, x.shape) if v.aval.size == x.aval.size and v.dtype == x.dtype else None
 
@@ -174,12 +174,24 @@ def _without_order(x: Symbol, axes: tuple[int, ...], a: Aval) -> Symbol | None:
 
 
 def _dots(x: Symbol, y: Symbol, axis: tuple[int, ...], keepdims: bool) -> Symbol | None:
-    """The sums of the products of rows, by BLAS: no array of products, and a third of the time for short rows."""
+    """The sums of the products of rows, by BLAS: no array of products, and a third of the time for short rows.
+
+    If all rows of a factor are one, this is a product with a vector.
+    """
     last = axis == (x.ndim - 1,) and x.ndim > 1 and SHORTEST_ROW <= x.shape[-1] <= LONGEST_ROW
     if not last or not _worth_it(x) or x.dtype.char not in "fd" or any(literal_value(v) is not None for v in (x, y)):
         return None
-    found: Symbol = vecdot(x, y)
+    row, other = (_equal_row(x), y) if _equal_row(x) is not None else (_equal_row(y), x)
+    found: Symbol = vecdot(x, y) if row is None else other @ row
     return reshape_to(found, (*found.shape, 1)) if keepdims else found
+
+
+def _equal_row(x: Symbol) -> Symbol | None:
+    """The row that is all rows of a matrix."""
+    if x.ndim != 2 or x.node is None or x.node.prim is not broadcast:
+        return None
+    (row,) = x.operands
+    return reshape_to(row, x.shape[-1:]) if row.size == x.shape[-1] == row.shape[-1] else None
 
 
 NUMPY += [

@@ -107,6 +107,42 @@ def test_sums_of_products_of_rows(n: int, keepdims: bool, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("n", [SHORTEST_ROW - 1, SHORTEST_ROW, 100, LONGEST_ROW, LONGEST_ROW + 1])
+def test_sums_of_products_with_one_row_are_a_product_with_it(n: int, dtype: str) -> None:
+    rng = np.random.default_rng(n)
+    x, stack, row = (rng.normal(size=shape).astype(dtype) for shape in ((40, n), (3, 40, n), n))
+    for program, other in (
+        (lambda x, r: np.sum(x * r, axis=1), x),
+        (lambda x, r: np.sum(r[None] * x, axis=-1, keepdims=True), x),
+        (lambda x, r: np.sum(r * x, axis=-1), stack),
+    ):
+        f = rg.jit(program)
+        found, exact = f(other, row), program(other.astype("f8"), row.astype("f8"))
+        terms = program(np.abs(other.astype("f8")), np.abs(row.astype("f8")))
+        assert found.shape == exact.shape
+        assert found.dtype == dtype
+        assert (np.abs(found - exact) <= 8 * np.finfo(dtype).eps * terms).all()
+        expected = "vecdot(" if other.ndim > 2 else " @ "
+        assert (expected in f.at(other, row).source) == (SHORTEST_ROW <= n <= LONGEST_ROW)
+
+    def rows_of_a_stack(x: Any, rows: Any) -> Any:
+        return np.sum(x * rows[:, None, :], axis=-1)  # not one row for all
+
+    f = rg.jit(rows_of_a_stack)
+    np.testing.assert_allclose(f(stack, x[:3]), rows_of_a_stack(stack, x[:3]), rtol=1e-4, atol=1e-4)
+    assert " @ " not in f.at(stack, x[:3]).source
+
+
+def test_all_of_zeros_to_which_something_is_added_is_that() -> None:
+    x = np.random.default_rng(0).normal(size=(1, 30))
+    f = rg.grad(lambda x: np.sum(np.sin(x[0]) ** 2) + np.sum(np.cos(x[-1, :])))
+    np.testing.assert_allclose(f(x), np.sin(2 * x) - np.sin(x), rtol=1e-13, atol=1e-13)
+    assert "zeros" not in f.at(x).source
+    backwards = rg.grad(lambda x: np.sum(np.sin(x[0, ::-1]) * np.arange(30.0)))
+    np.testing.assert_allclose(backwards(x), np.cos(x) * np.arange(30.0)[::-1])
+
+
 def test_sums_of_other_products_stay() -> None:
     x = np.arange(6000.0).reshape(60, 100)
     for f, args in (
