@@ -10,7 +10,7 @@ from ..ir.graph import Graph
 from ..ir.target import CHOICE, TARGETS
 from ..passes.block_kernels import with_blocks
 from ..passes.dead_writes import without_dead_writes
-from ..passes.fewer_rows import with_fewer_rows
+from ..passes.fewer_rows import with_fewer_rows, with_fewer_rows_of_products
 from ..passes.final_states import with_final_states
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.narrow_stacks import with_narrow_stacks_turned
@@ -18,7 +18,7 @@ from ..passes.own_carries import own_carries
 from ..passes.parts_in_place import parts_in_place
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_apart import rows_apart
-from ..passes.rows_in_blocks import with_rows_in_blocks
+from ..passes.rows_in_blocks import with_rows_in_blocks, with_rows_in_small_blocks
 from ..passes.short_axes import short_axes_first
 from ..passes.stacks_in_blocks import with_stacks_in_blocks
 from ..passes.sums_behind_loops import sums_behind_loops
@@ -37,13 +37,13 @@ def _choice() -> str:
     return name
 
 
-def _for(backend: str, function: Pass) -> Stage:
-    """A pass as a stage for one target. C has loops of its own, and the order of sums decides their last bits."""
-    stage = of_pass(function)
+def _for(**passes: Pass) -> Stage:
+    """The passes of targets as a stage. C has loops of its own, and the order of sums decides their last bits."""
+    stages = {backend: of_pass(function) for backend, function in passes.items()}
 
     def run(graph: Graph, rest: Rest) -> Graph:
-        on = rest.settings.backend == backend and not rest.settings.exact
-        return stage.run(graph, rest) if on else graph
+        stage = None if rest.settings.exact else stages.get(rest.settings.backend)
+        return graph if stage is None else stage.run(graph, rest)
 
     return Stage(run)
 
@@ -55,12 +55,12 @@ PASSES[:0] = [with_levels, without_dead_writes]
 # The last one inserts copies that no rebuilding may merge.
 PASSES.extend([with_blocks, with_dots, parts_in_place, own_carries])
 STAGES["hoist_invariants"] = of_pass(hoist_invariants)
-STAGES["rows_apart"] = _for("native", rows_apart)
-STAGES["sums_behind_loops"] = _for("native", sums_behind_loops)
+STAGES["rows_apart"] = _for(native=rows_apart)
+STAGES["sums_behind_loops"] = _for(native=sums_behind_loops)
 STAGES["final_states"] = of_pass(with_final_states)
-STAGES["sums_in_products"] = _for("numpy", sums_in_products)
-STAGES["short_axes"] = _for("numpy", short_axes_first)
-STAGES["narrow_stacks"] = _for("numpy", with_narrow_stacks_turned)
-STAGES["rows_in_blocks"] = _for("numpy", with_rows_in_blocks)
-STAGES["stacks_in_blocks"] = _for("numpy", with_stacks_in_blocks)
-STAGES["fewer_rows"] = _for("numpy", with_fewer_rows)
+STAGES["sums_in_products"] = _for(numpy=sums_in_products, native=sums_in_products)
+STAGES["short_axes"] = _for(numpy=short_axes_first)
+STAGES["narrow_stacks"] = _for(numpy=with_narrow_stacks_turned, native=with_narrow_stacks_turned)
+STAGES["rows_in_blocks"] = _for(numpy=with_rows_in_blocks, native=with_rows_in_small_blocks)
+STAGES["stacks_in_blocks"] = _for(numpy=with_stacks_in_blocks)
+STAGES["fewer_rows"] = _for(numpy=with_fewer_rows, native=with_fewer_rows_of_products)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import Graph, Node
+from ..ops.linear import matmul
 from ..ops.shape import broadcast
 from .prune import prune
 from .row_roles import Rows
@@ -23,13 +24,22 @@ MOST_LEVELS = 8  # of groups that wait for each other: what stays between more o
 
 def with_fewer_rows(graph: Graph) -> Graph:
     """The graph with loops in place of groups of operations on rows; the graph itself if its peak is hardly lower."""
+    return _with_loops(graph, _Groups)
+
+
+def with_fewer_rows_of_products(graph: Graph) -> Graph:
+    """The same for C, with loops around products alone: what is between them needs no arrays there."""
+    return _with_loops(graph, _GroupsOfProducts) if matmul in graph.prims else graph
+
+
+def _with_loops(graph: Graph, kind: type[_Groups]) -> Graph:
     if graph.largest < LARGE:
         return graph
     large = (v.aval for node in graph.nodes for v in node.outputs if v.aval.ndim > 1 and v.aval.nbytes >= LARGE)
     lengths = {aval.shape[0] for aval in large}
     peak = peak_of_late_order(graph)
     while lengths:
-        found = {n: _looped(graph, n) for n in lengths}
+        found = {n: _looped(graph, n, kind) for n in lengths}
         peaks = {n: peak_of_late_order(looped) for n, looped in found.items() if looped is not graph}
         best = min(sorted(peaks), key=peaks.__getitem__, default=0)
         if not best or peaks[best] > (1 - LEAST) * peak:
@@ -39,10 +49,10 @@ def with_fewer_rows(graph: Graph) -> Graph:
     return graph
 
 
-def _looped(graph: Graph, n: int) -> Graph:
+def _looped(graph: Graph, n: int, kind: type[_Groups]) -> Graph:
     while True:
         rows = Rows(graph, n, several=True)
-        groups = _Groups(graph, rows)
+        groups = kind(graph, rows)
         few = len({groups.level[node] for node in groups.members}) <= MOST_LEVELS
         nodes = groups.first() if few else None
         if nodes is None:
@@ -67,6 +77,13 @@ class _Groups(RowGroups):
         if max((node.out.aval.nbytes for node in alone), default=0) < LARGE:
             return False
         return _length_of_blocks(self.rows.n, widest) * FEWEST_STEPS <= self.rows.n
+
+
+class _GroupsOfProducts(_Groups):
+    """Groups with a product."""
+
+    def _is_worth_it(self, nodes: Sequence[Node]) -> bool:
+        return any(node.prim is matmul for node in nodes) and super()._is_worth_it(nodes)
 
 
 def _length_of_blocks(n: int, widest: int) -> int:

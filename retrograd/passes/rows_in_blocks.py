@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node, Value
@@ -29,18 +30,28 @@ LARGE = 1 << 22  # bytes of an array that a cache does not keep from one operati
 MIDDLE = 1 << 18  # bytes of an array that is better not written for the loop or by it
 WORTH = 3 << 23  # bytes that blocks need not write or read again: fewer come from a large cache
 BLOCK = 1 << 20  # bytes of the widest rows of a block, at most
+SMALL_BLOCK = 1 << 18  # ... where an operation needs no call of its own
 FEWEST_ROWS, FEWEST_BLOCKS = 8, 4  # rows of a block; blocks of a matrix
 
 
 def with_rows_in_blocks(graph: Graph) -> Graph:
     """The graph with loops in place of groups of operations on rows."""
+    return _looped(graph, BLOCK)
+
+
+def with_rows_in_small_blocks(graph: Graph) -> Graph:
+    """The same for C, which makes one call of all that is between products."""
+    return _looped(graph, SMALL_BLOCK)
+
+
+def _looped(graph: Graph, block: int) -> Graph:
     if matmul not in graph.prims or graph.largest < LARGE:
         return graph
     products = (node for node in graph.nodes if node.prim is matmul)
     lengths = {v.aval.shape[0] for node in products for v in (*node.inputs, node.out) if v.aval.nbytes >= LARGE}
     for n in sorted(lengths, reverse=True):
         while n >= FEWEST_ROWS * FEWEST_BLOCKS and (nodes := RowGroups(graph, Rows(graph, n)).first()):
-            graph = prune(RowBlocks(graph, Rows(graph, n), nodes, _length_of_blocks).graph())
+            graph = prune(RowBlocks(graph, Rows(graph, n), nodes, partial(_length_of_blocks, block)).graph())
     return graph
 
 
@@ -264,7 +275,7 @@ class RowBlocks:
         return Aval((aval.shape[0] // self.n * length, *aval.shape[1:]), aval.dtype, aval.kind)
 
 
-def _length_of_blocks(n: int, widest: int) -> int:
+def _length_of_blocks(block: int, n: int, widest: int) -> int:
     """The rows of a block: a divisor of their number if one is not much smaller than what the cache holds."""
-    most = min(BLOCK * n // widest, n // FEWEST_BLOCKS)
+    most = min(block * n // widest, n // FEWEST_BLOCKS)
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)
