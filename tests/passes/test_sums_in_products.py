@@ -223,3 +223,43 @@ def test_second_derivatives_batches_and_loops_agree() -> None:
     f = rg.value_and_grad(steps)
     agrees(f, x, y, eps=1e-11)
     assert "concatenate" in f.source(x, y)
+
+
+def random_sum(rng: np.random.Generator) -> Program:
+    """A random sum of products, columns, rows, whole matrices, numbers and sums, multiplied and negated at random."""
+
+    def tree(depth: int) -> Program:
+        kind, a = int(rng.integers(9 if depth else 5)), float(rng.choice([2.0, -0.5, 0.25, 3.0, 1.0]))
+        if kind > 4:
+            one, other = tree(depth - 1), tree(depth - 1)
+            if kind == 5:
+                return lambda *args: a * one(*args)
+            if kind == 6:
+                return lambda *args: -one(*args)
+            return (lambda *args: one(*args) + other(*args)) if kind == 7 else (lambda *args: one(*args) - other(*args))
+        leaves: list[Program] = [
+            lambda x, y, c, r: x @ y.T,
+            lambda x, y, c, r: c[:, None] + 0.0 * r,
+            lambda x, y, c, r: r[None, :] * np.ones((len(c), 1)),
+            lambda x, y, c, r: c[:, None] * a + r,
+            lambda x, y, c, r: np.sin(c)[:, None] * r + a,
+        ]
+        return leaves[kind]
+
+    return tree(5)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_sums_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrograd.passes.sums_in_products.LEAST", 64)
+    rng = np.random.default_rng(seed)
+    program, args = random_sum(rng), points(40, 30, 2)
+    expected = np.broadcast_to(program(*args), (40, 30))
+    size = 1e-13 * (1.0 + float(np.max(np.abs(expected)))) * 2.0**8
+
+    def loss(*args: Any) -> Any:
+        found = np.sin(program(*args) * 1e-2)
+        return np.sum(found) + np.sum(found[3])
+
+    np.testing.assert_allclose(np.broadcast_to(rg.jit(program)(*args), (40, 30)), expected, rtol=0, atol=size)
+    agrees(slopes(4)(loss), *args, eps=1e-11)
