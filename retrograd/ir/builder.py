@@ -241,7 +241,7 @@ def attr_key(value: Any) -> Any:
     """A hashable key of one attribute."""
     kind = type(value)
     if kind is tuple:
-        return tuple([attr_key(v) for v in value])
+        return tuple([v if type(v) is int else attr_key(v) for v in value])
     if kind is slice:
         return ("slice", value.start, value.stop, value.step)
     if kind is float or kind is complex:

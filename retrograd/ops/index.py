@@ -47,7 +47,7 @@ def write_shape(x: Aval, v: Aval, *arrays: Aval, index: Index) -> Aval:
     part = indexed(x, arrays, index)
     if v.shape != part.shape or v.dtype != x.dtype:
         raise ValueError(f"{v} does not fit into the part {part} of {x}")
-    return Aval(x.shape, x.dtype)
+    return x if x.kind == "array" and x.steps is None else Aval(x.shape, x.dtype)
 
 
 def whole(index: Index) -> bool:
@@ -100,7 +100,8 @@ def _getitem_pull(acc: Symbol, ct: Symbol, x: Any, *ints: Symbol, index: Index) 
 
 
 def _setitem_pull_x(ct: Symbol, x: Any, v: Any, *ints: Symbol, index: Index) -> Any:
-    return setitem(ct, ct.builder.zeros(Aval(v.shape, ct.dtype, v.aval.kind)), *ints, index=index)
+    part = v.aval if v.dtype == ct.dtype else Aval(v.shape, ct.dtype, v.aval.kind)
+    return setitem(ct, ct.builder.zeros(part), *ints, index=index)
 
 
 def _setitem_pull_v(ct: Symbol, x: Any, v: Any, *ints: Symbol, index: Index) -> Any:

@@ -13,7 +13,7 @@ from ..ir.texts import Arg
 from ..ir.types import Aval
 from ..ops.complex import abs_
 from ..ops.elementary import exp, log1p, power, reciprocal, sqrt
-from ..ops.elementwise import add, literal_value, neg, square
+from ..ops.elementwise import add, const, literal_value, neg, square
 from ..ops.extrema import logaddexp, maximum, minimum
 from ..ops.further_reductions import max_, min_
 from ..ops.gather import scatter_add
@@ -146,17 +146,17 @@ def _sum_of_written(
 
 def _first_there(x: Symbol, v: Symbol, i: Index) -> Symbol | None:
     """What is added to zeros at which nothing was written before is written. Only the sign of zero may differ."""
-    before: Symbol = x
+    made, before = x.builder.made, x.value
     for _ in range(MOST_WRITES):
-        if literal_value(before) == 0:
+        node = made.get(before)
+        if node is not None and node.prim is const and node.attrs["value"] == 0:
             written: Symbol = setitem(x, v, index=i)
             return written
-        node = before.node
         if node is None or node.prim not in (additem, setitem) or len(node.inputs) > 2:
             return None
         if not disjoint(i, node.attrs["index"], x.shape):
             return None
-        before = before.operands[0]
+        before = node.inputs[0]
     return None
 
 

@@ -9,6 +9,7 @@ from ..ir.rewrite import with_nodes
 from ..ops.index import getitem
 
 Index = tuple[Any, ...]
+KNOWN = frozenset({int, slice})  # types of what stands for known positions
 
 
 def early_views(graph: Graph) -> Graph:
@@ -36,12 +37,18 @@ def early_views(graph: Graph) -> Graph:
 def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
     """True if the ranges of the indices lie apart on some axis; False also if that is not known.
 
+    What follows a position that is not known, such as an ellipsis, may belong to any axis.
+
     >>> disjoint((0,), (slice(1, None),), (3, 2)), disjoint((slice(None), 0), (slice(1, 2),), (3, 2))
     (True, False)
     """
-    if not (plain(a) and plain(b)):
-        return False
     for i, j, n in zip(a, b, shape, strict=False):
+        if type(i) is int and type(j) is int:
+            if (i - j) % n:
+                return True
+            continue
+        if not {type(i), type(j)} <= KNOWN:
+            return False
         p, q = _range(i, n), _range(j, n)
         if not p or not q or max(p[0], p[-1]) < min(q[0], q[-1]) or max(q[0], q[-1]) < min(p[0], p[-1]):
             return True
@@ -50,7 +57,7 @@ def disjoint(a: Index, b: Index, shape: tuple[int, ...]) -> bool:
 
 def plain(index: Index) -> bool:
     """Whether an index has ints and slices alone, at known positions."""
-    return all(isinstance(i, (int, slice)) and not isinstance(i, bool) for i in index)
+    return KNOWN.issuperset(map(type, index))
 
 
 def _range(index: Any, n: int) -> range:

@@ -17,7 +17,7 @@ PAST = 4  # how many writes elsewhere a read moves past
 
 
 def _whole(x: Symbol, i: tuple[Any, ...]) -> Symbol | None:
-    return x if all(s == slice(None) for s in i) else None
+    return None if any(type(s) is int or s != slice(None) for s in i) else x
 
 
 def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:

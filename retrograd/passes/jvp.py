@@ -28,7 +28,7 @@ def jvp_into(
     for node in graph.nodes:
         ins = [primal[v] for v in node.inputs]
         dots = [tangent.get(v) for v in node.inputs]
-        if all(t is None for t in dots) or not any(v.aval.inexact for v in node.outputs):
+        if not any(dots) or not any(v.aval.inexact for v in node.outputs):
             outs, douts = b.copy_node(node, [s.value for s in ins]), [None] * len(node.outputs)
         elif node.prim.jvp is not None:
             b.where, b.replica = node.where, 0

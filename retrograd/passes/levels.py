@@ -195,6 +195,8 @@ class Levels:
 
     def _operations(self, node: Node, prim: Primitive, operands: Sequence[Numbers]) -> Numbers:
         """The numbers of the results of one operation for each element."""
+        if not operands[0].ndim:
+            return np.array(self._operation(node, prim, tuple([ids.item() for ids in operands])))
         columns = [np.ravel(ids).tolist() for ids in operands]
         out = [self._operation(node, prim, row) for row in zip(*columns, strict=True)]
         return np.array(out, np.int64).reshape(np.shape(operands[0]))

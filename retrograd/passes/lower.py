@@ -19,11 +19,12 @@ def lower(graph: Graph) -> Graph:
             done[graph] = graph if plain else rebuild(graph, rule)
         return done[graph]
 
-    def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
-        ins = [env[v] for v in node.inputs]
+    def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
         if node.prim.lower is not None:
-            replaced: Sequence[Symbol] = node.prim.lower(b, node, ins)
+            replaced: Sequence[Symbol] = node.prim.lower(b, node, [env[v] for v in node.inputs])
             return replaced
-        return b.copy_node(with_bodies(node, lowered), [x.value for x in ins])
+        if node.prim.structure is None:
+            return None
+        return b.copy_node(with_bodies(node, lowered), [env[v].value for v in node.inputs])
 
     return lowered(graph)

@@ -70,7 +70,7 @@ class Rule:
         found: dict[str, Any] = {}
         if not self._operands(b, self.pattern, inputs, found) or not self._attrs(self.pattern, attrs, found):
             return None
-        args = [Symbol(b, found[n]) if isinstance(found[n], Value) else found[n] for n in self.names]
+        args = [Symbol(b, x) if isinstance(x, Value) else x for x in map(found.__getitem__, self.names)]
         try:
             return self.then(*args)
         except Exception as fault:
@@ -80,8 +80,11 @@ class Rule:
     def _operands(self, b: Builder, pattern: Match, inputs: Sequence[Value], found: dict[str, Any]) -> bool:
         if len(inputs) != len(pattern.operands):
             return False
-        for wanted, value in zip(pattern.operands, inputs, strict=True):  # noqa: SIM110 - this is the hot loop
-            if not self._value(b, wanted, value, found):
+        for wanted, value in zip(pattern.operands, inputs, strict=True):
+            if type(wanted) is Hole:  # this is the hot loop
+                if found.setdefault(wanted.name, value) is not value:
+                    return False
+            elif not self._value(b, wanted, value, found):
                 return False
         return True
 
@@ -94,17 +97,18 @@ class Rule:
                 and self._attrs(pattern, node.attrs, found)
                 and self._operands(b, pattern, node.inputs, found)
             )
-        if isinstance(pattern, Hole):
-            if isinstance(pattern, Number) and constant_of(b, value) is None:
-                return False
-            return found.setdefault(pattern.name, value) is value
+        if isinstance(pattern, Number):
+            return constant_of(b, value) is not None and found.setdefault(pattern.name, value) is value
         number = constant_of(b, value)
         return number is not None and number == pattern and attr_key(complex(number)) == attr_key(complex(pattern))
 
     def _attrs(self, pattern: Match, attrs: Mapping[str, Any], found: dict[str, Any]) -> bool:
         for name, wanted in pattern.attrs.items():
             if isinstance(wanted, Hole):
-                if name not in attrs or attr_key(found.setdefault(wanted.name, attrs[name])) != attr_key(attrs[name]):
+                if name not in attrs:
+                    return False
+                known = found.setdefault(wanted.name, attrs[name])
+                if known is not attrs[name] and attr_key(known) != attr_key(attrs[name]):
                     return False
             elif attr_key(attrs.get(name)) != attr_key(wanted):
                 return False

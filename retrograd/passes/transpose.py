@@ -96,7 +96,7 @@ def _transpose_node(
 
 
 def _plain(aval: Aval) -> Aval:
-    return Aval(aval.shape, aval.dtype, "array", aval.steps)
+    return aval if aval.kind == "array" else Aval(aval.shape, aval.dtype, "array", aval.steps)
 
 
 def _accumulate(ct_of: dict[Value, Symbol], value: Value, ct: Symbol) -> None:
