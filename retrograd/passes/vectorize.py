@@ -31,7 +31,6 @@ from .prune import prune
 
 FEWEST = 256  # operations in all
 WIDE = 8  # operations of one kind and level, on average: fewer are faster as numbers
-MOST = 2000  # kinds in all levels
 SHARE = 0.95  # of the nodes of a graph that the operations and their reads and writes are
 READ = 8  # elements of other arrays for each operation: all of an array go where one of them is read
 
@@ -55,7 +54,7 @@ def _vectorized(graph: Graph) -> Graph:
         return graph
     groups = levels.groups()
     read = sum(value.aval.size for value in levels.sources)
-    few = levels.count < FEWEST or len(groups) > MOST or WIDE * len(groups) > levels.count
+    few = levels.count < FEWEST or WIDE * len(groups) > levels.count
     return graph if few or read > READ * levels.count else own_outputs(_Vectorized(levels, groups).graph())
 
 
@@ -99,13 +98,15 @@ class _Vectorized:
         self.dtype: Any = levels.dtype
         found = sorted(groups.items(), key=lambda item: (*item[0][:2], item[1][0].out))
         self.groups = [_group(phase, prim, operations) for (phase, _, prim), operations in found]
+        self.phases: dict[int, list[_SameLevel]] = {k: [] for k in range(max([levels.top, *levels.plain]) + 1)}
+        for group in self.groups:
+            self.phases[group.phase].append(group)
         self.sources = [*levels.sources]
         self.origin = np.full(len(levels.phase), POOL)  # of each element: its source, or one of these
         self.constants = np.array([*levels.constants.values()], np.int64)
         self.origin[self.constants] = CONSTANTS
         for k, (value, first) in enumerate(levels.sources.items()):
             self.origin[first : first + value.aval.size] = k
-        self.phases = range(max([levels.top, *levels.plain]) + 1)
         self.whole = levels.whole()
         self.pooled: set[int] = set()  # what else is read in the pool
         self.position = np.full(len(levels.phase), -1)
@@ -120,11 +121,10 @@ class _Vectorized:
         self._arrange()
         self.env = dict(zip(self.old.inputs, b.share_inputs(self.old), strict=True))
         self._known()
-        for phase in self.phases:
+        for phase, groups in self.phases.items():
             for node in levels.plain.get(phase, ()):
                 outs = b.copy_node(node, [self._at(v).value for v in node.inputs])
                 self.env.update(zip(node.outputs, outs, strict=True))
-            groups = [group for group in self.groups if group.phase == phase]
             self._grow(phase, sum(group.out.size for group in groups if group.pooled))
             for group in groups:
                 self._compute(group)
@@ -165,9 +165,9 @@ class _Vectorized:
     def _place(self) -> None:
         """Lay out the pool: constants, then the sources and the results of each phase."""
         held = [self.constants[: self.constants.size if CONSTANTS in self.pooled else 0]]
-        for phase in self.phases:
+        for phase, groups in self.phases.items():
             held += [np.arange(first, first + v.aval.size) for v, first in self._new(phase)]
-            held += [group.out for group in self.groups if group.phase == phase and group.pooled]
+            held += [group.out for group in groups if group.pooled]
         order = np.concatenate(held)
         self.position[order] = np.arange(order.size)
 
