@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import retrograd as rg
 from retrograd.compiler.rolled import rolled_from
 from retrograd.ir import evaluate, verify
+from retrograd.passes.reroll import prove_loops
 from retrograd.passes.reroll.reroll import reroll
 from retrograd.passes.simplify import simplify
 
@@ -450,6 +452,32 @@ def test_gradients_agree_with_those_of_the_unrolled_graph(
     unrolled = rg.grad(loss, argnums=tuple(range(len(args))))(*args)
     for x, y in zip(rolled, unrolled, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+
+
+@every_program
+def test_the_last_copies_tell_no_more_than_all(
+    program: Callable[..., Any], args: tuple[Any, ...], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is looked at first refuses no loop that all copies prove."""
+    monkeypatch.setattr("retrograd.tracer.repeats.comparing.UNWATCHED", 10**9)
+    with rolled_from(10**9):
+        traced = rg.trace(program)(*args)
+    rolled, arrays = reroll(traced)
+    monkeypatch.setattr(prove_loops, "LAST", 10**9)
+    plainly, others = reroll(replace(traced))  # a copy, of which nothing is remembered
+    assert str(rolled) == str(plainly)
+    assert [x.tobytes() for x in arrays] == [x.tobytes() for x in others]
+
+
+@pytest.mark.parametrize("other", [0, 20, 75, T - 1])
+def test_one_copy_with_another_operand_is_no_step(other: int) -> None:
+    def almost(x, y):
+        for t in range(T):
+            x = np.sin(x) * 0.5 + (y if t == other else x) * y - 0.1 * x
+        return x
+
+    args = R.normal(size=3), 0.4 * np.cos(R.normal(size=3))
+    assert rg.jit(almost)(*args).tobytes() == almost(*args).tobytes()
 
 
 def _leaves(result: Any) -> list[Any]:

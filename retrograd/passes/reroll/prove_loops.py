@@ -34,6 +34,7 @@ SMALL = 4096  # bytes of an array that may be a carry whatever its steps do
 KEPT = 1 << 31  # bytes of all states of a larger one, if a plan of memory copies each
 WIDE = 8  # steps that run together on average are faster without a loop, by levels
 SHIFTS = 4  # how many starts are tried
+LAST = 16  # copies that must be steps of a loop by themselves before all are looked at
 ON_SLICES = frozenset({add_within, dot_within, value_within, write_within})
 
 
@@ -175,6 +176,8 @@ class Finder:
                 break
             loop = Loop(start + shift, period, n)
             try:
+                if n > LAST:  # most refusals show in the last copies, and all copies take long
+                    self._check_slots(Loop(loop.end - LAST * period, period, LAST), anywhere)
                 self._check(loop, anywhere)
             except Refused:
                 continue
@@ -196,10 +199,13 @@ class Finder:
         arrays = sum(bool(aval.shape) for aval in avals)
         return 2 * arrays > len(avals) and all(aval.nbytes <= LIGHT for aval in avals)
 
-    def _check(self, loop: Loop, anywhere: bool) -> None:
+    def _check_slots(self, loop: Loop, anywhere: bool) -> None:
         for slot in range(loop.period):
             copies = self.nodes[loop.start + slot : loop.end : loop.period]
             self._check_slot(loop, slot, copies, anywhere)
+
+    def _check(self, loop: Loop, anywhere: bool) -> None:
+        self._check_slots(loop, anywhere)
         if len(loop.reads) == loop.period or not self._follow(loop):  # nothing is computed, or all at once
             raise Refused
         self._check_uses(loop)
