@@ -20,7 +20,8 @@ _PARTS: dict[Any, Aval] = {}  # a cache, since indexing takes longer than all ot
 
 def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
     """The aval of ``x[index]``, by NumPy's own rules on an array without memory."""
-    key = (x.shape, x.dtype, *arrays, attr_key(index))
+    one = len(index) == x.ndim and all(type(i) is int and -n <= i < n for i, n in zip(index, x.shape, strict=True))
+    key = (x.shape, x.dtype, *arrays, one or attr_key(index))
     part = _PARTS.get(key)
     if part is None:
         if len(_PARTS) >= REMEMBERED:

@@ -102,6 +102,8 @@ class _Order:
         return order
 
     def _place(self, node: Node) -> None:
+        if node.prim.alias is None and (len(node.outputs) != 1 or node.outputs[0].aval.nbytes < POOL):
+            return  # what takes no memory waits only with what does
         place = self.place[node]
         first = min((self.at[r] for v in node.outputs for r in self.graph.uses.get(v, ())), default=-1)
         if first <= place or self.at[node] != place or not self._may_wait(node, first):
@@ -109,9 +111,7 @@ class _Order:
         if node.prim.alias is not None:
             if self._root(node.inputs[node.prim.alias]) not in self.written:
                 self._wait((node,), first)
-        elif (
-            node.out.aval.nbytes >= POOL and self.heavy[place + 1] < self.heavy[first]
-        ):  # else nothing needs the memory
+        elif self.heavy[place + 1] < self.heavy[first]:  # else nothing needs the memory
             nbytes = node.out.aval.nbytes
             cut = self._operands(node, first, 0)
             if cut.nbytes <= nbytes and cut.longer < nbytes * (first - place):
