@@ -22,6 +22,7 @@ from bench.workloads.kernels import lu_by_elements
 
 X = np.linspace(-1.0, 1.0, 8)
 LATER_CALLS = 3
+MOST = 10  # operations that a program may trace for each one that its length counts: a write takes a few
 
 
 def chain(xp: ModuleType, length: int, shift: float) -> Function:
@@ -177,6 +178,7 @@ def main() -> None:
 
     rows = []
     rg.config.cache_size = 0  # programs of one code are compiled each for itself
+    rg.config.max_nodes = max(rg.config.max_nodes, MOST * max(options.lengths))
     for compiler in options.contestants:
         ready(compiler, "chain", 1, 0.0)  # what a first compilation imports and starts is not the program's
         for program, length in product(options.programs, options.lengths):
