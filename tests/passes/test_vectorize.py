@@ -210,6 +210,23 @@ def test_arguments_in_any_order_of_axes(order):
     np.testing.assert_array_equal(rg.jit(lu)(apart), lu(apart))
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("given", [False, True])
+def test_matrices_that_are_read_from_a_vector(order, given):
+    places = np.array(np.arange(256).reshape(16, 16) * 5 % 8, order=order)
+    x = np.linspace(-1.0, 1.0, 8)
+
+    def read(x, at):
+        return lu(x[at] / 16.0 + 2.0 * np.eye(16))
+
+    compiled = rg.jit(read if given else lambda x: read(x, places))
+    args = (x, places) if given else (x,)
+    assert bits(compiled(*args)) == bits(read(x, places))
+    if order == "C":
+        assert "module_arrays" in kinds(compiled.at(*args))
+    rg.check_grads(lambda x: np.sum(read(x, places) ** 2), (x,), order=1, modes=("fwd", "rev"))
+
+
 @pytest.mark.parametrize("n", [12, pytest.param(24, marks=pytest.mark.slow)])
 def test_a_decision_stays_between_what_it_depends_on_and_what_follows(n):
     def pivoted(a):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.texts import Arg
+from ...ops.gather import gather
 from ...ops.index import getitem
 from ...ops.shape import broadcast, reshape
 
@@ -67,6 +68,9 @@ def _result(node: Node, found: set[Value], in_order: set[Value]) -> tuple[bool, 
     if prim is getitem:
         base = node.inputs[0]
         return base in found and _block(node.attrs["index"]), base in in_order
+    if prim is gather and len(node.inputs) == 2 and node.inputs[0].aval.ndim == 1:  # it lies as the positions do
+        fits = node.inputs[1] in found
+        return fits, fits
     if prim is broadcast:
         return False, node.inputs[0] in in_order
     if prim is reshape or prim.writes is not None:
