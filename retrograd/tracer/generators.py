@@ -28,6 +28,7 @@ from ..where import is_ours, user_site
 from .around import kept
 from .array import Tracer, is_known, shadow_of, wrap
 from .creation import active_trace, entered, fresh
+from .generator_states import restore, same_state, state_of
 from .interception import substitutes
 from .operands import into
 from .record import RECORDERS, Recorded
@@ -244,27 +245,6 @@ def _of_numpy(random: ModuleType) -> Mapping[str, Any]:
 # ------------------------------------------------------------------------------------------------------ states
 
 
-def state_of(generator: Any) -> Any:
-    """The state of a generator, comparable and restorable."""
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    return generator.get_state(legacy=False)
-
-
-def restore(generator: Any, state: Any) -> None:
-    """Set a generator back to a state."""
-    if isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    else:
-        generator.set_state(state)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return all(_same(a[key], b[key]) for key in a)
-    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)
-
-
 class Watch:
     """Generators that code might draw from unseen: NumPy's hidden one, and attributes of objects that are read.
 
@@ -282,7 +262,7 @@ class Watch:
 
     def check(self) -> None:
         """Raise UnsupportedError if a watched generator was drawn from, and set it back."""
-        moved = [(g, s) for g, s in self._states.values() if not _same(s, state_of(g))]
+        moved = [(g, s) for g, s in self._states.values() if not same_state(s, state_of(g))]
         for generator, state in moved:
             restore(generator, state)
         if moved:
