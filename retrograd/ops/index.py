@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.builder import Symbol, attr_key
 from ..ir.primitive import REGISTRY, Primitive, primitive, pull
 from ..ir.texts import Arg
-from ..ir.types import Aval
+from ..ir.types import Aval, aval_of
 from .batching import Flags, lanes
 
 Index = tuple[Any, ...]
@@ -20,8 +20,7 @@ _PARTS: dict[Any, Aval] = {}  # a cache, since indexing takes longer than all ot
 
 def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
     """The aval of ``x[index]``, by NumPy's own rules on an array without memory."""
-    one = len(index) == x.ndim and all(type(i) is int and -n <= i < n for i, n in zip(index, x.shape, strict=True))
-    key = (x.shape, x.dtype, *arrays, one or attr_key(index))
+    key = (x.shape, x.dtype, *arrays, attr_key(index))
     part = _PARTS.get(key)
     if part is None:
         if len(_PARTS) >= REMEMBERED:
@@ -31,6 +30,8 @@ def indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
 
 
 def _indexed(x: Aval, arrays: Sequence[Aval], index: Index) -> Aval:
+    if len(index) == x.ndim and all(type(i) is int and -n <= i < n for i, n in zip(index, x.shape, strict=True)):
+        return aval_of(x.dtype.type())
     probe = np.broadcast_to(np.empty((), x.dtype), x.shape)
     found = iter(arrays)
     got: Any = probe[tuple(_example(next(found)) if isinstance(i, Arg) else i for i in index)]

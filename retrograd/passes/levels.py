@@ -56,6 +56,7 @@ class Levels:
 
     def __init__(self, graph: Graph, wide: int, most_plain: float) -> None:
         self.graph, self.wide, self.most_plain = graph, wide, most_plain
+        self.contiguous = contiguous(graph)
         numbers = (node.out.aval for node in graph.nodes if node.prim.name in EXACT and not node.out.aval.shape)
         self.dtype: np.dtype[Any] = next((a.dtype for a in numbers if a.dtype.char in "fd"), np.dtype(np.float64))
         self.elements: dict[Value, Numbers] = {}
@@ -129,7 +130,7 @@ class Levels:
         if aval.dtype != self.dtype or not all(map(self._readable, node.inputs)):
             return False
         if aval.shape:
-            return any(v in self.elements for v in node.inputs) and node.out in contiguous(self.graph)
+            return any(v in self.elements for v in node.inputs) and node.out in self.contiguous
         return aval.kind == "scalar"
 
     def _readable(self, value: Value) -> bool:
@@ -162,7 +163,7 @@ class Levels:
             return aval.ndim == 1 and all(map(self._readable, node.inputs))
         if prim not in {"additem", "setitem"} or len(node.inputs) != 2 or not all(map(self._readable, node.inputs)):
             return False
-        return node.out in contiguous(self.graph)
+        return node.out in self.contiguous
 
     def _move(self, node: Node) -> None:
         ins, prim = [self._numbers(v) for v in node.inputs], node.prim.name

@@ -21,8 +21,7 @@ def lower(graph: Graph) -> Graph:
 
     def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
         if node.prim.lower is not None:
-            replaced: Sequence[Symbol] = node.prim.lower(b, node, [env[v] for v in node.inputs])
-            return replaced
+            return node.prim.lower(b, node, [env[v] for v in node.inputs])
         if node.prim.structure is None:
             return None
         return b.copy_node(with_bodies(node, lowered), [env[v].value for v in node.inputs])

@@ -11,17 +11,16 @@ from collections.abc import Sequence
 from ...ir.graph import Graph, Node, Value
 from ...ir.rewrite import with_nodes
 from ...ops.index import getitem
-from .find_repeats import stretches
-from .prove_loops import counted, kinds
+from .prove_loops import counted, kinds, repeating
 
 
 def complete(graph: Graph) -> Graph:
     """Add the reads that the last copies of repeating stretches lack; the graph itself if there are none."""
-    nodes, at = counted(graph)
+    nodes, _ = counted(graph)
     alike = kinds(graph)
     place = {node.out: i for i, node in enumerate(nodes) if not node.prim.multi}
     added: dict[Node, list[Node]] = {}
-    for start, period, copies in stretches(alike, at):
+    for start, period, copies in repeating(graph):
         end = start + period * copies
         begun = alike[end : end + period]
         same = begun == alike[end - period : end - period + len(begun)]

@@ -33,7 +33,7 @@ def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
         if node.effect:
             kinds[i] = -1 - i
             continue
-        attrs = tuple([(name, _masked(name, value, texts)) for name, value in node.attrs.items()])
+        attrs = tuple([(name, _masked(name, value, texts)) for name, value in node.attrs.items()]) if node.attrs else ()
         ins, outs = tuple([v.aval for v in node.inputs]), tuple([v.aval for v in node.outputs])
         kinds[i] = known.setdefault((node.prim, node.where, node.replica, attrs, ins, outs), len(known))
     return kinds

@@ -66,6 +66,11 @@ def kinds(graph: Graph) -> np.ndarray[Any, Any]:
     return graph.once("kinds", lambda: kinds_of(counted(graph)[0]))
 
 
+def repeating(graph: Graph) -> list[tuple[int, int, int]]:
+    """The stretches of these nodes that repeat."""
+    return graph.once("repeating", lambda: list(stretches(kinds(graph), counted(graph)[1])))
+
+
 class Refused(Exception):  # noqa: N818 - a signal, not an error
     """A stretch stays as it is."""
 
@@ -144,7 +149,7 @@ class Finder:
         """Loops that do not overlap, in order. Loops whose indices need no operands come first."""
         found: list[Loop] = []
         taken = np.zeros(len(self.nodes), bool)
-        like = list(stretches(kinds(self.graph), self.at))
+        like = repeating(self.graph)
         for several, anywhere, (start, period, copies) in product((False, True), (False, True), like):
             if taken[start : start + period * copies].any():
                 continue
