@@ -99,17 +99,16 @@ def run(graph: Graph, names: Iterable[str] = PIPELINE, settings: Settings | None
 
     It is verified: at ``verify`` 1 and more after each stage, else at the end. At 2 watchers look at each outcome.
     """
-    settings = settings or config.now()
-    rest = Rest(tuple(names), settings)
+    rest = Rest(tuple(names), settings or config.now())
     for k, name in enumerate(rest.names):
         if name == until:
             break
         start = time.perf_counter()
-        graph = STAGES[name].run(graph, Rest(rest.names[k + 1 :], settings))
-        if settings.verify >= 1:
+        graph = STAGES[name].run(graph, Rest(rest.names[k + 1 :], rest.settings))
+        if rest.settings.verify >= 1:
             verify(graph)
-        for watch in WATCHERS if settings.verify >= 2 else ():
-            watch(name, graph, time.perf_counter() - start, settings.verify)
+        for watch in WATCHERS if rest.settings.verify >= 2 else ():
+            watch(name, graph, time.perf_counter() - start, rest.settings.verify)
     return verify(graph)
 
 
