@@ -14,6 +14,8 @@ from ..passes.fuse import Policy, fuse
 from .block_threads import THREADS
 from .kept_workspaces import LISTENERS, limit
 
+MOST = 1000  # operations of a kernel, if more of them repeat: GCC takes a tenth of a second for a thousand lines
+
 
 def with_kernels(graph: Graph) -> Graph:
     """Graph → Graph with kernels for C. What shares a list of steps with NumPy or another kernel stays outside."""
@@ -23,7 +25,7 @@ def with_kernels(graph: Graph) -> Graph:
         return takes(node) and shared.isdisjoint((*node.inputs, *node.outputs))
 
     while True:
-        fused = fuse(graph, Policy(takes=taken, alone=rounds))
+        fused = fuse(graph, Policy(takes=taken, alone=rounds, most=MOST))
         kernels = [node for node in walk(fused) if node.prim is kernel]
         lists = {v for node in kernels for v in (*node.inputs, *node.outputs) if v.aval.steps is not None}
         if not lists:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
@@ -10,6 +11,7 @@ from itertools import count, pairwise
 from ..ir.graph import Graph, Node, Value
 from ..ir.rewrite import with_bodies, with_nodes
 from ..ops.structural.kernel import kernel
+from .equal_parts import equal_parts, operations
 
 Key = tuple[int, Hashable]
 
@@ -33,8 +35,8 @@ class Policy:
     It ``takes`` some of the nodes. Views and constants among these are free: each kernel makes those that it reads. The
     nodes of one kernel have equal answers to ``alike``. The results of a node that ``ends`` are read outside of its
     kernel alone: a kernel that works on parts of arrays has a sum at the end. A kernel has at least ``fewest``
-    operations, or one that may stand ``alone``, and ``size`` tells the attribute of a kernel by its body, none if it
-    is 0.
+    operations, or one that may stand ``alone``. If more than ``most`` repeat, equal parts are kernels of their own.
+    ``size`` tells the attribute of a kernel by its body, none if it is 0.
     """
 
     takes: Callable[[Node], bool]
@@ -42,6 +44,7 @@ class Policy:
     ends: Callable[[Node], bool] = _never
     fewest: int = 2
     alone: Callable[[Node], bool] = _never
+    most: int = sys.maxsize
     size: Callable[[Graph], int] = _no_size
 
 
@@ -152,7 +155,8 @@ class _Fusion:
             if node in self.key:
                 found.setdefault((self.level[node], self.key[node]), []).append(node)
         fewest, alone = self.policy.fewest, self.policy.alone
-        return [nodes for nodes in found.values() if sum(map(_operations, nodes)) >= fewest or any(map(alone, nodes))]
+        parts = [part for nodes in found.values() for part in equal_parts(nodes, self.policy.most)]
+        return [part for part in parts if sum(map(operations, part)) >= fewest or any(map(alone, part))]
 
     def _units(self, groups: list[list[Node]]) -> list[tuple[int, Node]]:
         """The nodes of the new graph, with their places in the old one; a kernel has the place of its last node."""
@@ -194,11 +198,6 @@ class _Fusion:
         attrs = {"body": graph, "size": size} if size else {"body": graph}
         where = next(n.where for n in body if n not in self.free)
         return Node(kernel, tuple(operands), attrs, tuple(results), where)
-
-
-def _operations(node: Node) -> int:
-    """The operations of a node, those of its bodies included."""
-    return 1 + sum(len(body.nodes) for _, body in node.graphs)
 
 
 def _operands(body: list[Node]) -> list[Value]:

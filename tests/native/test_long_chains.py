@@ -45,3 +45,25 @@ def test_long_sources_are_compiled_with_less_effort() -> None:
                 flags = shared_objects._flags_for(tool, "\n" * n)
                 assert {*flags} == {*tool.flags} - {"-O3"} | {*expected}
             before = effort
+
+
+def cooled(u: Any) -> Any:
+    """Decides after each step, so that the adjoint is all steps in a row."""
+    left = 1.0
+    while left > 0.01:
+        u = u.copy()
+        u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * u[1:-1, 1:-1])
+        u[0], u[-1], u[:, 0], u[:, -1] = 0.0, 0.0, 0.0, 0.0
+        left = np.sum(u) / u.size
+    return np.sum(u * u)
+
+
+def test_equal_steps_of_a_long_adjoint_are_one_function() -> None:
+    """One kernel of all steps had more lines than a compiler should get, so NumPy ran it."""
+    u = np.outer(np.hanning(24), np.hanning(24))
+    by_c, by_numpy = (rg.value_and_grad(cooled, backend=backend) for backend in ("native", "numpy"))
+    for one, other in zip(by_c(u), by_numpy(u), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not [why for why in rg.native_info().refused if why.startswith("cooled")]
+    assert by_c.source(u).count("\ndef ") > 100
+    assert by_c.source(u, language="c").count("static int kernel") < 10

@@ -24,8 +24,11 @@ PERIODS = 3  # how many of the commonest distances are tried, for windows of eac
 LONGEST = 1024  # the widest windows
 
 
-def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
-    """A number for each node, equal for nodes that are alike; nodes with effects are like no other."""
+def kinds_of(nodes: Sequence[Node], exact: bool = False) -> np.ndarray[Any, Any]:
+    """A number for each node, equal for nodes that are alike; nodes with effects are like no other.
+
+    ``exact``: the numbers in their indices are equal, too.
+    """
     known: dict[Hashable, int] = {}
     texts: dict[Graph, str] = {}
     kinds = np.empty(len(nodes), np.int64)
@@ -33,7 +36,7 @@ def kinds_of(nodes: Sequence[Node]) -> np.ndarray[Any, Any]:
         if node.effect:
             kinds[i] = -1 - i
             continue
-        attrs = tuple([(name, _masked(name, value, texts)) for name, value in node.attrs.items()]) if node.attrs else ()
+        attrs = tuple([(name, _masked(name, value, texts, exact)) for name, value in node.attrs.items()])
         ins, outs = tuple([v.aval for v in node.inputs]), tuple([v.aval for v in node.outputs])
         kinds[i] = known.setdefault((node.prim, node.where, node.replica, attrs, ins, outs), len(known))
     return kinds
@@ -45,10 +48,10 @@ def may_repeat(nodes: Sequence[Node]) -> bool:
     return sum(n for n in counts.values() if n >= COPIES) >= FEW
 
 
-def _masked(name: str, value: Any, texts: dict[Graph, str]) -> Hashable:
+def _masked(name: str, value: Any, texts: dict[Graph, str], exact: bool) -> Hashable:
     if name == "nth":  # it only tells equal calls of a function value apart
         return None
-    if name == "index":
+    if name == "index" and not exact:
         return masked(value)
     if isinstance(value, Graph):
         if value not in texts:
