@@ -86,6 +86,5 @@ EXACT: list[Rule] = [
     Rule(lambda x, a, c: broadcast(reshape(x, aval=a), aval=c), _padded),
     Rule(lambda x, a: cast(x, aval=a), lambda x, a: x if x.aval == a else None),
 ]
-REASSOCIATE: list[Rule] = []
-FAST: list[Rule] = []
+REASSOCIATE, FAST = list[Rule](), list[Rule]()
 NATIVE, NUMPY, BEFORE = list[Rule](), list[Rule](), list[Rule]()  # of REASSOCIATE: for C, NumPy, and before `grad`
