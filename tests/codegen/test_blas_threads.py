@@ -191,3 +191,19 @@ def test_small_systems_that_scipy_solves_have_one_thread(threads: Threads, n: in
     gradient(k)
     assert threads.written == ([1, 4] if limited else [])
     assert threads.count == 4
+
+
+@pytest.mark.parametrize(("k", "limited"), [(2, False), (3, True), (270, True), (300, False)])
+def test_a_product_beside_systems_that_scipy_solves_has_one_thread(threads: Threads, k: int, limited: bool) -> None:
+    n = 300  # SciPy keeps its threads for such systems
+
+    def loss(x: Any) -> Any:
+        root = np.linalg.cholesky(x @ x.T + n * np.eye(n))
+        return np.sum(np.linalg.solve(root, np.ones(n)))
+
+    x = np.ones((n, k)) + np.eye(n, k)
+    value = rg.jit(loss)
+    assert "solve_triangular" in value.source(x)
+    value(x)
+    assert threads.written == ([1, 4] if limited else [])
+    assert threads.count == 4

@@ -43,8 +43,9 @@ LOOPS = frozenset({"scan", "while_loop", "sweep", "unsweep"})
 
 def _around(graph: Graph) -> Callable[[Any], Any] | None:
     names = {prim.name for inner in (graph, *_bodies(graph)) for prim in inner.prims}
-    packages = ["numpy"] if not names.isdisjoint(PRODUCTS) and small_products(graph) else []
-    if not names.isdisjoint(SYSTEMS) and small_systems(graph):
+    solves = not names.isdisjoint(SYSTEMS)
+    packages = ["numpy"] if not names.isdisjoint(PRODUCTS) and small_products(graph, solves) else []
+    if solves and small_systems(graph):
         packages.append("scipy")
     return partial(on_one_thread, packages=packages) if packages else None
 
@@ -56,8 +57,11 @@ def _bodies(graph: Graph) -> list[Graph]:
     return [body for node in walk(graph) for _, body in node.graphs] if graph.nested else []
 
 
-def small_products(graph: Graph) -> bool:
-    """Whether a graph has products, in loops or many, that threads would slow down, and none that they would help."""
+def small_products(graph: Graph, solves: bool = False) -> bool:
+    """Whether a graph has products, in loops or many, that threads would slow down, and none that they would help.
+
+    If SciPy also ``solves`` systems, one product is enough: the threads that it wakes would keep SciPy's waiting.
+    """
     steps: dict[int, float] = {}
     for loop in (node for node in walk(graph) if node.prim.name in LOOPS):
         found = loop_of(loop)
@@ -69,7 +73,7 @@ def small_products(graph: Graph) -> bool:
     number = sum(_stacked(node) * steps.get(id(node), 1) for node, _ in shared)
     in_number = number >= SEVERAL and all(n < SMALL for _, n in shared)
     looped = any(steps.get(id(node), 1) > FEW for node, _ in shared)
-    return (in_number or looped) and all(n < LARGE for _, n in shared)
+    return (in_number or looped or (solves and bool(shared))) and all(n < LARGE for _, n in shared)
 
 
 def _stacked(product: Node) -> int:
