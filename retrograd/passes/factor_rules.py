@@ -13,6 +13,11 @@ from .rules import NUMPY
 LARGEST = 2.0**10  # factor that is taken out
 
 
+def is_power_of_two(a: float) -> bool:
+    """Whether a number, or its negative, is a power of two, which changes no digit of normal numbers."""
+    return abs(math.frexp(a)[0]) == 0.5
+
+
 def _factored(y: Symbol, z: Symbol, number: Symbol, sign: int) -> Symbol | None:
     """(x a) w + sign · b z as c ((x a/c) w ± z), for a power of two b = ± c, if x a/c is in the graph already.
 
@@ -21,7 +26,7 @@ def _factored(y: Symbol, z: Symbol, number: Symbol, sign: int) -> Symbol | None:
     b = literal_value(number)
     if not y.ndim or y.dtype.kind != "f" or not isinstance(b, float) or not 1 < abs(b) <= LARGEST:
         return None
-    if abs(math.frexp(b)[0]) != 0.5:
+    if not is_power_of_two(b):
         return None
     for x, a, w in _scaled(y):
         for c in (b, -b):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..ops.gather import scatter, scatter_add
 from ..ops.index import additem, setitem
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to
+from .factor_rules import is_power_of_two
 from .patterns import NUMBER, Rule
 from .rules import FAST, NATIVE, REASSOCIATE
 
@@ -51,7 +51,7 @@ def _half_of_twice(x: Symbol) -> Symbol | None:
 
 
 def _are_powers_of_two(*numbers: Any) -> bool:
-    return all(isinstance(a, float | int) and abs(math.frexp(a)[0]) == 0.5 for a in numbers)
+    return all(isinstance(a, float | int) and is_power_of_two(a) for a in numbers)
 
 
 def _scaled_across(x: Symbol, y: Symbol, z: Symbol) -> Symbol | None:

@@ -11,7 +11,6 @@ are exact, as for points on a grid. This is why no factors are taken along but p
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import add as plus
@@ -24,6 +23,7 @@ from ..ops.concatenate import concatenate
 from ..ops.elementwise import add, const, mul, neg, sub
 from ..ops.linear import matmul
 from ..ops.shape import broadcast, reshape_to
+from .factor_rules import is_power_of_two
 from .prune import prune
 
 LEAST = 1 << 14  # elements of a product, from which longer factors cost less than walks over it
@@ -122,7 +122,7 @@ class _Sum:
         others = [v for v in node.inputs if v is not of]
         made = self.graph.producer.get(others[0]) if node.prim is mul and len(others) == 1 else None
         number = made.attrs["value"] if made is not None and made.prim is const else None
-        return number if isinstance(number, float) and abs(math.frexp(number)[0]) == 0.5 else None
+        return number if isinstance(number, float) and is_power_of_two(number) else None
 
     def _add_terms(self, v: Value, a: float, columns: list[Scaled], rows: list[Scaled], depth: int) -> bool:
         """Find the columns and rows that a matrix is the sum of; False if it is not."""
@@ -150,13 +150,12 @@ class _Sum:
         """The product of longer factors; the smaller one of the two is multiplied."""
         x, y = (env[v] for v in self.factors)
         x, y = (_times(x, self.number), y) if x.size <= y.size else (x, _times(y, self.number))
-        if not self.adds:
-            return x @ y  # type: ignore[no-any-return]  # symbols are untyped
-        n, m = self.shape
-        column, row = self._total(env, self.columns, (n, 1)), self._total(env, self.rows, (1, m))
-        ones = [b.constant(1.0, Aval(shape, x.dtype)) for shape in ((n, 1), (1, m))]
-        left = concatenate(x, column, ones[0], axis=1)
-        product: Symbol = left @ concatenate(y, ones[1], row, axis=0)
+        if self.adds:
+            n, m = self.shape
+            column, row = self._total(env, self.columns, (n, 1)), self._total(env, self.rows, (1, m))
+            ones = [b.constant(1.0, Aval(shape, x.dtype)) for shape in ((n, 1), (1, m))]
+            x, y = concatenate(x, column, ones[0], axis=1), concatenate(y, ones[1], row, axis=0)
+        product: Symbol = x @ y
         return product
 
     def _total(self, env: Env, terms: list[Scaled], shape: tuple[int, int]) -> Symbol:
@@ -168,6 +167,7 @@ def _is_normal(a: float) -> bool:
 
 
 def _times(x: Symbol, a: float) -> Symbol:
-    if abs(a) == 1.0:
-        return x if a > 0 else neg(x)
-    return x * a  # type: ignore[no-any-return]  # symbols are untyped
+    if a == 1.0:
+        return x
+    multiple: Symbol = neg(x) if a == -1.0 else x * a
+    return multiple

@@ -59,7 +59,7 @@ def pack(plan: Plan, block: Block | None = None, elsewhere: Container[Value] = (
 
     The large ones come first. Storage stays outside if the piece and what is outside would take more than the call
     takes without a piece: what lies in the piece is not freed when it is dead. With ``block``, the function computes
-    parts of arrays, and writes results into given storage, in which storage lies whose first values are ``elsewhere``.
+    parts of arrays, and writes results into given storage, in which the values lie that are ``elsewhere``.
     """
     found = _candidates(plan, block)
     candidates = [storage for storage in found if storage.value not in elsewhere]
