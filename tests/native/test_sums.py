@@ -146,6 +146,26 @@ def test_short_sums_that_are_stored_add_up_as_others(monkeypatch: pytest.MonkeyP
         assert same(function(x), np.sum(x, axis=1))
 
 
+def test_very_many_sums_of_a_few_elements_are_one_kernel() -> None:
+    """... each of which is read by the next: one at a time, their loops were found by writing all again."""
+    lines = [
+        line
+        for k in range(300)
+        for line in (
+            f"  %y{k} = mul %x, %s{k} : f64[12]",
+            f"  %s{k + 1} = sum %y{k} {{axis=(0,), keepdims=False}} : f64",
+        )
+    ]
+    graph = parse("\n".join(["graph f(%x: f64[12], %s0: f64) {", *lines, "  return %s300", "}"]))
+    (function,) = as_kernels([graph])
+    x, s = made((12,), np.float64), 1.0
+    x /= np.sum(x)
+    expected = np.float64(s)
+    for _ in range(300):
+        expected = np.sum(x * expected)
+    assert same(function(x, s), expected)
+
+
 def test_a_loop_that_falls_into_two_has_the_sums_of_a_few_columns_in_both() -> None:
     """An index of the loop around them decides what is read."""
 

@@ -104,7 +104,7 @@ class RootGroups(ElementWriter):
             if self._stands_alone(node):
                 roots.append(node)
                 continue
-            reduces = self.reduces(node.out) and not (count(node.inputs[0]) <= FEW and self._few(node.out))
+            reduces = self.reduces(node.out)
             stored = node.out in self.stored and node.prim.name != "const"
             if reduces or stored or (node.out in placed and count(node.out) > SHORT):
                 roots.append(node.out)
