@@ -48,6 +48,11 @@ def _apart(i: Index, j: Index) -> bool:
     return any(type(a) is type(b) is int and a != b and (a >= 0) == (b >= 0) for a, b in zip(i, j, strict=False))
 
 
+def _unchanged(x: Symbol, v: Symbol, i: Index) -> Symbol | None:
+    """What no element is written into."""
+    return x if not v.aval.size else None
+
+
 def _added(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
     return additem(x, v, t, index=j) if shifted(i, 1) == j else None
 
@@ -88,6 +93,8 @@ EXACT += [
     Rule(lambda x, i: getitem(x, index=i), _whole),
     Rule(lambda x, v, i: getitem(setitem(x, v, index=i), index=i), lambda x, v, i: v),
     Rule(lambda x, v, i, j: getitem(setitem(x, v, index=j), index=i), _past),
+    Rule(lambda x, v, i: setitem(x, v, index=i), _unchanged),
+    Rule(lambda x, v, i: additem(x, v, index=i), _unchanged),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),

@@ -14,6 +14,7 @@ from ..ir.builder import Symbol
 from ..ir.primitive import Primitive
 from ..ir.types import Aval
 from ..ops.elementwise import cast, literal_value, square
+from ..ops.linear import matmul, vecdot
 from ..ops.reduce import sum_
 from ..ops.shape import broadcast, broadcast_to, reshape, reshape_to
 from .patterns import NUMBER, Rule
@@ -100,6 +101,15 @@ def _everywhere(x: Symbol, n: int, m: int) -> Symbol:
     return broadcast_to(x, (n, m))
 
 
+def _of_no_terms(product: Primitive) -> Callable[[Symbol, Symbol], Symbol | None]:
+    """Zeros, where a product has no terms to add up, as in the first step of a loop over growing slices."""
+
+    def then(x: Symbol, y: Symbol) -> Symbol | None:
+        return x.builder.zeros(product.shape(x.aval, y.aval)) if not x.shape[-1] else None
+
+    return then
+
+
 def _cheaper(new: int, old: int) -> bool:
     return old >= LEAST_WORK and 2 * new <= old
 
@@ -124,6 +134,8 @@ EXACT += [
     Rule(lambda x, a, n=NUMBER: n * cast(x, aval=a), _scaled_before(cast)),
 ]
 REASSOCIATE += [
+    Rule(lambda a, b: a @ b, _of_no_terms(matmul)),
+    Rule(lambda a, b: vecdot(a, b), _of_no_terms(vecdot)),  # noqa: PLW0108 - its parameters are the pattern
     Rule(lambda x, y, i, k: sum_(x @ y, axis=i, keepdims=k), _summed_first),
     Rule(lambda x, y, z: (x @ y) @ z, _from_the_right),
     Rule(lambda x, y, z: x @ (y @ z), _from_the_left),

@@ -66,6 +66,7 @@ EXACT: list[Rule] = [
     Rule(lambda x: x * -1, _negated),
     Rule(lambda x: -1 * x, _negated),
     Rule(lambda x: x + -0.0, _real),
+    Rule(lambda x: x - 0, _real),
     Rule(lambda x, y: neg(x) * y, lambda x, y: neg(x * y) if x.dtype.kind == "f" else None),
     Rule(lambda x, y: x * neg(y), lambda x, y: neg(x * y) if x.dtype.kind == "f" else None),
     Rule(lambda x, y: neg(x) / y, lambda x, y: neg(x / y) if x.dtype.kind == "f" else None),

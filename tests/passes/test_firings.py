@@ -276,7 +276,18 @@ def mixture_of_many_points(x, w):
     return np.sum(np.log(np.sum(densities, axis=1)))
 
 
+def slices_that_begin_empty(x, w):
+    a = w[:, :6] * x
+    for k in range(6):
+        y = a[:, k] - a[:, :k] @ a[k, :k]
+        a[k, k:] += np.vecdot(a[:, :k], a[:, :k])[0]
+        a[k + 1 :, k] -= 0.1 * y[k + 1 :]
+        a[0, 0] += np.sum(a[0, :k] ** 2)
+    return np.sum(a**2)
+
+
 STYLES = [
+    (slices_that_begin_empty, (X, W)),
     (leaky_units, (X, W)),
     (leaky_layers, (X, W)),
     (slopes_of_rosenbrocks_function, (X, W)),

@@ -122,7 +122,7 @@ def test_random_programs_reach_most_rules() -> None:
         simplify(program(np.random.default_rng(seed), np.dtype(np.float64), "array"), fired=fired)
     reachable = {rule.name for rule in EXACT if "t" not in rule.names}  # indices are plain numbers in random programs
     missed = reachable - set(fired)
-    assert len(missed) <= 12, missed
+    assert len(missed) <= 13, missed
 
 
 X = Aval((3,), np.dtype(np.float64))
