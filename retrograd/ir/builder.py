@@ -104,7 +104,7 @@ class Builder:
         if not node.effect:
             key = (node.prim, node.inputs, node.replica, attrs_key(node.attrs) if node.attrs else ())
             known = self._known.setdefault(key, node)
-            if known is not node or node.outputs[0] in self.made:
+            if known is not node or (node.outputs and node.outputs[0] in self.made):
                 return known.outputs
         self.nodes.append(node)
         for out in node.outputs:

@@ -49,10 +49,10 @@ def as_dtype(a: Any, dtype: Any) -> Any:
 
 
 def axes_over(a: Any, axis: Axis) -> tuple[int, ...]:
-    """The axes of a ufunc's reduction, which accepts 0 and -1 for a 0-d array."""
+    """The axes of a ufunc's reduction in their order, which accepts 0 and -1 for a 0-d array."""
     if isinstance(axis, list):
         np.add.reduce(np.zeros(1), axis=axis)  # NumPy's own error
-    return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else axes_of(a, axis)
+    return () if axis in (0, -1) and np.ndim(shadow_of(a)) == 0 else tuple(sorted(axes_of(a, axis)))
 
 
 def over(prim: Any, a: Any, axis: Axis, keepdims: Any) -> Any:
@@ -280,7 +280,7 @@ def var(
         total = np.sum(a, axis, dtype, keepdims=kept, where=where)
         center = divided(total, counted(a, axis, kept, where))
     off = a - center
-    mixed = off.dtype.kind == "c" and a.dtype.kind != "c"  # real numbers and a complex mean
+    mixed = off.dtype.kind == "c" and a.dtype.kind in "iuf"  # real numbers and a complex mean
     squares = np.multiply(off, off) if mixed else magnitude(off)
     total = np.sum(squares, axis, dtype, out, keepdims=truth(keepdims), where=where)
     free = counted(a, axis, keepdims, where) - freedom(ddof, correction)

@@ -1,4 +1,4 @@
-"""Reductions over axes, given as a tuple of non-negative ints."""
+"""Reductions over axes, given as a tuple of non-negative ints in their order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .batching import shifted_axis
 
 def reduced(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
     """The aval of a reduction: over all axes it is a scalar, as NumPy's is."""
-    if any(not 0 <= a < x.ndim for a in axis) or len(set(axis)) != len(axis):
-        raise ValueError(f"axes {axis} are not distinct axes of {x}")
+    if any(not 0 <= a < x.ndim for a in axis) or sorted(set(axis)) != list(axis):
+        raise ValueError(f"axes {axis} are not distinct axes of {x} in their order")
     if keepdims:
         shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     else:

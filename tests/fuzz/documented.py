@@ -107,6 +107,8 @@ DOCUMENTED = [
         "bits",
         "products of complex numbers",
     ),
+    Known(r"nan(sum|mean|var|std)\(.*complex.*\.T", "bits", "the order in which a transposed array is added up"),
+    Known(r"\.reduce\(.*dtype=.*out=", "value", "NumPy's own answer is another one where out= has another dtype"),
     Known(r"union1d|unique", "bits", "which of equal numbers stays: 0.0 or -0.0, kinds of nan"),
     Known(r"clip\(", "bits", "which zero stays: 0.0 or -0.0"),
     Known(r"quantile\(.*inf", "value", "levels 0 and 1 as ints, at which NumPy does not interpolate"),

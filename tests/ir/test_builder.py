@@ -12,6 +12,7 @@ import retrograd as rg
 from retrograd.errors import InternalError
 from retrograd.ir import Aval, evaluate, parse, to_text, verify
 from retrograd.ir.builder import Builder, attr_key, attrs_key
+from retrograd.ir.graph import Node
 from retrograd.ir.primitive import REGISTRY
 from retrograd.ir.rewrite import walk
 from retrograd.ir.texts import Arg
@@ -28,6 +29,16 @@ def test_equal_nodes_become_one() -> None:
     assert (x * y).value is (x * y).value
     assert (x * y).value is not (y * x).value
     assert len(b.nodes) == 2
+
+
+def test_a_node_without_results_may_be_kept_twice() -> None:
+    """... as a loop of which nobody reads anything, before it is dropped."""
+    b = Builder()
+    source = b.graph("f", [b.input(F3)])
+    idle = Node(REGISTRY["scan"], (), {}, ())
+    copy = Builder()
+    copy.share_inputs(source)
+    assert copy.keep(idle) == copy.keep(idle) == ()
 
 
 def test_the_first_of_equal_nodes_keeps_its_name_and_line() -> None:

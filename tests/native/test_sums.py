@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,21 @@ def test_a_few_columns_add_up_alike_in_a_batch(shape: tuple[int, ...], axis: Any
         x = made(shape, dtype)
         one = rg.jit(lambda x: np.sum(x + x, axis=axis), backend="native")
         assert same(rg.vmap(one, backend="native")(np.stack([-x, x, x * 2]))[1], one(x))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1, 3), (2, 3, 4), (20, 3, 40), (3, 7, 50)])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean", "var", "count_nonzero"])
+def test_axes_in_any_order(name: str, shape: tuple[int, ...]) -> None:
+    """... give what they give in their own order, also from the end."""
+    x = made(shape, np.float64)
+
+    def over(axis: tuple[int, ...]) -> Any:
+        return rg.jit(lambda x: getattr(np, name)(x * 0.5, axis=axis), backend="native")(x)
+
+    for axes in permutations(range(len(shape)), 2):
+        for axis in (axes, (axes[0] - len(shape), axes[1])):
+            assert same(over(axis), over(tuple(sorted(axes))))
+            np.testing.assert_allclose(over(axis), getattr(np, name)(x * 0.5, axis=axes), rtol=1e-12)
 
 
 def test_short_sums_that_are_stored_add_up_as_others(monkeypatch: pytest.MonkeyPatch) -> None:

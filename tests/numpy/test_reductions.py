@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,16 @@ def test_products_are_right_with_zeros(zeros: list[int]) -> None:
     pairs = [[0.0 if i == j else np.prod(np.delete(x, [i, j])) for j in range(4)] for i in range(4)]
     np.testing.assert_array_equal(rg.hessian(np.prod)(x), pairs)
     assert_differentiable(np.prod, x, order=3)
+
+
+def test_a_complex_mean_of_bools() -> None:
+    """NumPy squares the absolute values, but multiplies where numbers are real."""
+    for x in (np.array([True, True, False]), np.array([1, 1, 0]), np.array([1.0, 1.0, 0.0])):
+        for mean in (np.array([0.074 - 1.318j]), np.array([0.5])):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                expected = np.var(x, mean=mean)
+                assert_same(rg.jit(lambda x, mean: np.var(x, mean=mean))(x, mean), expected)
 
 
 def test_products_of_infinities_and_of_tiny_numbers() -> None:
