@@ -87,3 +87,15 @@ def test_powers_are_within_one_unit() -> None:
     exact = -np.power(x.astype(np.longdouble), y)
     away = np.abs(f(x, y) - exact) / np.spacing(exact.astype(np.float64))
     assert float(np.max(away)) < 1.0
+
+
+@pytest.mark.parametrize("exponent", [0.5, np.float32(0.5), np.float64(0.5)])
+def test_the_power_of_a_half_is_numpys_square_root(exponent: Any) -> None:
+    """... of minus infinity and minus zero, too; ``np.float_power`` has other results."""
+    x = np.array([-np.inf, -0.0, 2.0, np.nan, -1.0, 5e-324])
+    with np.errstate(all="ignore"):
+        for power in (np.power, np.float_power):
+            found = rg.jit(lambda x, power=power: power(x, exponent), backend="native")(x)
+            expected = power(x, exponent)
+            np.testing.assert_allclose(found, expected, rtol=1e-15)
+            np.testing.assert_array_equal(np.signbit(found[:4]), np.signbit(expected[:4]))

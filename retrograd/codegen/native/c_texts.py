@@ -95,7 +95,9 @@ def _part_is(both: str, test: str) -> str:
 
 
 def _power(node: Node, numbers: Sequence[Any]) -> str:
-    """Products for a few exponents that are known."""
+    """Products for a few exponents that are known; of a half, NumPy's ``np.power`` takes the square root."""
+    if node.prim.name == "power" and numbers[1] == 0.5:
+        return "sqrt{s}({0})"
     return {2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 1.0: "{0}"}.get(numbers[1], "rg_pow{s}({0}, {1})")
 
 
