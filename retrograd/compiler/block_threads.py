@@ -1,4 +1,4 @@
-"""Blocks of long arrays on several threads: the same blocks, and so the same bits as on one thread."""
+"""Blocks of long arrays, and steps, on several threads: the same blocks, and so the same bits as on one thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ..errors import OptionError
 from ..ir.target import PROVIDERS
-from ..ops.structural.in_blocks import WORKERS, Block, first_half
+from ..ops.structural.in_blocks import WORKERS, Block, Steps, first_half
 from .settings import Config
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Folds = Sequence[Callable[[Any, Any], Any]]
 WORTH = 3e-4  # seconds of work from which threads gain more than they cost
 GAIN = 0.85  # of the time on one thread: a kernel that takes longer on several does without them for a while
-PAUSE = 20  # calls
+LONGEST_REST = 31  # calls
 
 
 class _Threads:
@@ -101,9 +102,30 @@ def _cores() -> int:
     return min(cores, int(allowed)) if allowed.isdecimal() and int(allowed) > 0 else cores
 
 
+class _ThreadRest:
+    """The calls that a function takes without threads after some that these did not help: more from time to time.
+
+    Short operations wait for Python's lock, and cores may be busy, for a moment or always.
+    """
+
+    def __init__(self) -> None:
+        self.left = self.last = 0
+
+    def goes_on(self) -> bool:
+        """Whether the next call takes no threads."""
+        if not self.left:
+            return False
+        self.left -= 1
+        return True
+
+    def note(self, *, slow: bool) -> None:
+        """Begin a rest, twice as long as the last one, if threads did not help."""
+        self.left = self.last = min(2 * self.last + 1, LONGEST_REST) if slow else 0
+
+
 THREADS = _Threads()
 WORKERS.append(THREADS.wanted)
-PAUSED: WeakKeyDictionary[Block, int] = WeakKeyDictionary()  # the calls that a kernel still takes without threads
+RESTS: WeakKeyDictionary[Block, _ThreadRest] = WeakKeyDictionary()
 
 
 class _BlockWork:
@@ -133,23 +155,7 @@ class _BlockWork:
         self.known[0, stop] = self.part(0, stop)
         return (time.perf_counter() - start) * (n - stop) / stop
 
-    def on_threads(self, n: int, threads: int) -> None:
-        """Compute large parts at the same time; an exception comes when no thread works any more."""
-        from concurrent.futures import wait  # noqa: PLC0415 - as above
-
-        own, *rest = self._parts(n, threads)
-        try:
-            pool = THREADS.pool()
-            futures = {bounds: pool.submit(partial(copy_context().run, self.part, *bounds)) for bounds in rest}
-        except RuntimeError:  # the interpreter ends, and starts no threads any more
-            return
-        try:
-            found = self.part(*own)
-        finally:
-            wait(futures.values())
-        self.known |= {own: found, **{bounds: future.result() for bounds, future in futures.items()}}
-
-    def _parts(self, n: int, threads: int) -> list[tuple[int, int]]:
+    def parts(self, n: int, threads: int) -> list[tuple[int, int]]:
         """Halves of halves, at least as many as threads."""
         parts = [(0, n)]
         while len(parts) < threads and all(stop - start > self.most for start, stop in parts):
@@ -167,26 +173,73 @@ def in_blocks(
 ) -> Sequence[Any]:
     """Like the function of this name in generated modules, on several threads where the work is worth it."""
     work, threads = _BlockWork(kernel, most, rows, others, folds), THREADS.wanted()
-    if threads > 1 and n > most and not _paused(kernel) and (alone := work.seconds(n)) > WORTH and THREADS.taken():
-        start = time.perf_counter()
-        try:
-            work.on_threads(n, threads)
-        finally:
-            THREADS.give_back()
-        if time.perf_counter() - start > GAIN * alone:  # short operations wait for Python's lock, or the cores are busy
-            PAUSED[kernel] = PAUSE
+    if threads > 1 and n > most and not _rest_of(kernel).goes_on():
+        alone, parts = work.seconds(n), work.parts(n, threads)
+        found = _shared(kernel, alone, work.part, parts)
+        work.known |= {} if found is None else dict(zip(parts, found, strict=True))
     return work.part(0, n)
 
 
-def _paused(kernel: Block) -> bool:
-    """Whether threads did not help a kernel lately."""
-    left = PAUSED.get(kernel, 0)
-    if left:
-        PAUSED[kernel] = left - 1
-    return left > 0
+def in_steps(steps: Steps, n: int, operands: Sequence[Any]) -> None:
+    """Like the function of this name in generated modules, on several threads where the work is worth it."""
+    first, threads = 0, THREADS.wanted()
+    if threads > 1 and not _rest_of(steps).goes_on():
+        first, start = 1, time.perf_counter()
+        steps(0, 1, *operands)
+        alone = (time.perf_counter() - start) * (n - 1)
+        places = [1 + (n - 1) * k // threads for k in range(threads + 1)]
+        part = partial(_steps_between, steps, operands)
+        if _shared(steps, alone, part, list(pairwise(places))) is not None:
+            return
+    steps(first, n, *operands)
 
 
-PROVIDERS.append(lambda graph: {"in_blocks": in_blocks})
+def _steps_between(steps: Steps, operands: Sequence[Any], start: int, stop: int) -> None:
+    steps(start, stop, *operands)
+
+
+def _shared(
+    function: Block, alone: float, part: Callable[[int, int], Any], parts: Sequence[tuple[int, int]]
+) -> Sequence[Any] | None:
+    """What each part of the work finds, on threads.
+
+    None if the work, which takes so many seconds ``alone``, is not worth them, or if there are none.
+    """
+    if alone <= WORTH or not THREADS.taken():
+        return None
+    start = time.perf_counter()
+    try:
+        found = _on_threads(part, parts)
+    finally:
+        THREADS.give_back()
+    _rest_of(function).note(slow=time.perf_counter() - start > GAIN * alone)
+    return found
+
+
+def _on_threads(part: Callable[[int, int], Any], parts: Sequence[tuple[int, int]]) -> Sequence[Any] | None:
+    """Compute parts at the same time; an exception comes when no thread works any more."""
+    from concurrent.futures import wait  # noqa: PLC0415 - as above
+
+    own, *rest = parts
+    try:
+        pool = THREADS.pool()
+        futures = [pool.submit(partial(copy_context().run, part, *bounds)) for bounds in rest]
+    except RuntimeError:  # the interpreter ends, and starts no threads any more
+        return None
+    try:
+        found = part(*own)
+    finally:
+        wait(futures)
+    return [found, *(future.result() for future in futures)]
+
+
+def _rest_of(function: Block) -> _ThreadRest:
+    if function not in RESTS:
+        RESTS[function] = _ThreadRest()
+    return RESTS[function]
+
+
+PROVIDERS.append(lambda graph: {"in_blocks": in_blocks, "in_steps": in_steps})
 
 
 def _get(config: Config) -> int:

@@ -53,9 +53,8 @@ def _negated_constant(x: Symbol, y: Symbol) -> Symbol | None:
 def _reciprocal(x: Symbol, y: Symbol) -> Symbol | None:
     """Division by a power of two is exactly multiplication by its reciprocal."""
     n = literal_value(y)
-    if n is None or isinstance(n, complex) or x.dtype.kind != "f" or not 1e-4 < abs(n) < 1e4:
-        return None
-    return x * (1 / n) if math.frexp(n)[0] in (0.5, -0.5) else None
+    usual = n is not None and not isinstance(n, complex) and x.dtype.kind == "f" and 1e-4 < abs(n) < 1e4
+    return x * (1 / n) if usual and math.frexp(n)[0] in (0.5, -0.5) else None
 
 
 EXACT: list[Rule] = [

@@ -20,6 +20,7 @@ from .row_roles import Rows
 from .rows_in_blocks import RowBlocks, RowGroups
 
 LARGE = 1 << 20  # bytes of a stack that is worth a loop
+LARGER = 1 << 22  # ... if calls of C compute what is between the products
 AGAIN = 1 << 20  # bytes of what is computed again, if its rows are long; NumPy begins anew for each row
 AGAIN_SHORT = 1 << 22  # ... if they are short: a cache does not keep it from one operation to the next
 LONG = 128  # elements of a row
@@ -44,6 +45,11 @@ def with_stacks_in_blocks(graph: Graph) -> Graph:
                 break
             graph = looped
     return graph
+
+
+def with_larger_stacks_in_blocks(graph: Graph) -> Graph:
+    """The same for C, if caches do not hold the stacks."""
+    return with_stacks_in_blocks(graph) if graph.largest >= LARGER else graph
 
 
 def _looped(graph: Graph, n: int, block: int) -> Graph:

@@ -91,7 +91,7 @@ def test_several_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_little_work_stays_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_threads, "WORTH", 1e9)
-    monkeypatch.setattr(block_threads._BlockWork, "on_threads", None)
+    monkeypatch.setattr(block_threads, "_on_threads", None)
     rg.config.threads = 2
     rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)(np.ones(N))
 
@@ -125,10 +125,9 @@ def test_an_exception_waits_for_the_other_threads(monkeypatch: pytest.MonkeyPatc
 
     rg.config.threads = 2
     x = np.arange(1.0, 4097.0)
-    work = block_threads._BlockWork(kernel, 128, (x, np.empty(4096)), (), ())
     x[0] = 0
     with pytest.raises(ValueError, match="first block"):
-        work.on_threads(4096, 2)
+        block_threads.in_blocks(kernel, 4096, 128, (x, np.empty(4096)), (), ())
     assert running == []
 
 
@@ -155,27 +154,32 @@ def test_calls_from_many_threads() -> None:
 def shared(f: Any, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many kernels of a call ran on several threads."""
     found = []
-    plain = block_threads._BlockWork.on_threads
+    plain = block_threads._on_threads
 
-    def on_threads(self: Any, n: int, threads: int) -> None:
-        found.append(n)
-        plain(self, n, threads)
+    def on_threads(part: Any, parts: Any) -> Any:
+        found.append(parts)
+        return plain(part, parts)
 
     with monkeypatch.context() as patched:
-        patched.setattr(block_threads._BlockWork, "on_threads", on_threads)
+        patched.setattr(block_threads, "_on_threads", on_threads)
         f(x)
     return len(found)
 
 
 def test_a_kernel_that_threads_do_not_help_rests_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """... for longer from time to time, until they help again."""
     monkeypatch.setattr(block_threads, "GAIN", 0.0)
-    monkeypatch.setattr(block_threads, "PAUSE", 3)
+    monkeypatch.setattr(block_threads, "LONGEST_REST", 3)
     rg.config.threads = 2
     f = rg.jit(lambda x: np.sin(x) * x + np.cos(x) * 2.0)
     x = np.ones(N)
     f(x)
-    block_threads.PAUSED.clear()
-    assert [shared(f, x, monkeypatch) for _ in range(9)] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    block_threads.RESTS.clear()
+    assert [shared(f, x, monkeypatch) for _ in range(14)] == [1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
+    monkeypatch.setattr(block_threads, "GAIN", float("inf"))
+    assert [shared(f, x, monkeypatch) for _ in range(2)] == [1, 1]
+    monkeypatch.setattr(block_threads, "GAIN", 0.0)
+    assert [shared(f, x, monkeypatch) for _ in range(3)] == [1, 0, 1]
 
 
 def test_a_call_computes_alone_where_it_is_asked_to_or_others_use_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

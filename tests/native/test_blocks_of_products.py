@@ -13,6 +13,7 @@ from tests.support.blocks import leaves, normals, same_bits_in_all_ways, slopes
 from tests.support.limits import other_limits
 from tests.support.memory import measured
 from tests.support.native import needs_compiler
+from tests.support.tiny_blocks import STACKS
 
 SMALL = {
     "passes.rows_in_blocks": {"LARGE": 8192, "MIDDLE": 128, "WORTH": 8192, "SMALL_BLOCK": 1 << 15},
@@ -118,3 +119,29 @@ def test_work_on_elements_alone_has_no_loop_over_rows() -> None:
 
     with rg.config(backend="native"):
         assert "for t in range(" not in slopes(2)(norm).source(x, shift)
+
+
+@needs_compiler
+def test_threads_share_stacks_of_matrices() -> None:
+    """... with the same bits for any number of threads, and NumPy's numbers."""
+    limits: dict[str, dict[str, Any]] = {
+        "passes.stacks_in_blocks": {**STACKS, "LARGER": 8},
+        "codegen.numpy.at_once": {"WORTH": 8, "LONG": 8},
+        "compiler.block_threads": {"WORTH": -1.0, "GAIN": float("inf")},
+    }
+    program, args = cases(503)["mixture"]
+    f, before = slopes(len(args))(program), rg.config.threads
+    with other_limits(limits), rg.config(backend="native"):
+        found = []
+        for number in (1, 2, 3, 7):
+            rg.config.threads = number
+            found.append(leaves(f(*args)))
+        rg.config.threads = before
+        assert "    in_steps(" in f.source(*args)
+        assert "static int kernel0" in f.source(*args, language="c")
+    with rg.config(exact=True):
+        expected = leaves(f(*args))
+    for results in found:
+        for a, first, b in zip(results, found[0], expected, strict=True):
+            np.testing.assert_array_equal(a, first)
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * float(np.max(np.abs(b), initial=0.0)))

@@ -1,4 +1,4 @@
-"""A context in which arrays of a few elements are computed in blocks, transposed and joined, as large ones are."""
+"""A context in which a few elements are computed in blocks, by threads, transposed and joined, as many are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from .limits import other_limits
 
 STACKS = {"LARGE": 8, "AGAIN": 8, "AGAIN_SHORT": 8, "BLOCKS": (8,), "FEWEST_STEPS": 1, "LEAST": -100.0}
 LIMITS: dict[str, dict[str, Any]] = {
+    "codegen.numpy.at_once": {"WORTH": 8, "LONG": 8, "FEWEST": 2},
+    "compiler.block_threads": {"WORTH": -1.0},
     "passes.fewer_rows": {"LARGE": 8, "BLOCK": 24, "FEWEST_STEPS": 1, "LEAST": -100.0},
     "passes.rows_in_blocks": {"LARGE": 8, "MIDDLE": 8, "WORTH": 8, "BLOCK": 1 << 10},
     "passes.stacks_in_blocks": STACKS,

@@ -36,7 +36,7 @@ class Definition:
     name: str
     parameters: list[str]
     lines: list[Line]
-    results: list[str]
+    results: list[str] | None  # None: it returns nothing
 
 
 Emit = Callable[[Any, Node, list[str], list[str]], None]
@@ -118,7 +118,7 @@ class Emitter:
         self.name[value] = self.names.fresh(value.hint)
         return self.name[value]
 
-    def written(self) -> tuple[list[str], list[str]]:
+    def written(self) -> tuple[list[str], list[str] | None]:
         """Emit the function: its parameters, and the expressions of its results."""
         return [self.assign(v) for v in self.plan.order.inputs], self.graph(self.plan)
 

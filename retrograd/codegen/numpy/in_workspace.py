@@ -22,7 +22,7 @@ def workspace(nbytes: int) -> np.ndarray[Any, Any]:
 class WorkspaceEmitter(BodyEmitter):
     """Writes one function; the function of the module, unlike those that it calls, has a workspace."""
 
-    def written(self) -> tuple[list[str], list[str]]:
+    def written(self) -> tuple[list[str], list[str] | None]:
         """Emit the function: its parameters, and the expressions of its results."""
         parameters = [self.assign(v) for v in self.plan.order.inputs]
         if len(self.scope.open) == 1:

@@ -63,7 +63,8 @@ def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[L
     yield from [Line(0, "", None)] * 2
     yield Line(0, f"def {function.name}({', '.join(parameters)}):", None)
     yield from function.lines
-    yield Line(1, return_statement(function.results), None)
+    if function.results is not None:
+        yield Line(1, return_statement(function.results), None)
 
 
 def _array_text(array: np.ndarray[Any, Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from ...ir.plan import Plan
+from .at_once import at_once
 from .workspaces import LARGE, StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
@@ -144,7 +145,7 @@ def _states(plan: Plan) -> list[_LiveStorage]:
     returned = {plan.buffer[v] for v in order.outputs}
     found = []
     for i, loop in loops:
-        if loop.body not in alone:
+        if loop.body not in alone or at_once(order, loop):
             continue
         body, outs = plan.bodies[loop.body], loop.node.outputs
         for value in workspaces(body):

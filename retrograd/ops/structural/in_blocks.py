@@ -1,4 +1,4 @@
-"""How a kernel runs on blocks of long arrays: the function stands word for word in generated modules."""
+"""How a kernel runs on blocks of long arrays, and a loop step by step: generated modules have these functions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ...ir.embedded_functions import embedded
 
 WORKERS: list[Callable[[], int]] = []  # how many blocks are computed at a time
 Block = Callable[..., Sequence[Any]]
+Steps = Callable[..., Any]  # it gets the first step and the one behind the last
 
 
 @embedded()
@@ -34,6 +35,12 @@ def in_blocks(
         return kernel(*[row[..., start:stop] for row in rows], *others)
 
     return part(0, n)
+
+
+@embedded()
+def in_steps(steps: Steps, n: int, operands: Sequence[Any]) -> None:
+    """Run the ``n`` steps of a loop, of which each fills rows of operands, and needs nothing of the others."""
+    steps(0, n, *operands)
 
 
 def first_half(n: int) -> int:

@@ -19,7 +19,7 @@ from ....errors import InternalError
 from ....ir.footprint import Course, Undecided
 from ....ir.graph import Node, Value
 from ....ir.layouts import copies
-from ....ir.loop_node import loop_of
+from ....ir.loop_node import LoopNode, loop_of
 from ....ir.plan import Plan
 from ....ir.structure import condition_of
 from ....ir.types import Aval
@@ -34,11 +34,13 @@ from ....ops.structural.kernel import STORAGE, kernel
 from ....ops.structural.on_numbers import elements, numbers
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.throw import throw_if
+from ..at_once import at_once
 from ..emitter import EMITTERS, Definition, Emitter, Scope
 from ..in_workspace import WorkspaceEmitter
 from ..module import return_statement
 from ..packing import WorkspaceLayout, bytes_of
 from ..structural.block_writer import BlockWriter, length_of, operands_and_results
+from ..structural.steps_at_once import StepsWriter, write_steps
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
 
@@ -94,6 +96,9 @@ class _Sizes(WorkspaceEmitter):
         if prim is kernel and node.attrs.get("size"):
             self._in_blocks(node, consts)
             return
+        if loop is not None and at_once(self.plan.order, loop):
+            self._in_steps(node, loop, consts)
+            return
         if prim is kernel and node.graphs[0][1].knows(STORAGE):
             self._in_other_language(node)
             return
@@ -138,6 +143,13 @@ class _Sizes(WorkspaceEmitter):
         self.line(
             f"{name}({', '.join([*map(operands.__getitem__, rows), *slots, *map(operands.__getitem__, others)])})"
         )
+
+    def _in_steps(self, node: Node, loop: LoopNode, consts: dict[Value, Node]) -> None:
+        """Write the arrays of all steps of a loop, and the call of those that run at a time."""
+        operands = [self._operand(node, i, consts) for i in range(len(node.inputs))]
+        arrays = [self.assign(v) for v in node.outputs]
+        name = write_steps(self, node, arrays, partial(_StepsSizes, loop=loop))
+        self.line(f"{name}(0, 1, {', '.join([*operands, *arrays])})")
 
     def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         """The name of an operand; in place of an operand that chooses, the path that is assumed wherever it chooses."""
@@ -253,6 +265,17 @@ class _BlockSizes(BlockWriter, _Sizes):
             self.line(self._block(node.out, node))
 
 
+class _StepsSizes(StepsWriter, _Sizes):
+    """Writes a step for all of those that run at a time."""
+
+    def __init__(self, plan: Plan, scope: Scope, loop: LoopNode) -> None:
+        super().__init__(plan, scope, loop)
+        self.at_a_time = at_a_time(loop.length, 1)
+
+    def bytes_of(self, value: Value) -> int:
+        return self.at_a_time * super().bytes_of(value)
+
+
 class _InFull(_Sizes):
     """Writes blocks in place of operations, and lets each loop run all its steps."""
 
@@ -362,4 +385,4 @@ class _Script:
 def _source(function: Definition) -> str:
     header = f"def {function.name}({', '.join(function.parameters)}):"
     lines = ["    " * line.depth + line.text for line in function.lines]
-    return "\n".join([header, *lines, "    " + return_statement(function.results)])
+    return "\n".join([header, *lines, "    " + return_statement(function.results or [])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....ir.graph import Node, Value
+from ....ir.loop_node import loop_of
 from ....ir.texts import literal
 from ....ir.types import Aval
 from ....ops.structural import scan as scans
@@ -13,12 +14,18 @@ from ....ops.structural.flags import picked
 from ....ops.structural.scan import scan
 from ....ops.structural.stack import absent, step_numbers
 from ....ops.structural.while_loop import while_loop
+from ..at_once import at_once
 from ..bodies import BodyEmitter
 from ..emitter import emits
+from .steps_at_once import call_steps
 
 
 @emits(scan)
 def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
+    loop = loop_of(node)
+    if loop is not None and at_once(emitter.plan.order, loop):
+        call_steps(emitter, node, loop, ins, outs)
+        return
     parts, (count, rest), reverse = scans.layout(node), scans.counted(node, ins), node.attrs["reverse"]
     length = node.attrs["length"]
     n = length if count is None else emitter.number(node, count)
