@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,3 +119,9 @@ def loop_of(node: Node) -> LoopNode | None:
     """The node as a loop that may save residuals; None for any other node."""
     structure = node.prim.structure
     return LoopNode(node, structure) if structure is not None and structure.loop else None
+
+
+def shared_bodies(graph: Graph) -> set[Graph]:
+    """The bodies that several nodes of a graph have."""
+    bodies = Counter(body for node in graph.nested for _, body in node.graphs)
+    return {body for body, times in bodies.items() if times > 1}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.loop_node import loop_of
+from ..ir.loop_node import loop_of, shared_bodies
 from ..ir.rewrite import mapped, with_nodes
 from ..ops.shape import owned
-from .place_buffers import carries_in_place, shared_bodies
+from .place_buffers import carries_in_place
 
 
 def own_carries(graph: Graph) -> Graph:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Container
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.layouts import Layouts, copies
-from ..ir.loop_node import LoopNode, loop_of
+from ..ir.loop_node import LoopNode, loop_of, shared_bodies
 from ..ir.plan import Plan
 from ..ops.shape import owned
 from .early_views import Index, disjoint, early_views, plain
@@ -30,12 +30,6 @@ def place_buffers(graph: Graph, ordered: bool = True, carries: Collection[Value]
     write into, since it is the body of a loop that owns them.
     """
     return _BufferPlacer(early_views(graph), ordered, carries).plan()
-
-
-def shared_bodies(graph: Graph) -> set[Graph]:
-    """The bodies that several nodes of a graph have."""
-    bodies = Counter(body for node in graph.nested for _, body in node.graphs)
-    return {body for body, times in bodies.items() if times > 1}
 
 
 def carries_in_place(loop: LoopNode, among: frozenset[int], ordered: bool = True) -> dict[int, int]:
