@@ -10,6 +10,7 @@ from ..ir.layouts import Layouts, copies
 from ..ir.loop_node import LoopNode, loop_of, shared_bodies
 from ..ir.plan import Plan
 from ..ops.shape import owned
+from ..ops.structural.kernel import FITS, kernel
 from .early_views import Index, disjoint, early_views, plain
 
 REUSE = 16 * 1024  # bytes from which a result goes into the storage of a dying operand
@@ -163,6 +164,8 @@ class _BufferPlacer:
             if len(fresh) < len(node.outputs):  # the others may be operands that passed through
                 self.owned.difference_update(map(self.root, node.inputs))
             self.owned.update(map(self.root, fresh))
+            if prim is kernel:
+                self._place_in_operands(i, node)
             return
         (out,) = node.outputs
         if prim.alias is not None and out.aval.kind == "array":
@@ -181,6 +184,17 @@ class _BufferPlacer:
             self._share(out, holder)
         elif prim.name != "const":
             self.owned.add(out)
+
+    def _place_in_operands(self, i: int, node: Node) -> None:
+        """Let results of a kernel lie in operands that die there, of the pairs that its body offers."""
+        ((_, body),), read = node.graphs, Counter(map(self.root, node.inputs))
+        pairs: tuple[tuple[int, int], ...] = body.once(FITS, tuple) if body.knows(FITS) else ()
+        for k, j in pairs:
+            out, v, root = node.outputs[k], node.inputs[j], self.root(node.inputs[j])
+            alone = read[root] == 1 and root not in self.carries and out not in self.into
+            if alone and out.aval.nbytes >= REUSE and self._last_reader(i, v) and self._in_order(v):
+                self._share(out, v)
+                read[root] = 0
 
     def _in_place(self, i: int, node: Node) -> set[Value]:
         """The results of a loop that lie in storage of its own, which its steps write into; it takes that over."""

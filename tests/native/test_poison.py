@@ -44,8 +44,9 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
         lines = plain_workspaces(k, kernel, first, total)
         return [*lines, *(f"  __builtin_memset(p[{i}], 0xFF, {n});" for i, n in enumerate(kernel.workspaces, first))]
 
-    def made(i: int, value: Value, at: int) -> str:
-        return f"{plain_made(i, value, at)} __builtin_memset(p[{at}], 0xFF, {value.aval.nbytes});"
+    def made(i: int, value: Value, at: int, operand: int | None) -> str:
+        poison = f"__builtin_memset(p[{at}], 0xFF, {value.aval.nbytes});" if operand is None else ""
+        return f"{plain_made(i, value, at, operand)} {poison}"
 
     plain_workspaces, plain_made = shim._workspaces, shim._made
     monkeypatch.setattr(shim, "_workspaces", workspaces)

@@ -106,6 +106,13 @@ static void *elements(PyObject *x, int nd, const int64_t *dims, int kind, PyObje
   return a->data;
 }
 
+/* An operand, or its copy, as a result. */
+static PyObject *over(PyObject *x, PyObject *copy) {
+  PyObject *found = copy ? copy : x;
+  Py_IncRef(found);
+  return found;
+}
+
 /* The value of a number, or NULL: a scalar of NumPy's, an array without axes, or Python's own. */
 static void *value(PyObject *x, int kind, void *block) {
   if (x->type == scalars[kind]) return (char *)x + sizeof(PyObject);

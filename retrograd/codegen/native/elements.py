@@ -109,7 +109,7 @@ class ElementWriter:
         self.depth: dict[str, int] = {}
         self.rows: dict[str, Value] = {}  # of what rows that are looked up are read
         self.pending: set[Value] = set()  # values that get storage later
-        self.reads: list[tuple[Value, Indices]] | None = None  # of pending values, where nothing is written
+        self.reads: list[tuple[Value, Indices]] | None = None  # of what has storage, where nothing is written
         self.pulled: dict[Value, set[Indices]] = {}
         self.tables: dict[Value, tuple[CArray, str]] = {}
         self.products: set[str] = set()  # variables
@@ -228,9 +228,9 @@ class ElementWriter:
             if key in block.memo:
                 return block.memo[key]
         if isinstance(held, CArray):
-            text = held.at(index)
-            if held.dtype.kind == "b" and text.endswith("]"):  # a choice by bools that are read is not vectorised
-                text = f"((const signed char *){held.name}){text[len(held.name) :]} != 0"
+            text = held.read(index)
+            if self.reads is not None:
+                self.reads.append((value, index))
         elif node is None:
             raise NoC("a value that nothing makes")
         else:

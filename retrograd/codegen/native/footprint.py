@@ -8,15 +8,19 @@ from math import inf
 
 from ...ir.footprint import Course, Footprint
 from ...ir.graph import Graph
-from ...ops.structural.kernel import STORAGE
+from ...ops.structural.kernel import FITS, STORAGE
 from .kernel_function import KernelFunction, identity_of
 from .shim import workspace
 
 
 def storage_known(body: Graph, kernel: KernelFunction) -> None:
-    """Let a kernel's body know the bytes that each call of its C function takes for itself: None if data decide."""
+    """Let a kernel's body know the bytes that each call of its C function takes for itself: None if data decide.
+
+    It also gets to know which results may lie in operands.
+    """
     nbytes, keeps = workspace(kernel)
     body.once(STORAGE, lambda: None if kernel.grows else 0 if keeps else nbytes)
+    body.once(FITS, lambda: kernel.fits)
     body.once("kept", lambda: {identity_of(body, kernel): nbytes if keeps else 0})
 
 

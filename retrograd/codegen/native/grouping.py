@@ -55,6 +55,9 @@ class RootGroups(ElementWriter):
         self.prices: dict[Value, int] = {}
         self.readers: dict[Value, list[tuple[int, bool]]] = {}
         self.chained: set[Node] = set()  # writes into arrays that have storage, one after the other
+        self.groups: dict[Graph, list[Node | Stages]] = {}  # as they are written, one after the other
+        self.read_by: dict[Value, list[tuple[Value, Indices]]] = {}  # what roots read, with indices q0, q1, ...
+        self.plain: set[Value] = set()  # roots whose elements are all computed in the same way
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a node shares loops with no other."""
@@ -186,6 +189,7 @@ class RootGroups(ElementWriter):
                 groups.append([[root]])
                 continue
             reads = [(v, index) for v, index in self._reads(root) if v is not root]
+            self.read_by[root] = reads
             own = where[root] = self._join(groups, where, root, reads)
             for v, index in reads:
                 self.readers.setdefault(v, []).append((own, self._in_row(v, index)))
@@ -209,6 +213,7 @@ class RootGroups(ElementWriter):
                 self.prices = {}  # what reads it costs less
         if costly:
             raise NeedsStorage(*costly)
+        self.groups[graph] = groups
         return groups
 
     def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> int:
@@ -230,7 +235,7 @@ class RootGroups(ElementWriter):
         return len(groups) - 1
 
     def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
-        """The pending values that a root reads, and where; its indices are q0, q1, ..."""
+        """The values with storage that a root reads, and where; its indices are q0, q1, ..."""
         space = self.space(root)
         names = [f"q{k}" for k in range(len(space))]
         blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
@@ -239,6 +244,8 @@ class RootGroups(ElementWriter):
         def nest(k: int) -> None:
             if k == len(space):
                 self.element(root, tuple(AxisIndex(n) for n in names))
+                if all(self.ranges[name] == (0, n) for name, n in zip(names, space, strict=True)):
+                    self.plain.add(root)
             else:
                 self.loop(names[k], space[k], lambda: nest(k + 1))
 

@@ -118,6 +118,13 @@ class CArray:
             terms.append(str(offset))
         return f"{self.name}[{' + '.join(terms)}]".replace("+ -", "- ")
 
+    def read(self, index: Indices) -> str:
+        """The source of what an element is: a choice by bools that are read is not vectorised."""
+        text = self.at(index)
+        if self.dtype.kind != "b" or not text.endswith("]"):
+            return text
+        return f"((const signed char *){self.name}){text[len(self.name) :]} != 0"
+
 
 class CNumber(CArray):
     """Storage of one element: a variable."""

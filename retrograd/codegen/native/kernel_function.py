@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .element_form import element_form
 from .elements import BEYOND, NeedsStorage, NoC
+from .in_operands import Pairs, may_lie_in, with_one_storage
 from .indices import TYPES, CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
@@ -57,7 +58,8 @@ LONGEST = 20_000  # operations, and lines of their C: a compiler takes up to a f
 class KernelFunction:
     """Source, the bytes of each workspace, the additions that a call takes, about, and whether it has parts.
 
-    ``grows``: it keeps rows of as many steps as the data decide.
+    ``grows``: it keeps rows of as many steps as the data decide. ``fits`` are the pairs of a result and an operand that
+    may have one storage, ``over`` those that have it.
     """
 
     source: str
@@ -65,6 +67,12 @@ class KernelFunction:
     work: int
     parts: bool = False
     grows: bool = False
+    fits: Pairs = ()
+    over: Pairs = ()
+
+    def in_operands(self, pairs: Pairs) -> KernelFunction:
+        """The function that writes results into the storage of operands."""
+        return replace(self, source=with_one_storage(self.source, pairs), over=pairs)
 
 
 def identity_of(body: Graph, kernel: KernelFunction) -> Hashable:
@@ -124,7 +132,8 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
     source = "\n".join([*to.parts, f"static int {name}(void **p{threads}) {{", *lines, *end])
     if source.count("\n") > LONGEST:
         raise NoC(f"{source.count(chr(10)):,} lines of C")
-    return KernelFunction(renumbered(source), tuple(sizes), _work(body), bool(to.parts), bool(to.growing))
+    parts, grows = bool(to.parts), bool(to.growing)
+    return KernelFunction(renumbered(source), tuple(sizes), _work(body), parts, grows, may_lie_in(body, to))
 
 
 def renumbered(source: str) -> str:

@@ -77,7 +77,7 @@ def _total(kernel: KernelFunction) -> int:
 
 def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
     nin, nout, extra = len(body.inputs), len(body.outputs), len(kernel.workspaces)
-    total = _total(kernel)
+    total, over = _total(kernel), dict(kernel.over)
     lines = ["", kernel.source, "", f"static PyObject *call{k}(PyObject *self, PyObject *const *a, int64_t n) {{"]
     lines += [
         f"  void *p[{max(1, nin + nout + extra)}]; PyObject *o[{max(1, nout)}] = {{0}}, *c[{max(1, nin)}] = {{0}};"
@@ -86,7 +86,7 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
     for i, v in enumerate(body.inputs):
         lines.append(f"  {_taken(i, v)} goto other;")
     for i, v in enumerate(body.outputs):
-        lines.append(f"  {_made(i, v, nin + i)}")
+        lines.append(f"  {_made(i, v, nin + i, over.get(i))}")
     if total:
         lines += _workspaces(k, kernel, nin + nout, total)
     lines += ["  const int64_t threads = allowed(); if (threads < 0) goto end;"] * kernel.parts
@@ -179,7 +179,9 @@ def _taken(i: int, value: Value) -> str:
     return f"int64_t x{i}; if (!(p[{i}] = value(a[{i}], {_kind(value)}, &x{i})))"
 
 
-def _made(i: int, value: Value, at: int) -> str:
+def _made(i: int, value: Value, at: int, operand: int | None) -> str:
+    if operand is not None:
+        return f"o[{i}] = over(a[{operand}], c[{operand}]); p[{at}] = p[{operand}];"
     if value.aval.kind == "array":
         made = f"if (!(o[{i}] = empty({value.aval.ndim}, {_dims(value)}, {_kind(value)}))) goto end;"
         return f"{made} p[{at}] = ((Array *)o[{i}])->data;"

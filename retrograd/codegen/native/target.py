@@ -21,6 +21,7 @@ from ...ir.target import Module, Target
 from ...ops.structural.kernel import kernel
 from .elements import NoC
 from .footprint import WithKept, kept_by, storage_known
+from .in_operands import Pairs
 from .kernel_function import KernelFunction, identity_of, kernel_function
 from .shared_objects import compiler, fits, functions
 from .shim import extension
@@ -79,7 +80,8 @@ class Native:
         module = self._rest.emit(plan, constants)
         order, bodies = plan.order, [body for body in _bodies(plan.order) if body.knows("for C")]
         names = module.functions
-        kernels = tuple((names[body], _for_c(body)) for body in bodies if body in names)
+        over = _in_operands(plan)
+        kernels = tuple((names[body], _for_c(body, over.get(body, ()))) for body in bodies if body in names)
         alone = len(order.nodes) == 1 and order.nodes[0].prim is kernel and len(bodies) == 1
         same = alone and order.nodes[0].inputs == order.inputs and order.nodes[0].outputs == order.outputs
         fields = {name: getattr(module, name) for name in Module.__dataclass_fields__}
@@ -224,6 +226,25 @@ def _bodies(graph: Graph) -> list[Graph]:
     return list(dict.fromkeys(body for node in kernels for _, body in node.graphs))
 
 
-def _for_c(body: Graph) -> Graph:
+def _for_c(body: Graph, over: Pairs) -> Graph:
+    """The body as C knows it; one of its own if results lie in operands, which holds for one plan."""
     found: Graph = body.once("for C", lambda: body)
+    if over:
+        text = _text(found)
+        found = Graph(found.name, found.inputs, found.nodes, found.outputs)
+        found.once("C", partial(text.in_operands, over))
+    return found
+
+
+def _in_operands(plan: Plan) -> dict[Graph, Pairs]:
+    """The pairs of results and operands that have one storage wherever a kernel stands, by its body."""
+    own: list[tuple[Graph, Pairs]] = []
+    for node in plan.order.nodes:
+        if node.prim is kernel:
+            ((_, body),) = node.graphs
+            held = [(k, plan.into.get(v)) for k, v in enumerate(node.outputs)]
+            own.append((body, tuple((k, node.inputs.index(v)) for k, v in held if v is not None)))
+    found: dict[Graph, Pairs] = {}
+    for body, pairs in [*own, *(pair for inner in plan.bodies.values() for pair in _in_operands(inner).items())]:
+        found[body] = tuple(pair for pair in found.get(body, pairs) if pair in pairs)
     return found

@@ -40,6 +40,8 @@ def _reshape(to: ElementWriter, node: Node, index: Indices) -> str:
         to.reads.append((source, (AxisIndex("?"),)))
         return "0"
     if isinstance(held, CArray) and held.whole:
+        if to.reads is not None:
+            to.reads.append((source, (AxisIndex("?"),)))
         return CArray(held.name, shape, held.dtype).at(index)
     raise NeedsStorage(source)
 

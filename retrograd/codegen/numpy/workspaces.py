@@ -10,6 +10,7 @@ from ...ir.graph import Graph, Value
 from ...ir.loop_node import LoopNode
 from ...ir.plan import Plan
 from ...ir.rewrite import walk
+from ...ops.structural.kernel import kernel
 
 LARGE = 64 * 1024  # bytes from which new storage in every step costs more than the computation into it
 
@@ -102,7 +103,8 @@ def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, StateRows]:
     _, before, _ = loop.layout.operands(body.inputs)
     then, arrays, stacks = loop.layout.results(body.outputs)
     listed, ends = [number[v] for v in stacks], [number[v] for v in then]
-    outside = {number[v] for v in body.inputs}
+    over = {number[v] for node in body.nodes if node.prim is kernel for v in node.outputs if v in plan.into}
+    outside = {number[v] for v in body.inputs} | over  # a kernel's result may lie elsewhere, if NumPy computes it
     handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
     for value in (v for node in body.nodes for v in node.outputs):
         at = number[value]

@@ -13,6 +13,7 @@ from .call import ONCE, results_of, run_call
 from .on_numbers import all_fresh
 
 STORAGE = "storage"  # under which bodies know the bytes that another language takes for them beside the results
+FITS = "fits"  # likewise, the pairs of a result and an operand, by number, that may have one storage
 
 
 def _shape(*avals: Aval, body: Graph, size: int = 0) -> tuple[Aval, ...]:

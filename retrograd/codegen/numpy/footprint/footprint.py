@@ -125,7 +125,8 @@ class _Sizes(WorkspaceEmitter):
         made = self.plan.order.producer
         nbytes += sum(self.bytes_of(v) for v in node.inputs if runs_backwards(made.get(v)))
         for out in node.outputs:
-            self.line(f"{self.assign(out)} = {self._block(out, node)}")
+            over = self.plan.into.get(out)
+            self.line(f"{self.assign(out)} = {self._block(out, node) if over is None else self.name[over]}")
         self.labels.append((None, node))
         self.line(f"__block(0, {nbytes}, {len(self.labels) - 1})")
 
