@@ -130,7 +130,7 @@ def test_threads_share_stacks_of_matrices() -> None:
         "compiler.block_threads": {"WORTH": -1.0, "GAIN": float("inf")},
     }
     program, args = cases(503)["mixture"]
-    f, before = slopes(len(args))(program), rg.config.threads
+    f, before = slopes(len(args))(lambda *args: program(*args)), rg.config.threads  # noqa: PLW0108 - compiled anew
     with other_limits(limits), rg.config(backend="native"):
         found = []
         for number in (1, 2, 3, 7):
