@@ -8,19 +8,19 @@ import operator
 from ..tracer.around import Around
 
 SELDOM = 10_000  # new objects between two collections of an unhurried collector
+MANY = 1_000_000  # new objects, which take some 150 MB, from which on a full collection is worth its time
 
 
 class Pause(Around):
     """A context in which Python does not look for cyclic garbage, if it did before.
 
-    The passes make many objects that live on, and no cycles: each full collection would walk all of them in vain,
-    which takes a third of the time to compile 10,000 operations, and more for longer programs. At the end all objects
-    count as old: otherwise the first new object would set off a collection that walks what was made here.
+    The passes make many objects that live on, and no cycles: to walk them in vain takes a third of the time to compile
+    10,000 operations. At the end all objects count as old: otherwise the first new one would set off a collection that
+    walks them. Python then no longer finds old garbage, so after many new objects the end is a full collection.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._collects = False
+    _collects = False
+    _made = _alive = 0  # objects since the last full collection, and those that it left
 
     def set_up(self) -> None:
         if gc.isenabled():
@@ -29,7 +29,12 @@ class Pause(Around):
 
     def undo(self) -> None:
         if self._collects:
-            if not gc.get_freeze_count():  # freezing again what others have frozen would thaw it
+            (new, some, more), (often, seldom, _) = gc.get_count(), gc.get_threshold()
+            self._made += new + often * (some + seldom * more)
+            if often and self._made > max(MANY, self._alive // 4):
+                gc.collect()
+                self._made, self._alive = 0, len(gc.get_objects())
+            elif not gc.get_freeze_count():  # freezing again what others have frozen would thaw it
                 list(map(operator.call, (gc.freeze, gc.unfreeze)))  # no signal comes between: else all stays frozen
             gc.enable()
             self._collects = False
@@ -42,9 +47,7 @@ class Unhurried(Around):
     after every few hundred new objects, as is the default, takes a quarter of the time of recording.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._before = self._set = gc.get_threshold()
+    _before = _set = gc.get_threshold()
 
     def set_up(self) -> None:
         now = gc.get_threshold()

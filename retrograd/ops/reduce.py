@@ -15,10 +15,7 @@ def reduced(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
     """The aval of a reduction: over all axes it is a scalar, as NumPy's is."""
     if any(not 0 <= a < x.ndim for a in axis) or sorted(set(axis)) != list(axis):
         raise ValueError(f"axes {axis} are not distinct axes of {x} in their order")
-    if keepdims:
-        shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
-    else:
-        shape = tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape) if keepdims or i not in axis)
     return Aval(shape, x.dtype, "array" if shape else "scalar")
 
 

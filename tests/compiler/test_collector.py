@@ -6,11 +6,13 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.compiler import garbage
 from retrograd.compiler.garbage import SELDOM, Pause, Unhurried
 
 
@@ -159,3 +161,37 @@ def test_what_others_froze_stays_frozen() -> None:
         assert gc.get_freeze_count() == frozen > 0
     finally:
         gc.unfreeze()
+
+
+def test_garbage_of_programs_that_compile_often_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects that a pause makes old are walked after many of them, though Python then never would."""
+
+    class Model:
+        def __init__(self, k: int) -> None:
+            self.slope = rg.grad(self.loss)  # a cycle
+            self.k = k
+
+        def loss(self, x: Any) -> Any:
+            return np.sum(np.sin(x) ** 2) * self.k
+
+    monkeypatch.setattr(garbage, "MANY", 20_000)
+    models = []
+    for k in range(60):
+        model = Model(k)
+        model.slope(np.ones(3))
+        models.append(weakref.ref(model))
+        del model
+    assert sum(model() is not None for model in models) < 30
+
+
+def test_a_collector_that_never_collects_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "MANY", 0)
+    before, setting = gc.get_stats()[2]["collections"], gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with Pause():
+            made = [[k] for k in range(1000)]
+    finally:
+        gc.set_threshold(*setting)
+    assert len(made) == 1000
+    assert gc.get_stats()[2]["collections"] == before
