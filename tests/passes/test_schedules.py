@@ -226,7 +226,9 @@ def test_heavier_residuals_take_more_of_the_slots(tape: int) -> None:
 
 
 PLACERS = sorted(
-    n for n, part in EMBEDDED.items() if isinstance(part, EmbeddedFunction) and n not in {"in_blocks", "workspace"}
+    n
+    for n, part in EMBEDDED.items()
+    if isinstance(part, EmbeddedFunction) and n not in {"in_blocks", "in_steps", "workspace"}
 )
 
 

@@ -180,13 +180,16 @@ class BodyEmitter(Emitter):
         pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
         if pairs:
             self.line(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
+        self.drop(results, body, self.plan.bodies[body], names)
+
+    def drop(self, results: Sequence[str], body: Graph, plan: Plan, names: Sequence[str] = ()) -> None:
+        """Delete the names of the storage of a body's large results, other than ``names``."""
         made = [v for node in body.nodes for v in node.outputs]
         large = {
             o: v
             for v, o in zip(results, body.outputs, strict=True)
             if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
         }
-        plan = self.plan.bodies[body]
         storage = {plan.buffer[o] for o in large}
         freed = {v for values in plan.dies for v in values}  # what a result was copied from
         own = [self.name[v] for v in made if v in self.name and plan.buffer.get(v) in storage and v not in freed]

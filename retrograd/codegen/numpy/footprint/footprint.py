@@ -150,7 +150,7 @@ class _Sizes(WorkspaceEmitter):
         operands = [self._operand(node, i, consts) for i in range(len(node.inputs))]
         arrays = [self.assign(v) for v in node.outputs]
         name = write_steps(self, node, arrays, partial(_StepsSizes, loop=loop))
-        self.line(f"{name}(0, 1, {', '.join([*operands, *arrays])})")
+        self.line(f"{name}(0, 2, {', '.join([*operands, *arrays])})")
 
     def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         """The name of an operand; in place of an operand that chooses, the path that is assumed wherever it chooses."""
@@ -267,7 +267,7 @@ class _BlockSizes(BlockWriter, _Sizes):
 
 
 class _StepsSizes(StepsWriter, _Sizes):
-    """Writes a step for all of those that run at a time."""
+    """Writes steps that are as many as run at a time."""
 
     def __init__(self, plan: Plan, scope: Scope, loop: LoopNode) -> None:
         super().__init__(plan, scope, loop)

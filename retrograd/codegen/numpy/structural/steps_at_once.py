@@ -43,9 +43,11 @@ class StepsWriter(WorkspaceEmitter):
         with self.block(f"for {t} in {self.steps(start, stop)}:"):
             for v, name in zip(rows, operands, strict=True):
                 self.line(f"{self.assign(v)} = {name}[{t}]")
-            for k, result in enumerate(self.graph(self.plan)):
+            results = self.graph(self.plan)
+            for k, result in enumerate(results):
                 if k not in filled.values():
                     self.line(f"{arrays[k]}[{t}] = {result}")
+            self.drop(results, order, self.plan)
         return [start, stop, *given, *operands, *arrays], None
 
 
