@@ -218,7 +218,7 @@ def _shared(
 
 def _on_threads(part: Callable[[int, int], Any], parts: Sequence[tuple[int, int]]) -> Sequence[Any] | None:
     """Compute parts at the same time; an exception comes when no thread works any more."""
-    from concurrent.futures import wait  # noqa: PLC0415 - as above
+    from concurrent.futures import wait  # noqa: PLC0415 - few calls use threads, and it takes long
 
     own, *rest = parts
     try:
@@ -234,9 +234,10 @@ def _on_threads(part: Callable[[int, int], Any], parts: Sequence[tuple[int, int]
 
 
 def _rest_of(function: Block) -> _ThreadRest:
-    if function not in RESTS:
-        RESTS[function] = _ThreadRest()
-    return RESTS[function]
+    found = RESTS.get(function)
+    if found is None:
+        found = RESTS[function] = _ThreadRest()
+    return found
 
 
 PROVIDERS.append(lambda graph: {"in_blocks": in_blocks, "in_steps": in_steps})

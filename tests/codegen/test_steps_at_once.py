@@ -100,7 +100,7 @@ def test_derivatives(name: str) -> None:
         return sum(np.sum(np.cos(x)) for x in (found if isinstance(found, (tuple, list)) else [found]))
 
     with other_limits(NEVER):
-        expected = bits(rg.grad(lambda *args: loss(*args), argnums=len(args) - 1)(*args))  # noqa: PLW0108 - as above
+        expected = bits(rg.grad(lambda *args: loss(*args), argnums=len(args) - 1)(*args))  # noqa: PLW0108 - equal code is compiled once
     with other_limits(SHORT):
         rg.config.threads = 3
         assert bits(rg.grad(loss, argnums=len(args) - 1)(*args)) == expected

@@ -31,10 +31,10 @@ def slopes(count: int) -> Callable[..., Any]:
     return lambda f: rg.value_and_grad(f, argnums=tuple(range(count)))
 
 
-def same_bits_on_threads(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """The results, after a comparison with those of one, two and three threads."""
+def same_bits_on_threads(f: Callable[..., Any], args: Sequence[Any], numbers: Sequence[int] = (1, 2, 3)) -> list[Any]:
+    """The results, after a comparison with those of some numbers of threads."""
     free, threads = leaves(f(*args)), rg.config.threads
-    for number in (1, 2, 3):
+    for number in numbers:
         rg.config.threads = number
         try:
             found = leaves(f(*args))
