@@ -58,7 +58,7 @@ def child(write):
     os._exit(0)
 
 
-threads = [threading.Thread(target=busy, daemon=True) for _ in range(4)]
+threads = [threading.Thread(target=busy) for _ in range(4)]
 for t in threads:
     t.start()
 time.sleep(0.2)
@@ -80,6 +80,8 @@ for _ in range(int(sys.argv[1])):
     os.close(read)
     os.waitpid(pid, 0)
 stop.set()
+for t in threads:  # a thread that Python ends inside of C++ code would abort the process
+    t.join()
 print(answers, swapped)
 """
 
