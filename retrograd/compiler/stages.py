@@ -79,6 +79,7 @@ STAGES: dict[str, Stage] = {
     "narrow_stacks": IDLE,
     "rows_in_blocks": IDLE,
     "stacks_in_blocks": IDLE,
+    "stencils_in_blocks": IDLE,
     "fewer_rows": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,

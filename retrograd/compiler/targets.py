@@ -21,6 +21,7 @@ from ..passes.rows_apart import rows_apart
 from ..passes.rows_in_blocks import with_rows_in_blocks, with_rows_in_small_blocks
 from ..passes.short_axes import short_axes_first
 from ..passes.stacks_in_blocks import with_larger_stacks_in_blocks, with_stacks_in_blocks
+from ..passes.stencils_in_blocks import with_stencils_in_blocks
 from ..passes.sums_behind_loops import sums_behind_loops
 from ..passes.sums_in_products import sums_in_products
 from ..passes.vectorize import with_levels
@@ -63,4 +64,5 @@ STAGES["short_axes"] = _for(numpy=short_axes_first)
 STAGES["narrow_stacks"] = _for(numpy=with_narrow_stacks_turned, native=with_narrow_stacks_turned)
 STAGES["rows_in_blocks"] = _for(numpy=with_rows_in_blocks, native=with_rows_in_small_blocks)
 STAGES["stacks_in_blocks"] = _for(numpy=with_stacks_in_blocks, native=with_larger_stacks_in_blocks)
+STAGES["stencils_in_blocks"] = _for(numpy=with_stencils_in_blocks)
 STAGES["fewer_rows"] = _for(numpy=with_fewer_rows, native=with_fewer_rows_of_products)

@@ -24,22 +24,22 @@ MOST_LEVELS = 8  # of groups that wait for each other: what stays between more o
 
 def with_fewer_rows(graph: Graph) -> Graph:
     """The graph with loops in place of groups of operations on rows; the graph itself if its peak is hardly lower."""
-    return _with_loops(graph, _Groups)
+    return _with_loops(graph, FewRowGroups)
 
 
 def with_fewer_rows_of_products(graph: Graph) -> Graph:
     """The same for C, with loops around products alone: what is between them needs no arrays there."""
-    return _with_loops(graph, _GroupsOfProducts) if matmul in graph.prims else graph
+    return _with_loops(graph, _FewRowGroupsOfProducts) if matmul in graph.prims else graph
 
 
-def _with_loops(graph: Graph, kind: type[_Groups]) -> Graph:
+def _with_loops(graph: Graph, kind: type[FewRowGroups]) -> Graph:
     if graph.largest < LARGE:
         return graph
     large = (v.aval for node in graph.nodes for v in node.outputs if v.aval.ndim > 1 and v.aval.nbytes >= LARGE)
     lengths = {aval.shape[0] for aval in large}
     peak = peak_of_late_order(graph)
     while lengths:
-        found = {n: _looped(graph, n, kind) for n in lengths}
+        found = {n: loops_of_groups(graph, n, kind) for n in lengths}
         peaks = {n: peak_of_late_order(looped) for n, looped in found.items() if looped is not graph}
         best = min(sorted(peaks), key=peaks.__getitem__, default=0)
         if not best or peaks[best] > (1 - LEAST) * peak:
@@ -49,7 +49,8 @@ def _with_loops(graph: Graph, kind: type[_Groups]) -> Graph:
     return graph
 
 
-def _looped(graph: Graph, n: int, kind: type[_Groups]) -> Graph:
+def loops_of_groups(graph: Graph, n: int, kind: type[FewRowGroups]) -> Graph:
+    """The graph with loops in place of groups of arrays of ``n`` rows; the graph itself if none is worth one."""
     while True:
         rows = Rows(graph, n, several=True)
         groups = kind(graph, rows)
@@ -60,7 +61,7 @@ def _looped(graph: Graph, n: int, kind: type[_Groups]) -> Graph:
         graph = prune(RowBlocks(graph, rows, nodes, _length_of_blocks).graph())
 
 
-class _Groups(RowGroups):
+class FewRowGroups(RowGroups):
     """Groups of operations on large arrays of rows."""
 
     def _is_member(self, node: Node) -> bool:
@@ -79,7 +80,7 @@ class _Groups(RowGroups):
         return _length_of_blocks(self.rows.n, widest) * FEWEST_STEPS <= self.rows.n
 
 
-class _GroupsOfProducts(_Groups):
+class _FewRowGroupsOfProducts(FewRowGroups):
     """Groups with a product."""
 
     def _is_worth_it(self, nodes: Sequence[Node]) -> bool:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from ..ir.graph import Graph, Node, Value
 from ..ops.batching import by_elements
+from ..ops.concatenate import concatenate
 from ..ops.elementwise import cast, const
 from ..ops.index import additem, getitem, setitem
 from ..ops.linear import matmul, vecdot
 from ..ops.masks import putmask
+from ..ops.roll import roll
 from ..ops.shape import broadcast, permute, reshape
 
 NARROW = 32  # rows, columns or terms of a product that costs little more than to read its factors
@@ -132,6 +134,8 @@ def _by_rows(node: Node) -> bool:
         return node.prim is not vecdot or node.inputs[0].aval.ndim > 1
     if node.prim is permute:
         return bool(node.attrs["axes"][0] == 0)
+    if node.prim in (concatenate, roll):
+        return bool(node.attrs["axis"] != 0)
     if node.prim in (getitem, setitem, additem):
         first, *rest = node.attrs["index"] or (slice(None),)
         return first == slice(None) and all(i is None or isinstance(i, int | slice) for i in rest)

@@ -35,8 +35,7 @@ def _composed(x: Symbol, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
 
 def _padded(x: Symbol, a: Aval, c: Aval) -> Symbol | None:
     """Broadcasting pads with leading axes of length 1 by itself."""
-    pads = a.shape == (1,) * (a.ndim - x.ndim) + x.shape
-    return broadcast(x, aval=c) if pads else None
+    return broadcast(x, aval=c) if a.shape == (1,) * (a.ndim - x.ndim) + x.shape else None
 
 
 def _keeping(x: Symbol, axis: tuple[int, ...], a: Aval) -> Symbol | None:

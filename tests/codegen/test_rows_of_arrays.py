@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.numpy import packing, workspaces
+from retrograd.codegen.numpy import workspaces
 from tests.support.memory import measured
 
 N = 96  # 73,728 bytes each
@@ -150,7 +150,6 @@ def test_small_rows_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for limit, copied in ((N * N * 8, False), (N * N * 8 + 1, True)):
         monkeypatch.setattr(workspaces, "LARGE", limit)
-        monkeypatch.setattr(packing, "LARGE", limit)
         k = float(limit)
         f = rg.jit(collected(lambda c, x, k=k: (c, np.cosh(x) * k)))
         assert ("[t] = " in f.source(xs)) == copied

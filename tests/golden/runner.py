@@ -518,6 +518,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "sums_behind_loops": lambda before, after, _: _stays_close(before, after, 1e-13),
     "stacks_in_blocks": _keeps,
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
+    "stencils_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "fewer_rows": lambda before, after, _: _stays_close(before, after, 1e-13),
     "checkpoint": _keeps,
     "own_outputs": _owns,

@@ -14,6 +14,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "passes.fewer_rows": {"LARGE": 8, "BLOCK": 24, "FEWEST_STEPS": 1, "LEAST": -100.0},
     "passes.rows_in_blocks": {"LARGE": 8, "MIDDLE": 8, "WORTH": 8, "BLOCK": 1 << 10},
     "passes.stacks_in_blocks": STACKS,
+    "passes.stencils_in_blocks": {"LARGE": 8, "FARTHEST": 1, "SAVED": 1},
     "passes.moved_axes": {"LARGE": 2},
     "passes.narrow_stacks": {"LONGER": 1},
     "passes.sums_in_products": {"LEAST": 2, "FEWEST": 1, "SHARE": 100.0},

@@ -68,7 +68,11 @@ class BodyEmitter(Emitter):
 
     def step_rows(self, value: Value) -> str:
         """Source of a new array of which each step fills a row, or of one in the workspace."""
-        return self.work.get(value) or f"np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})"
+        return self.work.get(value) or self.new(value)
+
+    def new(self, value: Value) -> str:
+        """Source of new storage."""
+        return f"np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})"
 
     def steps(self, start: str, stop: str) -> str:
         """Source of the range of a loop over steps of which only the last state matters."""
@@ -105,7 +109,7 @@ class BodyEmitter(Emitter):
                 if name is None:
                     name = self.fresh("work")
                     made.setdefault(kind, []).append(name)
-                    self.line(f"{name} = np.empty({self.shape(value.aval)}, {literal(value.aval.dtype)})")
+                    self.line(f"{name} = {self.new(value)}")
                 names[value] = name
                 at_work.update(others)
             self.workspaces = {**self.workspaces, body: (names, at_work)}
@@ -120,7 +124,10 @@ class BodyEmitter(Emitter):
         for value, (states, source) in self.states.get(body, {}).items():
             if source:
                 names[value] = self.fresh("row")
-                self.line(f"{names[value]} = {states}{source.format(t=t)}")
+                row = f"{states}{source.format(t=t)}"
+                if row.endswith("None") and body.producer[value].prim.multi:  # a loop fills it
+                    row = row.removesuffix("None") + self.new(value)
+                self.line(f"{names[value]} = {row}")
         self.workspaces = {**self.workspaces, body: (names, at_work)}
 
     def fill_rows(self, node: Node, arrays: Sequence[str], t: str) -> set[int]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Graph, Node, Value
-from ...ir.loop_node import LoopNode, loop_of
+from ...ir.loop_node import loop_of
 from ...ir.plan import Plan
 from .at_once import at_once
-from .workspaces import LARGE, StateRows, looped_once, rows_of_states, workspaces
+from .workspaces import StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
 MORE = 1 / 64  # of the peak of a call: how much the peak may grow
@@ -106,32 +106,7 @@ def _candidates(plan: Plan, block: Block | None) -> list[_LiveStorage]:
         _LiveStorage(value, others, bytes_of(value, block), made[value], max(plan.last_use[v] for v in others))
         for value, others in workspaces(plan, results=block is None).items()
     ]
-    return found if block is not None else [*found, *_arrays_of_steps(plan), *_states(plan)]
-
-
-def _arrays_of_steps(plan: Plan) -> list[_LiveStorage]:
-    """Arrays of all steps of loops that only operations and loops without carries read: these hand on no operand."""
-    order = plan.order
-    loops = {node: loop for node in order.nodes if (loop := loop_of(node)) is not None}
-    alone = {node for node, loop in loops.items() if _only_fills_arrays(loop)}
-    handed_on = {v for node in order.nodes if node.prim.multi and node not in alone for v in node.inputs}
-    kept = {plan.buffer[v] for v in (*order.inputs, *order.outputs, *handed_on)}
-    found = []
-    for i, node in enumerate(order.nodes):
-        if node not in loops:
-            continue
-        for value in loops[node].layout.results(node.outputs)[1]:
-            if value.aval.nbytes >= LARGE and plan.buffer[value] not in kept:
-                others = [v for v, number in plan.buffer.items() if number == plan.buffer[value]]
-                last = max(plan.last_use[v] for v in others)
-                found.append(_LiveStorage(value, others, value.aval.nbytes, i, last))
-    return found
-
-
-def _only_fills_arrays(loop: LoopNode) -> bool:
-    """Whether no operand may be a result of a loop, or be seen by what a step calls."""
-    fills = len(loop.node.outputs) == loop.layout.arrays
-    return fills and not any(node.prim.multi for node in loop.body.nodes)
+    return found if block is not None else [*found, *_states(plan)]
 
 
 def _states(plan: Plan) -> list[_LiveStorage]:

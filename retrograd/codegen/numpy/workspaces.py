@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...ir.graph import Graph, Value
-from ...ir.loop_node import LoopNode
+from ...ir.graph import Graph, Node, Value
+from ...ir.loop_node import LoopNode, loop_of
 from ...ir.plan import Plan
 from ...ir.rewrite import walk
 from ...ops.structural.kernel import kernel
@@ -18,8 +18,8 @@ LARGE = 64 * 1024  # bytes from which new storage in every step costs more than 
 def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
     """For each value with large storage of its own that nothing needs after the step: all values in that storage.
 
-    Operands of a node with several results may be among its results, and so do not count. ``results`` says whether
-    results of the function lie in its storage; else they are written into given arrays.
+    What is handed on does not count. ``results`` says whether results of the function lie in its storage; else they are
+    written into given arrays, and so are the arrays that loops fill.
     """
     graph = plan.order
     if graph.largest < LARGE:
@@ -30,13 +30,12 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
         if value in given:
             continue
         members.setdefault(number, []).append(value)
-    handed_on = {v for node in graph.nodes if node.prim.multi for v in node.inputs}
-    kept = {*graph.inputs, *graph.outputs, *handed_on}
+    kept = {*graph.inputs, *graph.outputs, *_handed_on(graph)}
     seen: set[int] = set()
     found: dict[Value, list[Value]] = {}
     for node in graph.nodes:
         for out in node.outputs:
-            if out in given:
+            if out in given or (node.prim.multi and not results):
                 continue
             number = plan.buffer[out]
             if number in seen:
@@ -47,11 +46,27 @@ def workspaces(plan: Plan, results: bool = True) -> dict[Value, list[Value]]:
     return found
 
 
+def _handed_on(graph: Graph) -> set[Value]:
+    """Operands that may be results of their node, too, or be seen by what it calls."""
+    return {v for node in graph.nodes if node.prim.multi and not _only_fills_arrays(node) for v in node.inputs}
+
+
+def _only_fills_arrays(node: Node) -> bool:
+    """Whether a node is a loop without results but arrays, whose steps call nothing."""
+    loop = loop_of(node)
+    fills = loop is not None and len(node.outputs) == loop.layout.arrays
+    return fills and not any(inner.prim.multi for _, body in node.graphs for inner in body.nodes)
+
+
 def _may_be_given(plan: Plan, value: Value) -> bool:
     """Whether a result is large, and can be computed into storage in C order that it is given."""
-    aval, prim = value.aval, plan.order.producer[value].prim
-    large = aval.kind == "array" and aval.steps is None and aval.nbytes >= LARGE
-    return bool(large and not prim.multi and prim.into and value not in plan.copies and value in plan.ordered)
+    aval, node = value.aval, plan.order.producer[value]
+    if aval.kind != "array" or aval.steps is not None or aval.nbytes < LARGE:
+        return False
+    loop = loop_of(node)
+    filled = loop is not None and value in loop.layout.results(node.outputs)[1]
+    into = filled or (node.prim.into and not node.prim.multi)
+    return bool(into and value not in plan.copies and value in plan.ordered)
 
 
 def in_results(plan: Plan, results: Sequence[Value]) -> dict[Value, Value]:
@@ -105,7 +120,7 @@ def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, StateRows]:
     listed, ends = [number[v] for v in stacks], [number[v] for v in then]
     over = {number[v] for node in body.nodes if node.prim is kernel for v in node.outputs if v in plan.into}
     outside = {number[v] for v in body.inputs} | over  # a kernel's result may lie elsewhere, if NumPy computes it
-    handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
+    handed_on = {number[v] for v in _handed_on(body)}
     for value in (v for node in body.nodes for v in node.outputs):
         at = number[value]
         if at in outside or at not in {*listed, *ends}:
@@ -138,7 +153,7 @@ def rows_of_arrays(loop: LoopNode, plan: Plan) -> dict[Value, int]:
         return {}
     views = {node.out for node in body.nodes if node.prim.alias is not None}
     turned = {number[v] for v in views.intersection(plan.into.values())}  # storage that is written into as a view
-    handed_on = {number[v] for node in body.nodes if node.prim.multi for v in node.inputs}
+    handed_on = {number[v] for v in _handed_on(body)}
     taken = turned | handed_on | {number[v] for v in (*body.inputs, *then, *stacks)}
     times = Counter(number[v] for v in arrays)
     rows = {number[v]: k for k, v in enumerate(arrays) if times[number[v]] == 1 and v in plan.ordered - views}

@@ -319,4 +319,5 @@ scan = primitive(
         loop=True,
     ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
+    order="C",
 )

@@ -157,4 +157,5 @@ sweep = primitive(
         ),
     ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
+    order="C",
 )

@@ -158,4 +158,5 @@ unsweep = primitive(
         inner=(Group("now", "kept"),),  # the states from which steps run again
     ),
     fresh=lambda node: range(node.attrs["carry"], node.attrs["carry"] + node.attrs["arrays"]),
+    order="C",
 )
