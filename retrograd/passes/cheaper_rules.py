@@ -24,15 +24,18 @@ from ..ops.reduce import sum_
 from ..ops.shape import broadcast, permute, reshape, reshape_to
 from .early_views import disjoint
 from .index_rules import counts_up
+from .moved_axes import LARGE
 from .patterns import NUMBER, Rule
 from .rules import NUMPY, REASSOCIATE
 
 SHORTEST_ROW, LONGEST_ROW = 8, 1024  # in between, BLAS sums rows more quickly than NumPy, and nearly as accurately
 FEW_PLACES = 16  # of a row, of which NumPy finds the extremum more slowly than that of whole arrays
+FEW_CALLS = 3  # places of which one call, for rows that lie in front, would not be shorter
 FEWEST_ROWS = 256  # from which a few additions take less time than a sum along short rows
 FEWEST = 128  # elements from which two calls of ufuncs take less time than a power
 MOST_PARTS = 8  # that are added to another array in place of zeros
 MOST_WRITES = 32  # that are looked at in front of a further one
+OF_TWO: dict[Primitive, Primitive] = {sum_: add, max_: maximum, min_: minimum}
 MOST_BY_BLAS = 1 << 18  # multiplications from which OpenBLAS shares a product among threads
 
 
@@ -118,18 +121,28 @@ def _apart(a: Node, b: Node, shape: tuple[int, ...]) -> bool:
     return len(a.inputs) == len(b.inputs) == 2 and disjoint(a.attrs["index"], b.attrs["index"], shape)
 
 
-def _places(x: Symbol, axis: tuple[int, ...], keepdims: bool, two: Primitive, longest: int) -> Symbol | None:
-    """A fold along short rows, from left to right as NumPy's, but a place of all rows at a time.
+def _short(x: Symbol, axis: tuple[int, ...], keepdims: bool, fold: Primitive) -> Symbol | None:
+    """A fold along short rows, from left to right as NumPy's, but a column at a time.
 
-    NumPy takes 15 ns for a row, however short it is. Only for rows of nothing but zeros may the sign differ.
+    NumPy takes 15 ns for a row, however short it is. Only for rows of nothing but zeros may the sign differ. Of large
+    arrays `short_axes` may put the rows in front, and then folds them by one call.
     """
-    if axis != (x.ndim - 1,) or x.ndim < 2 or not 2 <= x.shape[-1] <= longest or x.dtype.kind != "f":
-        return None
-    if x.aval.size < FEWEST_ROWS * x.shape[-1]:
-        return None
+    later = x.shape[-1:] > (FEW_CALLS,) and x.aval.size >= LARGE
+    return None if later or not folds_short_rows(x.aval, axis, fold) else by_columns(x, keepdims, fold)
+
+
+def folds_short_rows(x: Aval, axis: tuple[int, ...], fold: Primitive) -> bool:
+    """Whether a fold goes along few elements of many rows, which NumPy takes one by one."""
+    longest = SHORTEST_ROW - 1 if fold is sum_ else FEW_PLACES
+    rows = x.ndim > 1 and axis == (x.ndim - 1,) and x.dtype.kind == "f"
+    return rows and 2 <= x.shape[-1] <= longest and x.size >= FEWEST_ROWS * x.shape[-1]
+
+
+def by_columns(x: Symbol, keepdims: bool, fold: Primitive) -> Symbol:
+    """A fold along the last axis, a column at a time."""
     before = (slice(None),) * (x.ndim - 1)
-    places = [slice(k, k + 1) if keepdims else k for k in range(x.shape[-1])]
-    found: Symbol = reduce(two, [getitem(x, index=(*before, k)) for k in places])
+    columns = [slice(k, k + 1) if keepdims else k for k in range(x.shape[-1])]
+    found: Symbol = reduce(OF_TWO[fold], [getitem(x, index=(*before, k)) for k in columns])
     return found
 
 
@@ -195,9 +208,9 @@ def _equal_row(x: Symbol) -> Symbol | None:
 
 
 NUMPY += [
-    Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, add, SHORTEST_ROW - 1)),
-    Rule(lambda x, i, k: max_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, maximum, FEW_PLACES)),
-    Rule(lambda x, i, k: min_(x, axis=i, keepdims=k), lambda x, i, k: _places(x, i, k, minimum, FEW_PLACES)),
+    Rule(lambda x, i, k: sum_(x, axis=i, keepdims=k), lambda x, i, k: _short(x, i, k, sum_)),
+    Rule(lambda x, i, k: max_(x, axis=i, keepdims=k), lambda x, i, k: _short(x, i, k, max_)),
+    Rule(lambda x, i, k: min_(x, axis=i, keepdims=k), lambda x, i, k: _short(x, i, k, min_)),
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _dots(x, x, i, k)),
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _dots),
     Rule(lambda x, y, a, c: broadcast(x, aval=a) * broadcast(y, aval=c), _outer_product),

@@ -1,21 +1,23 @@
 """short_axes: Graph → Graph in which large arrays with a short last axis are computed with that axis first.
 
 Of three elements, as coordinates have, NumPy begins anew for each place if an operand is stretched along them, which
-takes several times as long. With the axis in front, the rows are long. Sums may add in another order.
+takes several times as long. With the axis in front, the rows are long. Sums may add in another order. Folds along short
+axes that stay the last are made a column at a time.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from ..ir.builder import Symbol
+from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Node
-from ..ir.rewrite import Env, mapped
+from ..ir.rewrite import Env, mapped, rebuild
 from ..ir.types import Aval
 from ..ops.index import getitem
 from ..ops.linear import matmul
 from ..ops.shape import copy, permute, reshape_to
+from .cheaper_rules import OF_TWO, by_columns, folds_short_rows
 from .moved_axes import FOLDS, SMALLER, MovedAxes, with_moved_axes
 
 LONGEST = 8  # elements of an axis that goes first
@@ -25,7 +27,19 @@ MOST_TERMS = 4  # times as many as columns: BLAS loses as much with longer sums 
 
 def short_axes_first(graph: Graph) -> Graph:
     """The graph, and its bodies, with short last axes in front where no large array has to be copied for that."""
-    return mapped(graph, partial(with_moved_axes, moves=_AxisFirst))
+    return mapped(graph, _with_short_axes)
+
+
+def _with_short_axes(graph: Graph) -> Graph:
+    graph = with_moved_axes(graph, _AxisFirst)
+    return graph if OF_TWO.keys().isdisjoint(graph.prims) else rebuild(graph, _by_columns)
+
+
+def _by_columns(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
+    """A fold along the short rows of an array that is left as it is, a column at a time."""
+    if node.prim not in OF_TWO or not folds_short_rows(node.inputs[0].aval, node.attrs["axis"], node.prim):
+        return None
+    return [by_columns(env[node.inputs[0]], node.attrs["keepdims"], node.prim)]
 
 
 class _AxisFirst(MovedAxes):
