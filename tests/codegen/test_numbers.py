@@ -202,6 +202,54 @@ def test_pythons_own_division_by_zero_is_raised():
         rg.jit(f)(0.0)
 
 
+BOOLS = {
+    "sum": lambda p, q: p + q,
+    "sum of three": lambda p, q: p + q + p,
+    "product": lambda p, q: p * q,
+    "and": lambda p, q: p & q,
+    "or": lambda p, q: p | q,
+    "xor": lambda p, q: p ^ q,
+    "logical xor": np.logical_xor,
+    "larger": np.maximum,
+    "smaller": lambda p, q: np.minimum(p, q) + q,
+    "less": lambda p, q: (p < q) + p,
+    "not": lambda p, q: ~p + q,
+    "choice": lambda p, q: np.where(p, q, p) + p,
+    "sign": lambda p, q: np.signbit(-1.0 * p) + q,
+}
+
+
+@pytest.mark.parametrize("name", BOOLS)
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_bools_stay_bools_in_loops(name, backend):
+    of_bools = BOOLS[name]
+
+    def f(x, y):
+        b, s = x > 0, x
+        for k in range(40):
+            b = of_bools(b, y + 0.1 * k > 1.0)
+            s = 0.5 * s + of_bools(b, s > y) * 0.25 + np.where(b, 0.5, np.sin(s))
+        return s, b
+
+    def loop(x, y):
+        def step(k, carry):
+            b, s = carry
+            b = of_bools(b, y + 0.1 * k > 1.0)
+            return b, 0.5 * s + of_bools(b, s > y) * 0.25 + np.where(b, 0.5, np.sin(s))
+
+        b, s = rg.fori_loop(40, step, (x > 0, x))
+        return s, b
+
+    for x in (-1.5, 0.0, 2.5):
+        for y in (-4.0, 0.0, 0.7):
+            expected = f(np.float64(x), np.float64(y))
+            for g in (rg.jit(f, backend=backend), rg.jit(loop, backend=backend)):
+                found = g(np.float64(x), np.float64(y))
+                np.testing.assert_allclose(found[0], expected[0], rtol=1e-14, atol=1e-300)
+                assert found[1] == expected[1]
+                assert np.asarray(found[1]).dtype == bool
+
+
 def test_an_overflow_warns_as_numpys_does():
     def f(x):
         y = np.exp(x)

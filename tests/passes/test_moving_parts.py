@@ -95,7 +95,7 @@ def rewritten(m, b, x):
 def limited(m, b, x):
     y = b.copy()
     for i in range(len(b)):
-        y[i:] = np.maximum(y[i:], 0.1) * x[i:] - np.minimum(y[i:], x[i]) / (3.0 + y[i] ** 2)
+        y[i:] = np.maximum(y[i:], 0.1) * (0.5 * x[i:]) - np.minimum(y[i:], x[i]) / (3.0 + y[i] ** 2)
     return y
 
 

@@ -36,6 +36,7 @@ OPERATORS = frozenset(
         *("lt", "le", "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor"),
     }
 )
+OF_BOOLS = {"add": "{0} | {1}", "mul": "{0} & {1}"}  # NumPy's sum of bools is a bool, Python's a number
 
 REGISTRY.describe(
     "numbers",
@@ -56,6 +57,7 @@ REGISTRY.describe(
         "logical_not": NumberText("not {0}"),
         "logical_and": NumberText("bool({0}) & bool({1})"),
         "logical_or": NumberText("bool({0}) | bool({1})"),
+        "logical_xor": NumberText("bool({0}) ^ bool({1})"),
         "invert": NumberText("not {0}"),
         "stop_gradient": NumberText("{0}"),
         "named": NumberText("{0}"),
@@ -76,11 +78,14 @@ def rounds_alike(name: str) -> bool:
 
 def text_of(node: Node) -> str:
     """The source of an operation, with places for its operands; empty if there is none."""
-    prim = node.prim
+    prim, of_bools = node.prim, node.out.aval.dtype == bool
+    if of_bools and prim.name in OF_BOOLS:
+        return OF_BOOLS[prim.name]
     if prim.name in OPERATORS:
         op = prim.numpy.op
         return op if isinstance(op, str) else op(node)
     own: NumberText | None = prim.texts.get("numbers")
     if own is not None and (not own.function or rounds_alike(own.function)):
         return own.number
-    return f"{{number}}({prim.numpy.code})" if prim.numpy.ufunc and isinstance(prim.numpy.code, str) else ""
+    result = "bool" if of_bools else "{number}"
+    return f"{result}({prim.numpy.code})" if prim.numpy.ufunc and isinstance(prim.numpy.code, str) else ""
