@@ -28,7 +28,7 @@ def with_stencils_in_blocks(graph: Graph) -> Graph:
 
 
 def _in_blocks(graph: Graph) -> Graph:
-    if graph.largest < LARGE:
+    if graph.largest < LARGE or not (graph.prims[roll] or graph.prims[getitem]):
         return graph
     for n in sorted({node.out.aval.shape[0] for node in graph.nodes if _is_large(node)}, reverse=True):
         sliced = _with_slices(graph, n)
