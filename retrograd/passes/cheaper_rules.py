@@ -127,8 +127,9 @@ def _short(x: Symbol, axis: tuple[int, ...], keepdims: bool, fold: Primitive) ->
     NumPy takes 15 ns for a row, however short it is. Only for rows of nothing but zeros may the sign differ. Of large
     arrays `short_axes` may put the rows in front, and then folds them by one call.
     """
-    later = x.shape[-1:] > (FEW_CALLS,) and x.aval.size >= LARGE
-    return None if later or not folds_short_rows(x.aval, axis, fold) else by_columns(x, keepdims, fold)
+    if not folds_short_rows(x.aval, axis, fold) or (x.shape[-1] > FEW_CALLS and x.aval.size >= LARGE):
+        return None
+    return by_columns(x, keepdims, fold)
 
 
 def folds_short_rows(x: Aval, axis: tuple[int, ...], fold: Primitive) -> bool:

@@ -47,8 +47,8 @@ def _is_near(node: Node, n: int) -> bool:
     """Whether a node moves the rows of a large array, ``n`` in all, by few."""
     if node.prim is not roll or node.attrs["axis"] != 0:
         return False
-    aval, shift = node.out.aval, node.attrs["shift"]
-    return bool(aval.shape[0] == n and aval.nbytes >= LARGE and min(shift, n - shift) * FARTHEST <= n)
+    aval = node.out.aval
+    return aval.shape[0] == n and aval.nbytes >= LARGE and abs(_down(node)) * FARTHEST <= n
 
 
 def _with_slices(graph: Graph, n: int) -> Graph:

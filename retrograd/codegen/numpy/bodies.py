@@ -124,10 +124,8 @@ class BodyEmitter(Emitter):
         for value, (states, source) in self.states.get(body, {}).items():
             if source:
                 names[value] = self.fresh("row")
-                row = f"{states}{source.format(t=t)}"
-                if row.endswith("None") and body.producer[value].prim.multi:  # a loop fills it
-                    row = row.removesuffix("None") + self.new(value)
-                self.line(f"{names[value]} = {row}")
+                new = self.new(value) if body.producer[value].prim.multi else "None"  # loops fill what is there
+                self.line(f"{names[value]} = {states}{source.format(t=t, new=new)}")
         self.workspaces = {**self.workspaces, body: (names, at_work)}
 
     def fill_rows(self, node: Node, arrays: Sequence[str], t: str) -> set[int]:

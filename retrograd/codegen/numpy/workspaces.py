@@ -97,7 +97,7 @@ class StateRows(NamedTuple):
     """Rows for the states of a loop: their number, source of the row of step ``{t}``, and the results that they are.
 
     The last of the states that a list keeps as it begins its steps is in no list, so that it may be freed before them:
-    it lies in storage of its own, which a result makes where its row is None.
+    it lies in ``{new}`` storage of its own, which an operation makes itself if its row is None.
     """
 
     number: int
@@ -135,7 +135,7 @@ def rows_of_states(loop: LoopNode, plan: Plan) -> dict[Value, StateRows]:
             found[value] = StateRows(loop.length, "[{t}]", lists)
         elif lists and handed_on.isdisjoint({at}):
             n = loop.length - 1
-            source = "[{t} - 1] if {t} else None" if loop.reverse else f"[{{t}}] if {{t}} < {n} else None"
+            source = "[{t} - 1] if {t} else {new}" if loop.reverse else f"[{{t}}] if {{t}} < {n} else {{new}}"
             found[value] = StateRows(n, source, lists)
         elif last.isdisjoint(ends) and handed_on.isdisjoint({at, *last}):
             found[value] = StateRows(2, "[{t} & 1]", carried)
