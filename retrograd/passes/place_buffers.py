@@ -348,14 +348,17 @@ class _BufferPlacer:
                 ends[root] = last
             if root.aval.nbytes >= FREED:
                 members.setdefault(root, []).append(value)
-        given = {*self.graph.inputs, *[node.out for node in order if node.prim.name == "const"]}
+        inputs = set(self.graph.inputs)
+        given = inputs.union(node.out for node in order if node.prim.name == "const")
         dies: list[tuple[Value, ...]] = [()] * n
         freed = [0] * n
         for root, end in ends.items():
-            if end < n and root not in given:
+            if end == n:
+                continue
+            if root not in given:
                 freed[end] += _bytes(root)
-                if root in members:
-                    dies[end] = (*dies[end], *members[root])
+            if root in members and root not in inputs:  # a constant may have been written as an array
+                dies[end] = (*dies[end], *members[root])
         live = peak = scratch = 0
         for i, node in enumerate(order):
             for out in node.outputs:

@@ -81,7 +81,7 @@ def test_plans_orders_and_maps() -> None:
     within = rg.grad(plate, argnums=(0, 1), memory=raised.value.minimum)
     np.testing.assert_array_equal(within(u, c)[0], free[0])
     np.testing.assert_array_equal(within(u, c)[1], free[1])
-    assert within.plan(u, c).peak_bytes < 0.95 * slope.plan(u, c).peak_bytes
+    assert within.plan(u, c).peak_bytes < 0.6 * slope.plan(u, c).peak_bytes
     np.testing.assert_array_equal(rg.vmap(slope, (0, None))(np.stack([u, 2.0 * u]), c)[1][1], slope(2.0 * u, c)[1])
 
 

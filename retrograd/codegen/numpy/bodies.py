@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -34,6 +35,7 @@ class BodyEmitter(Emitter):
         self.at_work: set[Value] = set()
         self.states: dict[Graph, dict[Value, tuple[str, str]]] = {}  # storage, and source of the row of a step
         self.workspaces: dict[Graph, tuple[dict[Value, str], set[Value]]] = {}  # these two, for bodies that repeat
+        self.named_rows: dict[Graph, dict[Value, str]] = {}  # names of rows of arrays in this step
 
     def function(self, body: Graph) -> str:
         """The name of the function in the module that computes ``body``; each body is emitted once."""
@@ -126,6 +128,7 @@ class BodyEmitter(Emitter):
                 names[value] = self.fresh("row")
                 new = self.new(value) if body.producer[value].prim.multi else "None"  # loops fill what is there
                 self.line(f"{names[value]} = {states}{source.format(t=t, new=new)}")
+                self.named_rows.setdefault(body, {})[value] = names[value]
         self.workspaces = {**self.workspaces, body: (names, at_work)}
 
     def fill_rows(self, node: Node, arrays: Sequence[str], t: str) -> set[int]:
@@ -143,7 +146,7 @@ class BodyEmitter(Emitter):
         """Repeat the statements inside while the condition of the node holds; one expression becomes the header."""
         at = len(self.lines)
         with self.block("while True:"):
-            (go,) = self.inline(condition_of(node), arguments, bound=len(arguments))
+            go = self.ask(node, arguments)
             own = self.lines[at + 1 :]
             if not own or (len(own) == 1 and own[0].text.startswith(f"{go} = ")):
                 test = own[0].text.removeprefix(f"{go} = ") if own else go
@@ -152,6 +155,13 @@ class BodyEmitter(Emitter):
                 with self.block(f"if not {go}:"):
                     self.line("break")
             yield
+
+    def ask(self, node: Node, arguments: Sequence[str]) -> str:
+        """Emit the condition of a loop here; the name of its answer."""
+        condition = condition_of(node)
+        answer = self.inline(condition, arguments, bound=len(arguments))
+        self.drop(answer, condition, self.plan.bodies[condition])
+        return answer[0]
 
     def inline(self, body: Graph, arguments: Sequence[str], bound: int) -> list[str]:
         """Emit a body here; the names of its results.
@@ -170,6 +180,7 @@ class BodyEmitter(Emitter):
                 self.name[value] = argument
             elif value in used:
                 self.line(f"{self.assign(value)} = {argument}")
+                self.named_rows.setdefault(body, {})[value] = self.name[value]
         outer = self.plan, self.where, self.work, self.at_work
         self.plan = self.plan.bodies[body]
         self.work, self.at_work = self.workspaces.get(body, ({}, set()))
@@ -180,6 +191,21 @@ class BodyEmitter(Emitter):
         self.name.update(known)
         return results
 
+    def start(self, node: Node, names: Sequence[str], sources: Sequence[str], inits: Sequence[Value]) -> None:
+        """Assign the first carries of a loop, and forget the large ones that nothing reads later."""
+        for name, source in zip(names, sources, strict=True):
+            if name != source:
+                self.line(f"{name} = {source}")
+        plan, nodes = self.plan, self.plan.order.nodes
+        others = Counter(node.inputs) - Counter(inits)
+        storage = {plan.buffer[v] for v in inits if _is_large(v)} - {plan.buffer.get(v) for v in others}
+        last = {plan.last_use[v] for v in inits if plan.buffer.get(v) in storage}
+        dead = [v for k in last if k < len(nodes) and nodes[k].outputs == node.outputs for v in plan.dies[k]]
+        gone = [v for v in dead if plan.buffer[v] in storage and v not in self.at_work]
+        self.free([v for v in gone if self.name[v] not in names])
+        for v in gone:
+            self.name.pop(v, None)
+
     def moved(self, names: Sequence[str], results: Sequence[str], body: Graph) -> None:
         """Assign the first results of a body to names; the storage of a large result keeps no name from the body."""
         pairs = [(n, v) for n, v in zip(names, results, strict=False) if n != v]
@@ -188,17 +214,19 @@ class BodyEmitter(Emitter):
         self.drop(results, body, self.plan.bodies[body], names)
 
     def drop(self, results: Sequence[str], body: Graph, plan: Plan, names: Sequence[str] = ()) -> None:
-        """Delete the names of the storage of a body's large results, other than ``names``."""
+        """Delete the names of large storage that a body was given, worked in or made, other than ``names``."""
         made = [v for node in body.nodes for v in node.outputs]
-        large = {
-            o: v
-            for v, o in zip(results, body.outputs, strict=True)
-            if o in made and o.aval.kind == "array" and o.aval.nbytes >= LARGE and v.isidentifier()
-        }
+        large = {o: v for v, o in zip(results, body.outputs, strict=True) if o in made and v.isidentifier()}
+        large = {o: v for o, v in large.items() if _is_large(o)}
         storage = {plan.buffer[o] for o in large}
-        freed = {v for values in plan.dies for v in values}  # what a result was copied from
-        own = [self.name[v] for v in made if v in self.name and plan.buffer.get(v) in storage and v not in freed]
-        gone = [name for name in dict.fromkeys([*own, *large.values()]) if name not in names]
+        given = {plan.buffer[x] for x in body.inputs if _is_large(x)}
+        views = {v for v in made if plan.buffer.get(v) in given and v not in plan.into}
+        at_work = self.workspaces.get(body, ({}, set()))[1]
+        freed = {v for values in plan.dies for v in values} - at_work  # what a result was copied from
+        own = [v for v in made if v not in freed and (plan.buffer.get(v) in storage or v in views or v in at_work)]
+        rows = [name for v, name in self.named_rows.pop(body, {}).items() if _is_large(v)]
+        held = dict.fromkeys([*rows, *(self.name[v] for v in own if v in self.name), *large.values()])
+        gone = [name for name in held if name not in names]
         if gone:
             self.line(f"del {', '.join(gone)}")
 
@@ -238,3 +266,7 @@ class BodyEmitter(Emitter):
 
 
 EMITTER_CLASSES.append(BodyEmitter)
+
+
+def _is_large(value: Value) -> bool:
+    return value.aval.kind == "array" and value.aval.nbytes >= LARGE

@@ -21,7 +21,6 @@ from ....ir.graph import Node, Value
 from ....ir.layouts import copies
 from ....ir.loop_node import LoopNode, loop_of
 from ....ir.plan import Plan
-from ....ir.structure import condition_of
 from ....ir.types import Aval
 from ....ops.cumulative import runs_backwards
 from ....ops.module_arrays import module_arrays
@@ -182,7 +181,7 @@ class _Sizes(WorkspaceEmitter):
     def loop(self, node: Node, arguments: Sequence[str]) -> Iterator[None]:
         """Run the same number of steps, whatever the condition gives."""
         with self.block(f"for {self.fresh('step')} in range({_enough(node)}):"):
-            self.inline(condition_of(node), arguments, bound=len(arguments))
+            self.ask(node, arguments)
             yield
 
     def _expression(self, node: Node, operands: list[str]) -> str:

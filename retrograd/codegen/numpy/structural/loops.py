@@ -33,17 +33,14 @@ def _scan(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
     consts, carry, xs = parts.operands(rest)
     k_out, arrays, stacks = parts.results(outs)
     _, ys, entries = parts.results(node.outputs)
-    for out, init in zip(k_out, carry, strict=True):
-        if out != init:
-            emitter.line(f"{out} = {init}")
+    operands = parts.operands(scans.counted(node, node.inputs)[1])
+    emitter.start(node, k_out, carry, operands[1])
     for name, y in zip(arrays, ys, strict=True):
         emitter.line(f"{name} = {emitter.step_rows(y)}")
     for name, value in zip(stacks, entries, strict=True):
         emitter.line(f"{name} = {emitter.empty('[]', entry_of(value))}")
     made = emitter.plan.order.producer
-    counts = [
-        v in made and made[v].prim is step_numbers for v in parts.operands(scans.counted(node, node.inputs)[1])[2]
-    ]
+    counts = [v in made and made[v].prim is step_numbers for v in operands[2]]
     hints = picked([v.hint for v in parts.operands(node.attrs["body"].inputs)[2]], counts)
     t = emitter.fresh(next(iter(hints), None) or "t")
     steps = f"range({last}, -1, -1)" if reverse else f"range({n})"
@@ -69,9 +66,7 @@ def _while_loop(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
     parts = while_loops.layout(node)
     consts, inits, _ = parts.operands(ins)
     carry, _, stacks = parts.results(outs)
-    for out, init in zip(carry, inits, strict=True):
-        if out != init:
-            emitter.line(f"{out} = {init}")
+    emitter.start(node, carry, inits, parts.operands(node.inputs)[1])
     for name, value in zip(stacks, parts.results(node.outputs)[2], strict=True):
         emitter.line(f"{name} = {emitter.empty('[]', entry_of(value))}")
     names, bound = [*consts, *carry], parts.consts + parts.carry

@@ -119,7 +119,7 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
     consts, carry, xs = sweep.operands(node).of(ins)
     k_out, arrays, lists, kept, on_disk, tapes, residuals = sweep.results(node).of(outs)
     writer = Writer(emitter, node, xs, str(n))
-    writer.start(k_out, carry)
+    emitter.start(node, k_out, carry, sweep.operands(node).of(node.inputs)[1])
     values = sweep.results(node).of(node.outputs)
     writer.stores(arrays, values[1], lists, values[2])
     for name, k in zip(kept, a["kept"], strict=True):
@@ -194,7 +194,7 @@ def _open_sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
     count = [emitter.number(node, name) for name in count]
     k_out, lists, kept = open_sweep.results(node).of(outs)
     writer = Writer(emitter, node, xs, count[0] if count else "")
-    writer.start(k_out, carry)
+    emitter.start(node, k_out, carry, open_sweep.operands(node).of(node.inputs)[2])
     writer.stores((), (), lists, open_sweep.results(node).of(node.outputs)[1])
     for name, k in zip(kept, a["kept"], strict=True):
         emitter.line(f"{name} = {emitter.empty('dict()', node.outputs[k].aval)}")

@@ -20,7 +20,7 @@ def _unsweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
     count, consts, states, disk, tapes, last, carry, xs = operands(node).of(ins)
     k_out, arrays, stacks = results(node).of(outs)
     writer = Writer(emitter, node, xs, emitter.number(node, count[0]) if count else str(n))
-    writer.start(k_out, carry)
+    emitter.start(node, k_out, carry, operands(node).of(node.inputs)[6])
     writer.stores(arrays, results(node).of(node.outputs)[1], stacks, results(node).of(node.outputs)[2])
     if a["again"]:
         given = (*states, *tapes, *disk)
