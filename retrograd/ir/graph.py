@@ -154,4 +154,10 @@ class Graph:
         return made
 
 
+def filled(value: Value, made: Mapping[Value, Node]) -> bool:
+    """Whether a value is a number that fills a constant, which the emitter may write as a number without a dtype."""
+    node = made.get(value)
+    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
+
+
 FORMS: dict[str, Callable[[Graph], Any]] = {}  # what else a graph can be turned into, by name

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .evaluate import run_node
-from .graph import Graph, Node, Value
+from .graph import Graph, Node, Value, filled
 from .types import Aval
 
 Order = tuple[int, ...]  # axes of more than one element, the outermost first
@@ -23,6 +23,7 @@ class Layouts:
     """
 
     def __init__(self, graph: Graph, ordered: bool = True) -> None:
+        self._made = graph.producer
         inputs = [v for v in graph.inputs if _has_axes(v.aval)]
         self._shown: dict[Value, Shown | None] = {v: _packed(v.aval) if ordered else None for v in inputs}
 
@@ -43,6 +44,12 @@ class Layouts:
         """Note values that lie in C order."""
         self._shown.update({v: _packed(v.aval) for v in values if _has_axes(v.aval)})
 
+    def copied(self, node: Node) -> bool:
+        """Whether a node is a reshape that copies; what is not known to lie otherwise is taken for contiguous."""
+        source = node.inputs[node.prim.alias or 0]
+        shown = self._shown.get(source) if _has_axes(source.aval) else _packed(source.aval)
+        return copies(node, self._made) if shown is None else must_copy(node, shown)
+
     def _result(self, node: Node, out: Value) -> Shown | None:
         prim = node.prim
         if prim.alias is not None:
@@ -54,9 +61,10 @@ class Layouts:
             return _packed(out.aval) if fresh else None
         if not prim.order:
             return None
-        orders = [self.order(v) for v in node.inputs]
+        arrays = [v for v in node.inputs if not (prim.numpy.broadcasts and filled(v, self._made))]
+        orders = [self.order(v) for v in arrays]
         if prim.order == "K":
-            kept = _kept(out.aval, [v.aval for v in node.inputs], orders)
+            kept = _kept(out.aval, [v.aval for v in arrays], orders)
             return None if kept is None else _packed(out.aval, kept)
         ordered = all(o is not None and o == tuple(sorted(o)) for o in orders)
         return _packed(out.aval) if ordered else None

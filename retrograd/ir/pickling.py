@@ -44,6 +44,7 @@ def _written(plan: Plan, graph: Graph) -> tuple[Any, ...]:
         {at[v]: k for v, k in plan.buffer.items()},
         {at[v]: at[w] for v, w in plan.into.items()},
         [at[v] for v in plan.copies],
+        [at[v] for v in plan.apart],
         {at[v]: k for v, k in plan.last_use.items()},
         [[at[v] for v in gone] for gone in plan.dies],
         plan.scratch,
@@ -55,7 +56,7 @@ def _written(plan: Plan, graph: Graph) -> tuple[Any, ...]:
 
 def _read(graph: Graph, data: tuple[Any, ...]) -> Plan:
     """The plan that was written."""
-    nodes, buffer, into, copies, last_use, dies, scratch, peak, ordered, bodies = data
+    nodes, buffer, into, copies, apart, last_use, dies, scratch, peak, ordered, bodies = data
     values = _values(graph)
     graphs = {(k, name): body for k, node in enumerate(graph.nodes) for name, body in node.graphs}
     return Plan(
@@ -63,6 +64,7 @@ def _read(graph: Graph, data: tuple[Any, ...]) -> Plan:
         {values[v]: k for v, k in buffer.items()},
         {values[v]: values[w] for v, w in into.items()},
         frozenset(values[v] for v in copies),
+        frozenset(values[v] for v in apart),
         {values[v]: k for v, k in last_use.items()},
         tuple(tuple(values[v] for v in gone) for gone in dies),
         scratch,

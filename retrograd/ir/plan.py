@@ -14,16 +14,17 @@ class Plan:
 
     ``order`` is the graph with its nodes in execution order. ``buffer`` numbers the storage of each value; a view has
     its base's number. ``into`` maps a value that is computed into the storage of a dead one to the last holder of that
-    storage. ``copies`` are views that must become copies, because their base is written while they live. ``last_use``
-    is the index of the last node that reads a value (the number of nodes for outputs). ``dies`` lists the values to
-    forget after each node. ``scratch`` and ``peak`` are bytes. ``ordered`` are values that lie in C order. ``bodies``
-    are the plans of the graphs inside nodes.
+    storage. ``copies`` are views that must become copies, because their base is written while they live; ``apart`` are
+    reshapes that NumPy copies. ``last_use`` is the index of the last node that reads a value (the number of nodes for
+    outputs). ``dies`` lists the values to forget after each node. ``scratch`` and ``peak`` are bytes. ``ordered`` are
+    values that lie in C order. ``bodies`` are the plans of the graphs inside nodes.
     """
 
     order: Graph
     buffer: Mapping[Value, int]
     into: Mapping[Value, Value]
     copies: frozenset[Value]
+    apart: frozenset[Value]
     last_use: Mapping[Value, int]
     dies: tuple[tuple[Value, ...], ...]
     scratch: int

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.layouts import Layouts, copies
+from ..ir.layouts import Layouts
 from ..ir.loop_node import LoopNode, loop_of, shared_bodies
 from ..ir.plan import Plan
 from ..ops.shape import owned
@@ -338,7 +338,7 @@ class _BufferPlacer:
         number: dict[Value, int] = {}
         ends: dict[Value, int] = {}  # the last reader of any value in the storage
         members: dict[Value, list[Value]] = {}  # of storage that is freed when it is dead
-        apart = {node.out for node in order if node.prim.alias is not None and copies(node, self.made)}
+        apart = {node.out for node in order if node.prim.alias is not None and self.layouts.copied(node)}
         for value, last in self.last.items():
             root = self.root(value) if value in self.parent else value
             number[value] = numbers.setdefault(root, len(numbers))
@@ -353,17 +353,13 @@ class _BufferPlacer:
         dies: list[tuple[Value, ...]] = [()] * n
         freed = [0] * n
         for root, end in ends.items():
-            if end == n:
-                continue
-            if root not in given:
+            if end < n and root not in given:
                 freed[end] += _bytes(root)
-            if root in members and root not in inputs:  # a constant may have been written as an array
+            if end < n and root in members and root not in inputs:  # a constant may have been written as an array
                 dies[end] = (*dies[end], *members[root])
         live = peak = scratch = 0
         for i, node in enumerate(order):
-            for out in node.outputs:
-                if (out in numbers or out in apart) and out not in given:
-                    live += _bytes(out)
+            live += sum(_bytes(out) for out in node.outputs if (out in numbers or out in apart) and out not in given)
             if node.prim.scratch:
                 work = node.prim.scratch(*(v.aval for v in node.inputs), **node.attrs)
                 peak, scratch = max(peak, live + work), max(scratch, work)
@@ -377,6 +373,7 @@ class _BufferPlacer:
             number,
             self.into,
             frozenset(self.copies),
+            frozenset(apart),
             self.last,
             tuple(dies),
             scratch,

@@ -80,7 +80,7 @@ class Floats:
 
     def plan(self, graph: Graph, ordered: bool = True) -> Plan:
         dies: tuple[tuple[Value, ...], ...] = ((),) * len(graph.nodes)
-        return Plan(graph, {}, {}, frozenset(), {}, dies, 0, 0, frozenset(), {})
+        return Plan(graph, {}, {}, frozenset(), frozenset(), {}, dies, 0, 0, frozenset(), {})
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         graph, names = plan.order, Names(["math"])

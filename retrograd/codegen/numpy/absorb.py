@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Graph, Node, Value, filled
 from ...ir.modules import resolve
 from ...ir.primitive import TRANSFORMS, Primitive
 from ...ir.rewrite import mapped, with_nodes
@@ -59,12 +59,6 @@ def _negated(value: Value, graph: Graph, made: dict[Value, Node]) -> Value | Non
 def _shape(value: Value, made: dict[Value, Node]) -> tuple[int, ...]:
     """The shape of an operand as it is written: constants are plain numbers."""
     return () if filled(value, made) else value.aval.shape
-
-
-def filled(value: Value, made: dict[Value, Node]) -> bool:
-    """Whether a value is a number that fills a constant, which the emitter may write as a number without a dtype."""
-    node = made.get(value)
-    return node is not None and node.prim.name == "const" and not isinstance(node.attrs["value"], tuple)
 
 
 def _without_broadcast(node: Node, inputs: list[Value], i: int, made: dict[Value, Node]) -> Value:

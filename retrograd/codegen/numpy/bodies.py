@@ -174,7 +174,8 @@ class BodyEmitter(Emitter):
             self.line(f"{', '.join(names)} = {self.function(body)}({', '.join(arguments)})")
             return names
         used = {v for node in body.nodes for v in node.inputs} | set(body.outputs)
-        known = {v: self.name[v] for v in body.inputs if v in self.name}
+        own = [*body.inputs, *_constants(body)]  # another graph may have the same values, and other names for them
+        known = {v: self.name.pop(v) for v in own if v in self.name}
         for i, (value, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
             if i < bound or argument.isidentifier():
                 self.name[value] = argument
@@ -186,7 +187,7 @@ class BodyEmitter(Emitter):
         self.work, self.at_work = self.workspaces.get(body, ({}, set()))
         results = self.graph(self.plan)
         self.plan, self.where, self.work, self.at_work = outer
-        for value in body.inputs:  # another graph may have the same value, as a constant of its own
+        for value in own:
             self.name.pop(value, None)
         self.name.update(known)
         return results
@@ -223,7 +224,8 @@ class BodyEmitter(Emitter):
         views = {v for v in made if plan.buffer.get(v) in given and v not in plan.into}
         at_work = self.workspaces.get(body, ({}, set()))[1]
         freed = {v for values in plan.dies for v in values} - at_work  # what a result was copied from
-        own = [v for v in made if v not in freed and (plan.buffer.get(v) in storage or v in views or v in at_work)]
+        here = [v for v in made if v not in freed.union(_constants(body))]
+        own = [v for v in here if plan.buffer.get(v) in storage or v in views or v in at_work]
         rows = [name for v, name in self.named_rows.pop(body, {}).items() if _is_large(v)]
         held = dict.fromkeys([*rows, *(self.name[v] for v in own if v in self.name), *large.values()])
         gone = [name for name in held if name not in names]
@@ -266,6 +268,10 @@ class BodyEmitter(Emitter):
 
 
 EMITTER_CLASSES.append(BodyEmitter)
+
+
+def _constants(body: Graph) -> list[Value]:
+    return [node.out for node in body.nodes if node.prim.name == "const"]
 
 
 def _is_large(value: Value) -> bool:

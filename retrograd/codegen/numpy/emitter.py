@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ir.embedded import EMBEDDED
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Graph, Node, Value, filled
 from ...ir.plan import Plan
 from ...ir.primitive import Primitive
 from ...ir.texts import literal
 from ...where import Where
 from ..names import Names
-from .absorb import filled
 
 NATIVE = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(bool), np.dtype(np.complex128))
 

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from ....errors import InternalError
 from ....ir.footprint import Course, Undecided
 from ....ir.graph import Node, Value
-from ....ir.layouts import copies
 from ....ir.loop_node import LoopNode, loop_of
 from ....ir.plan import Plan
 from ....ir.types import Aval
@@ -192,7 +191,7 @@ class _Sizes(WorkspaceEmitter):
             made = out not in self.work or out in self.plan.into
             return storage if made else f"{self._block(out, node)} if {storage} is None else {storage}"
         view = prim.alias is not None and out.aval.kind == "array" and out not in self.plan.copies
-        if view and prim.alias is not None and not copies(node, self.plan.order.producer):
+        if view and prim.alias is not None and out not in self.plan.apart:
             base = operands[prim.alias]
             return base if base.isidentifier() else "__block(0)"
         return self._block(out, node)
