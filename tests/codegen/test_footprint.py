@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.support.memory import measured
+from tests.support.memory import measured, one_thread
 
 N = 20_000
 X = np.linspace(0.1, 1.0, N)
@@ -146,6 +146,27 @@ def test_branches_leave_nothing_behind(plan: Any) -> None:
     found, predicted = measured(g, X), g.plan(X).peak_bytes
     assert predicted is not None
     assert found - SMALL <= predicted <= 1.01 * found
+
+
+def flat_roll(v: Any) -> Any:
+    return v + 0.1 * np.roll(v, 8)
+
+
+def flat_and_back(v: Any) -> Any:
+    return np.sum(np.sin(np.reshape(v * 2.0, -1)) * np.reshape(np.cos(v), -1)) + np.sum(np.exp(v))
+
+
+@pytest.mark.parametrize("f", [flat_roll, flat_and_back], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("turned", [False, True])
+def test_reshapes_of_arrays_in_fortran_order_are_copies(f: Any, turned: bool) -> None:
+    def given(x: Any) -> Any:
+        v = np.copy(x.T).T if turned else np.copy(x)
+        return np.sum(f(v) ** 2)
+
+    x = np.random.default_rng(0).random((384, 128))
+    for g in (rg.jit(given), rg.grad(given)):
+        with one_thread():
+            assert measured(g, x) == pytest.approx(g.plan(x).peak_bytes, rel=0.01, abs=SMALL)
 
 
 def test_the_last_state_of_a_loop_goes_when_it_is_no_longer_read() -> None:

@@ -222,7 +222,8 @@ class BodyEmitter(Emitter):
         storage = {plan.buffer[o] for o in large}
         given = {plan.buffer[x] for x in body.inputs if _is_large(x)}
         views = {v for v in made if plan.buffer.get(v) in given and v not in plan.into}
-        at_work = self.workspaces.get(body, ({}, set()))[1]
+        stays = {plan.buffer[v] for v in self.states.get(body, {})}  # in memory that the whole function has
+        at_work = {v for v in self.workspaces.get(body, ({}, set()))[1] if plan.buffer[v] not in stays}
         freed = {v for values in plan.dies for v in values} - at_work  # what a result was copied from
         here = [v for v in made if v not in freed.union(_constants(body))]
         own = [v for v in here if plan.buffer.get(v) in storage or v in views or v in at_work]
