@@ -225,8 +225,8 @@ class BodyEmitter(Emitter):
         stays = {plan.buffer[v] for v in self.states.get(body, {})}  # in memory that the whole function has
         at_work = {v for v in self.workspaces.get(body, ({}, set()))[1] if plan.buffer[v] not in stays}
         freed = {v for values in plan.dies for v in values} - at_work  # what a result was copied from
-        here = [v for v in made if v not in freed.union(_constants(body))]
-        own = [v for v in here if plan.buffer.get(v) in storage or v in views or v in at_work]
+        others = freed.union(_constants(body))
+        own = [v for v in made if v not in others and (plan.buffer.get(v) in storage or v in views or v in at_work)]
         rows = [name for v, name in self.named_rows.pop(body, {}).items() if _is_large(v)]
         held = dict.fromkeys([*rows, *(self.name[v] for v in own if v in self.name), *large.values()])
         gone = [name for name in held if name not in names]
