@@ -52,6 +52,18 @@ def odd_steps(q: Any, v: Any, length: Any) -> Any:
     return np.sum(q * v)
 
 
+def collected(q: Any, v: Any, length: Any) -> Any:
+    """The next state, which is that of two carries, is also a result of each step, twice."""
+
+    def step(s: Any, h: Any) -> Any:
+        q, p = s
+        new = q + h * np.sin(p) * length + 0.01 * v
+        return (new, new), (new, 2.0 * new, new)
+
+    (q, _), (first, second, third) = rg.scan(step, (q, v), np.linspace(0.01, 0.1, STEPS).astype(q.dtype))
+    return np.sum(np.sin(first) * second) + np.sum(np.cos(third)) + np.sum(q * q)
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (pendulums, lambda n, rng: (rng.uniform(-2.0, 2.0, n), rng.standard_normal(n), rng.uniform(0.5, 2.0, n))),
     (odd_steps, lambda n, rng: (rng.uniform(-2.0, 2.0, n), rng.standard_normal(n), rng.uniform(0.5, 2.0, n))),
@@ -146,3 +158,13 @@ def test_angles_that_are_too_far_for_c_are_found_in_each_part() -> None:
         far = v.copy()
         far[k] = 1e300
         np.testing.assert_array_equal(rg.jit(f, backend="native")(x, far), rg.jit(f)(x, far))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_a_state_that_is_a_result_too(n: int) -> None:
+    rng = np.random.default_rng(n)
+    args = rng.uniform(-2.0, 2.0, n), rng.standard_normal(n), rng.uniform(0.5, 2.0, n)
+    for transform in (rg.jit, lambda f, **options: rg.grad(f, argnums=(0, 1, 2), **options)):
+        found = same_bits_on_threads(transform(collected, backend="native"), args)
+        for a, b in zip(leaves(found), leaves(transform(again(collected))(*args)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)

@@ -135,6 +135,13 @@ class PartWriter(NestWriter):
             room, most = min((kept_terms(rows[0] * each, rows[1] * each, beside, m, whole), m) for m in sizes)
         return KeptSum(self.workspace(root, (parts, room)).name, room, each, most)
 
+    def copied(self, target: str, source: str, n: int) -> None:
+        """Copy so many elements; steps for a part of each array copy no other."""
+        if self.shared:
+            self.line(f"memcpy({target} + first, {source} + first, sizeof(*{source}) * (last - first));")
+        else:
+            super().copied(target, source, n)
+
     def bounds(self, var: str, start: int, n: int) -> tuple[str, str]:
         """Where a loop from ``start`` to ``n`` begins and ends, or what of it a part has."""
         if var not in self.clipped:

@@ -121,7 +121,11 @@ class NestWriter(SumWriter):
         source = self.target[root]
         for array, lead in [place for place in want.get(root, ()) if isinstance(place, tuple)][1:]:
             target = array.at((*lead, *[at(0)] * (len(array.shape) - len(lead))))
-            self.line(f"memcpy(&{target}, {source.name}, sizeof(*{source.name}) * {count(root)});")
+            self.copied(f"&{target}", source.name, count(root))
+
+    def copied(self, target: str, source: str, n: int) -> None:
+        """Copy so many elements."""
+        self.line(f"memcpy({target}, {source}, sizeof(*{source}) * {n});")
 
     def _flat(self, roots: list[Value], space: tuple[int, ...]) -> bool:
         """Whether all that is read is at the same index, so that the axes can be one."""
