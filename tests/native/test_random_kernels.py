@@ -270,7 +270,7 @@ class RandomKernel:
         for _ in range(self.integer(2, 7)):
             body.step()
         after = [_reached(body, c) for c in carry]
-        collected = self._bounded(body.values[-1])
+        collected = after[0] if self.integer(0, 4) == 0 else self._bounded(body.values[-1])
         outs = [*after, collected]
         graph = inner.graph("step", outs)
         reverse = bool(self.integer(0, 2))

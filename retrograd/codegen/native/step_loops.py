@@ -119,6 +119,8 @@ class StepLoopWriter(WriteWriter):
         self.shared = 0
         self.call_of_parts(block.lines, f"least({size} * {{0}}, {n})", -(-n // size))
         for out, state in zip(loop.node.outputs, states, strict=False):
+            if state is None:  # steps do not change it
+                continue
             name = self.fresh("now", f"{state.dtype} *")
             self.line(f"{state.dtype} *{name} = {state.last(loop.length)};")
             self.held[out] = CArray(name, extents(out), out.aval.dtype)
