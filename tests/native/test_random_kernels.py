@@ -38,6 +38,12 @@ class RandomKernel:
     """A graph under construction; results that may grow pass through a function that is bounded."""
 
     dtype = F64
+    most = 400  # elements of a value
+
+    @staticmethod
+    def shape(rng: np.random.Generator) -> tuple[int, ...]:
+        """The shape of an argument."""
+        return tuple(int(n) for n in rng.integers(1, 10, int(rng.integers(1, 4))))
 
     def __init__(self, seed: int, b: Builder, start: list[Symbol], loops: int = 1) -> None:
         self.rng = np.random.default_rng(seed)
@@ -64,10 +70,10 @@ class RandomKernel:
             *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
             *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
             *(self._where, self._scan, self._stack, self._product, self._gather, self._scatter, self._scatter),
-            *(self._choice, self._while),
+            *(self._choice, self._while, self._running),
         ]
         made = kinds[self.integer(0, len(kinds))]()
-        if made is not None and 0 < made.aval.size <= 400:
+        if made is not None and 0 < made.aval.size <= self.most:
             self.values.append(made)
 
     def _unary(self) -> Symbol:
@@ -198,6 +204,14 @@ class RandomKernel:
         written = op(names[self.integer(0, len(names))], x, self._bounded(part) * 2.0, *given, index=index)
         return self._bounded(written)
 
+    def _running(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None or self.dtype != F64:
+            return None
+        names = ("cumsum", "cumprod", "cummax", "cummin")
+        axis, reverse = self.integer(0, x.ndim), bool(self.integer(0, 2))
+        return self._bounded(op(names[self.integer(0, 4)], self._bounded(x), axis=axis, reverse=reverse))
+
     def _product(self) -> Symbol | None:
         found = [x for x in self.values if x.ndim in (1, 2)]
         pairs = [(x, y) for x in found for y in found if x.shape[-1] == y.shape[0]]
@@ -277,7 +291,19 @@ class RandomKernel:
         operands = [self.values[0], *start, ys]
         last, arrays, _ = make_scan(self.b, graph, Layout(1, 2, 1), operands, ys.shape[0], reverse)
         self.values += last
-        return arrays[0] if arrays[0].aval.size <= 400 else last[0]
+        return arrays[0] if arrays[0].aval.size <= self.most else last[0]
+
+
+class RandomLongKernel(RandomKernel):
+    """The same on longer arrays, on both sides of the lengths from which C takes another form."""
+
+    most = 40_000
+
+    @staticmethod
+    def shape(rng: np.random.Generator) -> tuple[int, ...]:
+        """An axis or two, of which one is long."""
+        short, long = int(rng.integers(1, 10)), (65, 127, 130, 700, 1025, 1030, 2050, 4097)[rng.integers(0, 8)]
+        return ((long,), (short, long), (long, short), (64 + short, 70))[rng.integers(0, 4)]
 
 
 class RandomComplexKernel(RandomKernel):
@@ -327,7 +353,7 @@ def _reached(body: RandomKernel, carry: Symbol) -> Symbol:
 def random_kernel(seed: int, kind: type[RandomKernel] = RandomKernel) -> tuple[Graph, list[Any]]:
     rng = np.random.default_rng(seed)
     b = Builder()
-    shapes = [tuple(int(n) for n in rng.integers(1, 10, int(rng.integers(1, 4)))) for _ in range(2)]
+    shapes = [kind.shape(rng) for _ in range(2)]
     kernel = kind(seed, b, [b.input(Aval(shape, kind.dtype)) for shape in shapes])
     for _ in range(int(rng.integers(4, 16))):
         kernel.step()
@@ -394,6 +420,13 @@ def test_many_random_kernels_of_complex_numbers(part: int) -> None:
     start = 10**8 + (SEED * 1000 + part) * MANY
     with in_a_hurry():
         assert as_numpy_computes(range(start, start + MANY), RandomComplexKernel) >= 0.8 * MANY
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 50))])
+def test_many_random_kernels_of_long_arrays(part: int) -> None:
+    start = 10**10 + (SEED * 1000 + part) * MANY
+    with in_a_hurry():
+        assert as_numpy_computes(range(start, start + MANY), RandomLongKernel) >= 0.5 * MANY
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from ...ir.rewrite import Env, rebuild, with_bodies
 from ...ops.reduce import sum_
 from ...ops.shape import broadcast_to, reshape_to
 from .decided_places import writes_at
+from .running import as_loop, runs
 
 PRODUCTS = frozenset({"matmul", "vecdot"})
 SMALL = 4096  # multiplications up to which a library is not faster
@@ -42,6 +43,8 @@ def element_form(graph: Graph) -> Graph:
             operands = [env[v] for v in node.inputs]
             if node.prim.name in PRODUCTS:
                 return [b.coerce(_written_out(node, *operands), node.out.aval)]
+            if runs(node):
+                return [as_loop(node, operands)]
             write = _added(graph, node)
             if write is not None:
                 other = node.inputs[node.inputs[0] is write.out]
@@ -55,7 +58,10 @@ def element_form(graph: Graph) -> Graph:
 
 def _has_others(graph: Graph) -> bool:
     return any(
-        node.prim.name in PRODUCTS or writes_at(node) or any(_has_others(inner) for _, inner in node.graphs)
+        node.prim.name in PRODUCTS
+        or runs(node)
+        or writes_at(node)
+        or any(_has_others(inner) for _, inner in node.graphs)
         for node in graph.nodes
     )
 

@@ -116,8 +116,8 @@ class RootGroups(ElementWriter):
     def _hold_ready(self, graph: Graph, value: Value, pieces: bool) -> None:
         """The operand of a loop is computed once, and not at each step, if it costs anything or has ``pieces``."""
         node = graph.producer.get(value)
-        if node is not None and count(value) > FEW and value.aval.steps is None and value not in self.stored:
-            text = text_of(node)
+        if node is not None and value.aval.steps is None and value not in self.stored:
+            text = text_of(node) if count(value) > FEW else None
             if (text is not None and text.c) or (pieces and node.prim.name in PIECES - {"getitem"}):
                 raise NeedsStorage(value)
 

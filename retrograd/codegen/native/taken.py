@@ -14,6 +14,7 @@ from .decided_places import writes_at
 from .element_form import PRODUCTS, is_small_product
 from .elements import VIEWS
 from .indices import TYPES
+from .running import RECURRENCE, runs
 
 WRITES = frozenset({"additem", "setitem", "subitem"})
 COPIES = frozenset({"copy", "owned"})
@@ -39,6 +40,8 @@ def rounds(node: Node) -> bool:
     if node.prim.name in ("sum", "prod"):
         return node.out.aval.dtype.kind in "fc"  # NumPy's order depends on the order of an array in memory
     text = text_of(node)
+    if node.prim.name == RECURRENCE:
+        return node.out.aval.dtype.kind == "f"  # NumPy computes halves of it
     return node.prim.name in PRODUCTS or (text is not None and text.ulp > 0)
 
 
@@ -59,6 +62,8 @@ def _computed(node: Node) -> bool:
         return all(_plain(body) for _, body in node.graphs)
     if node.prim.structure is not None:
         return False
+    if runs(node):
+        return True
     text, name = text_of(node), node.prim.name
     pythons = name != "const" and any(v.aval.kind == "python" for v in node.outputs)
     if pythons and any(v.aval.dtype.kind == "c" for v in (*node.inputs, *node.outputs)):
