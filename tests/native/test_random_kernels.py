@@ -206,7 +206,7 @@ class RandomKernel:
 
     def _running(self) -> Symbol | None:
         x = self.arrays()
-        if x is None or self.dtype != F64:
+        if x is None:
             return None
         names = ("cumsum", "cumprod", "cummax", "cummin")
         axis, reverse = self.integer(0, x.ndim), bool(self.integer(0, 2))
@@ -342,6 +342,9 @@ class RandomComplexKernel(RandomKernel):
 
     def _product(self) -> Symbol | None:
         return None
+
+    def _running(self) -> Symbol | None:
+        return self._binary()
 
 
 def _reached(body: RandomKernel, carry: Symbol) -> Symbol:
