@@ -21,16 +21,13 @@ from .decided_places import writes_at
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
 from .overwriting import long_chains
+from .pieces import made_of_pieces, stored_between_pieces
 
 COSTLY = 20  # additions per element from which a value is not computed twice
 OFTEN = 32  # loops that read a value, from which on few additions are too many
 CHEAP = 4  # additions
 FUNCTION = 10  # ... of one operation
 LOCAL = 64  # elements up to which storage is on the stack
-SEVERAL = 3  # pieces
-SHALLOW = 4  # pieces in a row, from which on what is read twice is stored
-IN_A_ROW = 12  # ... and what is read once
-PIECES = frozenset({"additem", "concatenate", "getitem", "roll", "setitem", "subitem"})
 DEEP = 12  # operations that a price counts in a row
 
 OUTERMOST = AxisIndex("q0")  # where reads are found out
@@ -66,22 +63,10 @@ class RootGroups(ElementWriter):
     def _few(self, value: Value) -> bool:
         return count(value) <= FEW and value not in self.stored
 
-    def _store_between_pieces(self, graph: Graph) -> None:
-        """Store what is made of pieces and read in several: else each step of a stencil repeats all that precede it."""
-        deep: dict[Value, int] = {}  # the pieces in a row, from what is stored
+    def store_between_pieces(self, graph: Graph) -> None:
+        """Store what is made of pieces where it would be computed again and again."""
         self.chained |= long_chains(graph)
-        for node in graph.nodes:
-            if node in self.chained:
-                continue
-            rows = max((deep.get(x, 0) for x in node.inputs), default=0) + (node.prim.name in PIECES)
-            for out in node.outputs if rows and loop_of(node) is None else ():
-                users = graph.uses.get(out, ())
-                readers = [user for user in users if user.prim.name in PIECES and not writes_at(user)]
-                several = len(readers) >= SEVERAL or (rows >= SHALLOW and len(users) > 1) or rows >= IN_A_ROW
-                if several and count(out) > FEW:
-                    self.stored.add(out)
-                elif out not in self.stored:
-                    deep[out] = rows
+        self.stored |= stored_between_pieces(graph, self.stored, self.chained)
 
     def in_order(self, graph: Graph, placed: set[Value]) -> list[Value | Node]:
         """The roots of a graph, as they are written one after the other."""
@@ -116,10 +101,17 @@ class RootGroups(ElementWriter):
     def _hold_ready(self, graph: Graph, value: Value, pieces: bool) -> None:
         """The operand of a loop is computed once, and not at each step, if it costs anything or has ``pieces``."""
         node = graph.producer.get(value)
-        if node is not None and value.aval.steps is None and value not in self.stored:
-            text = text_of(node) if count(value) > FEW else None
-            if (text is not None and text.c) or (pieces and node.prim.name in PIECES - {"getitem"}):
+        if node is not None and count(value) > FEW and value.aval.steps is None and value not in self.stored:
+            text = text_of(node)
+            if text is not None and text.c:
                 raise NeedsStorage(value)
+        made = made_of_pieces(graph, value, self._has_storage) if pieces else None
+        if made is not None:
+            raise NeedsStorage(made)
+
+    def _has_storage(self, node: Node) -> bool:
+        out = node.outputs[0]
+        return node.prim.multi or out in self.stored or self.reduces(out) or self._stands_alone(node)
 
     # spaces
 

@@ -46,7 +46,7 @@ class NestWriter(SumWriter):
         outer = self.foreign, self.done, self.readers, self.pending
         self.foreign = {v for v in placed if v not in graph.producer and not self._few(v)}
         self.done, self.readers, self.pending = set(), {}, set(self.pending)
-        self._store_between_pieces(graph)
+        self.store_between_pieces(graph)
         groups = self._grouped(graph, self.in_order(graph, placed))
         self._allot(groups, want)
         for group in groups:
