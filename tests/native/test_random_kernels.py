@@ -70,7 +70,7 @@ class RandomKernel:
             *(self._unary, self._binary, self._binary, self._reduction, self._broadcast, self._reshape),
             *(self._permute, self._getitem, self._getitem, self._roll, self._concatenate, self._write, self._write),
             *(self._where, self._scan, self._stack, self._product, self._gather, self._scatter, self._scatter),
-            *(self._choice, self._while, self._running),
+            *(self._choice, self._while, self._running, self._turned, self._within),
         ]
         made = kinds[self.integer(0, len(kinds))]()
         if made is not None and 0 < made.aval.size <= self.most:
@@ -212,6 +212,32 @@ class RandomKernel:
         axis, reverse = self.integer(0, x.ndim), bool(self.integer(0, 2))
         return self._bounded(op(names[self.integer(0, 4)], self._bounded(x), axis=axis, reverse=reverse))
 
+    def _turned(self) -> Symbol | None:
+        x = self.arrays()
+        if x is None:
+            return None
+        index = tuple(slice(None, None, -1) if a == 0 or self.integer(0, 2) else slice(None) for a in range(x.ndim))
+        return self._bounded(op("additem", x, self._like(x), index=index))
+
+    def _number(self, numbers: list[int]) -> Symbol:
+        """One of two numbers, as the data decide."""
+        whole = Aval((), np.dtype(np.int64), "scalar")
+        return op("where", op("gt", self._total(self.any()), 0.1), *(self.b.constant(k, whole) for k in numbers))
+
+    def _within(self) -> Symbol | None:
+        vectors = [x for x in self.values if x.ndim == 1]
+        if not vectors:
+            return None
+        x, y = (vectors[self.integer(0, len(vectors))] for _ in range(2))
+        lengths = [self.integer(0, min(x.aval.size, y.aval.size) + 1) for _ in range(2)]
+        free = [v.aval.size - max(lengths) + 1 for v in (x, y)]
+        starts = tuple(bool(self.integer(0, 2)) for _ in free)
+        begins = [[self.integer(0, n) for _ in range(2)] for n, on in zip(free, starts, strict=True) if on]
+        numbers = [self._number(pair) for pair in (lengths, *begins)]
+        if self.integer(0, 2):
+            return self._bounded(op("dot_within", x, y, *numbers, starts=starts))
+        return self._bounded(op("add_within", x, self._total(y), y, *numbers, starts=starts))
+
     def _product(self) -> Symbol | None:
         found = [x for x in self.values if x.ndim in (1, 2)]
         pairs = [(x, y) for x in found for y in found if x.shape[-1] == y.shape[0]]
@@ -344,6 +370,9 @@ class RandomComplexKernel(RandomKernel):
         return None
 
     def _running(self) -> Symbol | None:
+        return self._binary()
+
+    def _within(self) -> Symbol | None:
         return self._binary()
 
 

@@ -9,9 +9,11 @@ from functools import cache
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
 from ...ir.rewrite import Env, rebuild, with_bodies
+from ...ops.index import additem, getitem
 from ...ops.reduce import sum_
 from ...ops.shape import broadcast_to, reshape_to
 from .decided_places import writes_at
+from .decided_slices import as_steps, is_ragged
 from .running import as_loop, runs
 
 PRODUCTS = frozenset({"matmul", "vecdot"})
@@ -26,6 +28,12 @@ def is_small_product(node: Node) -> bool:
         return True
     a, b = (v.aval for v in node.inputs)
     return node.prim.name == "matmul" and max(a.ndim, b.ndim) <= 2 and a.size * math.prod(b.shape[1:]) <= SMALL
+
+
+def turns(node: Node) -> bool:
+    """Whether a node adds to all of an array what has the other direction along some axes."""
+    items = node.attrs["index"] if node.prim is additem and len(node.inputs) == 2 else ()
+    return slice(None, None, -1) in items and all(i in (slice(None), slice(None, None, -1)) for i in items)
 
 
 def element_form(graph: Graph) -> Graph:
@@ -45,6 +53,10 @@ def element_form(graph: Graph) -> Graph:
                 return [b.coerce(_written_out(node, *operands), node.out.aval)]
             if runs(node):
                 return [as_loop(node, operands)]
+            if is_ragged(node):
+                return [as_steps(node, operands)]
+            if turns(node):
+                return [operands[0] + getitem(operands[1], index=node.attrs["index"])]
             write = _added(graph, node)
             if write is not None:
                 other = node.inputs[node.inputs[0] is write.out]
@@ -59,8 +71,7 @@ def element_form(graph: Graph) -> Graph:
 def _has_others(graph: Graph) -> bool:
     return any(
         node.prim.name in PRODUCTS
-        or runs(node)
-        or writes_at(node)
+        or any(is_other(node) for is_other in (runs, is_ragged, turns, writes_at))
         or any(_has_others(inner) for _, inner in node.graphs)
         for node in graph.nodes
     )

@@ -190,11 +190,10 @@ class ElementWriter:
             raise NeedsStorage(self.rows[index.var])
         if index.var not in self.ranges:
             raise NoC("a part of an array at the step of a loop")
-        if index.scale < 1:
-            raise NoC("a part of a reversed array")
         first, end = self.ranges[index.var]
-        for bound in (start, stop):
-            change = -((index.off - bound) // index.scale)
+        for bound in (start, stop):  # where the index reaches it, or goes below it
+            away = (index.off - bound) // abs(index.scale)
+            change = -away if index.scale > 0 else away + 1
             if first < change < end:
                 raise ChangesAt(index.var, change)
         return start <= index.scale * first + index.off < stop

@@ -11,7 +11,8 @@ from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .choices import counts, is_choice
 from .decided_places import writes_at
-from .element_form import PRODUCTS, is_small_product
+from .decided_slices import is_ragged
+from .element_form import PRODUCTS, is_small_product, turns
 from .elements import VIEWS
 from .indices import TYPES
 from .running import RECURRENCE, runs
@@ -40,8 +41,8 @@ def rounds(node: Node) -> bool:
     if node.prim.name in ("sum", "prod"):
         return node.out.aval.dtype.kind in "fc"  # NumPy's order depends on the order of an array in memory
     text = text_of(node)
-    if node.prim.name == RECURRENCE:
-        return node.out.aval.dtype.kind == "f"  # NumPy computes halves of it
+    if node.prim.name in (RECURRENCE, "dot_within"):
+        return node.out.aval.dtype.kind == "f"  # NumPy computes halves, and BLAS products in another order
     return node.prim.name in PRODUCTS or (text is not None and text.ulp > 0)
 
 
@@ -62,7 +63,7 @@ def _computed(node: Node) -> bool:
         return all(_plain(body) for _, body in node.graphs)
     if node.prim.structure is not None:
         return False
-    if runs(node):
+    if runs(node) or is_ragged(node) or turns(node):
         return True
     text, name = text_of(node), node.prim.name
     pythons = name != "const" and any(v.aval.kind == "python" for v in node.outputs)
