@@ -21,9 +21,9 @@ NUMBER = Aval((), np.dtype(np.int64), "scalar")
 
 def is_ragged(node: Node) -> bool:
     """Whether a node is such a product or sum of two vectors that are not long."""
-    if node.prim not in (dot_within, add_within):
+    if node.prim not in (dot_within, add_within) or node.inputs[0].aval.ndim > 1:
         return False
-    return all(v.aval.ndim == 1 and v.aval.size <= LONGEST for v in node.inputs if v.aval.kind == "array")
+    return max(v.aval.size for v in node.inputs) <= LONGEST
 
 
 def as_steps(node: Node, operands: Sequence[Symbol]) -> Symbol:
