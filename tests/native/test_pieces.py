@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.native.target import REFUSALS
 from tests.support.native import needs_compiler
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("all_in_c")]
 
 MADE: dict[str, Callable[[Any], Any]] = {
     "joined": lambda x: np.concatenate((x, x)),
@@ -26,13 +25,6 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "repeated": lambda x: np.repeat(x, 2, 0)[1:],
     "stacked": lambda x: np.stack([x, x * 2.0], 1).reshape(-1, x.shape[1]),
 }
-
-
-@pytest.fixture(autouse=True)
-def in_c() -> Iterator[None]:
-    REFUSALS.clear()
-    yield
-    assert not REFUSALS
 
 
 @pytest.mark.parametrize("n", [3, 6, 40])

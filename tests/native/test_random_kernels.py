@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -408,8 +408,12 @@ def sensitivity(graph: Graph, args: list[Any], expected: list[Any]) -> float:
 
 def as_numpy_computes(seeds: range, kind: type[RandomKernel] = RandomKernel) -> int:
     """Compare the kernels of these seeds with NumPy; the number of kernels."""
-    cases = [(seed, *random_kernel(seed, kind)) for seed in seeds]
-    cases = [case for case in cases if taken(case[1])]
+    return compared((seed, *random_kernel(seed, kind)) for seed in seeds)
+
+
+def compared(drawn: Iterable[tuple[int, Graph, list[Any]]]) -> int:
+    """Compare kernels of these seeds, graphs and arguments with NumPy; how many of them C has."""
+    cases = [case for case in drawn if taken(case[1])]
 
     def fallback(*args: Any) -> Any:
         raise AssertionError("the kernel gave up")

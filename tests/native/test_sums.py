@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import permutations
 from typing import Any
 
@@ -12,21 +11,12 @@ import pytest
 import retrograd as rg
 from retrograd.codegen.native import kernel_function
 from retrograd.codegen.native.sum_order import kept_terms, run_start
-from retrograd.codegen.native.target import REFUSALS
 from retrograd.ir import Graph, parse
 from retrograd.ir.graph import Value
 from tests.native.test_threads import always_helped
 from tests.support.native import as_kernels, needs_compiler
 
-pytestmark = needs_compiler
-
-
-@pytest.fixture(autouse=True)
-def compiled() -> Iterator[None]:
-    """C computes all: NumPy would have the right bits anyway."""
-    REFUSALS.clear()
-    yield
-    assert not REFUSALS
+pytestmark = [needs_compiler, pytest.mark.usefixtures("all_in_c")]
 
 
 LENGTHS = [2, 7, 8, 9, 16, 127, 128, 129, 136, 1024, 1025, 4099, 300_000]

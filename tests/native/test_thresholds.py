@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,10 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native import elements, grouping, in_parts, late_sums, nests, shim, sum_order, sums
-from retrograd.codegen.native.target import REFUSALS
 from tests.native.test_threads import always_helped
 from tests.support.native import needs_compiler
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("all_in_c")]
 THRESHOLDS = {
     "SHORT": elements.SHORT,
     "FEW": elements.FEW,
@@ -27,14 +25,6 @@ THRESHOLDS = {
     "NEAR": sums.NEAR,
     "TERMS": late_sums.TERMS,
 }
-
-
-@pytest.fixture(autouse=True)
-def compiled() -> Iterator[None]:
-    """C computes all: NumPy would have the right bits anyway."""
-    REFUSALS.clear()
-    yield
-    assert not REFUSALS
 
 
 def arithmetic(x: Any, y: Any) -> Any:

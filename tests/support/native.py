@@ -18,6 +18,8 @@ from retrograd.codegen.native.shared_objects import compiler, fits
 from retrograd.codegen.native.taken import takes
 from retrograd.codegen.native.target import REFUSALS, compiled
 from retrograd.ir import Graph, evaluate
+from retrograd.ir.target import TARGETS
+from retrograd.ops.structural.kernel import kernel
 
 EITHER_ZERO = ("maximum", "minimum", "fmax", "fmin")  # of 0 and -0, NumPy's result depends on the position
 needs_compiler = pytest.mark.skipif(compiler() is None or not fits(), reason="there is no C compiler")
@@ -41,6 +43,13 @@ def as_kernels(graphs: Sequence[Graph]) -> list[Callable[..., Any]]:
     found = compiled([replace(graph) for graph in graphs], [unfit] * len(graphs))
     assert not REFUSALS, list(REFUSALS)
     return [function for function in found if function is not None]
+
+
+def is_one_kernel(function: Any, *args: Any) -> bool:
+    """Whether one kernel is all of a transformed function."""
+    with rg.config(backend="native"):
+        legal = TARGETS["native"].legalise(function.graph(*args))
+    return [node.prim for node in legal.nodes if node.prim.alias is None] == [kernel]
 
 
 def results(function: Callable[..., Any], graph: Graph, args: Sequence[Any]) -> list[Any]:

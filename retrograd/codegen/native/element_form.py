@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from ...ir.builder import Builder, Symbol
@@ -17,6 +17,7 @@ from .decided_slices import as_steps, is_ragged
 from .running import as_loop, runs
 
 PRODUCTS = frozenset({"matmul", "vecdot"})
+Form = Callable[[Node, Sequence[Symbol]], Symbol]
 SMALL = 4096  # multiplications up to which a library is not faster
 
 
@@ -30,10 +31,25 @@ def is_small_product(node: Node) -> bool:
     return node.prim.name == "matmul" and max(a.ndim, b.ndim) <= 2 and a.size * math.prod(b.shape[1:]) <= SMALL
 
 
-def turns(node: Node) -> bool:
+def other_form(node: Node) -> Form | None:
+    """What writes an operation as loops or sums that C has texts for; None if there is no need."""
+    if runs(node):
+        return as_loop
+    if is_ragged(node):
+        return as_steps
+    return _turned if _turns(node) else None
+
+
+def _turns(node: Node) -> bool:
     """Whether a node adds to all of an array what has the other direction along some axes."""
     items = node.attrs["index"] if node.prim is additem and len(node.inputs) == 2 else ()
     return slice(None, None, -1) in items and all(i in (slice(None), slice(None, None, -1)) for i in items)
+
+
+def _turned(node: Node, operands: Sequence[Symbol]) -> Symbol:
+    x, y = operands
+    found: Symbol = x + getitem(y, index=node.attrs["index"])
+    return found
 
 
 def element_form(graph: Graph) -> Graph:
@@ -51,12 +67,9 @@ def element_form(graph: Graph) -> Graph:
             operands = [env[v] for v in node.inputs]
             if node.prim.name in PRODUCTS:
                 return [b.coerce(_written_out(node, *operands), node.out.aval)]
-            if runs(node):
-                return [as_loop(node, operands)]
-            if is_ragged(node):
-                return [as_steps(node, operands)]
-            if turns(node):
-                return [operands[0] + getitem(operands[1], index=node.attrs["index"])]
+            form = other_form(node)
+            if form is not None:
+                return [form(node, operands)]
             write = _added(graph, node)
             if write is not None:
                 other = node.inputs[node.inputs[0] is write.out]
@@ -71,7 +84,8 @@ def element_form(graph: Graph) -> Graph:
 def _has_others(graph: Graph) -> bool:
     return any(
         node.prim.name in PRODUCTS
-        or any(is_other(node) for is_other in (runs, is_ragged, turns, writes_at))
+        or other_form(node) is not None
+        or writes_at(node)
         or any(_has_others(inner) for _, inner in node.graphs)
         for node in graph.nodes
     )

@@ -192,11 +192,15 @@ class BodyEmitter(Emitter):
         self.name.update(known)
         return results
 
-    def start(self, node: Node, names: Sequence[str], sources: Sequence[str], inits: Sequence[Value]) -> None:
-        """Assign the first carries of a loop, and forget the large ones that nothing reads later."""
+    def each(self, names: Sequence[str], sources: Sequence[str]) -> None:
+        """Assign each source to its name, if it is another one."""
         for name, source in zip(names, sources, strict=True):
             if name != source:
                 self.line(f"{name} = {source}")
+
+    def start(self, node: Node, names: Sequence[str], sources: Sequence[str], inits: Sequence[Value]) -> None:
+        """Assign the first carries of a loop, and forget the large ones that nothing reads later."""
+        self.each(names, sources)
         plan, nodes = self.plan, self.plan.order.nodes
         others = Counter(node.inputs) - Counter(inits)
         storage = {plan.buffer[v] for v in inits if _is_large(v)} - {plan.buffer.get(v) for v in others}
@@ -217,8 +221,8 @@ class BodyEmitter(Emitter):
     def drop(self, results: Sequence[str], body: Graph, plan: Plan, names: Sequence[str] = ()) -> None:
         """Delete the names of large storage that a body was given, worked in or made, other than ``names``."""
         made = [v for node in body.nodes for v in node.outputs]
-        large = {o: v for v, o in zip(results, body.outputs, strict=True) if o in made and v.isidentifier()}
-        large = {o: v for o, v in large.items() if _is_large(o)}
+        pairs = zip(body.outputs, results, strict=True)
+        large = {o: v for o, v in pairs if o in made and _is_large(o) and v.isidentifier()}
         storage = {plan.buffer[o] for o in large}
         given = {plan.buffer[x] for x in body.inputs if _is_large(x)}
         views = {v for v in made if plan.buffer.get(v) in given and v not in plan.into}

@@ -78,12 +78,6 @@ class Writer:
         for store, value in zip(lists, saved, strict=True):
             self.emitter.line(f"{store}.append({value})")
 
-    def start(self, names: Sequence[str], inits: Sequence[str]) -> None:
-        """Assign the carries."""
-        for name, init in zip(names, inits, strict=True):
-            if name != init:
-                self.emitter.line(f"{name} = {init}")
-
     def count(self, name: str, change: int) -> None:
         """Write a call that counts, if counting is asked for."""
         if self.node.attrs["count"]:
@@ -134,7 +128,7 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
         if i:
             emitter.line(f"{tapes[0]}[{i}] = ({', '.join([*rest, ''])})")
         else:
-            writer.start(residuals[: len(rest)], rest)
+            emitter.each(residuals[: len(rest)], rest)
         writer.emitter.moved(k_out, found, graph)
 
     for disk in on_disk:
@@ -146,7 +140,7 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
         bodies = [a["step"], a["tape"]] if tapes else [a["step"]]
         with emitter.working(*bodies), emitter.block(f"for {action}, {i}, {j} in {_schedule(writer, on_disk)}:"):
             with emitter.block(f'if {action} == "save":'):
-                writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
+                emitter.each([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
                 writer.count("snapshots", 1)
             for disk in on_disk:
                 _to_disk(writer, disk, action, i, sweep.stored(a, k_out, arrays))
@@ -206,7 +200,7 @@ def _open_sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str
             emitter.line(f"del {', '.join(f'{state}[{old}]' for state in kept)}")
             writer.count("snapshots", -1)
         with emitter.block(f"if {old} > -2:"):
-            writer.start([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
+            emitter.each([f"{state}[{i}]" for state in kept], [k_out[k] for k in a["kept"]])
             writer.count("snapshots", 1)
         writer.count("advances", 1)
         t = writer.row(i)

@@ -25,7 +25,7 @@ def _unsweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
     if a["again"]:
         given = (*states, *tapes, *disk)
         copies = [emitter.fresh(name) for name in given]
-        writer.start(copies, [f"{name}.{'again' if name in disk else 'copy'}()" for name in given])
+        emitter.each(copies, [f"{name}.{'again' if name in disk else 'copy'}()" for name in given])
         states, tapes, disk = Parts((len(states), len(tapes))).of(copies)
 
     def back(graph: Graph, given: Sequence[str], t: str) -> None:
@@ -86,9 +86,9 @@ def _way(
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))
             writer.emitter.moved(now, found, a["advance"])
         with emitter.block(f'elif {action} == "load":'):
-            writer.start(now, [f"{state}[{i}]" for state in states])
+            emitter.each(now, [f"{state}[{i}]" for state in states])
         with emitter.block(f'elif {action} == "save":'):
-            writer.start([f"{state}[{i}]" for state in states], now)
+            emitter.each([f"{state}[{i}]" for state in states], now)
             writer.count("snapshots", 1)
         with emitter.block(f'elif {action} == "drop":'):
             emitter.line(f"del {', '.join(f'{state}[{i}]' for state in states)}")
