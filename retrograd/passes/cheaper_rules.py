@@ -238,7 +238,14 @@ REASSOCIATE += [
     Rule(lambda y, x, v, i: y + additem(x, v, index=i), lambda y, x, v, i: _onto(y, additem(x, v, index=i))),
     Rule(lambda y, x, v, i: additem(x, v, index=i) + y, lambda y, x, v, i: _onto(y, additem(x, v, index=i))),
     Rule(
+        lambda y, x, v, t, i: y + additem(x, v, t, index=i), lambda y, x, v, t, i: _onto(y, additem(x, v, t, index=i))
+    ),
+    Rule(
         lambda y, x, v, t, i: additem(x, v, t, index=i) + y, lambda y, x, v, t, i: _onto(y, additem(x, v, t, index=i))
+    ),
+    Rule(
+        lambda y, x, v, s, t, i: y + additem(x, v, s, t, index=i),
+        lambda y, x, v, s, t, i: _onto(y, additem(x, v, s, t, index=i)),
     ),
     Rule(lambda y, x, c, v, n, i: y + add_within(x, c, v, n, starts=i), _added),
     Rule(lambda y, x, c, v, n, s, i: y + add_within(x, c, v, n, s, starts=i), _added),

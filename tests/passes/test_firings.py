@@ -47,6 +47,14 @@ def updates_at_a_traced_place(x, w):
     return np.sum(y**2) + np.sum(m * m) + np.sum(heads)
 
 
+def elements_of_what_stays(x, w):
+    def body(carry, i):
+        return np.sin(carry) + x[i] * w[i, i - 1], x[i - 1]
+
+    last, heads = rg.scan(body, np.sum(w), np.arange(6))
+    return last + np.sum(heads**2)
+
+
 def updates_of_lanes(x, w):
     def at(x, i):
         x = x.copy()
@@ -314,6 +322,7 @@ STYLES = [
     (halves_of_twice, (X, 0.5)),
     (updates_at_a_traced_place, (X, 0.5)),
     (updates_of_lanes, (X, 0.5)),
+    (elements_of_what_stays, (X, W)),
     (updates_at_known_places, (X, 0.5)),
     (masked_twice, (X, 0.5)),
     (column_through_a_layer, (X, W)),
