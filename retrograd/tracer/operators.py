@@ -40,12 +40,12 @@ UNARY: dict[str, tuple[str, Ufunc]] = {
 }
 
 
-def _in_place(ufunc: Ufunc, forward: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _in_place(ufunc: Ufunc, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``x += y`` writes into an array, and makes a new number."""
 
     def call(self: Any, other: Any) -> Any:
         if not isinstance(self.shadow, np.ndarray):
-            return forward(self, other)
+            return run(self, other)
         return assign(self, call_ufunc(ufunc, [self, as_operand(other)]))
 
     return call
@@ -74,8 +74,8 @@ def install_operators(cls: type[Tracer]) -> None:
         "pos": lambda self: self if isinstance(self.shadow, (int, float, complex)) else COMPOSED[np.positive](self),
     }
     for name, (prim_name, ufunc) in ARITHMETIC.items():
-        forward, reflected = reflecting(prim_name, ufunc, getattr(operator, f"__{name}__"))
-        methods |= {name: forward, f"r{name}": reflected, f"i{name}": _in_place(ufunc, forward)}
+        forward, reflected = reflecting(prim_name, ufunc, run := getattr(operator, f"__{name}__"))
+        methods |= {name: forward, f"r{name}": reflected, f"i{name}": _in_place(ufunc, run)}
     for name, ufunc in COMPARISONS.items():
         methods[name] = reflecting(name, ufunc, getattr(operator, name))[0]
     for name, (prim_name, ufunc) in UNARY.items():

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 import retrograd as rg
 from retrograd.tracer.record import record
-from retrograd.tracer.repeats import recipes
+from retrograd.tracer.repeats import element_access, recipes
 from tests.fuzz.programs import programs
 from tests.fuzz.test_programs import FUZZ, SEEDS, compiled, inputs
 
@@ -90,7 +90,8 @@ def _recorded(calls: Callable[[Any], list[Callable[[], Any]]], *examples: Any) -
 def _holds(monkeypatch: pytest.MonkeyPatch, calls: Callable[[Any], list[Callable[[], Any]]], *examples: Any) -> None:
     found = _recorded(calls, *examples)
     with monkeypatch.context() as whole:
-        whole.setattr(recipes, "STOPPED", SimpleNamespace(get=lambda: True))
+        for module in (recipes, element_access):
+            whole.setattr(module, "STOPPED", SimpleNamespace(get=lambda: True))
         expected = _recorded(calls, *examples)
     assert found == expected
 
@@ -136,7 +137,7 @@ def test_operations_with_numbers(operate, monkeypatch, followed):
             return made
 
         _holds(monkeypatch, calls, a)
-    assert followed[0] or operate is operator.matmul
+    assert followed[0] or operate in (operator.matmul, operator.getitem)
 
 
 @pytest.mark.parametrize("operate", UNARY, ids=lambda f: f.__name__)
@@ -205,3 +206,33 @@ def test_no_grad_goes_the_whole_way():
         return y * z + x * 3.0
 
     assert rg.grad(f)(1.0) == 2.0 * 5.0 + 3.0
+
+
+INDICES = [0, 1, -1, 5, -7, True, np.int64(1), (0, 1), (1, -1), (2, 0), (0, 7), (), (1,), (0, True), (0, ...), slice(1)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128", "bool"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (), (2, 2, 2), (1, 0)])
+def test_elements_are_read_and_written(shape, dtype, monkeypatch):
+    array = (np.arange(np.prod(shape)).reshape(shape) + 1).astype(dtype)
+
+    def put(x: Any, index: Any, value: Any) -> Any:
+        x[index] = value
+        return x
+
+    def calls(t: Any) -> list[Callable[[], Any]]:
+        x, number, single = t
+        own = x.copy()
+        view, row = own[...], own[:1] if own.ndim else own
+        zeros = np.zeros(shape, dtype)
+        found = []
+        for index in INDICES:
+            found += [lambda index=index: x[index], lambda index=index: row[index], lambda index=index: own[index]]
+            for value in (number, single, 2.0, single * 2, x):
+                found += [
+                    lambda index=index, value=value, a=a: put(a, index, value) for a in (own, view, row, zeros, x)
+                ]
+            found.append(lambda index=index: view[index])
+        return found
+
+    _holds(monkeypatch, calls, array, 1.5, np.float32(0.5))

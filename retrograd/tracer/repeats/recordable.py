@@ -18,6 +18,7 @@ from ..table import FUNCTIONS, METHODS
 from ..trace import CURRENT
 from ..ufuncs import COMPOSED, primitive_of
 from .comparing import COMPARING, Args, Comparing, Recordable, Run
+from .element_access import getting, putting
 from .recipes import by_recipe
 
 # functions that answer questions about shapes and types, and make nothing
@@ -93,7 +94,6 @@ def _compared(run: Run, plain: Run) -> Run:
 
 
 REFLECTED = (*ARITHMETIC, "pow", "matmul")
-ONE_WAY = (*COMPARISONS, "getitem")  # which have no reflected form
 PARTS = ("T", "mT", "real", "imag")  # attributes that are arrays
 
 
@@ -113,7 +113,7 @@ def _install_operator(name: str, plain: Run) -> None:
 
 def install_repeats() -> None:
     """Let the operators, functions and methods of Tracer be steps, once it has them."""
-    for name in (*REFLECTED, *ONE_WAY):
+    for name in (*REFLECTED, *COMPARISONS):  # comparisons have no reflected form
         _install_operator(f"__{name}__", getattr(operator, f"__{name}__"))
         if name in REFLECTED:
             _install_operator(f"__r{name}__", _reflected(getattr(operator, f"__{name}__")))
@@ -163,5 +163,7 @@ def install_repeats() -> None:
             return function(self, of, types, args, kwargs)
         return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
 
-    for name, method in {"__array_ufunc__": array_ufunc, "__array_function__": array_function}.items():
+    reading, writing = getting(_compared(Tracer.__getitem__, operator.getitem)), putting(Tracer.__setitem__)
+    methods = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+    for name, method in {**methods, "__getitem__": reading, "__setitem__": writing}.items():
         setattr(Tracer, name, method)
