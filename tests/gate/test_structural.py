@@ -27,7 +27,8 @@ BUILDERS = {
     "passes/control/catch_throws.py",  # what follows a throw is a choice
     "passes/control/expose_calls.py",
     "passes/fold_ways/emit.py",  # its outcome is a loop of choices
-    "passes/reroll/reroll.py",  # its outcome is a loop
+    "passes/reroll/reroll.py",
+    "passes/reroll/step_table.py",  # its outcome is a loop
     "passes/rows_in_blocks.py",  # likewise, for large matrices
     "tracer/repeats/looped.py",  # likewise
 }

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -20,21 +19,27 @@ from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
 from ...ops.axes import move_axis
-from ...ops.gather import INT, counted, gather, once
+from ...ops.gather import INT, gather, once
 from ...ops.index import getitem, setitem
 from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
 from ..prune import prune
 from ..simplify import simplify
 from .complete import complete
+from .element_steps import ElementSteps, element_steps
 from .find_repeats import COPIES, FEW, NODES, may_repeat, width
+from .folded_graph import FoldedGraph
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .moving_parts import with_formulas, without_formulas
 from .prove_loops import ON_SLICES, Finder, Loop, Places, Register, axis_of, moving
 from .quotients import quotients
+from .step_table import place_steps
 
 KERNEL = 4000  # operations whose gradient is one kernel of C; NumPy would run larger ones element by element
+
+STEPS = 1000  # nodes from which on steps of few kinds are a loop over a table in C
+MANY_STEPS = 50_000  # ... and in NumPy, whose loop is slower than what it replaces, which compiles for ten seconds
 
 
 @TRANSFORMS.register("reroll")
@@ -46,6 +51,9 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
+    steps = element_steps(graph, STEPS if elements else MANY_STEPS)
+    if steps is not None:
+        return _by_table(graph, steps)
     simple = quotients(simplify(graph))
     with_products = widened(simple)
     with_all = with_formulas(with_products) if formulas else with_products
@@ -57,6 +65,25 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     if elements and len(folded.nodes) > KERNEL:
         folded, columns = _shorter(graph, simple, False)
     return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
+
+
+def _by_table(graph: Graph, steps: ElementSteps) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph with a stretch of steps on elements as a loop, and the columns of its table."""
+    b = Builder()
+    b.share_inputs(graph)
+    target = FoldedGraph(b, graph, {v: b.symbol(v) for v in graph.inputs}, [])
+    for node in graph.nodes[: steps.start]:
+        _copy(target, node)
+    place_steps(target, steps)
+    for node in graph.nodes[steps.end :]:
+        _copy(target, node)
+    return prune(b.graph(graph.name, [target.at(v) for v in graph.outputs])), target.columns
+
+
+def _copy(target: FoldedGraph, node: Node) -> None:
+    """Take a node over."""
+    outs = target.b.copy_node(node, [target.at(v).value for v in node.inputs])
+    target.env.update(zip(node.outputs, outs, strict=True))
 
 
 def _shorter(graph: Graph, simple: Graph, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
@@ -100,7 +127,7 @@ def _rolled(
     graph = finder.graph
     b = Builder()
     b.share_inputs(graph)
-    target = _Rolled(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
+    target = FoldedGraph(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
     nodes, i = finder.nodes, 0
     while i < len(nodes):
         if i in loops:
@@ -109,44 +136,15 @@ def _rolled(
             _place(target, loop, copies)
             i = loop.end
             continue
-        outs = b.copy_node(nodes[i], [target.at(v).value for v in nodes[i].inputs])
-        target.env.update(zip(nodes[i].outputs, outs, strict=True))
+        _copy(target, nodes[i])
         i += 1
     return b.graph(graph.name, [target.at(v) for v in graph.outputs]), target.columns
-
-
-@dataclass(frozen=True, eq=False)
-class _Rolled:
-    """The new graph, and its values for values of the old one."""
-
-    b: Builder
-    graph: Graph
-    env: dict[Value, Symbol]
-    columns: list[np.ndarray[Any, Any]]  # the values of the last inputs
-
-    def numbers(self, numbers: np.ndarray[Any, Any]) -> Symbol:
-        """The numbers of all steps: an iota if they are integers that count, else an input."""
-        if (counting := counted(self.b, numbers)) is not None:
-            return counting
-        known = self.b.inputs[len(self.b.inputs) - len(self.columns) :]
-        for column, value in zip(self.columns, known, strict=True):
-            if column.dtype == numbers.dtype and column.tobytes() == numbers.tobytes():
-                return self.b.symbol(value)
-        self.columns.append(numbers)
-        return self.b.input(Aval(numbers.shape, numbers.dtype))
-
-    def at(self, value: Value) -> Symbol:
-        """A value of the old graph in the new one; a node that belongs to no copy is emitted at its first use."""
-        if value not in self.env:
-            node = self.graph.producer[value]
-            self.env[value] = self.b.copy_node(node, [self.at(v).value for v in node.inputs])[0]
-        return self.env[value]
 
 
 class _LoopBody:
     """The body of a loop: the nodes of a copy, with operands from inputs instead of other copies."""
 
-    def __init__(self, target: _Rolled, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, target: FoldedGraph, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
         self.target, self.loop = target, loop
         self.b = Builder()
         self.constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
@@ -199,7 +197,7 @@ class _LoopBody:
         return [x for r, row in self.rows.items() for x in (self.values[r.slot, r.out], *row[:-1])]
 
 
-def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
+def _place(target: FoldedGraph, loop: Loop, copies: Sequence[Sequence[Node]]) -> None:
     """Put the loop into the new graph, and name the values that are read after it."""
     b, nodes = target.b, copies[0]
     b.where = nodes[0].where
@@ -232,7 +230,7 @@ def _place(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]]) -> Non
         target.env.update({copy[slot].outputs[out]: getitem(y, index=(k,)) for k, copy in enumerate(copies)})
 
 
-def _write(target: _Rolled, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
+def _write(target: FoldedGraph, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
     """Emit the writes of all copies at once."""
     for (slot, counting), y in zip(loop.writes.items(), arrays, strict=True):
         node, b = copies[0][slot], target.b
@@ -261,7 +259,7 @@ def _with_operands(index: tuple[Any, ...], positions: Iterable[int], first: int)
     return tuple([at.get(k, item) for k, item in enumerate(index)])
 
 
-def _laid_out(target: _Rolled, node: Node, places: Places) -> Symbol:
+def _laid_out(target: FoldedGraph, node: Node, places: Places) -> Symbol:
     """The parts that the copies read, along a first axis: a slice, or a gather if leading positions differ."""
     index, x = node.attrs["index"], target.at(node.inputs[0])
     target.b.where = node.where

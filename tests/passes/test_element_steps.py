@@ -1,0 +1,221 @@
+"""Steps on single elements in an order that does not repeat itself are one loop, and compute what they computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from bench.workloads.kernels import cholesky, lu_by_elements, positive, regular
+from retrograd.compiler.rolled import rolled_from
+from retrograd.ir.graph import Graph
+from retrograd.passes.reroll.element_steps import element_steps
+from tests.support.growing import arguments, compare
+from tests.support.limits import other_limits
+
+pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
+SHORT = {"compiler.rolled": {"LONG": 8}, "passes.reroll.reroll": {"STEPS": 20, "MANY_STEPS": 20}}
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """Short programs, too, become such loops."""
+    with other_limits(SHORT):
+        yield
+
+
+def recorded(program: Callable[..., Any], *args: Any) -> Graph:
+    """The operations as they were traced; short programs are left as they are."""
+    with rolled_from(10**9):
+        return rg.trace(program)(*args)
+
+
+def lu(m, b, x):
+    a = m.copy()
+    n = len(b)
+    for i in range(n):
+        for j in range(i):
+            for k in range(j):
+                a[i, j] -= a[i, k] * a[k, j]
+            a[i, j] /= a[j, j]
+        for j in range(i, n):
+            for k in range(i):
+                a[i, j] -= a[i, k] * a[k, j]
+    return a
+
+
+def forward(m, b, x):
+    y = np.zeros_like(b)
+    for i in range(len(b)):
+        s = b[i]
+        for j in range(i):
+            s = s - m[i, j] * y[j]
+        y[i] = s / m[i, i]
+    return y
+
+
+def durbin(m, b, x):
+    """Two arrays that begin as the same zeros, sums of Python's numbers, and variables of four lines."""
+    n = len(b)
+    y, z = np.zeros_like(b), np.zeros_like(b)
+    beta, alpha = 1.0, -b[0]
+    y[0] = alpha
+    for k in range(1, n):
+        beta = (1.0 - 0.1 * alpha * alpha) * beta
+        s = 0.0
+        for i in range(k):
+            s += b[k - i - 1] * y[i]
+        alpha = -(x[k] + s) / (beta + 2.0)
+        for i in range(k):
+            z[i] = y[i] + alpha * y[k - i - 1]
+        for i in range(k):
+            y[i] = z[i]
+        y[k] = alpha
+    return y
+
+
+def sorted_by_bubbles(m, b, x):
+    """Elements that are read before they are overwritten, and used after it."""
+    y = b.copy()
+    for i in range(len(b)):
+        for j in range(i):
+            old = y[j]
+            y[j] = np.minimum(old, y[i])
+            y[i] = np.maximum(old, y[i])
+        y[i] *= x[i]
+    return y
+
+
+def with_copies(m, b, x):
+    y = b.copy()
+    for i in range(len(b)):
+        for j in range(i % 5):
+            y = y.copy()
+            y[i] = np.sin(y[j]) * x[i] + 0.5 * j
+        z = y.copy()
+        last = z[i]
+        y[i] = last * m[i, i]
+    return np.append(y, last)
+
+
+def of_an_array_that_stays(m, b, x):
+    """The array is read as it was at first, while the copy changes."""
+    a = m.copy()
+    for i in range(len(b)):
+        for j in range(i):
+            a[i, j] = m[j, i] + a[j, i] * m[i, j]
+        a[i, i] = m[i, i] * x[i]
+    return a
+
+
+def not_everywhere(m, b, x):
+    """What a line does not compute elsewhere may be infinite or nan there."""
+    y = np.zeros_like(b)
+    y[0] = 0.0 * b[0]
+    for i in range(1, len(b)):
+        for j in range(1, i):
+            y[i] += np.log(y[j] * y[j]) * 0.1 + 1.0 / y[j]
+        y[i] += np.exp(-b[i] * b[i]) + 1.0
+    return y
+
+
+PROGRAMS = (lu, forward, durbin, sorted_by_bubbles, with_copies, of_an_array_that_stays, not_everywhere)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_the_loop_computes_what_the_lines_computed(short, program, dtype):
+    args = arguments(9, dtype)
+    assert element_steps(recorded(program, *args), 20) is not None
+    compare(program, args)
+
+
+PLAN: list[tuple[Any, ...]] = []  # lines with their indices and numbers
+
+
+def random_lines(m, b, x):
+    a, y, s = m.copy(), b.copy(), x[0]
+    t = 0.5 * s
+    for line, i, j, k, c in PLAN:
+        if line == 0:
+            y[i] = y[i] - a[j, k] * y[k]
+        elif line == 1:
+            a[i, j] = np.sin(a[j, k]) + s
+        elif line == 2:
+            s = s * 0.5 + x[i] * c
+        elif line == 3:
+            y[i], y[j] = y[j], y[i]
+        elif line == 4:
+            old = y[k]
+            y[k] = s
+            s = np.tanh(old)
+        elif line == 5:
+            t = np.tanh(s + t) * m[i, j]
+        elif line == 6:
+            y[i] += c
+        elif line == 7:
+            a = a.copy()
+            a[i, k] *= t
+        else:
+            x = x.copy()
+            x[j] = np.cos(x[j]) + x[i]
+    return np.concatenate([a.ravel(), y, x, np.stack([s, t])])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_lines_in_random_order(short, seed):
+    rng = np.random.default_rng(seed)
+    lines = rng.permutation(9)[: rng.integers(2, 6)]
+    plan = [(int(rng.choice(lines)), *map(int, rng.integers(0, 5, 3)), float(rng.normal())) for _ in range(60)]
+    code = random_lines.__code__.replace(co_name=f"random_lines_{seed}")
+    compare(FunctionType(code, {**globals(), "PLAN": plan}), arguments(5, "float64", seed))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda m, b, x: _sum([m[i, j] * b[j] for i in range(9) for j in range(9)]),  # one line
+        lambda m, b, x: _sum([np.sin(b[i]) ** k for i in range(9) for k in range(9)]),  # a number for each step
+    ],
+)
+def test_what_repeats_itself_or_never_does_is_no_table(program):
+    assert element_steps(recorded(program, *arguments(9, "float64")), 20) is None
+
+
+def _sum(terms):
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def test_an_array_that_is_read_after_its_copy_changed_is_no_state():
+    def program(m, b, x):
+        y = b.copy()
+        for i in range(9):
+            for j in range(i):
+                z = y.copy()
+                y[i] = z[j] * x[i]
+            y[i] = np.sin(y[i] + z[0] if i else y[i])
+        return y + z
+
+    args = arguments(9, "float64")
+    assert element_steps(recorded(program, *args), 20) is None
+
+
+def test_few_operations_stay_written_out():
+    args = arguments(6, "float64")
+    assert element_steps(recorded(lu, *args), 1000) is None
+
+
+@pytest.mark.parametrize(("program", "matrix"), [(lu_by_elements, regular), (cholesky, positive)])
+def test_kernels_are_one_loop_in_c_and_written_out_in_numpy(program, matrix):
+    a = matrix(12)
+    loops = [node for node in rg.grad(program, backend="native").graph(a).nodes if node.prim.name == "scan"]
+    assert len(loops) == (2 if rg.native_info().compiler else 0)
+    assert all(node.prim.name != "scan" for node in rg.grad(program).graph(a).nodes)
+    np.testing.assert_allclose(rg.grad(program, backend="native")(a), rg.grad(program)(a), rtol=1e-12)
