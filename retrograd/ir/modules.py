@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+ALLOWED = ("numpy", "scipy", "math", "warnings", "binascii", "zlib")  # beside states in files
 SCIPY = ("integrate", "linalg", "optimize", "signal", "sparse", "special", "stats")
 _USED = re.compile(rf"scipy\.(?<![\w.]scipy\.)({'|'.join(SCIPY)})\.")
 
@@ -19,11 +20,8 @@ def scipy_parts(source: str) -> list[str]:
 
 
 def load(name: str, *details: Any) -> ModuleType:
-    """``__import__`` for generated source and for what NumPy imports while it runs; ImportError for other modules.
-
-    Python imports ``warnings`` by this function when it shows a warning that has risen in generated source.
-    """
-    if name.partition(".")[0] not in ("numpy", "scipy", "math", "warnings") and name != "retrograd.ops.structural.disk":
+    """``__import__`` for generated source, also when Python shows a warning from it; ImportError for other modules."""
+    if name.partition(".")[0] not in ALLOWED and name != "retrograd.ops.structural.disk":
         raise ImportError(f"generated source imports {name}")
     return __import__(name, *details)
 

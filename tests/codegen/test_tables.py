@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.numpy.tables import DIAGONALS, LONG, table
+from retrograd.codegen.numpy.emitter import Scope
+from retrograd.codegen.numpy.tables import DIAGONALS, LONG, definitions, table
 
 BANDS = sum((k + 2.0) * np.eye(30, 30, k) for k in range(DIAGONALS))
 SHORT = [
@@ -62,7 +64,7 @@ def spoilt(array: np.ndarray[Any, Any], at: tuple[int, ...], value: Any) -> np.n
     ],
     ids=range(12),
 )
-def test_other_arrays_are_spelled_out(array: np.ndarray[Any, Any]) -> None:
+def test_other_arrays_have_no_short_form(array: np.ndarray[Any, Any]) -> None:
     assert table(array) is None
 
 
@@ -91,3 +93,44 @@ def test_what_is_compiled_contains_no_table() -> None:
     assert len(gradient.executable(x).module.source) < 2_000
     away = 1.0 / np.cosh(table @ x) ** 2
     np.testing.assert_allclose(gradient(x), away @ table + table.sum(axis=0) + 1.0, rtol=1e-12)
+
+
+def test_long_arrays_are_packed_together_with_every_bit() -> None:
+    rng = np.random.default_rng(0)
+    arrays = {
+        "places": rng.integers(0, 9, 300),
+        "few": np.array([3, 1, 2]),
+        "matrix": rng.standard_normal((20, 30)),
+        "negative": np.array([-0.0, np.nan, np.inf, 5e-324]),
+        "small": np.float32(rng.standard_normal(3)),
+        "turned": np.asfortranarray(rng.integers(-(2**62), 2**62, (7, 5))),
+        "flags": rng.random(500) > 0.5,
+        "waves": rng.standard_normal(300) + 1j,
+        "equal": np.zeros(400),
+        "none": np.zeros((0, 3)),
+    }
+    scope = Scope()
+    scope.arrays.update(arrays)
+    lines = definitions(scope)
+    helpers, modules = list(scope.helpers), {name: import_module(name) for name in scope.modules}
+    space: dict[str, Any] = {"np": np, **modules}
+    exec("\n".join([*helpers, *lines]), space)
+    for name, array in arrays.items():
+        found = space[name]
+        assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes())
+    assert sum("unpacked(" in line for line in lines) == 4  # integers, floats, bools and complex numbers
+
+
+def test_a_module_with_positions_is_short_and_runs_alone() -> None:
+    places = np.random.default_rng(0).integers(0, 50, 2_000).tolist()
+
+    def f(x):
+        return np.sum(np.sin(x[np.array(places)]) * np.arange(2_000.0))
+
+    gradient = rg.grad(f)
+    x = np.linspace(0.0, 1.0, 50)
+    source = gradient.source(x)
+    assert len(source) < 5_000
+    space: dict[str, Any] = {}
+    exec(source, space)
+    np.testing.assert_array_equal(space["f_grad"](x), gradient(x))

@@ -61,11 +61,13 @@ HARMLESS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 # Names that emitters write; primitives tell of those in their texts.
 WRITTEN = (
     "T all any append array asarray astype at concatenate conjugate copy count_nonzero empty full imag inf nan ones "
-    "real reduce reshape reverse transpose zeros "
+    "real reduce reshape reverse split transpose zeros "
     "data flat ndarray tolist "
     "ops structural disk open_disk write read drop again close resumed"
 )
-IMPORTS = frozenset({"math", "numpy", "retrograd.ops.structural.disk", *(f"scipy.{part}" for part in SCIPY)})
+IMPORTS = frozenset(
+    {"binascii", "math", "numpy", "retrograd.ops.structural.disk", "zlib", *(f"scipy.{part}" for part in SCIPY)}
+)
 
 
 @lru_cache(maxsize=8)

@@ -60,6 +60,7 @@ class Scope:
         self.names = Names(EMBEDDED)
         self.functions: list[Definition] = []
         self.helpers: dict[str, None] = {}
+        self.arrays: dict[str, Any] = {}  # of known numbers
         self.calls_back = False  # whether it calls functions of the program that made it
         self.modules: dict[str, None] = {}  # of Python's, which it imports
         self.by_graph: dict[Graph, str] = {}  # the functions of bodies

@@ -12,12 +12,11 @@ from ...ir.graph import Graph
 from ...ir.modules import scipy_parts
 from ...ir.plan import Plan
 from ...ir.target import VERSION, Module
-from ...ir.texts import literal
 from ...where import Where
 from .emitter import Definition, Line, Scope
 
 COMMENT_COLUMN = 64
-SHORT_FORMS: list[Callable[[np.ndarray[Any, Any]], str | None]] = []
+DEFINITIONS: list[Callable[[Scope], list[str]]] = []  # the lines of the arrays of a module; the last one writes them
 
 
 @lru_cache(maxsize=1)
@@ -40,7 +39,10 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
     scope = Scope()
     main = scope.add(plan, graph.name)
     defaults = {k: scope.names.fresh(f"constant_{k}") for k in constants or {}}
+    scope.arrays |= {defaults[k]: array for k, array in (constants or {}).items()}
+    arrays = DEFINITIONS[-1](scope)
     lines = [Line(0, text, None) for helper in scope.helpers for text in ("", "", *helper.strip().splitlines())]
+    lines += [Line(0, text, None) for text in ([""] * (1 + bool(lines)) + arrays if arrays else [])]
     lines += [line for f in scope.functions for line in _definition(f, defaults if f is main else {})]
     column = min(max((4 * line.depth + len(line.text) for line in lines if line.where), default=0), COMMENT_COLUMN)
     imports = scipy_parts("\n".join(line.text for line in lines))
@@ -51,7 +53,6 @@ def emit_module(plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None
         hosts=scope.calls_back,
         title=_signature(graph, main),
         version=VERSION,
-        constants=[f"{defaults[k]} = {_array_text(array)}" for k, array in (constants or {}).items()],
         lines=[_comment(line, column, places) for line in lines],
     )
     offset = text.count("\n") - len(lines) + 1
@@ -65,14 +66,6 @@ def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[L
     yield from function.lines
     if function.results is not None:
         yield Line(1, return_statement(function.results), None)
-
-
-def _array_text(array: np.ndarray[Any, Any]) -> str:
-    for form in SHORT_FORMS:
-        if (short := form(array)) is not None:
-            return short
-    values = ", ".join(literal(v) for v in array.reshape(-1).tolist())
-    return f"np.array([{values}], {literal(array.dtype)}).reshape({array.shape})"
 
 
 def _comment(line: Line, column: int, places: Mapping[Where, str]) -> str:

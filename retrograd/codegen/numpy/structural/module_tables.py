@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....ir.graph import Node
-from ....ir.texts import literal
 from ....ops.module_arrays import module_arrays
 from ..emitter import Emitter, emits
 
 
 @emits(module_arrays)
 def _module_arrays(emitter: Emitter, node: Node, ins: list[str], outs: list[str]) -> None:
-    lines = []
     for value, row in zip(node.outputs, node.attrs["values"], strict=True):
         name = _name(emitter, value.hint)
         emitter.name[value] = name
         emitter.unmade.add(value)
-        lines.append(f"{name} = np.array([{', '.join(map(literal, row))}], {literal(value.aval.dtype)})")
-    emitter.scope.helpers["\n".join(lines)] = None
+        emitter.scope.arrays[name] = np.array(row, value.aval.dtype)
 
 
 def _name(emitter: Emitter, hint: Any) -> str:
