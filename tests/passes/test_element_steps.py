@@ -12,8 +12,10 @@ import pytest
 import retrograd as rg
 from bench.workloads.kernels import cholesky, lu_by_elements, positive, regular
 from retrograd.compiler.rolled import rolled_from
+from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
 from retrograd.passes.reroll.element_steps import element_steps
+from retrograd.passes.reroll.products_of_elements import products_of_elements
 from tests.support.growing import arguments, compare
 from tests.support.limits import other_limits
 
@@ -205,6 +207,50 @@ def test_an_array_that_is_read_after_its_copy_changed_is_no_state():
 
     args = arguments(9, "float64")
     assert element_steps(recorded(program, *args), 20) is None
+
+
+def cholesky_by_rows(m, b, x):
+    a = 0.1 * m @ m.T + np.diag(2.0 + x * x)
+    lower = np.zeros_like(a)
+    for i in range(len(b)):
+        for j in range(i):
+            lower[i, j] = (a[i, j] - lower[i, :j] @ lower[j, :j]) / lower[j, j]
+        lower[i, i] = np.sqrt(a[i, i] - lower[i, :i] @ lower[i, :i])
+    return lower
+
+
+def products_of_all_kinds(m, b, x):
+    places = np.array([3, 1, 2])
+    found = [b @ x, b[::-1] @ m[1], m[:, 2] @ m[2], b[1:4] @ x[:3], b[3:0:-1] @ x[places], b[:0] @ x[:0]]
+    wide = np.concatenate([b] * 20)
+    return np.stack([*found, wide @ wide, (2.0 * b) @ np.sin(x), m[:2, 1:3][1] @ m[::-1, ::2][2, :2]])
+
+
+@pytest.mark.parametrize("program", [cholesky_by_rows, products_of_all_kinds])
+def test_products_of_short_vectors_are_sums(program):
+    args = arguments(5, "float64")
+    graph = recorded(program, *args)
+    written = products_of_elements(graph)
+    assert sum(node.prim.name == "matmul" for node in written.nodes) == (program is products_of_all_kinds) + (
+        program is cholesky_by_rows
+    )
+    np.testing.assert_allclose(evaluate(written, args)[0], program(*args), rtol=1e-13)
+
+
+def test_cholesky_by_rows_is_one_loop_where_it_would_be_a_long_kernel():
+    args = arguments(9, "float64")
+
+    def total(m, b, x):
+        return np.sum(np.sin(cholesky_by_rows(m, b, x)))
+
+    expected = rg.grad(total, argnums=(0, 2))(*args)
+    with other_limits({"compiler.rolled": {"LONG": 8}, "passes.reroll.reroll": {"STEPS": 20, "KERNEL": 20}}):
+        again = rg.grad(lambda m, b, x: total(m, b, x), argnums=(0, 2), backend="native")  # noqa: PLW0108 - equal code is compiled once
+        if rg.native_info().compiler:
+            assert str(again.graph(*args)).count("= scan") == 2
+        found = again(*args)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
 def test_few_operations_stay_written_out():

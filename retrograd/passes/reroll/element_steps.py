@@ -341,16 +341,17 @@ def _flat(node: Node) -> int:
 
 
 def _iterations(line: list[Node]) -> Iterator[list[Node]]:
-    """A line that is repeated, iteration by iteration; a part of one may come first."""
+    """A line that is repeated, iteration by iteration; what is different at its beginning comes first."""
     codes = [(node.prim, node.out.aval, len(node.inputs)) for node in line[::-1]]
-    borders = [0]
+    borders = [0]  # how many of the first codes are the last ones of so many, too
     for code in codes[1:]:
         n = borders[-1]
         while n and codes[n] != code:
             n = borders[n - 1]
         borders.append(n + (codes[n] == code))
-    period = len(line) - borders[-1]
-    first = len(line) % period
+    alike = next((n for n in range(len(line), 0, -1) if 2 * borders[n - 1] >= n), 0)
+    period = alike - borders[alike - 1] if alike else len(line)
+    first = len(line) - alike // period * period
     if first:
         yield line[:first]
     for k in range(first, len(line), period):

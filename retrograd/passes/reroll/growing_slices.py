@@ -112,7 +112,7 @@ def _found(graph: Graph) -> tuple[VectorSlices, Updates]:
     updates: Updates = {}
     for node in graph.nodes:
         if node.prim is matmul and all(v.aval.ndim == 1 for v in node.inputs) and node.out.aval.dtype.char in "fd":
-            lines[node.where, node.prim][node] = [_part(graph, v) for v in node.inputs]
+            lines[node.where, node.prim][node] = [vector_slice(graph, v) for v in node.inputs]
         elif node.prim is additem and (found := _update(graph, node)) is not None:
             lines[node.where, node.prim][node], updates[node] = found
     parts: VectorSlices = {}
@@ -144,16 +144,16 @@ def _update(graph: Graph, node: Node) -> tuple[list[VectorSlice], SliceUpdate] |
         wide = graph.producer.get(factor)
         if wide is not None and wide.prim is broadcast and not wide.inputs[0].aval.shape:
             target = VectorSlice(x, (), start, vector.aval.size)
-            return [target, _part(graph, vector)], SliceUpdate(wide.inputs[0], minus)
+            return [target, vector_slice(graph, vector)], SliceUpdate(wide.inputs[0], minus)
     return None
 
 
-def _part(graph: Graph, value: Value) -> VectorSlice:
+def vector_slice(graph: Graph, value: Value) -> VectorSlice:
     """A vector as a part of another one; of itself, if nothing better is known."""
     node, itself = graph.producer.get(value), VectorSlice(value, (), 0, value.aval.size)
     if node is not None and node.prim is gather and node.attrs["index"] == (Arg(1),) and len(node.inputs) == 2:
         x, places = node.inputs
-        part = _part(graph, places) if places.aval.ndim == 1 else None
+        part = vector_slice(graph, places) if places.aval.ndim == 1 else None
         return replace(part, gathered=x) if part and x.aval.ndim == 1 and part.gathered is None else itself
     if node is None or node.prim is not getitem or len(node.inputs) > 1:
         return itself
@@ -170,7 +170,7 @@ def _part(graph: Graph, value: Value) -> VectorSlice:
     if x.aval.ndim > 1:
         index[axis] = FORWARDS if step == 1 else BACKWARDS
         return VectorSlice(x, tuple(index), start if step == 1 else size - 1 - start, length)
-    whole = _part(graph, x)
+    whole = vector_slice(graph, x)
     if step == 1:
         return replace(whole, start=whole.start + start, length=length)
     return itself if whole.gathered else _backwards(whole, start, length)

@@ -32,6 +32,7 @@ from .folded_graph import FoldedGraph
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .moving_parts import with_formulas, without_formulas
+from .products_of_elements import products_of_elements
 from .prove_loops import ON_SLICES, Finder, Loop, Places, Register, axis_of, moving
 from .quotients import quotients
 from .step_table import place_steps
@@ -63,6 +64,10 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
             return without_formulas(narrowed(folded)), columns
     folded, columns = _shorter(graph, simple, elements)
     if elements and len(folded.nodes) > KERNEL:
+        written_out = products_of_elements(graph)
+        steps = element_steps(written_out, STEPS) if written_out is not graph else None
+        if steps is not None:
+            return _by_table(written_out, steps)
         folded, columns = _shorter(graph, simple, False)
     return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
 
