@@ -20,6 +20,7 @@ from ..ir.rewrite import Env, copy_nodes, mapped, rebuild
 from ..ir.texts import Arg
 from ..ops.formula_text import SliceNumber
 from ..ops.formulas import numbers_of, value_within, write_within
+from ..ops.ragged import add_within, dot_within
 from .prune import prune
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -163,12 +164,28 @@ class _LoopInts:
 
     def read(self, node: Node, x: Value) -> list[Box | None]:
         """The parts of ``x`` that a node reads; None if that is not known."""
+        if node.prim in (dot_within, add_within):
+            return self._slices(node, x)
         first = int(node.prim is write_within)
         if node.prim not in (value_within, write_within) or x in node.inputs[:first]:
             return [None]
         windows = node.attrs["windows"]
         at = [k for k in range(len(windows)) if node.inputs[first + k] is x]
         return [self._box(node, windows[k], k, x.aval.shape) for k in at]
+
+    def _slices(self, node: Node, x: Value) -> list[Box | None]:
+        """The slices of ``x`` that a product or a sum of slices reads."""
+        values = 3 if node.prim is add_within else 2
+        if node.prim is add_within and x is node.inputs[0]:
+            return [None]
+        length, *begins = (self._each(v) for v in node.inputs[values:])
+        rest, zero, found = iter(begins), np.zeros(self.length, np.int64), list[Box | None]()
+        batch = [(zero, zero + n) for n in x.aval.shape[:-1]]
+        for v, on in zip((node.inputs[0], node.inputs[values - 1]), node.attrs["starts"], strict=True):
+            start = next(rest) if on else zero
+            if v is x:
+                found.append(None if start is None or length is None else [*batch, (start, start + length)])
+        return found
 
     def written(self, node: Node) -> Box | None:
         """The part that a node writes; None if that is not known."""

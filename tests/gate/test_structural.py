@@ -21,8 +21,7 @@ TEXTS = "codegen/numpy/structural"
 BUILDERS = {
     "api/branches.py",
     "api/control.py",
-    "codegen/native/decided_slices.py",  # C has loops in place of products of such slices
-    "codegen/native/running.py",  # ... and of running sums
+    "codegen/native/running.py",  # C has loops in place of running sums
     "numpy/ufunc_methods.py",  # a method of a ufunc that goes step by step
     "passes/control/catch_throws.py",  # what follows a throw is a choice
     "passes/control/expose_calls.py",

@@ -122,3 +122,52 @@ def test_no_matrix_is_kept_for_a_step() -> None:
         assert measured(slope, a) < 12 * a.nbytes  # two vectors for each step are two matrices
         with all_states():
             assert measured(rg.grad(loss(again(left_looking))), a) > 100 * a.nbytes
+
+
+def substitution(a: Any) -> Any:
+    """Each number is made of those above."""
+    x = np.zeros(len(a))
+    for i in range(len(a)):
+        x[i] = (1.0 - a[i, :i] @ x[:i]) / (3.0 + a[i, i])
+    return x
+
+
+def backwards(a: Any) -> Any:
+    """Each number is made of those below, with a slice that begins elsewhere in each step."""
+    x, n = np.zeros(len(a)), len(a)
+    for k in range(n):
+        i = n - 1 - k
+        x[i] = (1.0 - a[i, i + 1 :] @ x[i + 1 :]) / (3.0 + a[i, i])
+    return x
+
+
+def reads_its_number(a: Any) -> Any:
+    """A step reads the number that it writes."""
+    x = a[0].copy()
+    for i in range(len(a)):
+        x[i] = np.tanh(a[i, : i + 1] @ x[: i + 1])
+    return x
+
+
+@pytest.mark.parametrize(("program", "kept"), [(substitution, 0), (backwards, 0), (reads_its_number, 1)])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_products_of_slices_read_the_last_vector(program: Callable[..., Any], kept: int, backend: str) -> None:
+    a = matrix()
+
+    def derivatives() -> list[Any]:
+        f = loss(again(program))
+        slope = rg.grad(f, backend=backend)
+        loops = [loop for node in slope.at(a).graph.nodes if (loop := loop_of(node)) is not None]
+        vectors.append(sum(v.aval.shape == (N,) for loop in loops for v in loop.stacks))
+        second = rg.jvp(slope, (a,), (np.cos(a),))[1]
+        return [slope(a), second, rg.vmap(rg.grad(f, backend=backend))(np.stack([a, 0.9 * a]))]
+
+    vectors: list[int] = []
+    with short_loops_fold():
+        found = derivatives()
+        with all_states():
+            expected = derivatives()
+    assert vectors[0] == kept
+    assert vectors[1] > 0
+    for x, y in zip(found, expected, strict=True):
+        assert np.asarray(x).tobytes() == np.asarray(y).tobytes()

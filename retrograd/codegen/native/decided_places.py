@@ -7,6 +7,7 @@ from collections.abc import Container
 from ...ir.graph import Graph, Node, Value
 from ...ir.texts import Arg
 from .c_texts import text_of
+from .decided_slices import is_ragged_sum
 from .elements import BEYOND, ElementWriter, NeedsStorage, StandsFor, moves
 from .indices import AxisIndex, Indices, at, count, full, in_whole
 
@@ -15,7 +16,7 @@ WRITES = {"scatter": "=", "scatter_add": "+=", "setitem": "=", "additem": "+=", 
 
 def writes_at(node: Node) -> bool:
     """Whether a node writes at positions that are operands."""
-    return node.prim.name in WRITES and len(node.inputs) > 2
+    return (node.prim.name in WRITES and len(node.inputs) > 2) or is_ragged_sum(node)
 
 
 def overwrites(graph: Graph, node: Node, bases: Container[Value] = ()) -> list[Value] | None:

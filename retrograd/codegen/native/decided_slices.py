@@ -1,22 +1,16 @@
-"""Products and sums of slices whose length the data decide, as loops over their elements, which C has texts for."""
+"""Products and sums of slices whose length and starts the data decide: loops over their elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from ...ir.builder import Builder, Symbol
-from ...ir.graph import Graph, Node
-from ...ir.structure import Layout
-from ...ir.texts import Arg
-from ...ir.types import Aval
-from ...ops.index import additem, getitem
+from ...ir.graph import Node, Value
 from ...ops.ragged import add_within, dot_within
-from ...ops.structural.loops import make_scan
+from .elements import ElementWriter
+from .indices import AxisIndex, CArray, c_type
 
 LONGEST = 1024  # elements of a vector, up to which a library is not faster
-NUMBER = Aval((), np.dtype(np.int64), "scalar")
+LANES = 8  # sums of every eighth product, which run side by side
 
 
 def is_ragged(node: Node) -> bool:
@@ -26,26 +20,73 @@ def is_ragged(node: Node) -> bool:
     return max(v.aval.size for v in node.inputs) <= LONGEST
 
 
-def as_steps(node: Node, operands: Sequence[Symbol]) -> Symbol:
-    """The operation as a loop of as many steps as the slices have elements, one after the other."""
-    values = len(operands) - 1 - sum(node.attrs["starts"])
-    b, vectors, count = operands[0].builder, operands[:values], operands[values]
-    begins = iter(operands[values + 1 :])
-    starts = [next(begins) if on else b.constant(0, NUMBER) for on in node.attrs["starts"]]
-    first = vectors[0] if node.prim is add_within else b.zeros(node.out.aval)
-    consts = [*(vectors[1:] if node.prim is add_within else vectors), *starts]
-    body = _step(node, [x.aval for x in consts], first.aval)
-    given = [*consts, first, b.constant(0, NUMBER)]
-    return make_scan(b, body, Layout(len(consts), 2), given, -1, False, count)[0][0]
+def is_ragged_sum(node: Node) -> bool:
+    """Whether a node adds a multiple of a slice to a slice."""
+    return node.prim is add_within and is_ragged(node)
 
 
-def _step(node: Node, consts: Sequence[Aval], so_far: Aval) -> Graph:
-    inner = Builder()
-    *given, i, j = (inner.input(aval) for aval in consts)
-    result, k = inner.input(so_far), inner.input(NUMBER)
-    y = getitem(given[1], j + k, index=(Arg(1),))
-    if node.prim is add_within:
-        found = additem(result, given[0] * y, i + k, index=(Arg(2),))
-    else:
-        found = result + getitem(given[0], i + k, index=(Arg(1),)) * y
-    return inner.graph("element", [found, k + 1])
+def is_ragged_product(node: Node) -> bool:
+    """Whether a node multiplies two slices."""
+    return node.prim is dot_within and is_ragged(node)
+
+
+def _numbers(to: ElementWriter, node: Node, values: int) -> tuple[str, list[str]]:
+    """The length of the slices of a node with so many values before it, and where each of them begins."""
+    count, *begins = (to.pull(v, ()) for v in node.inputs[values:])
+    rest = iter(begins)
+    return count, [next(rest) if on else "" for on in node.attrs["starts"]]
+
+
+def _elements(to: ElementWriter, vectors: Sequence[Value], starts: Sequence[str], z: str) -> list[AxisIndex]:
+    """The places of the z-th elements of slices, as variables of the innermost block."""
+    found = []
+    for vector, start in zip(vectors, starts, strict=True):
+        if start:
+            name = to.fresh("k")
+            to.line(f"const int64_t {name} = {start} + {z};")
+        else:
+            name = z
+        to.depth[name], to.rows[name] = len(to.blocks) - 1, vector
+        found.append(AxisIndex(name))
+    return found
+
+
+def add_slice(to: ElementWriter, node: Node, array: CArray) -> None:
+    """Write ``x[i : i + n] += c * y[j : j + n]`` into the array."""
+    x, factor, y = node.inputs[:3]
+    count, starts = _numbers(to, node, 3)
+    z, c = to.fresh("z"), to.pull(factor, ())
+    with to.block(z) as block:
+        at, there = _elements(to, (x, y), starts, z)
+        to.line(f"{array.at((at,))} += {to.rounded(f'{c} * {to.pull(y, (there,))}')};")
+    to.line("#pragma omp simd")
+    to.enclose(f"for (int64_t {z} = 0; {z} < {count}; {z}++) {{", block.lines)
+
+
+def slice_product(to: ElementWriter, node: Node) -> str:
+    """Write ``x[i : i + n] @ y[j : j + n]``; the variable that it is."""
+    vectors, dtype = node.inputs[:2], c_type(node.out.aval.dtype)
+    count, starts = _numbers(to, node, 2)
+    lanes, found, z, k = (to.fresh(stem) for stem in ("lanes", "dot", "z", "z"))
+    to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
+
+    def products(z: str, lane: str) -> list[str]:
+        with to.block(z) as block:
+            at = _elements(to, vectors, starts, z)
+            x, y = (to.pull(v, (k,)) for v, k in zip(vectors, at, strict=True))
+            to.line(f"{lanes}[{lane}] += {to.rounded(f'{x} * {y}')};")
+        return block.lines
+
+    whole = f"{count} / {LANES} * {LANES}"
+    inner = products(z, k)
+    with to.block() as block:
+        to.line("#pragma omp simd")
+        to.enclose(
+            f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {z}_0 + {k};", *inner]
+        )
+    to.enclose(f"for (int64_t {z}_0 = 0; {z}_0 < {whole}; {z}_0 += {LANES}) {{", block.lines)
+    rest = products(z, f"{z} % {LANES}")
+    to.enclose(f"for (int64_t {z} = {whole}; {z} < {count}; {z}++) {{", rest)
+    pairs = [f"({lanes}[{k}] + {lanes}[{k + 1}])" for k in range(0, LANES, 2)]
+    to.line(f"const {dtype} {found} = ({pairs[0]} + {pairs[1]}) + ({pairs[2]} + {pairs[3]});")
+    return found

@@ -13,7 +13,6 @@ from ...ops.index import additem, getitem
 from ...ops.reduce import sum_
 from ...ops.shape import broadcast_to, reshape_to
 from .decided_places import writes_at
-from .decided_slices import as_steps, is_ragged
 from .running import as_loop, runs
 
 PRODUCTS = frozenset({"matmul", "vecdot"})
@@ -35,8 +34,6 @@ def other_form(node: Node) -> Form | None:
     """What writes an operation as loops or sums that C has texts for; None if there is no need."""
     if runs(node):
         return as_loop
-    if is_ragged(node):
-        return as_steps
     return _turned if _turns(node) else None
 
 

@@ -10,6 +10,7 @@ from ...ir.loop_node import LoopNode, loop_of
 from .c_texts import text_of
 from .choices import is_choice, parts_of_choice
 from .decided_places import overwrites, writes_at
+from .decided_slices import is_ragged_product, slice_product
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, c_type, count, everywhere, extents
@@ -63,6 +64,10 @@ class StepLoopWriter(WriteWriter):
         """Write the loop, or the writes; its results are held afterwards."""
         if writes_at(node):
             self.write_at(node, want)
+            return
+        if is_ragged_product(node):
+            self.held[node.out] = CVariables((slice_product(self, node),))
+            self.home[node.out] = len(self.blocks) - 1
             return
         if node in self.chained:
             self.write_known(node, want)

@@ -11,6 +11,7 @@ from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .choices import counts, is_choice
 from .decided_places import writes_at
+from .decided_slices import is_ragged
 from .element_form import PRODUCTS, is_small_product, other_form
 from .elements import VIEWS
 from .indices import TYPES
@@ -62,7 +63,7 @@ def _computed(node: Node) -> bool:
         return all(_plain(body) for _, body in node.graphs)
     if node.prim.structure is not None:
         return False
-    if other_form(node) is not None:
+    if other_form(node) is not None or is_ragged(node):
         return True
     text, name = text_of(node), node.prim.name
     pythons = name != "const" and any(v.aval.kind == "python" for v in node.outputs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from .decided_places import WRITES, overwrites, places
+from .decided_slices import add_slice, is_ragged_sum
 from .elements import StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, Indices, at, count
@@ -36,7 +37,7 @@ class WriteWriter(LateSumWriter):
 
     def write_at(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write the elements of an array at positions, one after the other: a position may be there twice."""
-        base, new = node.inputs[:2]
+        base = node.inputs[0]
         held = self.held.get(base)
         before = overwrites(self.graph, node, self.bases)
         if before is not None and isinstance(held, CArray):
@@ -47,6 +48,16 @@ class WriteWriter(LateSumWriter):
             own = next((array for array, lead in filter(is_place, want.get(node.out, ())) if not lead), None)
             array = own or self.stack_or_workspace(node.out)
             self.fill(base, array)
+        if is_ragged_sum(node):
+            add_slice(self, node, array)
+        else:
+            self._write_elements(node, array)
+        self.held[node.out] = array
+        self.home[node.out] = len(self.blocks) - 1
+        self.deliver(node.out, want)
+
+    def _write_elements(self, node: Node, array: CArray) -> None:
+        new = node.inputs[1]
         index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
         operator = WRITES[node.prim.name]
         self._everywhere(
@@ -56,9 +67,6 @@ class WriteWriter(LateSumWriter):
                 f"{array.at(places(self, node, index))} {operator} {self.rounded(self.pull(new, index))};"
             ),
         )
-        self.held[node.out] = array
-        self.home[node.out] = len(self.blocks) - 1
-        self.deliver(node.out, want)
 
     def write_known(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write a part of an array, where it stands if nobody needs what was there."""

@@ -30,7 +30,7 @@ from ...ops.shape import broadcast, broadcast_to
 from ..prune import prune
 from .find_repeats import COPIES
 
-PRODUCTS = 256  # fewer products alone are left as they are: their steps compute numbers, and are faster without a loop
+PRODUCTS = 256  # fewer products alone NumPy computes faster without a loop, since their steps compute numbers
 FORWARDS, BACKWARDS = slice(None), slice(None, None, -1)
 NUMBER = Aval((), INT, "scalar")
 
@@ -64,9 +64,12 @@ VectorSlices = dict[Node, list[VectorSlice]]
 Updates = dict[Node, SliceUpdate]
 
 
-def widened(graph: Graph) -> Graph:
-    """Give operations on slices the whole vectors as operands; the graph itself if no line has enough of them."""
-    parts, updates = _found(graph)
+def widened(graph: Graph, few: bool = False) -> Graph:
+    """Give operations on slices the whole vectors as operands; the graph itself if no line has enough of them.
+
+    With ``few``, as for C, a few products alone are enough.
+    """
+    parts, updates = _found(graph, few)
     if not parts:
         return graph
     moving: dict[Any, set[int]] = defaultdict(set)
@@ -106,7 +109,7 @@ def narrowed(graph: Graph) -> Graph:
     return rebuild(graph, rule)
 
 
-def _found(graph: Graph) -> tuple[VectorSlices, Updates]:
+def _found(graph: Graph, few: bool) -> tuple[VectorSlices, Updates]:
     """Operations on slices, on lines that have several of different lengths."""
     lines: dict[Any, VectorSlices] = defaultdict(dict)
     updates: Updates = {}
@@ -116,7 +119,7 @@ def _found(graph: Graph) -> tuple[VectorSlices, Updates]:
         elif node.prim is additem and (found := _update(graph, node)) is not None:
             lines[node.where, node.prim][node], updates[node] = found
     parts: VectorSlices = {}
-    fewest = COPIES if updates else PRODUCTS
+    fewest = COPIES if updates or few else PRODUCTS
     for line in lines.values():
         if len(line) >= fewest and len({pair[0].length for pair in line.values()}) > 1:
             parts.update(line)

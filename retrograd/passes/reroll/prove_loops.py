@@ -21,7 +21,7 @@ from ...ops.formulas import operations, value_within, write_within
 from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
 from .contiguous import contiguous
-from .find_repeats import COPIES, NODES, kinds_of, masked, stretches, width
+from .find_repeats import COPIES, FEW, NODES, kinds_of, masked, stretches, width
 from .longest_chain import longest_chain
 from .multiples import multiples
 
@@ -199,6 +199,8 @@ class Finder:
         on_slices = copies * sum(operations(node) - 1 for node in step if node.prim in ON_SLICES)
         nodes = self.at[start + copies * period - 1] + 1 - self.at[start] + on_slices
         if nodes >= NODES or (on_slices and len(self.graph.nodes) >= MANY):
+            return True
+        if self.elements and nodes >= FEW and any(node.prim in (add_within, dot_within) for node in step):
             return True
         avals = [v.aval for node in step for v in node.outputs]
         arrays = sum(bool(aval.shape) for aval in avals)

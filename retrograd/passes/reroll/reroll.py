@@ -38,7 +38,6 @@ from .quotients import quotients
 from .step_table import place_steps
 
 KERNEL = 4000  # operations whose gradient is one kernel of C; NumPy would run larger ones element by element
-
 STEPS = 1000  # nodes from which on steps of few kinds are a loop over a table in C
 MANY_STEPS = 50_000  # ... and in NumPy, whose loop is slower than what it replaces, which compiles for ten seconds
 
@@ -48,15 +47,27 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     """The graph with its loops folded, also loops in loops, and the arrays that are its further inputs.
 
     The arrays hold numbers that differ from step to step. Values keep their bits. ``formulas`` says whether loops over
-    formulas on growing slices fold, too, and ``elements`` whether those that write elements of large matrices do.
+    formulas on growing slices fold, too. With ``elements``, as for C, loops that write elements of large matrices do,
+    and short ones with products of slices; products of rows may become sums of elements.
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
     steps = element_steps(graph, STEPS if elements else MANY_STEPS)
     if steps is not None:
         return _by_table(graph, steps)
+    folded, columns = _loops(graph, formulas, elements)
+    if elements and len(folded.nodes) > STEPS:
+        written_out = products_of_elements(graph)
+        steps = element_steps(written_out, STEPS) if written_out is not graph else None
+        if steps is not None:
+            return _by_table(written_out, steps)
+    return folded, columns
+
+
+def _loops(graph: Graph, formulas: bool, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+    """The graph with those loops folded whose steps are alike, and the columns of numbers."""
     simple = quotients(simplify(graph))
-    with_products = widened(simple)
+    with_products = widened(simple, few=elements)
     with_all = with_formulas(with_products) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
         folded, columns = _folded(wide, elements)
@@ -64,10 +75,6 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
             return without_formulas(narrowed(folded)), columns
     folded, columns = _shorter(graph, simple, elements)
     if elements and len(folded.nodes) > KERNEL:
-        written_out = products_of_elements(graph)
-        steps = element_steps(written_out, STEPS) if written_out is not graph else None
-        if steps is not None:
-            return _by_table(written_out, steps)
         folded, columns = _shorter(graph, simple, False)
     return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
 
