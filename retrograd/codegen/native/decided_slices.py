@@ -81,9 +81,7 @@ def slice_product(to: ElementWriter, node: Node) -> str:
     inner = products(z, k)
     with to.block() as block:
         to.line("#pragma omp simd")
-        to.enclose(
-            f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {z}_0 + {k};", *inner]
-        )
+        to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {z}_0 + {k};", *inner])
     to.enclose(f"for (int64_t {z}_0 = 0; {z}_0 < {whole}; {z}_0 += {LANES}) {{", block.lines)
     rest = products(z, f"{z} % {LANES}")
     to.enclose(f"for (int64_t {z} = {whole}; {z} < {count}; {z}++) {{", rest)
