@@ -67,7 +67,7 @@ def slice_product(to: ElementWriter, node: Node) -> str:
     """Write ``x[i : i + n] @ y[j : j + n]``; the variable that it is."""
     vectors, dtype = node.inputs[:2], c_type(node.out.aval.dtype)
     count, starts = _numbers(to, node, 2)
-    lanes, found, z, k = (to.fresh(stem) for stem in ("lanes", "dot", "z", "z"))
+    lanes, found, first, z, k = (to.fresh(stem) for stem in ("lanes", "dot", "z", "z", "z"))
     to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
 
     def products(z: str, lane: str) -> list[str]:
@@ -81,8 +81,8 @@ def slice_product(to: ElementWriter, node: Node) -> str:
     inner = products(z, k)
     with to.block() as block:
         to.line("#pragma omp simd")
-        to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {z}_0 + {k};", *inner])
-    to.enclose(f"for (int64_t {z}_0 = 0; {z}_0 < {whole}; {z}_0 += {LANES}) {{", block.lines)
+        to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {first} + {k};", *inner])
+    to.enclose(f"for (int64_t {first} = 0; {first} < {whole}; {first} += {LANES}) {{", block.lines)
     rest = products(z, f"{z} % {LANES}")
     to.enclose(f"for (int64_t {z} = {whole}; {z} < {count}; {z}++) {{", rest)
     pairs = [f"({lanes}[{k}] + {lanes}[{k + 1}])" for k in range(0, LANES, 2)]

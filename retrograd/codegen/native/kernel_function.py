@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...ir.builder import attr_key
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
@@ -23,11 +24,13 @@ STEMS = [
     "block",
     "c",
     "capacity",
+    "dot",
     "end",
     "grown",
     "i",
     "j",
     "k",
+    "lanes",
     "mine",
     "n",
     "nan",
@@ -78,6 +81,20 @@ class KernelFunction:
 def identity_of(body: Graph, kernel: KernelFunction) -> Hashable:
     """What kernels have in common that are one function of C."""
     return kernel, len(body.inputs), tuple(v.aval for v in (*body.inputs, *body.outputs))
+
+
+def structure_of(body: Graph) -> Hashable:
+    """Equal for graphs that are alike in all but the names of their values."""
+    numbers: dict[Value, int] = {v: k for k, v in enumerate(body.inputs)}
+    nodes = []
+    for node in body.nodes:
+        attrs = tuple(
+            [(name, structure_of(x) if isinstance(x, Graph) else attr_key(x)) for name, x in node.attrs.items()]
+        )
+        operands = tuple([numbers[v] for v in node.inputs])
+        numbers.update({v: len(numbers) + k for k, v in enumerate(node.outputs)})
+        nodes.append((node.prim, node.where, node.replica, attrs, operands, tuple([v.aval for v in node.outputs])))
+    return body.in_avals, tuple(nodes), tuple([numbers[v] for v in body.outputs])
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:

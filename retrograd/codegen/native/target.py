@@ -22,7 +22,7 @@ from ...ops.structural.kernel import kernel
 from .elements import NoC
 from .footprint import WithKept, kept_by, storage_known
 from .in_operands import Pairs
-from .kernel_function import KernelFunction, identity_of, kernel_function
+from .kernel_function import KernelFunction, identity_of, kernel_function, structure_of
 from .shared_objects import compiler, fits, functions
 from .shim import extension
 
@@ -60,6 +60,7 @@ class Native:
         if not available():
             return self._rest.legalise(graph)
         fused = self._fuse(graph)
+        _write_alike_once(_bodies(fused))
         refused = {body for body in _bodies(fused) if _refused(body)}
         if refused:
             fused = mapped(fused, lambda inner: _opened(inner, refused))
@@ -187,6 +188,15 @@ def _text(body: Graph) -> Any:
             return why
 
     return body.once("C", made)
+
+
+def _write_alike_once(bodies: Sequence[Graph]) -> None:
+    """Let kernels that are alike have the text of the first of them, as those of the steps of a program."""
+    first: dict[Hashable, Graph] = {}
+    for body in bodies:
+        same = first.setdefault(structure_of(body), body)
+        if same is not body:
+            body.once("C", partial(_text, same))
 
 
 def _refused(body: Graph) -> bool:
