@@ -16,7 +16,7 @@ from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
 from retrograd.passes.reroll.element_steps import element_steps
 from retrograd.passes.reroll.products_of_elements import products_of_elements
-from tests.support.growing import arguments, compare
+from tests.support.growing import again, arguments, compare
 from tests.support.limits import other_limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
@@ -251,6 +251,19 @@ def test_cholesky_by_rows_is_one_loop_where_it_would_be_a_long_kernel():
         found = again(*args)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_beside_the_steps_folds_too(short):
+    def program(m, b, x):
+        a = lu(m, b, x)
+        for _ in range(300):
+            x = np.cos(x) + 0.1 * b
+        c = lu(a + 3.0 * np.eye(9), b, x)
+        return c * x
+
+    args = arguments(9, "float64")
+    assert str(rg.jit(again(program)).graph(*args, stage="traced")).count("= scan") == 3
+    compare(program, args)
 
 
 def test_few_operations_stay_written_out():

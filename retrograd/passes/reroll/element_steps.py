@@ -213,7 +213,7 @@ class _StepFinder:
         step = ElementStep(-1, nodes, [], -1, [], [])
         local = {node.out: k for k, node in enumerate(nodes) if node.prim is not setitem}
         known: dict[tuple[int | Value, int], ElementRead] = {}
-        operands = [[self._operand(v, step, local, known) for v in _scalars(node)] for node in nodes]
+        operands = [[self._operand(v, step, local, known) for v in scalars_of(node)] for node in nodes]
         key: list[Hashable] = []
         for node, found in zip(nodes, operands, strict=True):
             if node.prim is getitem and not isinstance(found[0], ElementRead):  # of a state that is no more
@@ -325,7 +325,7 @@ class _StepFinder:
         return {v: held[v] for v in results}
 
 
-def _scalars(node: Node) -> Sequence[Value]:
+def scalars_of(node: Node) -> Sequence[Value]:
     """The operands of a node that are numbers; of one that reads, the number that it reads."""
     if node.prim is getitem:
         return node.outputs

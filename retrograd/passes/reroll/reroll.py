@@ -26,7 +26,7 @@ from ...ops.structural.loops import make_scan
 from ..prune import prune
 from ..simplify import simplify
 from .complete import complete
-from .element_steps import ElementSteps, element_steps
+from .element_steps import element_steps
 from .find_repeats import COPIES, FEW, NODES, may_repeat, width
 from .folded_graph import FoldedGraph
 from .growing_slices import narrowed, widened
@@ -52,44 +52,49 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
-    steps = element_steps(graph, STEPS if elements else MANY_STEPS)
-    if steps is not None:
-        return _by_table(graph, steps)
-    folded, columns = _loops(graph, formulas, elements)
+    graph, columns = _with_tables(graph, STEPS if elements else MANY_STEPS)
+    if columns and len(graph.nodes) < NODES:
+        return graph, columns
+    folded, more = _loops(graph, formulas, elements, columns)
     if elements and len(folded.nodes) > STEPS:
-        written_out = products_of_elements(graph)
-        steps = element_steps(written_out, STEPS) if written_out is not graph else None
-        if steps is not None:
-            return _by_table(written_out, steps)
-    return folded, columns
+        found = _with_tables(products_of_elements(graph), STEPS, columns)
+        if len(found[1]) > len(columns):
+            return found
+    return folded, more
 
 
-def _loops(graph: Graph, formulas: bool, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
-    """The graph with those loops folded whose steps are alike, and the columns of numbers."""
+Columns = list[np.ndarray[Any, Any]]
+
+
+def _loops(graph: Graph, formulas: bool, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
+    """The graph with those loops folded whose steps are alike, and the columns of numbers that are its last inputs."""
     simple = quotients(simplify(graph))
     with_products = widened(simple, few=elements)
     with_all = with_formulas(with_products) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
-        folded, columns = _folded(wide, elements)
+        folded, more = _folded(wide, elements, columns)
         if 2 * _on_slices(folded) < _on_slices(wide):
-            return without_formulas(narrowed(folded)), columns
-    folded, columns = _shorter(graph, simple, elements)
+            return without_formulas(narrowed(folded)), more
+    folded, more = _shorter(graph, simple, elements, columns)
     if elements and len(folded.nodes) > KERNEL:
-        folded, columns = _shorter(graph, simple, False)
-    return (graph if folded is simple and len(graph.nodes) < NODES else folded), columns
+        folded, more = _shorter(graph, simple, False, columns)
+    return (graph if folded is simple and len(graph.nodes) < NODES else folded), more
 
 
-def _by_table(graph: Graph, steps: ElementSteps) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
-    """The graph with a stretch of steps on elements as a loop, and the columns of its table."""
-    b = Builder()
-    b.share_inputs(graph)
-    target = FoldedGraph(b, graph, {v: b.symbol(v) for v in graph.inputs}, [])
-    for node in graph.nodes[: steps.start]:
-        _copy(target, node)
-    place_steps(target, steps)
-    for node in graph.nodes[steps.end :]:
-        _copy(target, node)
-    return prune(b.graph(graph.name, [target.at(v) for v in graph.outputs])), target.columns
+def _with_tables(graph: Graph, fewest: int, columns: Columns | None = None) -> tuple[Graph, Columns]:
+    """The graph with stretches of steps on elements as loops, and the columns of their tables."""
+    columns = columns or []
+    while (steps := element_steps(graph, fewest)) is not None:
+        b = Builder()
+        b.share_inputs(graph)
+        target = FoldedGraph(b, graph, {v: b.symbol(v) for v in graph.inputs}, [*columns])
+        for node in graph.nodes[: steps.start]:
+            _copy(target, node)
+        place_steps(target, steps)
+        for node in graph.nodes[steps.end :]:
+            _copy(target, node)
+        graph, columns = prune(b.graph(graph.name, [target.at(v) for v in graph.outputs])), target.columns
+    return graph, columns
 
 
 def _copy(target: FoldedGraph, node: Node) -> None:
@@ -98,17 +103,17 @@ def _copy(target: FoldedGraph, node: Node) -> None:
     target.env.update(zip(node.outputs, outs, strict=True))
 
 
-def _shorter(graph: Graph, simple: Graph, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _shorter(graph: Graph, simple: Graph, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
     """What is shorter, the folded graph as it was traced or the folded simple one.
 
     Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
     """
-    folded, columns = _folded(simple, elements)
+    folded, more = _folded(simple, elements, columns)
     if 2 * len(folded.nodes) > len(simple.nodes) and graph.prims[setitem] >= COPIES:
-        plain, others = _folded(quotients(graph), elements)
+        plain, others = _folded(quotients(graph), elements, columns)
         if 2 * len(plain.nodes) <= len(simple.nodes):
             return plain, others
-    return folded, columns
+    return folded, more
 
 
 def _on_slices(graph: Graph) -> int:
@@ -116,9 +121,8 @@ def _on_slices(graph: Graph) -> int:
     return sum(node.prim in ON_SLICES for node in graph.nodes)
 
 
-def _folded(graph: Graph, elements: bool) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _folded(graph: Graph, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
     """The graph with its loops folded, while it becomes smaller."""
-    columns: list[np.ndarray[Any, Any]] = []
     while len(graph.nodes) >= FEW:
         rolled, more = _rolled(graph, columns, elements)
         smaller = prune(join_rows(rolled))

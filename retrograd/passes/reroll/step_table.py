@@ -32,6 +32,7 @@ from .element_steps import (
     Operand,
     StepKind,
     StepNumber,
+    scalars_of,
 )
 from .folded_graph import FoldedGraph
 
@@ -63,7 +64,7 @@ class _Table:
             self.written[kind.state, at] = written
         reads: dict[Array, int] = {}
         numbers: dict[Aval, int] = {}
-        for operand in dict.fromkeys(operands_of(kind)):
+        for operand in dict.fromkeys(o for k in needed_by(kind) for o in kind.operands[k]):
             if isinstance(operand, ElementRead):
                 places = np.array([step.reads[operand.place] for step in steps])
                 if operand.array == kind.state and (places == written).all():
@@ -86,16 +87,13 @@ class _Table:
                 self.outer[operand] = None
 
 
-def operands_of(kind: StepKind) -> Iterable[Operand]:
-    """What a kind needs for what it writes and defines."""
-    needed = {*kind.defines}
-    found: list[Operand] = []
+def needed_by(kind: StepKind) -> list[int]:
+    """The positions of the nodes that a kind needs for what it writes and defines."""
+    needed = {*kind.defines} | ({len(kind.nodes) - 1} if kind.state >= 0 else set())
     for position in range(len(kind.nodes) - 1, -1, -1):
-        if position in needed or (position == len(kind.nodes) - 1 and kind.state >= 0):
-            operands = kind.operands[position]
-            needed.update(o.position for o in operands if isinstance(o, LocalResult))
-            found += operands
-    return found[::-1]
+        if position in needed:
+            needed.update(o.position for o in kind.operands[position] if isinstance(o, LocalResult))
+    return sorted(needed)
 
 
 def place_steps(target: FoldedGraph, found: ElementSteps) -> None:
@@ -175,7 +173,7 @@ def _branch(found: ElementSteps, table: _Table, number: int, avals: Sequence[Ava
             slot = table.slots[number, o.place]
             x = old[slot] if isinstance(slot, int) else read[slot]
         elif isinstance(o, LocalResult):
-            x = local(o.position)
+            x = made[o.position]
         elif isinstance(o, StepNumber):
             if (number, o.place) in table.constants:
                 return b.constant(table.constants[number, o.place], o.aval)
@@ -184,22 +182,16 @@ def _branch(found: ElementSteps, table: _Table, number: int, avals: Sequence[Ava
             x = variables[kind.takes[o.place]] if isinstance(o, EarlierResult) else outer[o]
         return b.coerce(x, aval)
 
-    def local(position: int) -> Symbol:
-        if position not in made:
-            node, operands = kind.nodes[position], kind.operands[position]
-            if node.prim is getitem:
-                made[position] = operand(operands[0], node.out.aval)
-            else:
-                ins = [operand(o, v.aval) for o, v in zip(operands, node.inputs, strict=True)]
-                b.where, b.replica = node.where, node.replica
-                made[position] = b.emit(node.prim, [x.value for x in ins], node.attrs)[0]
-                b.replica = 0
-        return made[position]
-
+    for position in needed_by(kind):
+        node, operands = kind.nodes[position], kind.operands[position]
+        ins = [operand(o, v.aval) for o, v in zip(operands, scalars_of(node), strict=True)]
+        b.where, b.replica = node.where, node.replica
+        read_or_written = node.prim in (getitem, setitem)
+        made[position] = ins[0] if read_or_written else b.emit(node.prim, [x.value for x in ins], node.attrs)[0]
+        b.replica = 0
     outs = [*old, *variables]
     for position, variable in kind.defines.items():
-        outs[states + variable] = local(position)
+        outs[states + variable] = made[position]
     if kind.state >= 0:
-        value = operand(kind.operands[-1][0], kind.nodes[-1].inputs[1].aval)
-        outs[kind.state] = b.coerce(value, old[kind.state].aval)
+        outs[kind.state] = b.coerce(made[len(kind.nodes) - 1], old[kind.state].aval)
     return b.graph(f"step_{number}", outs)
