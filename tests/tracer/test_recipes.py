@@ -236,3 +236,14 @@ def test_elements_are_read_and_written(shape, dtype, monkeypatch):
         return found
 
     _holds(monkeypatch, calls, array, 1.5, np.float32(0.5))
+
+
+def test_numbers_have_no_elements(monkeypatch):
+    def put(x: Any, value: Any) -> None:
+        x[0] = value
+
+    def calls(t: Any) -> list[Callable[[], Any]]:
+        x, y = t
+        return [lambda: x[0], lambda: put(x, y), lambda: put(x, 1.0), lambda: put(y, x), lambda: y[0], lambda: y[()]]
+
+    _holds(monkeypatch, calls, 1.5, np.float64(0.5))

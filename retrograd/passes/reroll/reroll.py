@@ -41,9 +41,11 @@ KERNEL = 4000  # operations whose gradient is one kernel of C; NumPy would run l
 STEPS = 1000  # nodes from which on steps of few kinds are a loop over a table in C
 MANY_STEPS = 50_000  # ... and in NumPy, whose loop is slower than what it replaces, which compiles for ten seconds
 
+Columns = list[np.ndarray[Any, Any]]  # numbers that differ from step to step: the last inputs of a graph
+
 
 @TRANSFORMS.register("reroll")
-def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple[Graph, Columns]:
     """The graph with its loops folded, also loops in loops, and the arrays that are its further inputs.
 
     The arrays hold numbers that differ from step to step. Values keep their bits. ``formulas`` says whether loops over
@@ -61,9 +63,6 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
         if len(found[1]) > len(columns):
             return found
     return folded, more
-
-
-Columns = list[np.ndarray[Any, Any]]
 
 
 def _loops(graph: Graph, formulas: bool, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
@@ -132,9 +131,7 @@ def _folded(graph: Graph, elements: bool, columns: Columns) -> tuple[Graph, Colu
     return graph, columns
 
 
-def _rolled(
-    graph: Graph, columns: Sequence[np.ndarray[Any, Any]], elements: bool
-) -> tuple[Graph, list[np.ndarray[Any, Any]]]:
+def _rolled(graph: Graph, columns: Columns, elements: bool) -> tuple[Graph, Columns]:
     """Fold the loops of a graph whose last inputs are columns of numbers; the new graph and its columns."""
     finder = Finder(complete(graph), elements)
     loops = {loop.start: loop for loop in finder.loops()}

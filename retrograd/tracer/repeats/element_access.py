@@ -24,12 +24,12 @@ Put = Callable[[Tracer, Any, Any], None]
 
 
 def _place(x: Tracer, index: Any) -> tuple[int, ...] | None:
-    """The ints of an index that is one element of an array with memory of its own; None if it is anything else."""
+    """The ints of an index of an element of an array with memory of its own; None if it is anything else."""
     found = index if type(index) is tuple else (index,)
     if x.parent is not None or type(x.shadow) is not ndarray or not found or x.shadow.ndim != len(found):
         return None
-    for k in found:
-        if type(k) is not int:
+    for k, n in zip(found, x.shadow.shape, strict=True):
+        if type(k) is not int or not -n <= k < n:
             return None
     return found
 
@@ -51,11 +51,7 @@ def getting(whole: Get) -> Get:
         trace, place, symbol = _trace(x), _place(x, index), x.storage.symbol
         if trace is None or place is None or symbol is None:
             return whole(x, index)
-        try:
-            shadow = x.shadow[place]
-        except IndexError:  # the complete procedure raises it again, and takes note of it
-            return whole(x, index)
-        dtype = x.shadow.dtype
+        shadow, dtype = x.shadow[place], x.shadow.dtype
         aval = avals.get(dtype) or avals.setdefault(dtype, Aval((), dtype, "scalar"))
         trace.asked += 1
         b = trace.builder
@@ -74,15 +70,11 @@ def putting(whole: Put) -> Put:
     @wraps(whole)
     def put(x: Tracer, index: Any, value: Any) -> None:
         trace, place, old = _trace(x), _place(x, index), x.storage.symbol
-        new = _number(value, trace, x.shadow)
+        new = None if place is None else _number(value, trace, x.shadow)
         if trace is None or place is None or old is None or new is None or not x.shadow.flags.writeable:
             whole(x, index, value)
             return
-        try:
-            x.shadow[place] = value.shadow
-        except IndexError:
-            whole(x, index, value)
-            return
+        x.shadow[place] = value.shadow
         trace.asked += 1
         trace.builder.where = user_site(2)[0]
         operands = old.value, new.value
