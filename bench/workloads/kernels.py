@@ -39,8 +39,8 @@ def lu(a: Any) -> Any:
     return np.sum(np.log(np.abs(np.diag(a))))
 
 
-def lu_by_elements(a: Any) -> Any:
-    """The same, element by element."""
+def lu_factors(a: Any) -> Any:
+    """The same factors, element by element."""
     a = a.copy()
     n = a.shape[0]
     for i in range(n):
@@ -51,7 +51,12 @@ def lu_by_elements(a: Any) -> Any:
         for j in range(i, n):
             for k in range(i):
                 a[i, j] -= a[i, k] * a[k, j]
-    return np.sum(np.log(np.abs(np.diag(a))))
+    return a
+
+
+def lu_by_elements(a: Any) -> Any:
+    """The logarithm of the determinant of these."""
+    return np.sum(np.log(np.abs(np.diag(lu_factors(a)))))
 
 
 def cholesky(a: Any) -> Any:

@@ -9,12 +9,12 @@ lie within the vectors. Batch elements are leading axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import Node
+from ..ir.graph import Node, Value
 from ..ir.primitive import JvpMode, Primitive, primitive, pull
 from ..ir.types import Aval
 from .annihilation import annihilating_mul
@@ -136,3 +136,20 @@ add_within: Primitive = primitive(
     transpose=_add_transpose,
     scratch=lambda x, c, y, *numbers, starts: y.nbytes,
 )
+
+
+class SlicePair(NamedTuple):
+    """The two vectors of such an operation, the length of their slices, and where these begin; None for 0."""
+
+    vectors: tuple[Value, Value]
+    length: Value
+    starts: tuple[Value | None, Value | None]
+
+
+def slices_of(node: Node) -> SlicePair:
+    """The slices that an operation works on."""
+    values = 3 if node.prim is add_within else 2
+    length, *begins = node.inputs[values:]
+    rest = iter(begins)
+    x, y = (next(rest) if on else None for on in node.attrs["starts"])
+    return SlicePair((node.inputs[0], node.inputs[values - 1]), length, (x, y))

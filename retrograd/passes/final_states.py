@@ -20,7 +20,7 @@ from ..ir.rewrite import Env, copy_nodes, mapped, rebuild
 from ..ir.texts import Arg
 from ..ops.formula_text import SliceNumber
 from ..ops.formulas import numbers_of, value_within, write_within
-from ..ops.ragged import add_within, dot_within
+from ..ops.ragged import add_within, dot_within, slices_of
 from .prune import prune
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -175,14 +175,12 @@ class _LoopInts:
 
     def _slices(self, node: Node, x: Value) -> list[Box | None]:
         """The slices of ``x`` that a product or a sum of slices reads."""
-        values = 3 if node.prim is add_within else 2
         if node.prim is add_within and x is node.inputs[0]:
             return [None]
-        length, *begins = (self._each(v) for v in node.inputs[values:])
-        rest, zero, found = iter(begins), np.zeros(self.length, np.int64), list[Box | None]()
-        batch = [(zero, zero + n) for n in x.aval.shape[:-1]]
-        for v, on in zip((node.inputs[0], node.inputs[values - 1]), node.attrs["starts"], strict=True):
-            start = next(rest) if on else zero
+        pair, zero, found = slices_of(node), np.zeros(self.length, np.int64), list[Box | None]()
+        length, batch = self._each(pair.length), [(zero, zero + n) for n in x.aval.shape[:-1]]
+        for v, begin in zip(pair.vectors, pair.starts, strict=True):
+            start = zero if begin is None else self._each(begin)
             if v is x:
                 found.append(None if start is None or length is None else [*batch, (start, start + length)])
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -68,17 +69,21 @@ def test_other_arrays_have_no_short_form(array: np.ndarray[Any, Any]) -> None:
     assert table(array) is None
 
 
+def runs_alone(f: Callable[[Any], Any], x: np.ndarray[Any, Any], most: int) -> None:
+    """Whether the source of the gradient has fewer characters, and computes the same."""
+    gradient = rg.grad(f)
+    source = gradient.source(x)
+    assert len(source) < most
+    space: dict[str, Any] = {}
+    exec(source, space)
+    np.testing.assert_array_equal(space["f_grad"](x), gradient(x))
+
+
 def test_a_module_with_an_identity_is_short_and_runs_alone() -> None:
     def f(x):
         return np.sum(np.sin(np.eye(200) @ x) * np.arange(200.0))
 
-    gradient = rg.grad(f)
-    x = np.linspace(0.0, 1.0, 200)
-    source = gradient.source(x)
-    assert len(source) < 2_000
-    space: dict[str, Any] = {}
-    exec(source, space)
-    np.testing.assert_array_equal(space["f_grad"](x), gradient(x))
+    runs_alone(f, np.linspace(0.0, 1.0, 200), 2_000)
 
 
 def test_what_is_compiled_contains_no_table() -> None:
@@ -127,10 +132,4 @@ def test_a_module_with_positions_is_short_and_runs_alone() -> None:
     def f(x):
         return np.sum(np.sin(x[np.array(places)]) * np.arange(2_000.0))
 
-    gradient = rg.grad(f)
-    x = np.linspace(0.0, 1.0, 50)
-    source = gradient.source(x)
-    assert len(source) < 5_000
-    space: dict[str, Any] = {}
-    exec(source, space)
-    np.testing.assert_array_equal(space["f_grad"](x), gradient(x))
+    runs_alone(f, np.linspace(0.0, 1.0, 50), 5_000)

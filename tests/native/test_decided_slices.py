@@ -13,6 +13,8 @@ from bench.workloads.kernels import durbin
 from retrograd.codegen.native.decided_slices import LONGEST
 from retrograd.ir import Aval, Graph, evaluate
 from retrograd.ir.builder import Builder
+from retrograd.ir.texts import Arg
+from retrograd.ops.gather import gather
 from retrograd.ops.index import getitem
 from retrograd.ops.ragged import add_within, dot_within
 from tests.support.native import as_kernels, is_one_kernel, needs_compiler, taken
@@ -80,6 +82,31 @@ def test_the_factor_may_be_an_array_of_no_axes() -> None:
     assert taken(graph)
     args = [np.ones(5), np.arange(4.0), np.int64(3), np.array(0.5)]
     np.testing.assert_array_equal(as_kernels([graph])[0](*args), evaluate(graph, args)[0])
+
+
+@pytest.mark.parametrize("name", ["dot", "add"])
+def test_places_out_of_bounds_beside_slices_end_the_kernel(name: str) -> None:
+    b = Builder()
+    x, places = b.input(Aval((40,), np.dtype(float))), b.input(Aval((30,), np.dtype(np.int64)))
+    c, n = b.input(Aval((), np.dtype(float), "scalar")), b.input(NUMBER)
+    y = gather(x, places, index=(Arg(1),))
+    z = b.input(Aval((35,), np.dtype(float)))
+    found = (
+        dot_within(z, y, n, starts=(False, False)) * c
+        if name == "dot"
+        else add_within(z, c, y, n, starts=(False, False))
+    )
+    graph = b.graph("f", [found])
+    (function,) = as_kernels([graph])
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=40), rng.integers(0, 40, 30), np.float64(1.5), np.int64(29), rng.normal(size=35)]
+    np.testing.assert_allclose(function(*args), evaluate(graph, args)[0], rtol=1e-13)
+    for k in (0, 9, 23, 28):
+        wrong = [*args]
+        wrong[1] = args[1].copy()
+        wrong[1][k] = 40
+        with pytest.raises(AssertionError, match="does not take"):  # what runs in its place: NumPy raises IndexError
+            function(*wrong)
 
 
 def forward(a: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from bench.workloads.kernels import lu_factors as lu
 from retrograd.compiler.executable import Executable
 from retrograd.compiler.rolled import rolled_from
 from retrograd.ir import evaluate, verify
@@ -30,20 +31,6 @@ def bits(x: Any) -> bytes:
 def regular(n: int, dtype: str = "d") -> Any:
     a = np.random.default_rng(n).standard_normal((n, n)) / n + 2.0 * np.eye(n)
     return (a @ a.T).astype(dtype)
-
-
-def lu(a):
-    a = a.copy()
-    n = len(a)
-    for i in range(n):
-        for j in range(i):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[k, j]
-            a[i, j] /= a[j, j]
-        for j in range(i, n):
-            for k in range(i):
-                a[i, j] -= a[i, k] * a[k, j]
-    return a
 
 
 def cholesky(a):

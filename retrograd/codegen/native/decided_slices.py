@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.graph import Node, Value
-from ...ops.ragged import add_within, dot_within
+from ...ops.ragged import SlicePair, add_within, dot_within, slices_of
 from .elements import ElementWriter
 from .indices import AxisIndex, CArray, c_type
 
 LONGEST = 1024  # elements of a vector, up to which a library is not faster
+SIMD = "#pragma omp simd"
 LANES = 8  # sums of every eighth product, which run side by side
 
 
@@ -30,11 +31,9 @@ def is_ragged_product(node: Node) -> bool:
     return node.prim is dot_within and is_ragged(node)
 
 
-def _numbers(to: ElementWriter, node: Node, values: int) -> tuple[str, list[str]]:
-    """The length of the slices of a node with so many values before it, and where each of them begins."""
-    count, *begins = (to.pull(v, ()) for v in node.inputs[values:])
-    rest = iter(begins)
-    return count, [next(rest) if on else "" for on in node.attrs["starts"]]
+def _numbers(to: ElementWriter, pair: SlicePair) -> tuple[str, list[str]]:
+    """The length of slices, and where each of them begins; nothing for the first element."""
+    return to.pull(pair.length, ()), ["" if v is None else to.pull(v, ()) for v in pair.starts]
 
 
 def _elements(to: ElementWriter, vectors: Sequence[Value], starts: Sequence[str], z: str) -> list[AxisIndex]:
@@ -53,35 +52,33 @@ def _elements(to: ElementWriter, vectors: Sequence[Value], starts: Sequence[str]
 
 def add_slice(to: ElementWriter, node: Node, array: CArray) -> None:
     """Write ``x[i : i + n] += c * y[j : j + n]`` into the array."""
-    x, factor, y = node.inputs[:3]
-    count, starts = _numbers(to, node, 3)
-    z, c = to.fresh("z"), to.pull(factor, ())
+    pair = slices_of(node)
+    count, starts = _numbers(to, pair)
+    z, c = to.fresh("z"), to.pull(node.inputs[1], ())
     with to.block(z) as block:
-        at, there = _elements(to, (x, y), starts, z)
-        to.line(f"{array.at((at,))} += {to.rounded(f'{c} * {to.pull(y, (there,))}')};")
-    to.line("#pragma omp simd")
-    to.enclose(f"for (int64_t {z} = 0; {z} < {count}; {z}++) {{", block.lines)
+        at, there = _elements(to, pair.vectors, starts, z)
+        to.line(f"{array.at((at,))} += {to.rounded(f'{c} * {to.pull(pair.vectors[1], (there,))}')};")
+    to.enclose(f"for (int64_t {z} = 0; {z} < {count}; {z}++) {{", block.lines, SIMD)
 
 
 def slice_product(to: ElementWriter, node: Node) -> str:
     """Write ``x[i : i + n] @ y[j : j + n]``; the variable that it is."""
-    vectors, dtype = node.inputs[:2], c_type(node.out.aval.dtype)
-    count, starts = _numbers(to, node, 2)
+    pair, dtype = slices_of(node), c_type(node.out.aval.dtype)
+    count, starts = _numbers(to, pair)
     lanes, found, first, z, k = (to.fresh(stem) for stem in ("lanes", "dot", "z", "z", "z"))
     to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
 
     def products(z: str, lane: str) -> list[str]:
         with to.block(z) as block:
-            at = _elements(to, vectors, starts, z)
-            x, y = (to.pull(v, (k,)) for v, k in zip(vectors, at, strict=True))
+            at = _elements(to, pair.vectors, starts, z)
+            x, y = (to.pull(v, (k,)) for v, k in zip(pair.vectors, at, strict=True))
             to.line(f"{lanes}[{lane}] += {to.rounded(f'{x} * {y}')};")
         return block.lines
 
     whole = f"{count} / {LANES} * {LANES}"
-    inner = products(z, k)
+    inner = [f"const int64_t {z} = {first} + {k};", *products(z, k)]
     with to.block() as block:
-        to.line("#pragma omp simd")
-        to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", [f"const int64_t {z} = {first} + {k};", *inner])
+        to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", inner, SIMD)
     to.enclose(f"for (int64_t {first} = 0; {first} < {whole}; {first} += {LANES}) {{", block.lines)
     rest = products(z, f"{z} % {LANES}")
     to.enclose(f"for (int64_t {z} = {whole}; {z} < {count}; {z}++) {{", rest)

@@ -167,17 +167,18 @@ class ElementWriter:
         if n - start == 1 and self.bounds(var, start, n) == (str(start), str(n)):
             self.enclose(f"{{ const int64_t {var} = {start};", lines)
             return
-        if pragma and n - start > 1:
-            self.line(pragma + f" reduction(|:{BEYOND})" * (BEYOND not in pragma and BEYOND in "".join(lines)))
         first, last = self.bounds(var, start, n)
-        self.enclose(f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{", lines)
+        marked = pragma if n - start > 1 else ""
+        self.enclose(f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{", lines, marked)
 
     def bounds(self, var: str, start: int, n: int) -> tuple[str, str]:
         """Where a loop from ``start`` to ``n`` begins and ends."""
         return str(start), str(n)
 
-    def enclose(self, header: str, lines: list[str]) -> None:
-        """Add lines below a header."""
+    def enclose(self, header: str, lines: list[str], pragma: str = "") -> None:
+        """Add lines below a header, with a pragma above it."""
+        if pragma:
+            self.line(pragma + f" reduction(|:{BEYOND})" * (BEYOND not in pragma and BEYOND in "".join(lines)))
         self.line(header)
         self.blocks[-1].lines += [f"  {line}" for line in lines]
         self.line("}")

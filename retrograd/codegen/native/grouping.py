@@ -18,7 +18,7 @@ from ...ir.loop_node import loop_of
 from .c_texts import text_of
 from .choices import is_choice
 from .decided_places import writes_at
-from .decided_slices import is_ragged
+from .decided_slices import is_ragged_product
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
 from .overwriting import long_chains
@@ -59,7 +59,7 @@ class RootGroups(ElementWriter):
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a node shares loops with no other."""
-        return writes_at(node) or is_ragged(node) or is_choice(node) or node in self.chained
+        return writes_at(node) or is_ragged_product(node) or is_choice(node) or node in self.chained
 
     def _few(self, value: Value) -> bool:
         return count(value) <= FEW and value not in self.stored

@@ -25,7 +25,7 @@ from ...ops.elementwise import mul, neg
 from ...ops.gather import INT, gather
 from ...ops.index import Index, additem, getitem
 from ...ops.linear import matmul
-from ...ops.ragged import add_within, dot_within
+from ...ops.ragged import add_within, dot_within, slices_of
 from ...ops.shape import broadcast, broadcast_to
 from ..prune import prune
 from .find_repeats import COPIES
@@ -93,17 +93,19 @@ def widened(graph: Graph, few: bool = False) -> Graph:
 def narrowed(graph: Graph) -> Graph:
     """Make operations on slices that are in no loop what they were."""
 
+    def number(v: Value) -> int:
+        found: int = graph.producer[v].attrs["value"]
+        return found
+
     def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
         if node.prim not in (dot_within, add_within):
             return None
-        count = 3 if node.prim is add_within else 2
-        length, *rest = (graph.producer[v].attrs["value"] for v in node.inputs[count:])
-        found = iter(rest)
-        at = [(slice(k, k + length),) for k in (next(found) if on else 0 for on in node.attrs["starts"])]
-        x, *factor, y = (env[v] for v in node.inputs[:count])
-        part = getitem(y, index=at[1])
-        if factor:
-            return [additem(x, broadcast_to(factor[0], part.shape) * part, index=at[0])]
+        pair = slices_of(node)
+        length = number(pair.length)
+        at = [(slice(k, k + length),) for k in (0 if v is None else number(v) for v in pair.starts)]
+        x, part = env[pair.vectors[0]], getitem(env[pair.vectors[1]], index=at[1])
+        if node.prim is add_within:
+            return [additem(x, broadcast_to(env[node.inputs[1]], part.shape) * part, index=at[0])]
         return [getitem(x, index=at[0]) @ part]
 
     return rebuild(graph, rule)

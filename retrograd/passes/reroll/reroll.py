@@ -59,7 +59,8 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
         return graph, columns
     folded, more = _loops(graph, formulas, elements, columns)
     if elements and len(folded.nodes) > STEPS:
-        found = _with_tables(products_of_elements(graph), STEPS, columns)
+        written_out = products_of_elements(graph)
+        found = (graph, columns) if written_out is graph else _with_tables(written_out, STEPS, columns)
         if len(found[1]) > len(columns):
             return found
     return folded, more

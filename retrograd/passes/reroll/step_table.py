@@ -103,7 +103,7 @@ def place_steps(target: FoldedGraph, found: ElementSteps) -> None:
     b.where = nodes[0].where
     arrays = list(dict.fromkeys(array for array, _ in table.places if isinstance(array, Value)))
     kinds = table.kinds.astype(bool) if len(found.kinds) == 2 else table.kinds
-    body = _body(found, table, arrays)
+    body = _body(table, arrays)
     carry = [*(_flat(target.at(v)) for v in found.states), *(b.zeros(aval) for aval in found.variables)]
     operands = [
         *(_flat(target.at(v)) for v in arrays),
@@ -124,9 +124,9 @@ def _flat(x: Symbol) -> Symbol:
     return flat
 
 
-def _body(found: ElementSteps, table: _Table, arrays: Sequence[Value]) -> Graph:
+def _body(table: _Table, arrays: Sequence[Value]) -> Graph:
     """One iteration."""
-    inner = Builder()
+    inner, found = Builder(), table.found
 
     def inputs(avals: Iterable[Aval]) -> list[Symbol]:
         return [inner.input(aval) for aval in avals]
@@ -151,15 +151,15 @@ def _body(found: ElementSteps, table: _Table, arrays: Sequence[Value]) -> Graph:
     read = [elements(whole[array], place) for (array, _), place in zip(table.places, places, strict=True)]
     old = [elements(x, place) for x, place in zip(states, written, strict=True)]
     given = [*read, *old, *outer, *columns, *variables]
-    branches = [_branch(found, table, k, [x.aval for x in given]) for k in range(len(found.kinds))]
+    branches = [_branch(table, k, [x.aval for x in given]) for k in range(len(found.kinds))]
     new = make_cond(inner, kind, branches, given)
     changed = [setitem(x, value, place, index=(Arg(2),)) for x, value, place in zip(states, new, written, strict=False)]
     return inner.graph("body", [*changed, *new[len(states) :]])
 
 
-def _branch(found: ElementSteps, table: _Table, number: int, avals: Sequence[Aval]) -> Graph:
+def _branch(table: _Table, number: int, avals: Sequence[Aval]) -> Graph:
     """What one kind computes: an element for each state, and the variables."""
-    b, kind, states = Builder(), found.kinds[number], len(found.states)
+    b, kind, states = Builder(), table.found.kinds[number], len(table.found.states)
     given = iter([b.input(aval) for aval in avals])
     read = {slot: next(given) for slot in table.places}
     old = [next(given) for _ in range(states)]
