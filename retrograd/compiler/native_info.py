@@ -10,8 +10,8 @@ class NativeInfo:
     """The native target on this machine.
 
     ``compiler`` is what the C compiler says of itself, empty if there is none; ``command`` and ``flags`` are how it is
-    called. Compiled kernels are ``files`` in ``folder``, of ``nbytes`` in all. ``refused`` says which of the last
-    kernels NumPy runs, and why. ``missing`` says why all of them do, and is empty where C can run.
+    called. Compiled kernels, and what they share, are ``files`` in ``folder``, of ``nbytes`` in all. ``refused`` says
+    which of the last kernels NumPy runs, and why. ``missing`` says why all of them do, and is empty where C can run.
     """
 
     compiler: str
@@ -44,12 +44,12 @@ def native_info() -> NativeInfo:
     >>> rg.native_info().refused
     ()
     """
-    from ..codegen.native.shared_objects import compiler, fits, folder  # noqa: PLC0415 - few programs run C
+    from ..codegen.native.shared_objects import compiler, files_in, fits, folder  # noqa: PLC0415 - few programs run C
     from ..codegen.native.target import REFUSALS, missing  # noqa: PLC0415 - likewise
 
     tool = compiler() if fits() else None
     home = folder()
-    sizes = [path.stat().st_size for path in home.glob("*.so")]
+    sizes = [path.stat().st_size for path in files_in(home)]
     command, flags = (tool.command, tool.flags) if tool is not None else ((), ())
     version = tool.version if tool is not None else ""
     return NativeInfo(version, command, flags, str(home), len(sizes), sum(sizes), tuple(REFUSALS), missing())

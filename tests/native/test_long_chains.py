@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.c_texts import SIMD
 from tests.support.native import needs_compiler
 
 pytestmark = needs_compiler
@@ -45,6 +46,9 @@ def test_long_sources_are_compiled_with_less_effort() -> None:
                 flags = shared_objects._flags_for(tool, "\n" * n)
                 assert {*flags} == {*tool.flags} - {"-O3"} | {*expected}
             before = effort
+        for loops, expected in ((shared_objects.LOOPS - 1, ("-O3",)), (shared_objects.LOOPS, shared_objects.LEAN)):
+            flags = shared_objects._flags_for(tool, f"{SIMD}\n" * loops)
+            assert {*flags} == {*tool.flags} - {"-O3"} | {*(expected if "gcc" in version else ("-O3",))}
 
 
 def cooled(u: Any) -> Any:

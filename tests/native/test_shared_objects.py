@@ -16,6 +16,7 @@ import pytest
 import retrograd as rg
 from retrograd.codegen.native import shared_objects, target
 from retrograd.codegen.native.elements import NoC
+from retrograd.codegen.native.shim import SHARED
 from tests.support.native import needs_compiler
 
 PROGRAM = """
@@ -50,14 +51,14 @@ def native_gradient() -> np.ndarray[Any, Any]:
 @needs_compiler
 def test_a_file_is_compiled_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = native_gradient()
-    (known,) = home.glob("*.so")
     assert home.stat().st_mode & 0o777 == 0o700
-    made = known.stat().st_ino
+    made = {path: path.stat().st_ino for path in home.iterdir()}
+    assert sorted(path.suffix for path in made) == [".o", ".so"]
     monkeypatch.setattr(shared_objects, "_loaded", {})
     assert np.array_equal(native_gradient(), first)
-    assert [path.stat().st_ino for path in home.iterdir()] == [made]
+    assert {path: path.stat().st_ino for path in home.iterdir()} == made
     info = rg.native_info()
-    assert (info.folder, info.files, info.nbytes) == (str(home), 1, next(home.iterdir()).stat().st_size)
+    assert (info.folder, info.files, info.nbytes) == (str(home), 2, sum(path.stat().st_size for path in made))
     assert info.compiler
     assert "-ffp-contract=off" in info.flags
     assert not info.missing
@@ -84,6 +85,26 @@ def test_a_damaged_file_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(native_gradient(), first)
     (again,) = home.glob("*.so")
     assert again.read_bytes() == whole
+
+
+@needs_compiler
+def test_what_modules_share_is_compiled_once(home: Path) -> None:
+    """Sums, threads, and what serves whole calls; a damaged file is made again."""
+    x = np.linspace(0.0, 1.0, 200_000)
+    with rg.config(backend="native"):
+        found = [rg.value_and_grad(lambda x: np.sum(np.sin(x) * x))(x)]
+        made = {path: path.stat().st_ino for path in home.glob("*.o")}
+        assert len(made) == len(SHARED)
+        found.append(rg.value_and_grad(lambda x: np.sum(np.cos(x) * x))(x))
+        assert {path: path.stat().st_ino for path in home.glob("*.o")} == made
+        for damaged in made:
+            damaged.write_bytes(damaged.read_bytes()[:-1])
+        found.append(rg.value_and_grad(lambda x: np.sum(np.exp(-x) * x))(x))
+    assert {*home.glob("*.o")} == {*made}
+    slopes = [np.sin(x) + x * np.cos(x), np.cos(x) - x * np.sin(x), np.exp(-x) * (1.0 - x)]
+    for (value, slope), factor, expected in zip(found, (np.sin(x), np.cos(x), np.exp(-x)), slopes, strict=True):
+        np.testing.assert_allclose(value, np.sum(factor * x), rtol=1e-14)
+        np.testing.assert_allclose(slope, expected, rtol=1e-14, atol=1e-14)
 
 
 @needs_compiler
@@ -213,12 +234,12 @@ def test_the_cache_can_be_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_oldest_files_go_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir(parents=True)
     for k in range(4):
-        path = home / f"{k}.so"
+        path = home / f"{k}{'.o' if k % 2 else '.so'}"
         path.write_bytes(b"x" * 100)
         os.utime(path, (k, k))
     monkeypatch.setattr(shared_objects, "LARGEST", 250)
     shared_objects._prune(home, home / "0.so")
-    assert sorted(path.name for path in home.iterdir()) == ["0.so", "3.so"]
+    assert sorted(path.name for path in home.iterdir()) == ["0.so", "3.o"]
 
 
 OUT = 'while [ "$1" != -o ]; do shift; done\n'
@@ -298,8 +319,8 @@ def test_nobody_sees_a_file_before_it_is_whole(home: Path, tmp_path: Path, monke
     log = tmp_path / "log"
     monkeypatch.setenv("CC", written(tmp_path / "cc", f"{{cc}} \"$@\" && ls '{home}' >> '{log}'"))
     native_gradient()
-    assert [Path(line).suffix for line in log.read_text().splitlines()] == [".making"]
-    assert [path.suffix for path in home.iterdir()] == [".so"]
+    assert sorted(Path(line).suffix for line in log.read_text().splitlines()) == [".making", ".making", ".o"]
+    assert sorted(path.suffix for path in home.iterdir()) == [".o", ".so"]
 
 
 def test_what_an_ended_process_left_half_made_goes(home: Path) -> None:

@@ -1,6 +1,9 @@
 /* What kernels use of Python and NumPy, declared here: Python.h is often not installed, and takes long to read. */
 #include <stdint.h>
 #include <stddef.h>
+#ifndef RG_SHARED /* what object files define that all modules are linked with; else it is in this file */
+#define RG_SHARED static __attribute__((unused, noinline)) /* inlined, it takes long to compile */
+#endif
 typedef struct PyObject { int64_t refcnt; struct PyObject *type; } PyObject;
 typedef struct { PyObject base; char *data; int nd; int64_t *dims, *strides; PyObject *owner, *descr; int flags; } Array;
 typedef struct { PyObject base; void *type; char kind, letter, order, unused; int number; } Descr;
@@ -144,24 +147,4 @@ static int is_int(PyObject *x) { /* one that a float holds: others are constants
   const int64_t found = PyLong_AsLongLong(x), most = (int64_t)1 << 53;
   if (found == -1 && PyErr_Occurred()) { PyErr_Clear(); return 0; }
   return -most <= found && found <= most;
-}
-
-/* The C library of Linux gives freed memory back to the system at once, and page faults then take longer than kernels. Once
-   a large block was freed, it keeps blocks up to that size, and twice as much in all. Nothing touches the block. */
-static void keep_freed_memory(void) {
-  void *volatile block = malloc(1 << 24);
-  free(block);
-}
-
-static PyObject *setup(PyObject *self, PyObject *const *a, int64_t n) {
-  if (n != 2 + 2 * TYPES + KERNELS) {
-    PyErr_SetString(PyExc_TypeError, "setup takes NumPy, the dtypes, their types and a function for each kernel");
-    return 0;
-  }
-  keep_freed_memory();
-  array_type = a[0]; api = PyLong_AsVoidPtr(a[1]);
-  for (int k = 0; k < TYPES; k++) { descrs[k] = a[2 + k]; scalars[k] = a[2 + TYPES + k]; }
-  for (int k = 0; k < n; k++) Py_IncRef(a[k]);
-  for (int k = 0; k < n - 2 - 2 * TYPES; k++) *fallbacks[k] = a[2 + 2 * TYPES + k];
-  Py_IncRef(array_type); return array_type;
 }

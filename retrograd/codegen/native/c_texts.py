@@ -30,6 +30,7 @@ class CFold:
 
 
 ByNode = Callable[[Node, Sequence[Any]], str]
+SIMD = "#pragma omp simd"  # above a loop that compilers vectorise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ...ir.graph import Node, Value
 from ...ops.ragged import SlicePair, add_within, dot_within, slices_of
+from .c_texts import SIMD
 from .elements import ElementWriter
 from .indices import AxisIndex, CArray, c_type
 
 LONGEST = 1024  # elements of a vector, up to which a library is not faster
-SIMD = "#pragma omp simd"
 LANES = 8  # sums of every eighth product, which run side by side
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
-from .c_texts import fold_of, suffix, text_of, total_type
+from .c_texts import SIMD, fold_of, suffix, text_of, total_type
 from .elements import BEYOND, SHORT, StandsFor
 from .grouping import Place, Stages
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
@@ -203,7 +203,7 @@ class NestWriter(SumWriter):
             fold, nan = fold_of(self.made[v]), self.unordered.get(name)
             clause = EXTREMA[fold.order] if nan else fold.clause.format(s=suffix(self.made[v]))
             clauses += [f" reduction({clause}:{name})"] + [f" reduction(|:{nan})"] * bool(nan)
-        return "".join(["#pragma omp simd", *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
+        return "".join([SIMD, *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
 
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
         """One loop over all elements."""

@@ -28,7 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from .c_texts import SIMD
 from .elements import NoC
+from .shim import SHARED, definitions, shared_source
 
 FLAGS = (
     *("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fopenmp-simd", "-fwrapv"),
@@ -38,12 +40,16 @@ FLAGS = (
 # bools.
 WIDEST = ("-march=native", "-mprefer-vector-width=512")
 OWN = {**dict.fromkeys(("x86_64", "AMD64"), WIDEST), **dict.fromkeys(("arm64", "aarch64"), ("-mcpu=native",))}
+MODULE, OBJECT = ".so", ".o"
+LINKING = frozenset({"-shared", "-bundle", "-undefined", "dynamic_lookup"})  # flags that are not for object files
+HIDDEN = '-DRG_SHARED=extern __attribute__((visibility("hidden")))'  # what modules share is not in their source
 LARGEST = 256 * 2**20  # bytes of the folder, beyond which what was made first goes
 EFFORT = {  # by lines of C, from which on more of it takes seconds
     20_000: ("-O1",),
-    6000: ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic"),
-    3000: ("-O2", "-fvect-cost-model=dynamic", "-fno-gcse"),
+    3000: ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fpeel-loops"),
 }
+LOOPS = 20  # vectorised loops, from which on GCC keeps so much across them that it takes registers and time
+LEAN = ("-O3", "-fno-tree-pre", "-fno-gcse", "-fno-tree-dominator-opts", "--param=max-completely-peeled-insns=100")
 CLANG = {20_000: ("-O1",), 3000: ("-O2",)}
 PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
 ANSWER = 10  # seconds for what a compiler says of itself
@@ -175,12 +181,16 @@ def functions(source: str, count: int, fallbacks: Sequence[Callable[..., Any]]) 
         tool = compiler()
         if tool is None:
             raise NoC("there is no C compiler")
-        key = hashlib.sha256(
-            "\0".join([source, *tool.command, tool.version, *tool.flags, _machine()]).encode()
-        ).hexdigest()
+        key = _key(source, tool)
         if key not in _loaded:
-            _loaded[key] = _module(_file(key, source, tool), fallbacks)
+            _loaded[key] = _module(_file(source, tool), fallbacks)
         return [getattr(_loaded[key], f"k{k}") for k in range(count)]
+
+
+def _key(source: str, tool: Compiler) -> str:
+    """What a file is known by."""
+    told = [source, *tool.command, tool.version, *tool.flags, _machine()]
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
 @cache
@@ -195,22 +205,24 @@ def _machine() -> str:
 
 def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
     """The flags for a source. With less effort, marked loops are vectorised, too."""
-    lines = source.count("\n")
-    efforts = CLANG if "clang" in tool.version else EFFORT
-    effort = next((flags for least, flags in efforts.items() if lines > least), ("-O3",))
+    lines, clang = source.count("\n"), "clang" in tool.version
+    efforts = CLANG if clang else EFFORT
+    usual = ("-O3",) if clang or source.count(SIMD) < LOOPS else LEAN
+    effort = next((flags for least, flags in efforts.items() if lines > least), usual)
     return tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
 
 
-def _file(key: str, source: str, tool: Compiler) -> Path:
+def _file(source: str, tool: Compiler) -> Path:
     """The compiled file. It has its key in it, and its name has the hash of its contents: others are made again."""
     try:
-        return _made(key, source, tool, folder())
+        return _made(source, tool, folder(), MODULE)
     except OSError as fault:
         raise NoC(f"compiled files cannot be kept: {fault}") from fault
 
 
-def _made(key: str, source: str, tool: Compiler, home: Path) -> Path:
-    for known in sorted(home.glob(f"{key}-*.so")):
+def _made(source: str, tool: Compiler, home: Path, suffix: str) -> Path:
+    key = _key(source, tool)
+    for known in sorted(home.glob(f"{key}-*{suffix}")):
         with contextlib.suppress(OSError):
             contents = known.read_bytes()
             if key.encode() in contents and known.stem.partition("-")[2] == hashlib.sha256(contents).hexdigest():
@@ -219,13 +231,22 @@ def _made(key: str, source: str, tool: Compiler, home: Path) -> Path:
             known.unlink()
     if tool in _hangs:
         raise NoC("the compiler failed: it did not end before, and is not asked again")
+    command = [*tool.command, *_flags_for(tool, source), HIDDEN]
+    if suffix == OBJECT:
+        flags = ["-O2" if flag == "-O3" else flag for flag in command if flag not in LINKING]
+        command = [*flags, "-c", "-x", "c", "-"]
+    else:
+        shared = [name for name in SHARED if definitions(name) in source]
+        objects = [str(_made(shared_source(name), tool, home, OBJECT)) for name in shared]
+        for name in shared:
+            source = source.replace(definitions(name), "")
+        command += ["-x", "c", "-", "-x", "none", *objects, "-lm"]
     descriptor, name = tempfile.mkstemp(".making", dir=home)
     os.close(descriptor)
     made = Path(name)
     marked = f'{source}__attribute__((used)) static const char rg_key[] = "{key}";\n'
     try:
-        command = [*tool.command, *_flags_for(tool, source), "-x", "c", "-", "-o", name, "-lm"]
-        told, hangs = _run(command, marked, PATIENCE)
+        told, hangs = _run([*command, "-o", name], marked, PATIENCE)
         if hangs:
             _hangs.add(tool)
         if told.returncode:
@@ -234,12 +255,17 @@ def _made(key: str, source: str, tool: Compiler, home: Path) -> Path:
         if key.encode() not in contents:
             raise NoC("the compiler made something else")
         made.chmod(0o700)
-        known = home / f"{key}-{hashlib.sha256(contents).hexdigest()}.so"
+        known = home / f"{key}-{hashlib.sha256(contents).hexdigest()}{suffix}"
         made.replace(known)
     finally:
         made.unlink(missing_ok=True)
     _prune(home, known)
     return known
+
+
+def files_in(home: Path) -> list[Path]:
+    """The compiled files of a folder."""
+    return [path for suffix in (MODULE, OBJECT) for path in home.glob(f"*{suffix}")]
 
 
 def _prune(home: Path, last: Path) -> None:
@@ -248,7 +274,7 @@ def _prune(home: Path, last: Path) -> None:
         for path in home.glob("*.making"):
             if path.stat().st_mtime < time.time() - 2 * PATIENCE:
                 path.unlink(missing_ok=True)
-        found = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in home.glob("*.so") if p != last)
+        found = sorted((p.stat().st_mtime, p.stat().st_size, p) for p in files_in(home) if p != last)
         total = last.stat().st_size + sum(size for _, size, _ in found)
         for _, size, path in found:
             if total <= LARGEST:

@@ -18,6 +18,7 @@ MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLong
 PYTHONS = {"f": "is_float", "c": "is_complex", "i": "is_int"}  # tests of Python's numbers that are traced
 KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1", "c16": "C16", "c8": "C8"}
 SUMS = re.compile(r"\brg_(total|add_rows)\w*\(|\bstruct rg_sum")  # comments have neither brackets nor spaces
+SHARED = ("threads", "sums", "server")  # what modules share
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
 ALIGNED = 64  # bytes to which workspaces are aligned
@@ -28,6 +29,16 @@ KEPT = 2**26  # bytes of workspace up to which a kernel keeps it for the next ca
 def header(name: str) -> str:
     """A file of this folder."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def definitions(name: str) -> str:
+    """What of the source is the same in all modules that have this of what they share."""
+    return header(f"{name}.c")
+
+
+def shared_source(name: str) -> str:
+    """The source of an object file with what modules share."""
+    return "\n".join([header("abi.h"), header(f"{name}.h"), definitions(name)])
 
 
 def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str:
@@ -41,6 +52,8 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     methods += '{"keep", keep, 0x80, ""}, ' if keeping else ""
     parts = any(kernel.parts for kernel in kernels)
     methods += '{"share", share, 0x80, ""}, ' if parts else ""
+    sums = any(SUMS.search(kernel.source) for kernel in kernels)
+    shared = [name for name, on in zip(SHARED, (parts, sums, serves), strict=True) if on]
     return "\n".join(
         [
             f"#define KERNELS {n}",
@@ -51,11 +64,12 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             header("functions.h"),
             header("further_functions.h"),
             header("complex_numbers.h"),
-            header("threads.h") if parts else "",
-            header("sums.h") if any(SUMS.search(kernel.source) for kernel in kernels) else "",
+            *(header(f"{name}.h") for name in shared),
+            header("setup.h"),
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_keep(keeping) if keeping else ()),
             *(_server(bodies[0]) if serves else ()),
+            *map(definitions, shared),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
             'static Definition module = {{1, 0}, 0, 0, 0, "rg_native", 0, -1, methods, 0, 0, 0, 0};',
             '__attribute__((visibility("default"))) PyObject *PyInit_rg_native(void);',
@@ -131,9 +145,17 @@ def _keep(keeping: Sequence[int]) -> list[str]:
 def _server(body: Graph) -> list[str]:
     """The function that serves whole calls of a module with one kernel, and its tests of arguments."""
     tests = [f"  if (n > {i} && !{_fits(i, v)}) return 0;" for i, v in enumerate(body.inputs)]
-    fits = ["", "static int fits0(PyObject *const *a, int64_t n) {", *tests, "  return 1;", "}"]
-    sizes = [f"#define OPERANDS {len(body.inputs)}", f"#define RESULTS {len(body.outputs)}"]
-    return [*fits, *sizes, header("server.h")]
+    n, results = len(body.inputs), len(body.outputs)
+    return [
+        *("", "static int fits0(PyObject *const *a, int64_t n) {", *tests, "  return 1;", "}"),
+        "static PyObject *serve0(PyObject *state, PyObject *const *a, int64_t n) {",
+        f"  PyObject *x[{n}] = {{0}};",
+        f"  return serve(state, a, n, x, {n}, {results}, fits0, call0);",
+        "}",
+        'static Method serving = {"serve", serve0, 0x80, ""};',
+        "static PyObject *server(PyObject *self, PyObject *state) { return server_of(&serving, state); }",
+        "",
+    ]
 
 
 def _fits(i: int, value: Value) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
+from .c_texts import SIMD
 from .decided_places import WRITES, overwrites, places
 from .decided_slices import add_slice, is_ragged_sum
 from .elements import StandsFor
@@ -91,7 +92,7 @@ class WriteWriter(LateSumWriter):
             text = self.rounded(text) if node.prim.name == "subitem" else text
             self.line(f"{array.at(known_places(node, index))} {operator} {text};")
 
-        self._everywhere(index, new.aval.shape, write, "#pragma omp simd")
+        self._everywhere(index, new.aval.shape, write, SIMD)
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
         self.deliver(node.out, want)
