@@ -9,6 +9,7 @@ from math import inf
 from ...ir.footprint import Course, Footprint
 from ...ir.graph import Graph
 from ...ops.structural.kernel import FITS, STORAGE
+from .alike_kernels import KEPT
 from .kernel_function import KernelFunction, identity_of
 from .shim import workspace
 
@@ -21,14 +22,14 @@ def storage_known(body: Graph, kernel: KernelFunction) -> None:
     nbytes, keeps = workspace(kernel)
     body.once(STORAGE, lambda: None if kernel.grows else 0 if keeps else nbytes)
     body.once(FITS, lambda: kernel.fits)
-    body.once("kept", lambda: {identity_of(body, kernel): nbytes if keeps else 0})
+    body.once(KEPT, lambda: {identity_of(body, kernel): nbytes if keeps else 0})
 
 
 def kept_by(bodies: Iterable[Graph]) -> int:
     """The bytes that kernels keep from their first call on; equal ones are one function."""
     kept: dict[Hashable, int] = {}
     for body in bodies:
-        kept |= body.once("kept", dict)
+        kept |= body.once(KEPT, dict)
     return sum(kept.values())
 
 

@@ -84,17 +84,20 @@ def identity_of(body: Graph, kernel: KernelFunction) -> Hashable:
 
 
 def structure_of(body: Graph) -> Hashable:
-    """Equal for graphs that are alike in all but the names of their values."""
-    numbers: dict[Value, int] = {v: k for k, v in enumerate(body.inputs)}
-    nodes = []
+    """Equal for graphs that are alike in all but the names of their values, and where constants stand."""
+    known: dict[Value, Hashable] = {v: k for k, v in enumerate(body.inputs)}
+    nodes: list[Hashable] = []
     for node in body.nodes:
         attrs = tuple(
             [(name, structure_of(x) if isinstance(x, Graph) else attr_key(x)) for name, x in node.attrs.items()]
         )
-        operands = tuple([numbers[v] for v in node.inputs])
-        numbers.update({v: len(numbers) + k for k, v in enumerate(node.outputs)})
-        nodes.append((node.prim, node.where, node.replica, attrs, operands, tuple([v.aval for v in node.outputs])))
-    return body.in_avals, tuple(nodes), tuple([numbers[v] for v in body.outputs])
+        if node.prim.name == "const":
+            known[node.out] = attrs
+            continue
+        known.update({v: (len(nodes), k) for k, v in enumerate(node.outputs)})
+        operands, avals = tuple([known[v] for v in node.inputs]), tuple([v.aval for v in node.outputs])
+        nodes.append((node.prim, node.where, node.replica, attrs, operands, avals))
+    return body.in_avals, tuple(nodes), tuple([known[v] for v in body.outputs])
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:

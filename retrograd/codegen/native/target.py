@@ -19,10 +19,11 @@ from ...ir.plan import Plan
 from ...ir.rewrite import mapped, walk, with_nodes
 from ...ir.target import Module, Target
 from ...ops.structural.kernel import kernel
+from .alike_kernels import FOR_C, apart_by_storage, is_kernel, pairs_of, with_alike_as_one
 from .elements import NoC
 from .footprint import WithKept, kept_by, storage_known
 from .in_operands import Pairs
-from .kernel_function import KernelFunction, identity_of, kernel_function, structure_of
+from .kernel_function import KernelFunction, identity_of, kernel_function
 from .shared_objects import compiler, fits, functions
 from .shim import extension
 
@@ -59,8 +60,7 @@ class Native:
         """The graph with kernels, in the form of the target for the rest; kernels know what they were before."""
         if not available():
             return self._rest.legalise(graph)
-        fused = self._fuse(graph)
-        _write_alike_once(_bodies(fused))
+        fused = with_alike_as_one(self._fuse(graph))
         refused = {body for body in _bodies(fused) if _refused(body)}
         if refused:
             fused = mapped(fused, lambda inner: _opened(inner, refused))
@@ -68,18 +68,18 @@ class Native:
         bodies = {body.name: body for body in _bodies(fused)}
         for body in _bodies(legal):
             if body.name in bodies:
-                body.once("for C", partial(bodies.__getitem__, body.name))
+                body.once(FOR_C, partial(bodies.__getitem__, body.name))
                 storage_known(body, _text(bodies[body.name]))
         return legal
 
     def plan(self, graph: Graph, ordered: bool = True) -> Plan:
         """The storage of a graph."""
-        return self._rest.plan(graph, ordered)
+        return graph.once(("native plan", ordered), lambda: apart_by_storage(self._rest.plan(graph, ordered)))
 
     def emit(self, plan: Plan, constants: Mapping[int, np.ndarray[Any, Any]] | None = None) -> Module:
         """The module of a plan."""
         module = self._rest.emit(plan, constants)
-        order, bodies = plan.order, [body for body in _bodies(plan.order) if body.knows("for C")]
+        order, bodies = plan.order, [body for body in _bodies(plan.order) if body.knows(FOR_C)]
         names = module.functions
         over = _in_operands(plan)
         kernels = tuple((names[body], _for_c(body, over.get(body, ()))) for body in bodies if body in names)
@@ -190,15 +190,6 @@ def _text(body: Graph) -> Any:
     return body.once("C", made)
 
 
-def _write_alike_once(bodies: Sequence[Graph]) -> None:
-    """Let kernels that are alike have the text of the first of them, as those of the steps of a program."""
-    first: dict[Hashable, Graph] = {}
-    for body in bodies:
-        same = first.setdefault(structure_of(body), body)
-        if same is not body:
-            body.once("C", partial(_text, same))
-
-
 def _refused(body: Graph) -> bool:
     found = _text(body)
     if not isinstance(found, NoC):
@@ -232,13 +223,12 @@ def _opened(graph: Graph, refused: set[Graph]) -> Graph:
 
 def _bodies(graph: Graph) -> list[Graph]:
     """The bodies of kernels, without those that the target for the rest runs on blocks."""
-    kernels = (node for node in walk(graph) if node.prim is kernel and not node.attrs.get("size"))
-    return list(dict.fromkeys(body for node in kernels for _, body in node.graphs))
+    return list(dict.fromkeys(body for node in filter(is_kernel, walk(graph)) for _, body in node.graphs))
 
 
 def _for_c(body: Graph, over: Pairs) -> Graph:
     """The body as C knows it; one of its own if results lie in operands, which holds for one plan."""
-    found: Graph = body.once("for C", lambda: body)
+    found: Graph = body.once(FOR_C, lambda: body)
     if over:
         text = _text(found)
         found = Graph(found.name, found.inputs, found.nodes, found.outputs)
@@ -248,12 +238,7 @@ def _for_c(body: Graph, over: Pairs) -> Graph:
 
 def _in_operands(plan: Plan) -> dict[Graph, Pairs]:
     """The pairs of results and operands that have one storage wherever a kernel stands, by its body."""
-    own: list[tuple[Graph, Pairs]] = []
-    for node in plan.order.nodes:
-        if node.prim is kernel:
-            ((_, body),) = node.graphs
-            held = [(k, plan.into.get(v)) for k, v in enumerate(node.outputs)]
-            own.append((body, tuple((k, node.inputs.index(v)) for k, v in held if v is not None)))
+    own = [(node.graphs[0][1], pairs_of(plan, node)) for node in filter(is_kernel, plan.order.nodes)]
     found: dict[Graph, Pairs] = {}
     for body, pairs in [*own, *(pair for inner in plan.bodies.values() for pair in _in_operands(inner).items())]:
         found[body] = tuple(pair for pair in found.get(body, pairs) if pair in pairs)
