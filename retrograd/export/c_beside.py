@@ -24,7 +24,8 @@ def _with_c(frozen: Frozen) -> Code:
     if source and tool is not None:
         flags = " ".join(flag for flag in tool.flags if flag != "-w")
         digest = f"retrograd {hashlib.sha256(source.encode()).hexdigest()}"
-        text = f'{source}\nconst char rg_digest[] __attribute__((used)) = "{digest}";\n'
+        seen = '__attribute__((used, visibility("default")))'  # so that linkers keep it
+        text = f'{source}\n{seen} const char rg_digest[] = "{digest}";\n'
         build = f"cc {flags} -o {{stem}}_c.so {{stem}}.c -lm"
         return replace(code, beside=text, built=tuple(names), build=build, digest=digest)
     return code

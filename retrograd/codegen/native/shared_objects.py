@@ -244,7 +244,8 @@ def _made(source: str, tool: Compiler, home: Path, suffix: str) -> Path:
     descriptor, name = tempfile.mkstemp(".making", dir=home)
     os.close(descriptor)
     made = Path(name)
-    marked = f'{source}__attribute__((used)) static const char rg_key[] = "{key}";\n'
+    seen = "static" if suffix == OBJECT else '__attribute__((visibility("default")))'  # so that linkers keep it
+    marked = f'{source}__attribute__((used)) {seen} const char rg_key[] = "{key}";\n'
     try:
         told, hangs = _run([*command, "-o", name], marked, PATIENCE)
         if hangs:
