@@ -102,7 +102,7 @@ def _packed(names: list[str], arrays: list[np.ndarray[Any, Any]], scope: Scope) 
     scope.modules |= {"binascii": None, "zlib": None}
     whole = np.concatenate([array.reshape(-1) for array in arrays])
     little = whole.astype(whole.dtype.newbyteorder("<"))
-    text = f'unpacked("{b2a_base64(zlib.compress(little.tobytes(), 9), newline=False).decode()}", "{little.dtype.str}")'
+    text = f'unpacked("{b2a_base64(zlib.compress(little.tobytes(), 1), newline=False).decode()}", "{little.dtype.str}")'
     ends = ", ".join(map(str, accumulate(array.size for array in arrays[:-1])))
     lines = [f"{', '.join(names)} = {f'np.split({text}, [{ends}])' if len(names) > 1 else text}"]
     return lines + [
