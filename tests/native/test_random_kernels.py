@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from retrograd.codegen.native import shared_objects
+from retrograd.codegen.native.shared_objects import compiler
 from retrograd.codegen.native.target import REFUSALS, compiled
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
@@ -23,13 +25,14 @@ from retrograd.ops.structural.while_loop import make_while
 from retrograd.passes.prune import prune
 from tests.support import values
 from tests.support.graphs import op
-from tests.support.native import in_a_hurry, needs_compiler, results, taken
+from tests.support.native import as_kernels, in_a_hurry, needs_compiler, results, taken
 from tests.support.seeds import SEED
 
 pytestmark = needs_compiler
 F64 = np.dtype(np.float64)
 TOGETHER = 50  # kernels in one extension module
 MANY = 200  # ... where it is not optimised
+FEW = 12  # ... where each is compiled several times
 UNARY = ("sin", "tanh", "neg", "square", "abs", "exp")
 BINARY = ("add", "sub", "mul", "maximum", "minimum")
 
@@ -463,6 +466,37 @@ def test_many_random_kernels_of_long_arrays(part: int) -> None:
     start = 10**10 + (SEED * 1000 + part) * MANY
     with in_a_hurry():
         assert as_numpy_computes(range(start, start + MANY), RandomLongKernel) >= 0.5 * MANY
+
+
+EFFORTS = {
+    "usual": ("-O3",),
+    "lean": shared_objects.LEAN,
+    **{str(n): flags for n, flags in shared_objects.EFFORT.items()},
+}
+
+
+@pytest.mark.skipif("clang" in getattr(compiler(), "version", ""), reason="these are GCC's flags")
+@pytest.mark.parametrize("kind", [RandomKernel, RandomLongKernel, RandomComplexKernel])
+@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 30))])
+def test_no_effort_of_the_compiler_changes_a_bit(
+    part: int, kind: type[RandomKernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much there is to compile decides about it, and so would a plan of memory, and a batch."""
+    tool = compiler()
+    assert tool is not None
+    start = 10**12 + (SEED * 1000 + part) * FEW
+    drawn = [random_kernel(seed, kind) for seed in range(start, start + FEW)]
+    cases = [(graph, args) for graph, args in drawn if taken(graph)]
+    monkeypatch.setattr(shared_objects, "_flags_for", lambda tool, source: tool.flags)
+    found: dict[str, list[Any]] = {}
+    for name, effort in EFFORTS.items():
+        flags = tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
+        monkeypatch.setattr(shared_objects, "compiler", lambda flags=flags: replace(tool, flags=flags))
+        functions = as_kernels([graph for graph, _ in cases])
+        found[name] = [results(f, graph, args) for f, (graph, args) in zip(functions, cases, strict=True)]
+    for others in found.values():
+        for one, other in zip(found["usual"], others, strict=True):
+            values.assert_same_bits(one, other)
 
 
 @pytest.mark.slow
