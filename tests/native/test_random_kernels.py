@@ -25,7 +25,7 @@ from retrograd.ops.structural.while_loop import make_while
 from retrograd.passes.prune import prune
 from tests.support import values
 from tests.support.graphs import op
-from tests.support.native import as_kernels, in_a_hurry, needs_compiler, results, taken
+from tests.support.native import in_a_hurry, needs_compiler, results, taken
 from tests.support.seeds import SEED
 
 pytestmark = needs_compiler
@@ -492,11 +492,19 @@ def test_no_effort_of_the_compiler_changes_a_bit(
     for name, effort in EFFORTS.items():
         flags = tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
         monkeypatch.setattr(shared_objects, "compiler", lambda flags=flags: replace(tool, flags=flags))
-        functions = as_kernels([graph for graph, _ in cases])
-        found[name] = [results(f, graph, args) for f, (graph, args) in zip(functions, cases, strict=True)]
+        functions = compiled([replace(graph) for graph, _ in cases], [lambda *_: ()] * len(cases))  # () if it gives up
+        found[name] = [f and f(*args) for f, (_, args) in zip(functions, cases, strict=True)]
+    assert sum(one is not None for one in found["usual"]) > FEW // 4
     for others in found.values():
         for one, other in zip(found["usual"], others, strict=True):
-            values.assert_same_bits(one, other)
+            assert (one is None) == (other is None)
+            if one is not None:
+                values.assert_same_bits(listed(one), listed(other))
+
+
+def listed(results: Any) -> list[Any]:
+    """The results of a kernel as a list."""
+    return [*results] if isinstance(results, tuple) else [results]
 
 
 @pytest.mark.slow
