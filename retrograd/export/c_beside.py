@@ -14,6 +14,7 @@ from .module_parts import CODE, Code, code_of
 def _with_c(frozen: Frozen) -> Code:
     """The statements of the NumPy target, with kernels as functions, and the same kernels in C."""
     from ..codegen.native.shared_objects import compiler  # noqa: PLC0415 - few programs run C
+    from ..codegen.native.shim import kept_text  # noqa: PLC0415 - likewise
     from ..codegen.native.target import c_kernels  # noqa: PLC0415 - likewise
 
     executable = Executable(replace(frozen.final, name="_computed"), ordered=frozen.ordered)
@@ -24,8 +25,7 @@ def _with_c(frozen: Frozen) -> Code:
     if source and tool is not None:
         flags = " ".join(flag for flag in tool.flags if flag != "-w")
         digest = f"retrograd {hashlib.sha256(source.encode()).hexdigest()}"
-        seen = '__attribute__((used, visibility("default")))'  # so that linkers keep it
-        text = f'{source}\n{seen} const char rg_digest[] = "{digest}";\n'
+        text = f"{source}\n{kept_text('rg_digest', digest)}"
         build = f"cc {flags} -o {{stem}}_c.so {{stem}}.c -lm"
         return replace(code, beside=text, built=tuple(names), build=build, digest=digest)
     return code

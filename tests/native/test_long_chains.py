@@ -70,4 +70,5 @@ def test_equal_steps_of_a_long_adjoint_are_one_function() -> None:
         np.testing.assert_array_equal(one, other)
     assert not [why for why in rg.native_info().refused if why.startswith("cooled")]
     assert by_c.source(u).count("\ndef ") < 10
+    assert by_c.source(u).count("= cooled_grad_") > 100
     assert by_c.source(u, language="c").count("static int kernel") < 10

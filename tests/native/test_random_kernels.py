@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from retrograd.codegen.native import shared_objects
-from retrograd.codegen.native.shared_objects import compiler
+from retrograd.codegen.native.shared_objects import LEAN, at_effort, compiler
 from retrograd.codegen.native.target import REFUSALS, compiled
 from retrograd.ir import Aval, Graph, evaluate, verify
 from retrograd.ir.builder import Builder, Symbol
@@ -468,14 +468,6 @@ def test_many_random_kernels_of_long_arrays(part: int) -> None:
         assert as_numpy_computes(range(start, start + MANY), RandomLongKernel) >= 0.5 * MANY
 
 
-EFFORTS = {
-    "usual": ("-O3",),
-    "lean": shared_objects.LEAN,
-    **{str(n): flags for n, flags in shared_objects.EFFORT.items()},
-}
-
-
-@pytest.mark.skipif("clang" in getattr(compiler(), "version", ""), reason="these are GCC's flags")
 @pytest.mark.parametrize("kind", [RandomKernel, RandomLongKernel, RandomComplexKernel])
 @pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 30))])
 def test_no_effort_of_the_compiler_changes_a_bit(
@@ -488,23 +480,19 @@ def test_no_effort_of_the_compiler_changes_a_bit(
     drawn = [random_kernel(seed, kind) for seed in range(start, start + FEW)]
     cases = [(graph, args) for graph, args in drawn if taken(graph)]
     monkeypatch.setattr(shared_objects, "_flags_for", lambda tool, source: tool.flags)
-    found: dict[str, list[Any]] = {}
-    for name, effort in EFFORTS.items():
-        flags = tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
+    further = shared_objects.CLANG.values() if "clang" in tool.version else (LEAN, *shared_objects.EFFORT.values())
+    found: list[list[Any]] = []
+    for effort in (("-O3",), *further):
+        flags = at_effort(tool.flags, effort)
         monkeypatch.setattr(shared_objects, "compiler", lambda flags=flags: replace(tool, flags=flags))
         functions = compiled([replace(graph) for graph, _ in cases], [lambda *_: ()] * len(cases))  # () if it gives up
-        found[name] = [f and f(*args) for f, (_, args) in zip(functions, cases, strict=True)]
-    assert sum(one is not None for one in found["usual"]) > FEW // 4
-    for others in found.values():
-        for one, other in zip(found["usual"], others, strict=True):
+        found.append([f and results(f, graph, args) for f, (graph, args) in zip(functions, cases, strict=True)])
+    assert sum(one is not None for one in found[0]) > FEW // 4
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
             assert (one is None) == (other is None)
             if one is not None:
-                values.assert_same_bits(listed(one), listed(other))
-
-
-def listed(results: Any) -> list[Any]:
-    """The results of a kernel as a list."""
-    return [*results] if isinstance(results, tuple) else [results]
+                values.assert_same_bits(one, other)
 
 
 @pytest.mark.slow

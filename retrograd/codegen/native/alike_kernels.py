@@ -9,21 +9,38 @@ from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 
-from ...ir.graph import Graph, Node
+from ...ir.builder import attr_key
+from ...ir.graph import Graph, Node, Value
 from ...ir.plan import Plan
 from ...ir.rewrite import mapped, with_bodies, with_nodes
-from ...ops.structural.kernel import FITS, STORAGE, kernel
+from ...ops.structural.kernel import STORAGE, kernel
 from .in_operands import Pairs
-from .kernel_function import structure_of
 
 FOR_C = "for C"  # under which a body knows what it was before the target for the rest changed it
 KEPT = "kept"  # likewise, the bytes that its function of C keeps between calls
-KNOWN = (FOR_C, KEPT, STORAGE, FITS)
+KNOWN = (FOR_C, KEPT, STORAGE)
 
 
 def is_kernel(node: Node) -> bool:
     """Whether a node is a kernel for C: not one that the target for the rest runs on blocks."""
     return node.prim is kernel and not node.attrs.get("size")
+
+
+def structure_of(body: Graph) -> Hashable:
+    """Equal for graphs that are alike in all but the names of their values, and where constants stand."""
+    known: dict[Value, Hashable] = {v: k for k, v in enumerate(body.inputs)}
+    nodes: list[Hashable] = []
+    for node in body.nodes:
+        attrs = tuple(
+            [(name, structure_of(x) if isinstance(x, Graph) else attr_key(x)) for name, x in node.attrs.items()]
+        )
+        if node.prim.name == "const":
+            known[node.out] = attrs
+            continue
+        known.update({v: (len(nodes), k) for k, v in enumerate(node.outputs)})
+        operands, avals = tuple([known[v] for v in node.inputs]), tuple([v.aval for v in node.outputs])
+        nodes.append((node.prim, node.where, node.replica, attrs, operands, avals))
+    return body.in_avals, tuple(nodes), tuple([known[v] for v in body.outputs])
 
 
 def with_alike_as_one(graph: Graph) -> Graph:
@@ -72,7 +89,7 @@ def apart_by_storage(plan: Plan) -> Plan:
 
 def _copied(body: Graph) -> Graph:
     """Another graph with the same nodes, which knows what is known of the body."""
-    own = Graph(body.name, body.inputs, body.nodes, body.outputs)
+    own = replace(body)
     for key in filter(body.knows, KNOWN):
         own.once(key, partial(body.once, key, tuple))
     return own

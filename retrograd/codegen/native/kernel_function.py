@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...ir.builder import attr_key
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
@@ -81,23 +80,6 @@ class KernelFunction:
 def identity_of(body: Graph, kernel: KernelFunction) -> Hashable:
     """What kernels have in common that are one function of C."""
     return kernel, len(body.inputs), tuple(v.aval for v in (*body.inputs, *body.outputs))
-
-
-def structure_of(body: Graph) -> Hashable:
-    """Equal for graphs that are alike in all but the names of their values, and where constants stand."""
-    known: dict[Value, Hashable] = {v: k for k, v in enumerate(body.inputs)}
-    nodes: list[Hashable] = []
-    for node in body.nodes:
-        attrs = tuple(
-            [(name, structure_of(x) if isinstance(x, Graph) else attr_key(x)) for name, x in node.attrs.items()]
-        )
-        if node.prim.name == "const":
-            known[node.out] = attrs
-            continue
-        known.update({v: (len(nodes), k) for k, v in enumerate(node.outputs)})
-        operands, avals = tuple([known[v] for v in node.inputs]), tuple([v.aval for v in node.outputs])
-        nodes.append((node.prim, node.where, node.replica, attrs, operands, avals))
-    return body.in_avals, tuple(nodes), tuple([known[v] for v in body.outputs])
 
 
 def kernel_function(body: Graph, name: str) -> KernelFunction:

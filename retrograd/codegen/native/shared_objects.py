@@ -30,7 +30,7 @@ import numpy as np
 
 from .c_texts import SIMD
 from .elements import NoC
-from .shim import SHARED, definitions, shared_source
+from .shim import SHARED, definitions, kept_text, shared_source
 
 FLAGS = (
     *("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fopenmp-simd", "-fwrapv"),
@@ -209,7 +209,12 @@ def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
     efforts = CLANG if clang else EFFORT
     usual = ("-O3",) if clang or source.count(SIMD) < LOOPS else LEAN
     effort = next((flags for least, flags in efforts.items() if lines > least), usual)
-    return tuple(flag for known in tool.flags for flag in (effort if known == "-O3" else (known,)))
+    return at_effort(tool.flags, effort)
+
+
+def at_effort(flags: Sequence[str], effort: Sequence[str]) -> tuple[str, ...]:
+    """Flags with others in the place of ``-O3``."""
+    return tuple(flag for known in flags for flag in (effort if known == "-O3" else (known,)))
 
 
 def _file(source: str, tool: Compiler) -> Path:
@@ -231,21 +236,19 @@ def _made(source: str, tool: Compiler, home: Path, suffix: str) -> Path:
             known.unlink()
     if tool in _hangs:
         raise NoC("the compiler failed: it did not end before, and is not asked again")
-    command = [*tool.command, *_flags_for(tool, source), HIDDEN]
+    command = [*tool.command, HIDDEN, "-x", "c", "-"]
     if suffix == OBJECT:
-        flags = ["-O2" if flag == "-O3" else flag for flag in command if flag not in LINKING]
-        command = [*flags, "-c", "-x", "c", "-"]
+        command += ["-c", *(flag for flag in at_effort(tool.flags, ("-O2",)) if flag not in LINKING)]
     else:
         shared = [name for name in SHARED if definitions(name) in source]
         objects = [str(_made(shared_source(name), tool, home, OBJECT)) for name in shared]
         for name in shared:
             source = source.replace(definitions(name), "")
-        command += ["-x", "c", "-", "-x", "none", *objects, "-lm"]
+        command += [*_flags_for(tool, source), "-x", "none", *objects, "-lm"]
     descriptor, name = tempfile.mkstemp(".making", dir=home)
     os.close(descriptor)
     made = Path(name)
-    seen = "static" if suffix == OBJECT else '__attribute__((visibility("default")))'  # so that linkers keep it
-    marked = f'{source}__attribute__((used)) {seen} const char rg_key[] = "{key}";\n'
+    marked = source + kept_text(f"rg_{key}", key)
     try:
         told, hangs = _run([*command, "-o", name], marked, PATIENCE)
         if hangs:

@@ -41,6 +41,11 @@ def shared_source(name: str) -> str:
     return "\n".join([header("abi.h"), header(f"{name}.h"), definitions(name)])
 
 
+def kept_text(name: str, text: str) -> str:
+    """The source of a text that linkers keep though nothing reads it, so that a file can be known by it."""
+    return f'__attribute__((used, visibility("default"))) const char {name}[] = "{text}";\n'
+
+
 def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str:
     """The source of an extension module with the functions ``k0``, ``k1``, ... for kernels."""
     n = len(bodies)

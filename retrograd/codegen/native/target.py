@@ -231,15 +231,14 @@ def _for_c(body: Graph, over: Pairs) -> Graph:
     found: Graph = body.once(FOR_C, lambda: body)
     if over:
         text = _text(found)
-        found = Graph(found.name, found.inputs, found.nodes, found.outputs)
+        found = replace(found)
         found.once("C", partial(text.in_operands, over))
     return found
 
 
 def _in_operands(plan: Plan) -> dict[Graph, Pairs]:
-    """The pairs of results and operands that have one storage wherever a kernel stands, by its body."""
-    own = [(node.graphs[0][1], pairs_of(plan, node)) for node in filter(is_kernel, plan.order.nodes)]
-    found: dict[Graph, Pairs] = {}
-    for body, pairs in [*own, *(pair for inner in plan.bodies.values() for pair in _in_operands(inner).items())]:
-        found[body] = tuple(pair for pair in found.get(body, pairs) if pair in pairs)
+    """The pairs of results and operands that have one storage, by the body of the kernels that have them."""
+    found = {node.graphs[0][1]: pairs_of(plan, node) for node in filter(is_kernel, plan.order.nodes)}
+    for inner in plan.bodies.values():
+        found |= _in_operands(inner)
     return found
