@@ -15,6 +15,7 @@ from ..tracer.trace import Capture
 from .garbage import paused
 
 UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
+UNROLLED_IN_C = 300  # ... in C, whose compiler takes a second for a few hundred
 LONG = 100  # nodes from which a recording is searched for loops
 _FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
 kept(_FROM)
@@ -26,7 +27,8 @@ def rolled(recorded: Recorded, native: bool) -> Recorded:
     if len(recorded.graph.nodes) < max(LONG, _FROM.get()):
         return recorded
     with paused:
-        graph, arrays = TRANSFORMS.reroll(recorded.graph, len(recorded.graph.nodes) > UNROLLED, native)
+        formulas = len(recorded.graph.nodes) > (UNROLLED_IN_C if native else UNROLLED)
+        graph, arrays = TRANSFORMS.reroll(recorded.graph, formulas, native)
     inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))

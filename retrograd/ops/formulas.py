@@ -230,9 +230,14 @@ def _batch(prim: Primitive, size: int, args: Sequence[Symbol], flags: Flags, **a
     return prim(lanes(size, args[0], flags[0]), *args[1:], **attrs | {"target": ("", *attrs["target"])})
 
 
+def formula_at(node: Node) -> Formula:
+    """The formula of a node."""
+    return _formula([v.aval for v in node.inputs], dict(node.attrs), int(node.prim is write_within))
+
+
 def factors(node: Node) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The shapes of both factors of each product of matrices in a formula, with its largest lengths."""
-    found = _formula([v.aval for v in node.inputs], dict(node.attrs), int(node.prim is write_within))
+    found = formula_at(node)
     products = [inner.inputs for inner in found.graph.nodes if inner.prim.name == "matmul"]
     limits = node.attrs["limits"]
     return [(found.largest(a.aval.shape, limits), found.largest(b.aval.shape, limits)) for a, b in products]

@@ -41,10 +41,12 @@ def _into_parts(x: Symbol, y: Symbol) -> Symbol | None:
 
 def _adds_to_zeros(x: Symbol) -> bool:
     made = x.node
-    if made is None or made.prim is not write_within or not made.attrs["sign"]:
-        return False
-    first = x.builder.symbol(made.inputs[0])
-    return literal_value(first) == 0 or (first.node is not None and first.node.prim is write_within)
+    while made is not None and made.prim is write_within and made.attrs["sign"]:
+        x = x.builder.symbol(made.inputs[0])
+        if literal_value(x) == 0:
+            return True
+        made = x.node
+    return False
 
 
 def _by_products(*operands: Symbol, **attrs: Any) -> Symbol | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 import retrograd as rg
 from retrograd.compiler.rolled import rolled_from
 from retrograd.ir.primitive import REGISTRY
+from retrograd.ir.target import TARGETS
 from retrograd.ir.types import Aval
 from retrograd.ops.batching import elementwise
 from retrograd.ops.formula_text import batched, derived, formula_of, turned
-from tests.support.growing import again, arguments, compare, functions, loops, short_loops_fold
+from tests.support.growing import again, arguments, compare, functions, leaves, loops, short_loops_fold
+from tests.support.native import in_a_hurry, needs_compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 SIZES = (0, 1, 2, 7, 8, 9, 10, 33, 130)
@@ -106,8 +109,38 @@ def by_matrices(m, b, x):
     return y
 
 
+def gauss(m, b, x):
+    a, y = m.copy(), b.copy()
+    for k in range(len(a) - 1):
+        f = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k:] -= f[:, None] * a[k, k:]
+        y[k + 1 :] -= f * y[k]
+    return np.sum(a * x, axis=1) + y
+
+
+def gram_schmidt(m, b, x):
+    a, s = m.copy(), 0.0
+    for k in range(len(a)):
+        r = np.sqrt(np.sum(a[:, k] ** 2))
+        q = a[:, k] / r
+        s = s + np.log(r)
+        a[:, k] = q
+        a[:, k + 1 :] -= np.outer(q, q @ a[:, k + 1 :])
+    return a * s
+
+
+def covariances(m, b, x):
+    c = np.eye(len(b), dtype=m.dtype)
+    for i in range(len(b)):
+        c[i:, i] = c[i, i:] = m[:, i] @ m[:, i:]
+    return c
+
+
 PROGRAMS = [
     lu,
+    gauss,
+    gram_schmidt,
+    covariances,
     lu_with_axes,
     cholesky,
     cholesky_by_sums,
@@ -246,13 +279,75 @@ def test_short_loops_of_formulas_stay_unrolled(monkeypatch, limit, scans):
     assert loops(again(lu), arguments(33, "d")) == scans
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("program", [lu, forward_for_many, means_and_extrema])
-def test_the_native_target_runs_the_loop(program):
-    args = arguments(33, "d")
+@needs_compiler
+@pytest.mark.parametrize(("program", "n", "dtype"), [*product(PROGRAMS, (1, 8, 9, 10, 33), "df")])
+def test_the_native_target_computes_the_same(program, n, dtype):
+    args = arguments(n, dtype)
+    with np.errstate(all="ignore"):
+        with in_a_hurry():
+            native = {name: function(*args) for name, function in functions(program).items()}
+        with rolled_from(10**9):
+            plain = {name: function(*args) for name, function in functions(again(program)).items()}
+    eps = np.finfo(dtype).eps
+    for name, found in native.items():
+        for got, want in zip(leaves(found), leaves(plain[name]), strict=True):
+            assert got.dtype == want.dtype
+            scale = np.max(np.abs(want), initial=1.0)
+            np.testing.assert_allclose(got, want, rtol=0, atol=200 * eps * scale, err_msg=name)
+
+
+# A batch of dots of vectors is BLAS's, and batches multiply by one over a number that divides each of them.
+BITWISE = [p for p in PROGRAMS if p not in (gram_schmidt, means_and_extrema)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", BITWISE)
+def test_batches_have_the_bits_of_single_calls_in_c(program):
+    rows = arguments(20, "d"), arguments(20, "d", 1)
+    with in_a_hurry(), np.errstate(all="ignore"):
+        gradient = functions(program)["gradient"]
+        single = [gradient(*row) for row in rows]
+        batch = rg.vmap(gradient)(*(np.stack(pair) for pair in zip(*rows, strict=True)))
+    for k, found in enumerate(batch):
+        np.testing.assert_array_equal(found, np.stack([row[k] for row in single]))
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", [rewritten, limited])
+def test_budgets_keep_the_bits_in_c(program):
+    def loss(m, b, x):
+        return np.sum(np.sin(program(m, b, x)))
+
+    args, planned = arguments(64, "d"), 0
+    with in_a_hurry(), np.errstate(all="ignore"):
+        plain = rg.grad(loss, argnums=(0, 1, 2))(*args)
+        for memory in (20_000, 40_000, 60_000, 80_000):
+            thrifty = rg.grad(loss, argnums=(0, 1, 2), memory=memory)
+            with suppress(rg.errors.MemoryBudgetError):
+                planned += "sweep" in str(thrifty.graph(*args))
+                for found, want in zip(thrifty(*args), plain, strict=True):
+                    np.testing.assert_array_equal(found, want)
+    assert planned
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_c_runs_the_loop(program):
     with rg.config(backend="native"):
-        native = functions(program)
-        got, slopes = native["value"](*args), native["gradient"](*args)
-    np.testing.assert_allclose(got, program(*args), rtol=1e-13, atol=1e-13)
-    for slope, want in zip(slopes, functions(again(program))["gradient"](*args), strict=True):
-        np.testing.assert_allclose(slope, want, rtol=1e-11, atol=1e-11)
+        graph = functions(program)["gradient"].graph(*arguments(33, "d"))
+        legal = TARGETS.chosen.legalise(graph)
+    assert "scan" in str(graph)
+    assert "scan" not in {node.prim.name for node in legal.nodes}
+
+
+def test_formulas_that_read_come_before_the_write():
+    source = rg.jit(again(gauss)).source(*arguments(33, "d"))
+    assert ".copy()" not in source.partition("for t")[2]
+
+
+def test_what_is_added_to_parts_twice_is_added_once():
+    """The sum of two chains of writes, of which one begins with zeros."""
+    args = arguments(33, "d")
+    source = rg.grad(lambda m: total(m, *args[1:])).source(args[0]).partition("for t_1")[2]
+    assert ".copy()" not in source
+    assert source.count("+=") == 2

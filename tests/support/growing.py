@@ -15,7 +15,7 @@ from retrograd.compiler.rolled import rolled_from
 from .limits import other_limits
 
 LIMITS = {
-    "compiler.rolled": {"LONG": 8, "UNROLLED": 0},
+    "compiler.rolled": {"LONG": 8, "UNROLLED": 0, "UNROLLED_IN_C": 0},
     "passes.reroll.find_repeats": {"FEW": 8},
     "passes.reroll.growing_slices": {"PRODUCTS": 8},
     "passes.reroll.prove_loops": {"NODES": 0},

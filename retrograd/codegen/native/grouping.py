@@ -17,6 +17,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from .c_texts import text_of
 from .choices import is_choice
+from .decided_formulas import is_formula_value
 from .decided_places import writes_at
 from .decided_slices import is_ragged_product
 from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
@@ -59,7 +60,8 @@ class RootGroups(ElementWriter):
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a node shares loops with no other."""
-        return writes_at(node) or is_ragged_product(node) or is_choice(node) or node in self.chained
+        decided = writes_at(node) or is_ragged_product(node) or is_formula_value(node)
+        return decided or is_choice(node) or node in self.chained
 
     def _few(self, value: Value) -> bool:
         return count(value) <= FEW and value not in self.stored

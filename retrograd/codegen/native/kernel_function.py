@@ -13,6 +13,7 @@ from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
+from .decided_formulas import FORMULAS, work_of_formula
 from .element_form import element_form
 from .elements import BEYOND, NeedsStorage, NoC
 from .in_operands import Pairs, may_lie_in, with_one_storage
@@ -165,6 +166,8 @@ def _work(body: Graph) -> int:
         loop = loop_of(node)
         if loop is not None:
             total += (loop.length if loop.length >= 0 else MANY) * _work(loop.body)
+        elif node.prim in FORMULAS:
+            total += work_of_formula(node)
         elif (text := text_of(node)) is not None:
             total += text.work * max(count(v) for v in (*node.inputs, *node.outputs))
     return total

@@ -9,6 +9,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
 from .c_texts import text_of
 from .choices import is_choice, parts_of_choice
+from .decided_formulas import is_formula_value
 from .decided_places import overwrites, writes_at
 from .decided_slices import is_ragged_product, slice_product
 from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
@@ -68,6 +69,9 @@ class StepLoopWriter(WriteWriter):
         if is_ragged_product(node):
             self.held[node.out] = CVariables((slice_product(self, node),))
             self.home[node.out] = len(self.blocks) - 1
+            return
+        if is_formula_value(node):
+            self.formula_value(node, want)
             return
         if node in self.chained:
             self.write_known(node, want)

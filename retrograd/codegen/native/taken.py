@@ -10,6 +10,7 @@ from ...ir.texts import Arg
 from . import views  # noqa: F401 - it fills the table of views
 from .c_texts import text_of
 from .choices import counts, is_choice
+from .decided_formulas import FORMULAS, adds_up, is_formula
 from .decided_places import writes_at
 from .decided_slices import is_ragged
 from .element_form import PRODUCTS, is_small_product, other_form
@@ -41,6 +42,8 @@ def rounds(node: Node) -> bool:
     if node.prim.name in ("sum", "prod"):
         return node.out.aval.dtype.kind in "fc"  # NumPy's order depends on the order of an array in memory
     text = text_of(node)
+    if node.prim in FORMULAS:
+        return adds_up(node)
     if node.prim.name in (RECURRENCE, "dot_within"):
         return node.out.aval.dtype.kind == "f"  # NumPy computes halves, and BLAS products in another order
     return node.prim.name in PRODUCTS or (text is not None and text.ulp > 0)
@@ -63,6 +66,8 @@ def _computed(node: Node) -> bool:
         return all(_plain(body) for _, body in node.graphs)
     if node.prim.structure is not None:
         return False
+    if node.prim in FORMULAS:
+        return is_formula(node)
     if other_form(node) is not None or is_ragged(node):
         return True
     text, name = text_of(node), node.prim.name

@@ -8,9 +8,11 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from .c_texts import SIMD
+from .decided_formulas import is_formula_write
 from .decided_places import WRITES, overwrites, places
 from .decided_slices import add_slice, is_ragged_sum
-from .elements import StandsFor
+from .elements import CVariables, StandsFor
+from .formula_writer import FormulaWriter
 from .grouping import Place
 from .indices import AxisIndex, CArray, Indices, at, count
 from .late_sums import LateSumWriter
@@ -51,8 +53,26 @@ class WriteWriter(LateSumWriter):
             self.fill(base, array)
         if is_ragged_sum(node):
             add_slice(self, node, array)
+        elif is_formula_write(node):
+            FormulaWriter(self, node).write(array)
         else:
             self._write_elements(node, array)
+        self.held[node.out] = array
+        self.home[node.out] = len(self.blocks) - 1
+        self.deliver(node.out, want)
+
+    def formula_value(self, node: Node, want: dict[Value, list[Any]]) -> None:
+        """Write the value of a formula."""
+        formula = FormulaWriter(self, node)
+        if not node.out.aval.shape:
+            self.held[node.out] = CVariables((formula.number(),))
+            self.home[node.out] = len(self.blocks) - 1
+            return
+        own = next(filter(is_place, want.get(node.out, ())), None)
+        array = self.stack_or_workspace(node.out) if own is None else self.part_of(own, node.out)
+        if own is not None:
+            self.there[node.out] = own
+        formula.value(array)
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
         self.deliver(node.out, want)

@@ -115,11 +115,16 @@ def _found(graph: Graph, few: bool) -> tuple[VectorSlices, Updates]:
     """Operations on slices, on lines that have several of different lengths."""
     lines: dict[Any, VectorSlices] = defaultdict(dict)
     updates: Updates = {}
+
+    def add(node: Node, pair: list[VectorSlice]) -> None:
+        lines[node.where, node.prim, *(part.array.aval for part in pair)][node] = pair
+
     for node in graph.nodes:
         if node.prim is matmul and all(v.aval.ndim == 1 for v in node.inputs) and node.out.aval.dtype.char in "fd":
-            lines[node.where, node.prim][node] = [vector_slice(graph, v) for v in node.inputs]
+            add(node, [vector_slice(graph, v) for v in node.inputs])
         elif node.prim is additem and (found := _update(graph, node)) is not None:
-            lines[node.where, node.prim][node], updates[node] = found
+            pair, updates[node] = found
+            add(node, pair)
     parts: VectorSlices = {}
     fewest = COPIES if updates or few else PRODUCTS
     for line in lines.values():

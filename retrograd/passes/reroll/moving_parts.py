@@ -8,7 +8,7 @@ loop. Only operations that have other shapes in each step become parts of formul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ from ...ops.shape import broadcast, copy, permute, reshape
 from ..prune import prune
 from .find_repeats import COPIES
 from .growing_slices import NUMBER, PRODUCTS
+from .readers_first import readers_first
 
 LONGEST = 400  # characters of a formula
 WRITES = frozenset({setitem, additem})
@@ -123,7 +124,7 @@ def with_formulas(graph: Graph) -> Graph:
             return [value_within(*operands, **attrs)]
         return [write_within(env[node.inputs[0]], *operands, target=plan.target, sign=found.sign, **attrs)]
 
-    return prune(rebuild(graph, rule))
+    return readers_first(prune(rebuild(graph, rule)))
 
 
 def without_formulas(graph: Graph) -> Graph:
@@ -174,21 +175,23 @@ class _Search:
         results: dict[Any, set[Any]] = defaultdict(set)
         for node in graph.nodes:
             if not node.prim.multi:
-                shapes[node.where, node.prim].add(tuple(v.aval.shape for v in (*node.inputs, node.out)))
-                results[node.where, node.prim].add(node.out.aval.shape)
+                shapes[_kind(node)].add(tuple(v.aval.shape for v in (*node.inputs, node.out)))
+                results[_kind(node)].add(node.out.aval.shape)
         self.uneven = {key for key, found in shapes.items() if len(found) > 1}  # lines with operands of several shapes
         self.growing = {key for key, found in results.items() if len(found) > 1}  # ... and results
-        self.written = {node.inputs[1]: node for node in graph.nodes if node.prim is setitem and _keeps(node)}
+        self.written: dict[Value, Node] = {}  # the first write of a value
+        for node in graph.nodes:
+            if node.prim is setitem and _keeps(node):
+                self.written.setdefault(node.inputs[1], node)
 
     def found(self) -> list[_FormulaNode]:
         """The writes of formulas, and values of one shape that are formulas."""
         nodes = []
         for node in self.graph.nodes:
-            key = node.where, node.prim
-            if node.prim.multi or key not in self.uneven or node.out.aval.dtype.char not in "fd":
+            if node.prim.multi or _kind(node) not in self.uneven or node.out.aval.dtype.char not in "fd":
                 continue
             writes = node.prim in WRITES and _plain(node)
-            if writes or (node.prim in FOLDS and key not in self.growing):
+            if writes or (node.prim in FOLDS and _kind(node) not in self.growing):
                 found = _FormulaNode(node)
                 try:
                     written, found.sign = self._signed(node) if writes else (node.out, "")
@@ -208,7 +211,7 @@ class _Search:
 
     def _grows(self, value: Value) -> bool:
         node = self.graph.producer.get(value)
-        return node is not None and (node.where, node.prim) in self.growing
+        return node is not None and _kind(node) in self.growing
 
     def _text(self, found: _FormulaNode, value: Value, summed: bool) -> str:
         """The text of a value; whether it is summed, which rounds by the order of elements in memory."""
@@ -217,22 +220,27 @@ class _Search:
             raise _NoFormula
         before = self.written.get(value)
         if before is not None and self.at[before] < self.at[found.node] and value.aval.shape:
-            if summed:
+            if not summed:
+                return self._leaf(found, before.out, before.attrs["index"])
+            if self._grows(value):
                 raise _NoFormula
-            return self._leaf(found, before.out, before.attrs["index"])
         if (
             node is not None
             and node.prim is getitem
             and _plain(node)
             and (self._grows(value) or self._changes(node.inputs[0]))
         ):
+            index = node.attrs["index"]
+            if self._grows(node.inputs[0]) and set(map(repr, index)) <= {"None", "slice(None, None, None)"}:
+                return f"reshape({self._text(found, node.inputs[0], summed)}{self._lengths(found, value.aval)})"
             if self._grows(node.inputs[0]):
                 raise _NoFormula
-            index = node.attrs["index"]
             leaf = self._leaf(found, node.inputs[0], tuple(item for item in index if item is not None))
             return f"reshape({leaf}{self._lengths(found, value.aval)})" if None in index else leaf
         if node is not None and node.prim is const and not isinstance(node.attrs["value"], tuple):
             return f"const({node.attrs['value']!r}, {value.aval.dtype.char!r}{self._lengths(found, value.aval)})"
+        if node is not None and node.prim is reshape and value.aval.ndim > node.inputs[0].aval.ndim:
+            return f"reshape({self._text(found, node.inputs[0], summed)}{self._lengths(found, value.aval)})"
         if node is None or (not self._grows(value) and node is not found.node):
             return self._leaf(found, value, (slice(None),) * value.aval.ndim)
         if node.prim is copy and not summed:
@@ -251,8 +259,10 @@ class _Search:
         return f"{node.prim.name}({args}{attrs})"
 
     def _shared(self, node: Node) -> bool:
-        """Whether a formula would compute a product that others read, too, once more."""
-        return len(self.graph.uses.get(node.out, ())) > 1 or node.out in self.graph.outputs
+        """Whether a formula would compute a product once more that others read, too, and not where it was written."""
+        users, written = self.graph.uses.get(node.out, ()), self.written.get(node.out)
+        others = [user for user in users if written is None or self.at[user] < self.at[written]]
+        return (len(users) > 1 and bool(others)) or node.out in self.graph.outputs
 
     def _changes(self, array: Value) -> bool:
         """Whether an array is what a write made."""
@@ -275,6 +285,11 @@ class _Search:
         """Fields for the lengths of a shape."""
         found.lengths += aval.shape
         return ", <>" * aval.ndim
+
+
+def _kind(node: Node) -> Hashable:
+    """What is equal for the copies of a node in the steps of a loop."""
+    return node.where, node.prim, node.outputs[0].aval.ndim
 
 
 def _keeps(write: Node) -> bool:

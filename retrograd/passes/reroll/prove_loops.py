@@ -200,7 +200,7 @@ class Finder:
         nodes = self.at[start + copies * period - 1] + 1 - self.at[start] + on_slices
         if nodes >= NODES or (on_slices and len(self.graph.nodes) >= MANY):
             return True
-        if self.elements and nodes >= FEW and any(node.prim in (add_within, dot_within) for node in step):
+        if self.elements and nodes >= FEW and any(node.prim in ON_SLICES for node in step):
             return True
         avals = [v.aval for node in step for v in node.outputs]
         arrays = sum(bool(aval.shape) for aval in avals)

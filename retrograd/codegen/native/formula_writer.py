@@ -1,0 +1,357 @@
+"""Formulas on parts of arrays: loops over the elements of the parts.
+
+Sums and products within a formula come first, and so do parts of the array that is written into, if the formula reads
+them elsewhere than where it writes. What is left are elementwise operations and views, which stand in one loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ...ir.builder import Builder
+from ...ir.graph import Graph, Node, Value
+from ...ir.rewrite import copy_nodes
+from ...ops.formula_text import LETTERS, SliceNumber, Window
+from ...ops.formulas import formula_at, numbers_of, value_within, write_within
+from .c_texts import SIMD, fold_of, suffix
+from .decided_formulas import IN_TURN, MOVES, SUMS
+from .elements import CVariables, ElementWriter, NeedsStorage, StandsFor, moves
+from .grouping import RootGroups
+from .indices import AxisIndex, CArray, Indices, at, c_type
+
+LANES = 8  # sums of every eighth term, which run side by side
+ON_STACK = 1024  # elements
+
+
+@moves("value_within")
+def _read_part(to: ElementWriter, node: Node, index: Indices) -> str:
+    """An element of a part of an array."""
+    (window,) = node.attrs["windows"]
+    numbers = {n: v for n, v in numbers_of(node.prim, node.inputs, node.attrs).items() if not n.letter}
+    return to.pull(node.inputs[0], _place(to, window, iter([to.pull(v, ()) for v in numbers.values()]), index))
+
+
+def _place(to: ElementWriter, window: Window, positions: Iterator[str], index: Indices) -> Indices:
+    """Where in an array an element of its part lies, by the positions along the axes that have one."""
+    rest, found = iter(index), []
+    for item in window:
+        i = at(0) if item == "#" else next(rest)
+        found.append(_moved(to, i, next(positions)) if item == "#" or item[1:] else i)
+    return tuple(found)
+
+
+def _moved(to: ElementWriter, i: AxisIndex, start: str) -> AxisIndex:
+    """The index that is further by a number."""
+    known = start.strip("()")
+    if known.isdecimal():
+        return i.moved(int(known))
+    if i.var is None:
+        to.depth.setdefault(start, 0)
+        return AxisIndex(start, i.off)
+    block = to.blocks[to.depth[i.var]]
+    if ("further", i, start) not in block.memo:
+        name = to.fresh("k")
+        block.lines.append(f"const int64_t {name} = {start} + {i};")
+        block.memo["further", i, start] = name
+    name = block.memo["further", i, start]
+    to.depth[name] = to.depth[i.var]
+    return AxisIndex(name)
+
+
+class FormulaWriter:
+    """Writes a formula into the function under construction."""
+
+    def __init__(self, to: RootGroups, node: Node) -> None:
+        self.to, self.node, self.formula = to, node, formula_at(node)
+        self.depth = len(to.blocks) - 1
+        self.numbers = numbers_of(node.prim, node.inputs, node.attrs)
+        self.texts = {n: to.pull(v, ()) for n, v in self.numbers.items()}
+        for text in self.texts.values():
+            to.depth.setdefault(text, self.depth)
+        self.graph = self._expanded()
+
+    def _expanded(self) -> Graph:
+        """A copy of the formula's graph, whose inputs are reads of parts."""
+        first, to = int(self.node.prim is write_within), self.to
+        b = Builder()
+        inputs = b.inputs_like(self.formula.graph.inputs)
+        env = dict(zip(self.formula.graph.inputs, inputs, strict=True))
+        copy_nodes(b, self.formula.graph.nodes, env)
+        graph = b.graph("formula", [env[v] for v in self.formula.graph.outputs])
+        for k, (part, window) in enumerate(zip(graph.inputs, self.formula.windows, strict=True)):
+            array = self.node.inputs[first + k]
+            self._ready(array)
+            letters = {item[0] for item in window if item not in ("", "#")}
+            wanted = [v for n, v in self.numbers.items() if (n.letter in letters if n.letter else n.operand == k)]
+            attrs = {"formula": "x0", "windows": (window,), "limits": ()}
+            to.made[part] = Node(value_within, (array, *wanted), attrs, (part,), self.node.where)
+        for node in graph.nodes:
+            to.made[node.out] = node
+        for value in (*graph.inputs, *(node.out for node in graph.nodes)):
+            to.home[value] = self.depth
+            to.held.pop(value, None)
+        return graph
+
+    def _ready(self, array: Value) -> None:
+        """An array has storage, if its elements are read at positions."""
+        held, value = self.to.held.get(array), array
+        while isinstance(held, StandsFor):
+            value, held = held.value, self.to.held.get(held.value)
+        made = self.to.made.get(value)
+        if held is None and value.aval.shape and (made is None or made.prim.name != "const"):
+            raise NeedsStorage(value)
+
+    def write(self, array: CArray) -> None:
+        """Write the formula into the part of an array that it changes."""
+        self._fold_all()
+        out, sign = self.graph.outputs[0], self.node.attrs["sign"]
+        for part in self._moved_parts(array):
+            self._keep(part)
+        positions = [self.texts[n] for n in self.numbers if not n.letter and n.operand == -1]
+
+        def write(index: Indices) -> None:
+            text = self.to.pull(out, index)
+            place = _place(self.to, self.formula.target, iter(positions), index)
+            self.to.line(f"{array.at(place)} {sign}= {self.to.rounded(text) if sign else text};")
+
+        self._everywhere(out.aval.shape, write)
+
+    def value(self, array: CArray) -> None:
+        """Write the value in front of an array, and zeros behind."""
+        self._fold_all()
+        out, z = self.graph.outputs[0], self.to.fresh("z")
+        if not LETTERS.keys().isdisjoint(out.aval.shape):
+            n = math.prod(array.shape)
+            self.to.line(f"for (int64_t {z} = 0; {z} < {n}; {z}++) {array.name}[{z}] = 0;")
+        self._everywhere(out.aval.shape, lambda index: self.to.line(f"{array.at(index)} = {self.to.pull(out, index)};"))
+
+    def number(self) -> str:
+        """The value, if it is a number."""
+        self._fold_all()
+        return self.to.pull(self.graph.outputs[0], ())
+
+    def _moved_parts(self, array: CArray) -> list[Value]:
+        """Parts of the array that the formula reads elsewhere than where it writes."""
+        read = self._parts_below(self.graph.outputs)
+        return [
+            part for part, here in read.items() if self._lies_in(part, array) and not (here and self._is_target(part))
+        ]
+
+    def _parts_below(self, values: Iterable[Value]) -> dict[Value, bool]:
+        """The parts that values read, and whether they read elements at their own index alone."""
+        found: dict[Value, bool] = {}
+        todo, seen = [(v, True) for v in values], set()
+        while todo:
+            value, here = todo.pop()
+            if (value, here) in seen or value in self.to.held:
+                continue
+            seen.add((value, here))
+            if value in self.graph.inputs:
+                found[value] = here and found.get(value, True)
+                continue
+            node = self.graph.producer[value]
+            here = here and node.prim.name not in MOVES - {"cast", "copy"}
+            todo += [(v, here) for v in node.inputs]
+        return found
+
+    def _keep_columns(self, node: Node) -> None:
+        """Columns that are read for each row of results lie side by side before."""
+        for part in self._parts_below(node.inputs):
+            window = self.to.made[part].attrs["windows"][0]
+            if part.aval.ndim == 1 and window[-1:] == ("#",):
+                self._keep(part)
+
+    def _lies_in(self, part: Value, array: CArray) -> bool:
+        held = self.to.held.get(self.to.made[part].inputs[0])
+        while isinstance(held, StandsFor):
+            held = self.to.held.get(held.value)
+        return bool(part.aval.shape) and isinstance(held, CArray) and held.name == array.name
+
+    def _is_target(self, part: Value) -> bool:
+        """Whether a part is the one that is written."""
+        k = self.graph.inputs.index(part)
+        own, other = ({n.axis: v for n, v in self.numbers.items() if not n.letter and n.operand == j} for j in (k, -1))
+        return self.formula.windows[k] == self.formula.target and own == other
+
+    # loops
+
+    def _extent(self, n: int) -> str:
+        letter = LETTERS.get(n)
+        return str(n) if letter is None else self.texts[SliceNumber(letter)]
+
+    def _everywhere(self, shape: Sequence[int], body: Callable[[Indices], None], pragma: str = SIMD) -> None:
+        """Loops over all elements of a shape."""
+
+        def inside(index: Indices, rest: Sequence[int]) -> None:
+            if not rest:
+                body(index)
+                return
+            z = self.to.fresh("z")
+            with self.to.block(z) as block:
+                inside((*index, AxisIndex(z)), rest[1:])
+            marked = pragma if len(rest) == 1 else ""
+            self.to.enclose(f"for (int64_t {z} = 0; {z} < {self._extent(rest[0])}; {z}++) {{", block.lines, marked)
+
+        inside((), shape)
+
+    def _storage(self, value: Value, lanes: tuple[int, ...] = ()) -> CArray:
+        """Room for a value of the largest lengths, or for its last axis in so many lanes."""
+        shape = self.formula.largest(value.aval.shape, self.node.attrs["limits"])
+        shape = (*lanes, shape[-1]) if lanes else shape
+        n = math.prod(shape)
+        name = self.to.local(value, n) if n <= ON_STACK else self.to.workspace(value, (n,)).name
+        return CArray(name, shape, value.aval.dtype)
+
+    def _keep(self, value: Value) -> None:
+        """Compute all elements of a value before others."""
+        array = self._storage(value)
+        self._everywhere(
+            value.aval.shape, lambda index: self.to.line(f"{array.at(index)} = {self.to.pull(value, index)};")
+        )
+        self.to.held[value] = array
+
+    def _fold_all(self) -> None:
+        """Compute the sums, products, extrema and counts of the formula, one after the other."""
+        for node in self.graph.nodes:
+            if node.prim.name in SUMS | IN_TURN:
+                self._fold(node)
+
+    def _fold(self, node: Node) -> None:
+        terms, shape = _Terms(self.to, node), node.out.aval.shape
+        if shape:
+            self._keep_columns(node)
+        if node.prim.name in IN_TURN:
+            found = self._in_turn(node, terms)
+        elif terms.across and shape:
+            found = self._across(node, terms)
+        else:
+            found = self._along(node, terms)
+        self.to.held[node.out] = found
+
+    def _results(self, node: Node, result: Callable[[Indices], str]) -> CArray | CVariables:
+        """What the results of a fold are, one after the other."""
+        if not node.out.aval.shape:
+            return CVariables((result(()),))
+        array = self._storage(node.out)
+        self._everywhere(
+            node.out.aval.shape, lambda index: self.to.line(f"{array.at(index)} = {result(index)};"), pragma=""
+        )
+        return array
+
+    def _in_turn(self, node: Node, terms: _Terms) -> CArray | CVariables:
+        """Extrema and counts: one term after the other."""
+        dtype, fold = c_type(node.out.aval.dtype), fold_of(node)
+
+        def result(index: Indices) -> str:
+            total = self.to.fresh("total", dtype)
+            self.to.line(f"{dtype} {total} = {fold.start};")
+
+            def take(summed: Indices) -> None:
+                term = terms.at(index, summed)
+                self.to.line(f"{total} = {fold.step.format(total, term, s=suffix(node))};")
+
+            self._everywhere(terms.summed, take, pragma="")
+            return total
+
+        return self._results(node, result)
+
+    def _along(self, node: Node, terms: _Terms) -> CArray | CVariables:
+        """Sums of terms that lie side by side."""
+        to, dtype = self.to, c_type(node.out.aval.dtype)
+
+        def result(index: Indices) -> str:
+            lanes, found = to.fresh("lanes", dtype), to.fresh("dot", dtype)
+            to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
+            *outer, last = terms.summed
+
+            def row(summed: Indices) -> None:
+                n, first, k, z = self._extent(last), *(to.fresh(stem) for stem in "zkz")
+                whole = f"{n} / {LANES} * {LANES}"
+                with to.block() as block:
+                    with to.block(k, z) as inner:
+                        to.line(f"const int64_t {z} = {first} + {k};")
+                        to.line(f"{lanes}[{k}] += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};")
+                    to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", inner.lines, SIMD)
+                to.enclose(f"for (int64_t {first} = 0; {first} < {whole}; {first} += {LANES}) {{", block.lines)
+                z = to.fresh("z")
+                with to.block(z) as block:
+                    to.line(f"{lanes}[{z} % {LANES}] += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};")
+                to.enclose(f"for (int64_t {z} = {whole}; {z} < {n}; {z}++) {{", block.lines)
+
+            self._everywhere(outer, row, pragma="")
+            to.line(f"const {dtype} {found} = {_sum_of_lanes(lambda k: f'{lanes}[{k}]')};")
+            return found
+
+        return self._results(node, result)
+
+    def _across(self, node: Node, terms: _Terms) -> CArray:
+        """Sums of terms that lie in rows: each eighth row is added to the same sums."""
+        to, (*outer, last) = self.to, node.out.aval.shape
+        array, row = self._storage(node.out), self._storage(node.out, (LANES,))
+        room = math.prod(row.shape)
+
+        def rows(index: Indices) -> None:
+            z = to.fresh("z")
+            to.line(f"for (int64_t {z} = 0; {z} < {room}; {z}++) {row.name}[{z}] = 0;")
+
+            def add(summed: Indices) -> None:
+                lane = to.fresh("k")
+                to.line(f"const int64_t {lane} = {summed[-1]} % {LANES};")
+                to.depth[lane] = len(to.blocks) - 1
+
+                def term(inner: Indices) -> None:
+                    text = to.rounded(terms.at((*index, *inner), summed))
+                    to.line(f"{row.at((AxisIndex(lane), *inner))} += {text};")
+
+                self._everywhere([last], term)
+
+            self._everywhere(terms.summed, add, pragma="")
+            self._everywhere(
+                [last],
+                lambda inner: to.line(
+                    f"{array.at((*index, *inner))} = {_sum_of_lanes(lambda k: row.at((at(k), *inner)))};"
+                ),
+            )
+
+        self._everywhere(outer, rows, pragma="")
+        return array
+
+
+def _sum_of_lanes(lane: Callable[[int], str]) -> str:
+    pairs = [f"({lane(k)} + {lane(k + 1)})" for k in range(0, LANES, 2)]
+    return f"({pairs[0]} + {pairs[1]}) + ({pairs[2]} + {pairs[3]})"
+
+
+class _Terms:
+    """The terms of a fold, by the index of a result and that of a term."""
+
+    def __init__(self, to: RootGroups, node: Node) -> None:
+        self.to, self.node = to, node
+        x = node.inputs[0].aval
+        self.product = node.prim.name == "matmul"
+        self.axes = (x.ndim - 1,) if self.product else node.attrs["axis"]
+        self.summed = [x.shape[a] for a in self.axes]
+        last = x.ndim - 1
+        y = node.inputs[-1].aval
+        self.lanes = max(x.ndim - 2, 0)  # axes along which matrices lie
+        self.across = y.shape[self.lanes + 1 :] not in ((), (1,)) if self.product else last not in self.axes
+
+    def at(self, index: Indices, summed: Indices) -> str:
+        """The source of a term."""
+        if self.product:
+            a, b = self.node.inputs
+            lead, row, column = index[: self.lanes], index[self.lanes : a.aval.ndim - 1], index[a.aval.ndim - 1 :]
+            x, y = self.to.pull(a, (*lead, *row, *summed)), self.to.pull(b, (*lead, *summed, *column))
+            return f"{x} * {y}"
+        rest = iter(index)
+        where = dict(zip(self.axes, summed, strict=True))
+        whole = []
+        for axis in range(self.node.inputs[0].aval.ndim):
+            if axis in where:
+                whole.append(where[axis])
+                if self.node.attrs["keepdims"]:
+                    next(rest)
+            else:
+                whole.append(next(rest))
+        return self.to.pull(self.node.inputs[0], tuple(whole))
