@@ -15,7 +15,7 @@ from ..tracer.trace import Capture
 from .garbage import paused
 
 UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
-UNROLLED_IN_C = 300  # ... in C, whose compiler takes a second for a few hundred
+UNROLLED_IN_C = 150  # ... in C, whose compiler takes a second for so many
 LONG = 100  # nodes from which a recording is searched for loops
 _FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
 kept(_FROM)

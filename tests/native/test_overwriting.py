@@ -10,11 +10,11 @@ import pytest
 import retrograd as rg
 from bench.workloads.kernels import cholesky
 from retrograd.codegen.native.overwriting import LARGEST, LONG, long_chains, writes_in_place
-from retrograd.ir import Graph
-from retrograd.ir.builder import Symbol
+from retrograd.ir import Aval, Graph, evaluate
+from retrograd.ir.builder import Builder, Symbol
 from tests.native.test_random_kernels import TOGETHER, RandomComplexKernel, RandomKernel, as_numpy_computes
 from tests.support.graphs import op
-from tests.support.native import in_a_hurry, needs_compiler
+from tests.support.native import as_kernels, in_a_hurry, needs_compiler, taken
 from tests.support.seeds import SEED
 
 pytestmark = needs_compiler
@@ -166,3 +166,26 @@ def test_only_the_first_write_of_a_chain_copies() -> None:
     plan = writes_in_place(graph, chained, [node for node in graph.nodes if node in chained])
     assert len(plan.numbers) == 19
     assert not plan.wanted
+
+
+@pytest.mark.parametrize("name", ["setitem", "additem", "subitem"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(7, None, -1),),
+        (slice(None, 3, -1), slice(1, 5)),
+        (slice(None, None, -1), 2),
+        (-1, slice(4, 0, -1)),
+        (slice(None, None, -1), slice(None, None, -1)),
+    ],
+    ids=str,
+)
+def test_what_is_written_may_run_the_other_way(name: str, index: tuple[Any, ...]) -> None:
+    b = Builder()
+    x = b.input(Aval((9, 6), np.dtype(float)))
+    y = b.input(Aval(np.empty((9, 6))[index].shape, np.dtype(float)))
+    graph = b.graph("f", [op(name, x, y, index=index)])
+    assert taken(graph)
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=v.aval.shape) for v in graph.inputs]
+    np.testing.assert_array_equal(as_kernels([graph])[0](*args), evaluate(graph, args)[0])

@@ -103,6 +103,15 @@ with in_a_hurry():
             places.test_positions_out_of_bounds_raise_numpys_error_with_the_line(function, bad)
     places.test_what_reads_an_array_before_a_write_sees_what_was_there()
 """
+FORMULAS = """
+from tests.native import test_decided_formulas as formulas
+from tests.support.native import in_a_hurry
+
+with in_a_hurry():
+    for name in formulas.CASES:
+        formulas.test_writes_at_any_place(name)
+    assert formulas.check(range(5000, 5010)) > 20
+"""
 STRUCTURES = """
 from tests.native import test_served_structures as calls
 from tests.support.native import in_a_hurry
@@ -167,8 +176,8 @@ def test_the_sanitizers_see_a_kernel_that_reads_too_far(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "calls",
-    [SAMPLES, RANDOM, PLACES, SERVED, STRUCTURES, THREADS],
-    ids=["samples", "random", "places", "served", "structures", "threads"],
+    [SAMPLES, RANDOM, PLACES, FORMULAS, SERVED, STRUCTURES, THREADS],
+    ids=["samples", "random", "places", "formulas", "served", "structures", "threads"],
 )
 def test_kernels_under_the_sanitizers(calls: str, tmp_path: Path) -> None:
     told = under_watch(tmp_path, "-c", calls)

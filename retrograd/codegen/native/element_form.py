@@ -13,6 +13,8 @@ from ...ops.index import additem, getitem
 from ...ops.reduce import sum_
 from ...ops.shape import broadcast_to, reshape_to
 from .decided_places import writes_at
+from .indices import full
+from .overwriting import BASIC
 from .running import as_loop, runs
 
 PRODUCTS = frozenset({"matmul", "vecdot"})
@@ -38,14 +40,26 @@ def other_form(node: Node) -> Form | None:
 
 
 def _turns(node: Node) -> bool:
-    """Whether a node adds to all of an array what has the other direction along some axes."""
-    items = node.attrs["index"] if node.prim is additem and len(node.inputs) == 2 else ()
-    return slice(None, None, -1) in items and all(i in (slice(None), slice(None, None, -1)) for i in items)
+    """Whether a node writes into an array what has the other direction along some axes."""
+    items = node.attrs["index"] if node.prim.name in BASIC and len(node.inputs) == 2 else ()
+    turned = [item for item in items if isinstance(item, slice) and item.step == -1]
+    plain = all(isinstance(item, int) or (isinstance(item, slice) and item.step in (None, 1, -1)) for item in items)
+    return bool(turned) and plain
 
 
 def _turned(node: Node, operands: Sequence[Symbol]) -> Symbol:
     x, y = operands
-    found: Symbol = x + getitem(y, index=node.attrs["index"])
+    shape, index, back = x.shape, list[int | slice](), list[slice]()
+    for item, n in zip(full(node.attrs["index"], len(shape)), shape, strict=True):
+        if isinstance(item, int):
+            index.append(item)
+            continue
+        places = range(n)[item]
+        back.append(slice(None, None, places.step))
+        index.append(slice(min(places, default=0), max(places, default=-1) + 1) if places.step == -1 else item)
+    forward = getitem(y, index=tuple(back))
+    whole = node.prim is additem and forward.shape == x.shape
+    found: Symbol = x + forward if whole else node.prim(x, forward, index=tuple(index))
     return found
 
 

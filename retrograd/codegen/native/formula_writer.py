@@ -20,7 +20,7 @@ from .elements import CVariables, ElementWriter, NeedsStorage, StandsFor, moves
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
 
-LANES = 8  # sums of every eighth term, which run side by side
+EACH = 8  # terms that are added together
 ON_STACK = 1024  # elements
 
 
@@ -70,6 +70,7 @@ class FormulaWriter:
         for text in self.texts.values():
             to.depth.setdefault(text, self.depth)
         self.graph = self._expanded()
+        self.room: dict[Value, CArray] = {}
 
     def _expanded(self) -> Graph:
         """A copy of the formula's graph, whose inputs are reads of parts."""
@@ -119,12 +120,17 @@ class FormulaWriter:
 
     def value(self, array: CArray) -> None:
         """Write the value in front of an array, and zeros behind."""
-        self._fold_all()
         out, z = self.graph.outputs[0], self.to.fresh("z")
         if not LETTERS.keys().isdisjoint(out.aval.shape):
+            start = self._extent(out.aval.shape[0]) if out.aval.ndim == 1 else "0"
             n = math.prod(array.shape)
-            self.to.line(f"for (int64_t {z} = 0; {z} < {n}; {z}++) {array.name}[{z}] = 0;")
-        self._everywhere(out.aval.shape, lambda index: self.to.line(f"{array.at(index)} = {self.to.pull(out, index)};"))
+            self.to.line(f"for (int64_t {z} = {start}; {z} < {n}; {z}++) {array.name}[{z}] = 0;")
+        self.room[out] = array
+        self._fold_all()
+        if self.to.held.get(out) is not array:
+            self._everywhere(
+                out.aval.shape, lambda index: self.to.line(f"{array.at(index)} = {self.to.pull(out, index)};")
+            )
 
     def number(self) -> str:
         """The value, if it is a number."""
@@ -195,10 +201,11 @@ class FormulaWriter:
 
         inside((), shape)
 
-    def _storage(self, value: Value, lanes: tuple[int, ...] = ()) -> CArray:
-        """Room for a value of the largest lengths, or for its last axis in so many lanes."""
+    def _storage(self, value: Value) -> CArray:
+        """Room for a value of the largest lengths."""
+        if value in self.room:
+            return self.room[value]
         shape = self.formula.largest(value.aval.shape, self.node.attrs["limits"])
-        shape = (*lanes, shape[-1]) if lanes else shape
         n = math.prod(shape)
         name = self.to.local(value, n) if n <= ON_STACK else self.to.workspace(value, (n,)).name
         return CArray(name, shape, value.aval.dtype)
@@ -257,70 +264,78 @@ class FormulaWriter:
         return self._results(node, result)
 
     def _along(self, node: Node, terms: _Terms) -> CArray | CVariables:
-        """Sums of terms that lie side by side."""
+        """Sums of terms that lie side by side: of each eighth one, and of those behind the last eight."""
         to, dtype = self.to, c_type(node.out.aval.dtype)
 
         def result(index: Indices) -> str:
-            lanes, found = to.fresh("lanes", dtype), to.fresh("dot", dtype)
-            to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
+            lanes, rest, found = (to.fresh(stem, dtype) for stem in ("lanes", "total", "dot"))
+            to.line(f"{dtype} {lanes}[{EACH}] = {{0}}, {rest} = 0;")
             *outer, last = terms.summed
 
             def row(summed: Indices) -> None:
-                n, first, k, z = self._extent(last), *(to.fresh(stem) for stem in "zkz")
-                whole = f"{n} / {LANES} * {LANES}"
-                with to.block() as block:
+                k, z = to.fresh("k"), to.fresh("z")
+
+                def eight(first: str) -> None:
                     with to.block(k, z) as inner:
                         to.line(f"const int64_t {z} = {first} + {k};")
                         to.line(f"{lanes}[{k}] += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};")
-                    to.enclose(f"for (int64_t {k} = 0; {k} < {LANES}; {k}++) {{", inner.lines, SIMD)
-                to.enclose(f"for (int64_t {first} = 0; {first} < {whole}; {first} += {LANES}) {{", block.lines)
-                z = to.fresh("z")
-                with to.block(z) as block:
-                    to.line(f"{lanes}[{z} % {LANES}] += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};")
-                to.enclose(f"for (int64_t {z} = {whole}; {z} < {n}; {z}++) {{", block.lines)
+                    to.enclose(f"for (int64_t {k} = 0; {k} < {EACH}; {k}++) {{", inner.lines, SIMD)
+
+                self._by_eight(
+                    last,
+                    eight,
+                    lambda z: to.line(f"{rest} += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};"),
+                )
 
             self._everywhere(outer, row, pragma="")
-            to.line(f"const {dtype} {found} = {_sum_of_lanes(lambda k: f'{lanes}[{k}]')};")
+            to.line(f"const {dtype} {found} = ({_tree([f'{lanes}[{k}]' for k in range(EACH)])}) + {rest};")
             return found
 
         return self._results(node, result)
 
     def _across(self, node: Node, terms: _Terms) -> CArray:
-        """Sums of terms that lie in rows: each eighth row is added to the same sums."""
+        """Sums of terms that lie in rows: eight rows are added at a time, and those behind one by one."""
         to, (*outer, last) = self.to, node.out.aval.shape
-        array, row = self._storage(node.out), self._storage(node.out, (LANES,))
-        room = math.prod(row.shape)
+        array = self._storage(node.out)
 
         def rows(index: Indices) -> None:
-            z = to.fresh("z")
-            to.line(f"for (int64_t {z} = 0; {z} < {room}; {z}++) {row.name}[{z}] = 0;")
+            self._everywhere([last], lambda inner: to.line(f"{array.at((*index, *inner))} = 0;"))
 
             def add(summed: Indices) -> None:
-                lane = to.fresh("k")
-                to.line(f"const int64_t {lane} = {summed[-1]} % {LANES};")
-                to.depth[lane] = len(to.blocks) - 1
+                def row(inner: Indices, *places: AxisIndex) -> None:
+                    each = [to.rounded(terms.at((*index, *inner), (*summed, place))) for place in places]
+                    to.line(f"{array.at((*index, *inner))} += {_tree(each)};")
 
-                def term(inner: Indices) -> None:
-                    text = to.rounded(terms.at((*index, *inner), summed))
-                    to.line(f"{row.at((AxisIndex(lane), *inner))} += {text};")
+                def eight(first: str) -> None:
+                    self._everywhere([last], lambda inner: row(inner, *(AxisIndex(first, k) for k in range(EACH))))
 
-                self._everywhere([last], term)
+                self._by_eight(
+                    terms.summed[-1], eight, lambda z: self._everywhere([last], lambda inner: row(inner, AxisIndex(z)))
+                )
 
-            self._everywhere(terms.summed, add, pragma="")
-            self._everywhere(
-                [last],
-                lambda inner: to.line(
-                    f"{array.at((*index, *inner))} = {_sum_of_lanes(lambda k: row.at((at(k), *inner)))};"
-                ),
-            )
+            self._everywhere(terms.summed[:-1], add, pragma="")
 
         self._everywhere(outer, rows, pragma="")
         return array
 
+    def _by_eight(self, n: int, eight: Callable[[str], None], one: Callable[[str], None]) -> None:
+        """A loop over each eighth position, and one over those behind."""
+        to, first, z = self.to, self.to.fresh("z"), self.to.fresh("z")
+        whole = f"{self._extent(n)} / {EACH} * {EACH}"
+        with to.block(first) as block:
+            eight(first)
+        to.enclose(f"for (int64_t {first} = 0; {first} < {whole}; {first} += {EACH}) {{", block.lines)
+        with to.block(z) as block:
+            one(z)
+        to.enclose(f"for (int64_t {z} = {whole}; {z} < {self._extent(n)}; {z}++) {{", block.lines)
 
-def _sum_of_lanes(lane: Callable[[int], str]) -> str:
-    pairs = [f"({lane(k)} + {lane(k + 1)})" for k in range(0, LANES, 2)]
-    return f"({pairs[0]} + {pairs[1]}) + ({pairs[2]} + {pairs[3]})"
+
+def _tree(terms: Sequence[str]) -> str:
+    """A sum of pairs of sums."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return f"({_tree(terms[:half])} + {_tree(terms[half:])})"
 
 
 class _Terms:

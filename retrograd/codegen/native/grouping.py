@@ -27,6 +27,7 @@ from .pieces import made_of_pieces, stored_between_pieces
 
 COSTLY = 20  # additions per element from which a value is not computed twice
 OFTEN = 32  # loops that read a value, from which on few additions are too many
+ROWS = 8  # ... of a row that each row of a loop reads
 CHEAP = 4  # additions
 FUNCTION = 10  # ... of one operation
 LOCAL = 64  # elements up to which storage is on the stack
@@ -287,8 +288,9 @@ class RootGroups(ElementWriter):
         if times < 2 or value in self.stored or value.aval.size <= SHORT:
             return False
         text = text_of(self.made[value])
+        in_rows = any(() in found for found in loops.values()) and count(value) <= LOCAL * LOCAL
         return (text is not None and bool(text.c) and text.work >= FUNCTION) or self._price(value) >= (
-            COSTLY if times < OFTEN else CHEAP
+            CHEAP if times >= OFTEN else ROWS if in_rows else COSTLY
         )
 
     def _price(self, value: Value, deep: int = 0) -> int:

@@ -98,12 +98,15 @@ class _FormulaPlan:
     numbers: list[list[int]]  # of each node
 
 
-def with_formulas(graph: Graph) -> Graph:
-    """Replace what has other shapes in each step; the graph itself if nothing does so often enough."""
+def with_formulas(graph: Graph, few: bool = False) -> Graph:
+    """Replace what has other shapes in each step; the graph itself if nothing does so often enough.
+
+    With ``few``, as for C, a few numbers alone are enough.
+    """
     kinds: dict[Any, list[_FormulaNode]] = defaultdict(list)
     for found in _Search(graph).found():
         kinds[found.key].append(found)
-    several = any(len(alike) >= COPIES and alike[0].node.out.aval.shape for alike in kinds.values())
+    several = few or any(len(alike) >= COPIES and alike[0].node.out.aval.shape for alike in kinds.values())
     plans = {}
     for alike in kinds.values():
         plan = _plan(alike) if len(alike) >= (COPIES if several else PRODUCTS) else None

@@ -70,7 +70,7 @@ def _loops(graph: Graph, formulas: bool, elements: bool, columns: Columns) -> tu
     """The graph with those loops folded whose steps are alike, and the columns of numbers that are its last inputs."""
     simple = quotients(simplify(graph))
     with_products = widened(simple, few=elements)
-    with_all = with_formulas(with_products) if formulas else with_products
+    with_all = with_formulas(with_products, few=elements) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
         folded, more = _folded(wide, elements, columns)
         if 2 * _on_slices(folded) < _on_slices(wide):
