@@ -239,6 +239,8 @@ def check(seeds: range) -> int:
         with short_loops_fold(), in_a_hurry(), np.errstate(all="ignore"):
             found = [*made.results()]
             formulas += made.formulas()
+        if not all(np.all(np.isfinite(x)) for x in leaves(tuple(plain))):
+            continue  # it grows beyond all bounds
         np.testing.assert_allclose(plain[0], made.program(*made.arguments()), rtol=1e-12)
         for got, want in zip(leaves(tuple(found)), leaves(tuple(plain)), strict=True):
             scale = np.max(np.abs(want), initial=1.0)
