@@ -227,3 +227,18 @@ def test_rows_of_as_many_steps_as_the_data_decide_are_not_known() -> None:
 
     g = rg.grad(f, backend="native")
     assert g.plan(np.linspace(0.0, 1.0, 50)).peak_bytes is None
+
+
+@pytest.mark.parametrize("n", [60, 130])
+def test_loops_of_formulas_take_what_is_said(n: int) -> None:
+    def log_determinant(a: Any) -> Any:
+        a = a.copy()
+        for k in range(n - 1):
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+        return np.sum(np.log(np.abs(np.diag(a))))
+
+    matrix = np.random.default_rng(0).normal(size=(n, n)) + n * np.eye(n)
+    gradient = rg.grad(log_determinant, backend="native")
+    assert "write_within" in str(gradient.graph(matrix))
+    said_is_taken(gradient, matrix)
