@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...ir.graph import Node
+from ...ops.formula_text import VIEWS
 from ...ops.formulas import formula_at, operations, value_within, write_within
 from .c_texts import common, text_of
 from .indices import count
@@ -12,7 +13,7 @@ from .indices import count
 FORMULAS = frozenset({value_within, write_within})
 LARGEST = 2**18  # elements of an array, up to which the loops of a library are not faster
 LONGEST = 1024  # ... and along an axis of what is summed
-MOVES = frozenset({"broadcast", "cast", "copy", "permute", "reshape"})
+MOVES = VIEWS | {"cast", "copy"}
 SUMS = frozenset({"matmul", "sum"})
 IN_TURN = frozenset({"count", "max", "min"})
 

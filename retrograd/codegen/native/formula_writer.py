@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ...ir.builder import Builder
 from ...ir.graph import Graph, Node, Value
 from ...ir.rewrite import copy_nodes
-from ...ops.formula_text import LETTERS, SliceNumber, Window
+from ...ops.formula_text import LETTERS, VIEWS, SliceNumber, Window
 from ...ops.formulas import formula_at, numbers_of, value_within, write_within
 from .c_texts import SIMD, fold_of, suffix
-from .decided_formulas import IN_TURN, MOVES, SUMS
-from .elements import CVariables, ElementWriter, NeedsStorage, StandsFor, moves
+from .decided_formulas import IN_TURN, SUMS
+from .elements import CVariables, ElementWriter, Held, NeedsStorage, StandsFor, moves
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
 
@@ -96,12 +96,16 @@ class FormulaWriter:
 
     def _ready(self, array: Value) -> None:
         """An array has storage, if its elements are read at positions."""
-        held, value = self.to.held.get(array), array
-        while isinstance(held, StandsFor):
-            value, held = held.value, self.to.held.get(held.value)
+        value, held = self._behind(array)
         made = self.to.made.get(value)
         if held is None and value.aval.shape and (made is None or made.prim.name != "const"):
             raise NeedsStorage(value)
+
+    def _behind(self, value: Value) -> tuple[Value, Held | None]:
+        """The value that another one stands for, or is a part of, and what holds it."""
+        while isinstance(held := self.to.held.get(value), StandsFor):
+            value = held.value
+        return value, held
 
     def write(self, array: CArray) -> None:
         """Write the formula into the part of an array that it changes."""
@@ -157,7 +161,7 @@ class FormulaWriter:
                 found[value] = here and found.get(value, True)
                 continue
             node = self.graph.producer[value]
-            here = here and node.prim.name not in MOVES - {"cast", "copy"}
+            here = here and node.prim.name not in VIEWS
             todo += [(v, here) for v in node.inputs]
         return found
 
@@ -169,9 +173,7 @@ class FormulaWriter:
                 self._keep(part)
 
     def _lies_in(self, part: Value, array: CArray) -> bool:
-        held = self.to.held.get(self.to.made[part].inputs[0])
-        while isinstance(held, StandsFor):
-            held = self.to.held.get(held.value)
+        _, held = self._behind(self.to.made[part].inputs[0])
         return bool(part.aval.shape) and isinstance(held, CArray) and held.name == array.name
 
     def _is_target(self, part: Value) -> bool:

@@ -68,10 +68,7 @@ class WriteWriter(LateSumWriter):
             self.held[node.out] = CVariables((formula.number(),))
             self.home[node.out] = len(self.blocks) - 1
             return
-        own = next(filter(is_place, want.get(node.out, ())), None)
-        array = self.stack_or_workspace(node.out) if own is None else self.part_of(own, node.out)
-        if own is not None:
-            self.there[node.out] = own
+        array = self._standing(node.out, node.out, want)
         formula.value(array)
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
@@ -98,11 +95,7 @@ class WriteWriter(LateSumWriter):
             for number in writes.numbers[node]:
                 self.pull(number, ())
         else:
-            last = writes.last.get(node, node.out)
-            own = next(filter(is_place, want.get(last, ())), None)
-            array = self.stack_or_workspace(node.out) if own is None else self.part_of(own, node.out)
-            if own is not None:
-                self.there[last] = own
+            array = self._standing(node.out, writes.last.get(node, node.out), want)
             self.fill(base, array)
         index = tuple(AxisIndex(self.fresh("z")) for _ in new.aval.shape)
         operator = WRITES[node.prim.name]
@@ -116,6 +109,14 @@ class WriteWriter(LateSumWriter):
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
         self.deliver(node.out, want)
+
+    def _standing(self, value: Value, last: Value, want: dict[Value, list[Any]]) -> CArray:
+        """Storage of a value: where the ``last`` state of it is wanted, if anywhere."""
+        own = next(filter(is_place, want.get(last, ())), None)
+        if own is None:
+            return self.stack_or_workspace(value)
+        self.there[last] = own
+        return self.part_of(own, value)
 
     def _everywhere(self, index: Indices, shape: Sequence[int], body: Callable[[], None], pragma: str = "") -> None:
         """Loops over all elements of a shape, the innermost one with a pragma."""

@@ -234,10 +234,10 @@ class _Search:
             and (self._grows(value) or self._changes(node.inputs[0]))
         ):
             index = node.attrs["index"]
-            if self._grows(node.inputs[0]) and set(map(repr, index)) <= {"None", "slice(None, None, None)"}:
-                return f"reshape({self._text(found, node.inputs[0], summed)}{self._lengths(found, value.aval)})"
             if self._grows(node.inputs[0]):
-                raise _NoFormula
+                if any(item not in (None, slice(None)) for item in index):
+                    raise _NoFormula
+                return f"reshape({self._text(found, node.inputs[0], summed)}{self._lengths(found, value.aval)})"
             leaf = self._leaf(found, node.inputs[0], tuple(item for item in index if item is not None))
             return f"reshape({leaf}{self._lengths(found, value.aval)})" if None in index else leaf
         if node is not None and node.prim is const and not isinstance(node.attrs["value"], tuple):
