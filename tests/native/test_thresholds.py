@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.codegen.native import elements, grouping, in_parts, late_sums, nests, shim, sum_order, sums
+from retrograd.codegen.native import elements, in_parts, late_sums, nests, prices, shim, sum_order, sums
 from tests.native.test_threads import always_helped
 from tests.support.native import needs_compiler
 
@@ -16,7 +16,7 @@ pytestmark = [needs_compiler, pytest.mark.usefixtures("all_in_c")]
 THRESHOLDS = {
     "SHORT": elements.SHORT,
     "FEW": elements.FEW,
-    "LOCAL": grouping.LOCAL,
+    "LOCAL": prices.LOCAL,
     "LEAF": sum_order.LEAF,
     "BLOCK": sum_order.BLOCK,
     "LONG": nests.LONG,

@@ -20,18 +20,11 @@ from .choices import is_choice
 from .decided_formulas import is_formula_value
 from .decided_places import writes_at
 from .decided_slices import is_ragged_product
-from .elements import FEW, SHORT, ElementWriter, NeedsStorage, StandsFor
+from .elements import FEW, SHORT, NeedsStorage, StandsFor
 from .indices import AxisIndex, CArray, CNumber, Indices, at, c_type, count, extents, packed
 from .overwriting import long_chains
 from .pieces import made_of_pieces, stored_between_pieces
-
-COSTLY = 20  # additions per element from which a value is not computed twice
-OFTEN = 32  # loops that read a value, from which on few additions are too many
-ROWS = 8  # ... of a row that each row of a loop reads
-CHEAP = 4  # additions
-FUNCTION = 10  # ... of one operation
-LOCAL = 64  # elements up to which storage is on the stack
-DEEP = 12  # operations that a price counts in a row
+from .prices import LOCAL, PricedWriter
 
 OUTERMOST = AxisIndex("q0")  # where reads are found out
 
@@ -39,7 +32,7 @@ Place = tuple[CArray, Indices]
 Stages = list[list[Value]]
 
 
-class RootGroups(ElementWriter):
+class RootGroups(PricedWriter):
     """Finds the roots of a graph, their groups, and their storage."""
 
     def __init__(self, stored: set[Value]) -> None:
@@ -52,7 +45,6 @@ class RootGroups(ElementWriter):
         self.done: set[Value] = set()  # results that stand where they are wanted
         self.target: dict[Value, CArray] = {}  # where roots are written
         self.unordered: dict[str, str] = {}  # of totals of extrema, the variables that know of nan
-        self.prices: dict[Value, int] = {}
         self.readers: dict[Value, list[tuple[int, bool]]] = {}
         self.chained: set[Node] = set()  # writes into arrays that have storage, one after the other
         self.groups: dict[Graph, list[Node | Stages]] = {}  # as they are written, one after the other
@@ -171,6 +163,7 @@ class RootGroups(ElementWriter):
         groups: list[Any] = []  # loops, and stages of roots
         where: dict[Value, int] = {}
         loops: dict[Value, dict[Any, set[Indices]]] = {}
+        beyond: set[Value] = set()  # values of which a loop reads the same elements in each row
         for root in roots:
             if isinstance(root, Node):
                 for x in root.inputs:
@@ -193,8 +186,9 @@ class RootGroups(ElementWriter):
             loop = (own, len(groups[own]) if len(space) > 1 else 0)
             for v, indices in self.pulled.items():
                 inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
-                if any(_again(k, space) for k in inner):
+                if again := [k for k in inner if _again(k, space)]:
                     inner.add(())  # one more use
+                    beyond.update([v] if any(OUTERMOST not in k for k in again) else ())
                 if inner:
                     loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
         for v in graph.outputs:  # small ones are pulled at the end
@@ -203,7 +197,7 @@ class RootGroups(ElementWriter):
         order = {v: k for k, node in enumerate(graph.nodes) for v in node.outputs}
         costly = []
         for v in sorted(loops.keys() & order.keys(), key=order.__getitem__):
-            if self._costly(v, loops[v]):
+            if self.costly(v, loops[v], v in beyond):
                 costly.append(v)
                 self.pending.add(v)
                 self.prices = {}  # what reads it costs less
@@ -213,22 +207,31 @@ class RootGroups(ElementWriter):
         return groups
 
     def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> int:
-        """Put a root into the last group if it reads that row by row; else into one of its own."""
-        space, own = self.space(root), len(groups) - 1
-        last = groups[own] if own >= 0 else None
-        if isinstance(last, list) and space and last[0][0] not in self.foreign:
-            local = all(self._in_row(v, index) for v, index in reads if where.get(v) == own)
-            first = self.space(last[0][0])
-            if local and first and first[0] == space[0] > 1 and (len(space) == 1) == (len(first) == 1):
-                stage = last[-1]
+        """Put a root into the last group, or into that of what it reads if it reads that row by row; else into its own.
+
+        Steps of loops write where others may still read, so their groups keep the order of the roots.
+        """
+        last, made = len(groups) - 1, max((where[v] for v, _ in reads if v in where), default=-1)
+        moves = not self.groups and 0 in self.kept(root)
+        for own in dict.fromkeys([last, made]) if moves else [last]:
+            if own >= made and own >= 0 and self._fits(groups[own], root, [r for r in reads if where.get(r[0]) == own]):
+                stage, space = groups[own][-1], self.space(root)
                 waits = any(v in stage and not self._at_point(v, index, space) for v, index in reads)
                 if self.space(stage[0]) == space and not waits:
                     stage.append(root)
                 else:
-                    last.append([root])
+                    groups[own].append([root])
                 return own
         groups.append([[root]])
         return len(groups) - 1
+
+    def _fits(self, group: Node | Stages, root: Value, reads: list[Any]) -> bool:
+        """Whether a group has rows like those of a root, which reads of it what belongs to its own row."""
+        if isinstance(group, Node) or group[0][0] in self.foreign or not self.space(root):
+            return False
+        space, first = self.space(root), self.space(group[0][0])
+        alike = bool(first) and first[0] == space[0] > 1 and (len(space) == 1) == (len(first) == 1)
+        return alike and all(self._in_row(v, index) for v, index in reads)
 
     def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
         """The values with storage that a root reads, and where; its indices are q0, q1, ..."""
@@ -281,30 +284,6 @@ class RootGroups(ElementWriter):
 
     def _at_point(self, value: Value, index: Indices, space: tuple[int, ...]) -> bool:
         return not self.reduces(value) and index == tuple(AxisIndex(f"q{k}") for k in range(len(space)))
-
-    def _costly(self, value: Value, loops: dict[Any, set[Indices]]) -> bool:
-        """Whether to store a value that several loops compute, or one of them several times."""
-        times = sum(map(len, loops.values()))
-        if times < 2 or value in self.stored or value.aval.size <= SHORT:
-            return False
-        text = text_of(self.made[value])
-        in_rows = any(() in found for found in loops.values()) and count(value) <= LOCAL * LOCAL
-        return (text is not None and bool(text.c) and text.work >= FUNCTION) or self._price(value) >= (
-            CHEAP if times >= OFTEN else ROWS if in_rows else COSTLY
-        )
-
-    def _price(self, value: Value, deep: int = 0) -> int:
-        """The additions per element, from what is stored."""
-        node = self.made.get(value)
-        if value in self.held or value in self.pending or node is None or value.aval.size <= SHORT or deep > DEEP:
-            return 0
-        if value not in self.prices:
-            text = text_of(node)
-            below = sum(self._price(x, deep + 1) for x in node.inputs)
-            if text is not None and text.fold is not None:
-                below = (1 + below) * (node.inputs[0].aval.size // max(1, value.aval.size))
-            self.prices[value] = below + work_of(node)
-        return self.prices[value]
 
     # storage
 
@@ -374,12 +353,6 @@ class RootGroups(ElementWriter):
 def row_at_a_time(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> CArray:
     """Storage that holds one row at a time."""
     return CArray(name, shape, dtype, (0, *packed(shape)[1:]))
-
-
-def work_of(node: Node) -> int:
-    """The additions that an element of an operation takes, about."""
-    text = text_of(node)
-    return text.work if text is not None and text.c else 0
 
 
 def _inner(i: AxisIndex) -> bool:

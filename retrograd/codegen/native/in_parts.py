@@ -14,9 +14,10 @@ from typing import Any
 
 from ...ir.graph import Node, Value
 from .elements import BEYOND
-from .grouping import Stages, row_at_a_time, work_of
+from .grouping import Stages, row_at_a_time
 from .indices import CArray, CNumber, at, c_type, count, extents
 from .nests import NestWriter
+from .prices import work_of
 from .sum_order import BLOCK, LEAF, has_order, kept_terms, unit
 
 LEAST = 200_000  # additions in a nest from which on it falls into parts
