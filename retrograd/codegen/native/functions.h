@@ -33,12 +33,25 @@ RG_INLINE double rg_tail(double r) {
   return RG_FMA(p, r, 0.5);
 }
 
+/* The same by polynomials of even and odd powers side by side: in one, each product waits for the one before. They take
+   more registers, which an exponential alone has left, and a hyperbolic tangent does not. */
+RG_INLINE double rg_tail_in_two(double r) {
+  const double z = r * r;
+  double p = 2.08767569878681e-09, q = 1.6059043836821613e-10;
+  p = RG_FMA(p, z, 2.755731922398589e-07); q = RG_FMA(q, z, 2.505210838544172e-08);
+  p = RG_FMA(p, z, 2.48015873015873e-05); q = RG_FMA(q, z, 2.7557319223985893e-06);
+  p = RG_FMA(p, z, 1.388888888888889e-03); q = RG_FMA(q, z, 1.984126984126984e-04);
+  p = RG_FMA(p, z, 4.1666666666666664e-02); q = RG_FMA(q, z, 8.333333333333333e-03);
+  p = RG_FMA(p, z, 0.5); q = RG_FMA(q, z, 1.6666666666666666e-01);
+  return RG_FMA(q, r, p);
+}
+
 /* The last product gives infinity and zero. No choice of these follows it: GCC would compute what reads them in branches. */
 RG_INLINE double rg_exp(double x) {
   double y = x > 709.79 ? 709.79 : x;
   y = y < -745.2 ? -745.2 : y;
   RG_REDUCED(y);
-  const double e = 1.0 + (r + r * r * rg_tail(r));
+  const double e = 1.0 + (r + r * r * rg_tail_in_two(r));
   const int64_t half = n >> 1;
   return e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
 }
@@ -147,19 +160,21 @@ RG_INLINE double rg_erf(double x) {
   const double r = __builtin_fma(k, 0x1.f1976b7ed8fbcp-110, b), z = r * r
 
 RG_INLINE double rg_near_zero(double r, double z) {
-  double p = -0x1.ab159dc3b3bc0p-41;
-  p = RG_FMA(p, z, 0x1.61217b49ad799p-33); p = RG_FMA(p, z, -0x1.ae64540e0633bp-26);
-  p = RG_FMA(p, z, 0x1.71de3a545dd92p-19); p = RG_FMA(p, z, -0x1.a01a01a019921p-13);
-  p = RG_FMA(p, z, 0x1.1111111111110p-7); p = RG_FMA(p, z, -0x1.5555555555555p-3);
-  return RG_FMA(r * z, p, r);
+  const double w = z * z;
+  double p = -0x1.ab159dc3b3bc0p-41, q = 0x1.61217b49ad799p-33;
+  p = RG_FMA(p, w, -0x1.ae64540e0633bp-26); q = RG_FMA(q, w, 0x1.71de3a545dd92p-19);
+  p = RG_FMA(p, w, -0x1.a01a01a019921p-13); q = RG_FMA(q, w, 0x1.1111111111110p-7);
+  p = RG_FMA(p, w, -0x1.5555555555555p-3);
+  return RG_FMA(r * z, RG_FMA(q, z, p), r);
 }
 
 RG_INLINE double rg_near_one(double z) {
-  double p = 0x1.ab7663475731fp-45;
-  p = RG_FMA(p, z, -0x1.9394b6b53b9c7p-37); p = RG_FMA(p, z, 0x1.1eed8de97b2c8p-29);
-  p = RG_FMA(p, z, -0x1.27e4fb77119ecp-22); p = RG_FMA(p, z, 0x1.a01a01a019d00p-16);
-  p = RG_FMA(p, z, -0x1.6c16c16c16c16p-10); p = RG_FMA(p, z, 0x1.5555555555555p-5);
-  return 1.0 - (0.5 * z - z * z * p);
+  const double w = z * z;
+  double p = 0x1.ab7663475731fp-45, q = -0x1.9394b6b53b9c7p-37;
+  p = RG_FMA(p, w, 0x1.1eed8de97b2c8p-29); q = RG_FMA(q, w, -0x1.27e4fb77119ecp-22);
+  p = RG_FMA(p, w, 0x1.a01a01a019d00p-16); q = RG_FMA(q, w, -0x1.6c16c16c16c16p-10);
+  p = RG_FMA(p, w, 0x1.5555555555555p-5);
+  return 1.0 - (0.5 * z - w * RG_FMA(q, z, p));
 }
 
 RG_INLINE double rg_sin(double x) {
