@@ -36,6 +36,12 @@ def with_native(workload: Workload) -> Call:
     return partial(rg.value_and_grad(function, argnums=workload.argnums, backend="native"), *workload.inputs())
 
 
+def with_buffered(workload: Workload) -> Call:
+    """The native target on arrays that stay: NumPy in and out, as CasADi's buffers."""
+    call = with_native(workload)
+    return call.func.buffered(*call.args).run  # type: ignore[attr-defined, no-any-return]  # it is a partial call
+
+
 def with_jax(workload: Workload) -> Call:
     """`jax.jit(jax.value_and_grad)`: NumPy in and out, or arrays on the device, waited for."""
     jax = import_module("jax")
@@ -114,6 +120,7 @@ def function_alone(workload: Workload) -> Call:
 CONTESTANTS: dict[str, Callable[[Workload], Call]] = {
     "retrograd": with_retrograd,
     "native": with_native,
+    "buffered": with_buffered,
     "jax": with_jax,
     "torch": with_torch,
     "autograd": with_autograd,
@@ -141,7 +148,7 @@ def takes_part(contestant: str, workload: Workload) -> bool:
         return False
     if contestant in SYSTEMS and workload.name not in SYSTEMS[contestant]:
         return False
-    if contestant in ("native", "c", "casadi") and compiler() is None:
+    if contestant in ("native", "buffered", "c", "casadi") and compiler() is None:
         return False
     texts = {"c": workload.in_c, "jax": workload.in_jax, "torch": workload.in_torch, "hand": workload.by_hand}
     return texts.get(contestant, workload.function) is not None

@@ -20,7 +20,8 @@ from bench.contestants import takes_part
 from bench.workload import Workload
 
 PAUSE_SECONDS = 0.05  # BLAS workers spin for a while after their last product
-REFERENCES = ("hand", "jax", "torch", "autograd", "retrograd", "function", "native", "c", "casadi", "pytensor", "drjit")
+OURS = ("retrograd", "function", "native", "buffered")
+REFERENCES = ("hand", "jax", "torch", "autograd", *OURS, "c", "casadi", "pytensor", "drjit")
 
 Arrays = list[NDArray[Any]]
 

@@ -10,7 +10,6 @@ enum {
 };
 enum { LEAF, EQUAL, TYPED, SAME, DIGITS, SEQUENCE, DICT, FIELDS }; /* nodes of patterns of arguments */
 enum { TUPLE, LIST, ENTRIES }; /* and of results */
-#define ITEM(node, k) PyTuple_GetItem(node, k)
 #define NUMBER(node, k) PyLong_AsLongLong(ITEM(node, k))
 
 /* Results in the order of a position, or of a kind, keys and parts. */
@@ -197,4 +196,24 @@ end:
 
 RG_SHARED PyObject *server_of(Method *serving, PyObject *state) {
   return PyTuple_Size(state) == STATE ? PyCFunction_NewEx(serving, state, 0) : 0;
+}
+
+RG_SHARED int stands(PyObject *state) {
+  PyObject *trace = 0, *user = ITEM(state, READER), *reads = ITEM(state, READS);
+  if (PyContextVar_Get(ITEM(state, TRACE), 0, &trace) < 0) { PyErr_Clear(); return 0; }
+  const int traced = trace && trace != &_Py_NoneStruct;
+  if (trace) Py_DecRef(trace);
+  for (int64_t k = 0; !traced && k < PyTuple_Size(reads); k++) { /* as in same_reads, but of code itself */
+    PyObject *pair = ITEM(reads, k), *of = ITEM(pair, 0), *was = ITEM(pair, 1);
+    if (of == &_Py_NoneStruct || of->type == &PyFunction_Type) {
+      if (PyFunction_GetCode(of == &_Py_NoneStruct ? user : of) != was) return 0;
+    } else if (PyDict_GetItem(PyFunction_GetGlobals(user), of) != was) return 0;
+  }
+  return !traced;
+}
+
+RG_SHARED PyObject *bound_to(Method *binding, PyObject *state, int64_t arrays) {
+  const int fits = PyTuple_Size(state) == ARRAYS + arrays && ITEM(state, READER)->type == &PyFunction_Type;
+  if (!fits) PyErr_SetString(PyExc_TypeError, "bind takes what server.h says, with an array for each operand and result");
+  return fits ? PyCFunction_NewEx(binding, state, 0) : 0;
 }

@@ -52,7 +52,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     table = ", ".join(f"&fallback{k}" for k in range(n))
     methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
     serves = n == 1 and len(bodies[0].inputs) > 0
-    methods += '{"server", server, 8, ""}, ' if serves else ""
+    methods += '{"server", server, 8, ""}, {"bind", bind, 8, ""}, ' if serves else ""
     keeping = [k for k, kernel in enumerate(kernels) if STACK < _total(kernel) <= KEPT]
     methods += '{"keep", keep, 0x80, ""}, ' if keeping else ""
     parts = any(kernel.parts for kernel in kernels)
@@ -74,6 +74,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
             *(line for k in range(n) for line in _kernel(k, bodies[k], kernels[k])),
             *(_keep(keeping) if keeping else ()),
             *(_server(bodies[0]) if serves else ()),
+            *(_bound(bodies[0], kernels[0]) if serves else ()),
             *map(definitions, shared),
             f'static Method methods[] = {{{methods}{{"setup", setup, 0x80, ""}}, {{0, 0, 0, 0}}}};',
             'static Definition module = {{1, 0}, 0, 0, 0, "rg_native", 0, -1, methods, 0, 0, 0, 0};',
@@ -96,24 +97,18 @@ def _total(kernel: KernelFunction) -> int:
 
 def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
     nin, nout, extra = len(body.inputs), len(body.outputs), len(kernel.workspaces)
-    total, over = _total(kernel), dict(kernel.over)
-    lines = ["", kernel.source, "", f"static PyObject *call{k}(PyObject *self, PyObject *const *a, int64_t n) {{"]
+    over = dict(kernel.over)
+    lines = ["", kernel.source, "", *_run(k, kernel, nin + nout)]
+    lines += [f"static PyObject *call{k}(PyObject *self, PyObject *const *a, int64_t n) {{"]
     lines += [
         f"  void *p[{max(1, nin + nout + extra)}]; PyObject *o[{max(1, nout)}] = {{0}}, *c[{max(1, nin)}] = {{0}};"
     ]
-    lines += [f"  PyObject *result = 0; char *work = 0; if (n != {nin}) goto other;"]
+    lines += [f"  PyObject *result = 0; if (n != {nin}) goto other;"]
     for i, v in enumerate(body.inputs):
         lines.append(f"  {_taken(i, v)} goto other;")
     for i, v in enumerate(body.outputs):
         lines.append(f"  {_made(i, v, nin + i, over.get(i))}")
-    if total:
-        lines += _workspaces(k, kernel, nin + nout, total)
-    lines += ["  const int64_t threads = allowed(); if (threads < 0) goto end;"] * kernel.parts
-    released = kernel.work > ALONE
-    lines += ["  void *others = PyEval_SaveThread();"] * released
-    lines += [f"  const int beyond = kernel{k}(p{', threads' * kernel.parts});"]
-    lines += ["  PyEval_RestoreThread(others);"] * released
-    lines += ["  if (beyond) goto other;"]
+    lines += [f"  const int beyond = run{k}(p);", "  if (beyond < 0) goto end;", "  if (beyond) goto other;"]
     lines += [f"  {_given(i, v)}" for i, v in enumerate(body.outputs)]
     if nout == 1:
         lines += ["  result = o[0]; o[0] = 0;"]
@@ -121,16 +116,30 @@ def _kernel(k: int, body: Graph, kernel: KernelFunction) -> list[str]:
         lines += [f"  if (!(result = PyTuple_New({nout}))) goto end;"]
         lines += [f"  PyTuple_SetItem(result, {i}, o[{i}]); o[{i}] = 0;" for i in range(nout)]
     lines += ["  goto end;", "other:", f"  result = PyObject_Vectorcall(fallback{k}, a, n, 0);", "end:"]
+    lines += [f"  for (int k = 0; k < {nout}; k++) if (o[k]) Py_DecRef(o[k]);"]
+    lines += [f"  for (int k = 0; k < {nin}; k++) if (c[k]) Py_DecRef(c[k]);", "  return result;", "}"]
+    return lines
+
+
+def _run(k: int, kernel: KernelFunction, first: int) -> list[str]:
+    """What runs a kernel on operands and results: 1 if it gives up or there is no memory, -1 for an error."""
+    total, released = _total(kernel), kernel.work > ALONE
+    lines = [f"static int run{k}(void **p) {{"]
+    lines += ["  const int64_t threads = allowed(); if (threads < 0) return -1;"] * kernel.parts
+    if total:
+        lines += _workspaces(k, kernel, first, total)
+    lines += ["  void *others = PyEval_SaveThread();"] * released
+    lines += [f"  const int beyond = kernel{k}(p{', threads' * kernel.parts});"]
+    lines += ["  PyEval_RestoreThread(others);"] * released
     if total > STACK:
         end = "given_back(work);"
         if total <= KEPT:
             end = f"if (work == kept{k}) {{ busy{k} = 0; if (!keeps) free_kept{k}(); }} else given_back(work);"
         lines.append(f"  {end}")
-    lines += [f"  for (int k = 0; k < {nout}; k++) if (o[k]) Py_DecRef(o[k]);"]
-    lines += [f"  for (int k = 0; k < {nin}; k++) if (c[k]) Py_DecRef(c[k]);", "  return result;", "}"]
+    lines += ["  return beyond != 0;", "}"]
     if STACK < total <= KEPT:
         free = f"static void free_kept{k}(void) {{ if (!busy{k}) {{ given_back(kept{k}); kept{k} = 0; }} }}"
-        lines[3:3] = [f"static char *kept{k}; static int busy{k};", free]
+        lines[:0] = [f"static char *kept{k}; static int busy{k};", free]
     return lines
 
 
@@ -163,6 +172,29 @@ def _server(body: Graph) -> list[str]:
     ]
 
 
+def _bound(body: Graph, kernel: KernelFunction) -> list[str]:
+    """The function that runs a module's only kernel on arrays which stay where they are."""
+    values = (*body.inputs, *body.outputs)
+    n = len(values)
+    tests = [
+        f"  if (!(p[{i}] = there(ITEM(state, ARRAYS + {i}), {v.aval.ndim}, {_dims(v)}, {_kind(v)}))) goto other;"
+        for i, v in enumerate(values)
+    ]
+    return [
+        "static PyObject *bound0(PyObject *state, PyObject *nothing) {",
+        f"  void *p[{n + len(kernel.workspaces)}]; if (!stands(state)) goto other;",
+        *tests,
+        "  const int beyond = run0(p); if (beyond < 0) return 0;",
+        "  if (!beyond) { PyObject *results = ITEM(state, RESULTS); Py_IncRef(results); return results; }",
+        "other:",
+        "  return PyObject_CallNoArgs(ITEM(state, OTHERWISE));",
+        "}",
+        'static Method binding = {"run", bound0, 4, ""};',
+        f"static PyObject *bind(PyObject *self, PyObject *state) {{ return bound_to(&binding, state, {n}); }}",
+        "",
+    ]
+
+
 def _fits(i: int, value: Value) -> str:
     if value.aval.kind == "array":
         return f"is_array(a[{i}], {value.aval.ndim}, {_dims(value)}, {_kind(value)})"
@@ -177,15 +209,15 @@ def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[
         lines = [f"  _Alignas({ALIGNED}) char block[{total}]; char *at = block;"]
     elif total <= KEPT:
         lines = [
-            f"  if (keeps && !busy{k}) {{",
+            f"  char *work; if (keeps && !busy{k}) {{",
             f"    busy{k} = 1; if (!kept{k}) kept{k} = storage({total + ALIGNED});",
             f"    work = kept{k};",
             f"  }} else work = storage({total + ALIGNED});",
         ]
     else:
-        lines = [f"  work = storage({total + ALIGNED});"]
+        lines = [f"  char *work = storage({total + ALIGNED});"]
     if total > STACK:
-        lines += ["  if (!work) goto other;", f"  char *at = work + (-(uintptr_t)work & {ALIGNED - 1});"]
+        lines += ["  if (!work) return 1;", f"  char *at = work + (-(uintptr_t)work & {ALIGNED - 1});"]
     for i, size in enumerate(kernel.workspaces, first):
         lines.append(f"  p[{i}] = at; at += {-(-size // ALIGNED) * ALIGNED};")
     return lines
