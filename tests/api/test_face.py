@@ -139,7 +139,7 @@ def test_config_shows_its_settings_and_their_values():
 
 def test_a_compiled_function_shows_how_to_look_at_it():
     names = {"at", "source", "graph", "dot", "plan", "tradeoff", "executable", "explain_retrace", "cache_info"}
-    names |= {"export", "save", "explain", "profile", "report"}
+    names |= {"export", "save", "explain", "profile", "report", "buffered"}
     for transform in (rg.grad, rg.value_and_grad, rg.jit, rg.vmap, rg.jacrev, rg.hessian):
         compiled = transform(np.sin)
         assert callable(compiled)
