@@ -210,8 +210,8 @@ def _workspaces(k: int, kernel: KernelFunction, first: int, total: int) -> list[
     elif total <= KEPT:
         lines = [
             f"  char *work; if (keeps && !busy{k}) {{",
-            f"    busy{k} = 1; if (!kept{k}) kept{k} = storage({total + ALIGNED});",
-            f"    work = kept{k};",
+            f"    if (!kept{k}) kept{k} = storage({total + ALIGNED});",
+            f"    work = kept{k}; busy{k} = work != 0;",
             f"  }} else work = storage({total + ALIGNED});",
         ]
     else:
