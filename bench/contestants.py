@@ -20,26 +20,28 @@ def square(x: Any) -> Any:
     return x * x
 
 
+def value_and_grad(workload: Workload, backend: str | None = None) -> Any:
+    """`rg.value_and_grad` of a workload's function."""
+    rg = import_module("retrograd")
+    rg.value_and_grad(square, backend=backend)(1.0)
+    function = workload.in_retrograd(rg) if workload.in_retrograd else workload.function
+    return rg.value_and_grad(function, argnums=workload.argnums, backend=backend)
+
+
 def with_retrograd(workload: Workload) -> Call:
     """`rg.value_and_grad`: NumPy in and out."""
-    rg = import_module("retrograd")
-    rg.value_and_grad(square)(1.0)
-    function = workload.in_retrograd(rg) if workload.in_retrograd else workload.function
-    return partial(rg.value_and_grad(function, argnums=workload.argnums), *workload.inputs())
+    return partial(value_and_grad(workload), *workload.inputs())
 
 
 def with_native(workload: Workload) -> Call:
-    """`rg.value_and_grad` on the native target: NumPy in and out."""
-    rg = import_module("retrograd")
-    rg.value_and_grad(square, backend="native")(1.0)
-    function = workload.in_retrograd(rg) if workload.in_retrograd else workload.function
-    return partial(rg.value_and_grad(function, argnums=workload.argnums, backend="native"), *workload.inputs())
+    """The same on the native target."""
+    return partial(value_and_grad(workload, "native"), *workload.inputs())
 
 
 def with_buffered(workload: Workload) -> Call:
     """The native target on arrays that stay: NumPy in and out, as CasADi's buffers."""
-    call = with_native(workload)
-    return call.func.buffered(*call.args).run  # type: ignore[attr-defined, no-any-return]  # it is a partial call
+    run: Call = value_and_grad(workload, "native").buffered(*workload.inputs()).run
+    return run
 
 
 def with_jax(workload: Workload) -> Call:

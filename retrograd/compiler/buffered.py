@@ -6,8 +6,8 @@ If one kernel is all of a function, C runs it on these arrays. All else goes the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,25 +16,28 @@ from ..tracer.array import NUMBERS
 from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, flatten, unflatten
 from .compiled import member
+from .native_calls import of_kernel
 from .paths import FINDERS, Found, Paths
 from .signature import is_traced
 
+Result_co = TypeVar("Result_co", covariant=True)
 
-class BufferedCall(NamedTuple):
+
+class BufferedCall(NamedTuple, Generic[Result_co]):
     """A call that reads its arguments from arrays and writes its results into arrays.
 
     ``run()`` computes ``results`` of what stands in ``args`` and ``kwargs`` now, and returns them. These are the
     arguments and results of the call, with an array of its own in place of each array and each number.
     """
 
-    run: Callable[[], Any]
+    run: Callable[[], Result_co]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    results: Any
+    results: Result_co
 
 
 @member
-def buffered(self: Any, /, *args: Any, **kwargs: Any) -> BufferedCall:
+def buffered(self: Any, /, *args: Any, **kwargs: Any) -> BufferedCall[Any]:
     """A call whose arguments and results stay in the same arrays, for loops that call a small function often.
 
     On the native target, a call of a function that is one kernel takes 0.1 µs beyond the computation. Elsewhere it
@@ -43,8 +46,8 @@ def buffered(self: Any, /, *args: Any, **kwargs: Any) -> BufferedCall:
     Parameters
     ----------
     *args, **kwargs
-        The arguments of a call. They are copied. Numbers become arrays without axes. The settings that are in force
-        now stay.
+        The arguments of a call. They are copied. Numbers become arrays without axes. Where C runs the call, it keeps
+        to the settings that are in force now.
 
     Returns
     -------
@@ -130,15 +133,14 @@ def _in_c(compiled: Any, buffers: _Buffers) -> Callable[[], Any] | None:
     given, _ = flatten((args, kwargs))
     found: Found = FINDERS[-1](compiled, compiled._take(args, kwargs))
     paths, user = found.paths, compiled._user
-    if not isinstance(paths, Paths) or paths.executable is None or len(paths.known) != 1:
+    if not isinstance(paths, Paths) or paths.executable is None:
         return None
-    (way,), code = paths.known.values(), paths.executable
-    if paths.settings.exact or paths.settings.debug_nans or way.derived.later is not None or found.captures:
+    bind, reads = of_kernel(paths, "bind"), getattr(paths._relied, "plain", None)
+    if bind is None or reads is None or found.captures or type(user) is not FunctionType:
         return None
-    bind = getattr(getattr(code.function, "__self__", None), "bind", None)
-    reads = getattr(paths._relied, "plain", None)
-    if not isinstance(bind, BuiltinFunctionType) or reads is None or type(user) is not FunctionType:
+    if paths.settings.exact or paths.settings.debug_nans:
         return None
+    (way,), code = paths.known.values(), paths.code
     operands = _places(found.call.values(), given, buffers.leaves)
     marks = [object() for _ in code.graph.outputs]
     results = _places(marks, flatten(way.assemble(marks))[0], buffers.outs)

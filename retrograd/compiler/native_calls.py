@@ -30,7 +30,7 @@ def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str
         return
     if not call.traced or len(call.leaves) > MOST_LEAVES:
         return
-    maker = _maker(paths)
+    maker = of_kernel(paths, "server")
     if maker is not None:
         arranged = getattr(compiled._transform, "fixed", None)
         try:
@@ -41,13 +41,13 @@ def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str
         _serve(compiled, paths, call, maker, patterns)
 
 
-def _maker(paths: Paths) -> Callable[[Any], Any] | None:
-    """What makes servers that run the kernel of these paths; None if they do more."""
-    maker = getattr(getattr(paths.code.function, "__self__", None), "server", None)
+def of_kernel(paths: Paths, name: str) -> Callable[[Any], Any] | None:
+    """A function of the module whose only kernel is all of these paths; None if they do more."""
+    found = getattr(getattr(paths.code.function, "__self__", None), name, None)
     ways = list(paths.known.values())
-    if not isinstance(maker, BuiltinFunctionType) or len(ways) != 1 or ways[0].derived.later is not None:
+    if not isinstance(found, BuiltinFunctionType) or len(ways) != 1 or ways[0].derived.later is not None:
         return None
-    return maker
+    return found
 
 
 def _serve(compiled: Any, paths: Paths, call: Call, maker: Callable[[Any], Any], patterns: Any) -> None:

@@ -186,9 +186,11 @@ class RootGroups(PricedWriter):
             loop = (own, len(groups[own]) if len(space) > 1 else 0)
             for v, indices in self.pulled.items():
                 inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
-                if again := [k for k in inner if _again(k, space)]:
+                again = [k for k in inner if _again(k, space)]
+                if again:
                     inner.add(())  # one more use
-                    beyond.update([v] if any(OUTERMOST not in k for k in again) else ())
+                if any(OUTERMOST not in k for k in again):
+                    beyond.add(v)
                 if inner:
                     loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
         for v in graph.outputs:  # small ones are pulled at the end
@@ -212,7 +214,7 @@ class RootGroups(PricedWriter):
         Steps of loops write where others may still read, so their groups keep the order of the roots.
         """
         last, made = len(groups) - 1, max((where[v] for v, _ in reads if v in where), default=-1)
-        moves = not self.groups and 0 in self.kept(root)
+        moves = not self.groups and 0 in self.kept(root)  # the groups of the kernel come before those of bodies
         for own in dict.fromkeys([last, made]) if moves else [last]:
             if own >= made and own >= 0 and self._fits(groups[own], root, [r for r in reads if where.get(r[0]) == own]):
                 stage, space = groups[own][-1], self.space(root)

@@ -96,15 +96,15 @@ static int take(PyObject *node, PyObject *x, PyObject **operands, PyObject *stat
   }
 }
 
-/* Whether what a function has read are the same objects: pairs of a function, or nothing for this one, and a weak
-   reference to its code, or of the name of a global and its value. */
-static int same_reads(PyObject *user, PyObject *reads) {
+/* Whether what a function has read are the same objects: pairs of a function, or nothing for this one, and its code or a
+   weak reference to that, or of the name of a global and its value. */
+static int same_reads(PyObject *user, PyObject *reads, int weak) {
   if (reads == &_Py_NoneStruct || user->type != &PyFunction_Type) return 0;
   for (int64_t k = 0; k < PyTuple_Size(reads); k++) {
     PyObject *pair = ITEM(reads, k), *of = ITEM(pair, 0), *was = ITEM(pair, 1);
     if (of == &_Py_NoneStruct || of->type == &PyFunction_Type) {
-      PyObject *code = PyObject_CallNoArgs(was);
-      if (code) Py_DecRef(code); else PyErr_Clear();
+      PyObject *code = weak ? PyObject_CallNoArgs(was) : was;
+      if (weak && code) Py_DecRef(code); else if (!code) PyErr_Clear();
       if (!code || PyFunction_GetCode(of == &_Py_NoneStruct ? user : of) != code) return 0;
     } else if (PyDict_GetItem(PyFunction_GetGlobals(user), of) != was) return 0;
   }
@@ -122,7 +122,7 @@ static int holds(PyObject *state, PyObject *compiled, PyObject *statics, PyObjec
   if (ITEM(has, 0) != ITEM(state, TOKEN)) goto end;
   found = -1;
   if (!(user = PyObject_GetAttr(compiled, ITEM(state, USER)))) goto end;
-  if (same_reads(user, ITEM(has, 1))) {
+  if (same_reads(user, ITEM(has, 1), 1)) {
     Py_IncRef(*captures = ITEM(state, NOTHING));
     found = 1;
     goto end;
@@ -139,19 +139,24 @@ end:
   return found;
 }
 
+/* Whether nothing is traced; -1 for an error. */
+static int untraced(PyObject *variable) {
+  PyObject *trace = 0;
+  if (PyContextVar_Get(variable, 0, &trace) < 0) return -1;
+  const int found = !trace || trace == &_Py_NoneStruct;
+  if (trace) Py_DecRef(trace);
+  return found;
+}
+
 /* Whether nothing is traced, and the settings are those of the state. */
 static int in_force(PyObject *state) {
-  PyObject *trace = 0, *now = 0;
-  int found = -1;
-  if (PyContextVar_Get(ITEM(state, CURRENT), 0, &trace) < 0) goto end;
-  if (PyContextVar_Get(ITEM(state, OVERRIDES), 0, &now) < 0) goto end;
+  PyObject *now = 0;
+  const int found = untraced(ITEM(state, CURRENT));
+  if (found < 0 || PyContextVar_Get(ITEM(state, OVERRIDES), 0, &now) < 0) return -1;
   const int base = !now || now == &_Py_NoneStruct;
   const PyObject *settings = base ? PyDict_GetItem(ITEM(state, BASE), ITEM(state, NAME)) : now;
-  found = (!trace || trace == &_Py_NoneStruct) && settings == ITEM(state, SETTINGS);
-end:
-  if (trace) Py_DecRef(trace);
   if (now) Py_DecRef(now);
-  return found;
+  return found && settings == ITEM(state, SETTINGS);
 }
 
 RG_SHARED PyObject *serve(
@@ -199,17 +204,9 @@ RG_SHARED PyObject *server_of(Method *serving, PyObject *state) {
 }
 
 RG_SHARED int stands(PyObject *state) {
-  PyObject *trace = 0, *user = ITEM(state, READER), *reads = ITEM(state, READS);
-  if (PyContextVar_Get(ITEM(state, TRACE), 0, &trace) < 0) { PyErr_Clear(); return 0; }
-  const int traced = trace && trace != &_Py_NoneStruct;
-  if (trace) Py_DecRef(trace);
-  for (int64_t k = 0; !traced && k < PyTuple_Size(reads); k++) { /* as in same_reads, but of code itself */
-    PyObject *pair = ITEM(reads, k), *of = ITEM(pair, 0), *was = ITEM(pair, 1);
-    if (of == &_Py_NoneStruct || of->type == &PyFunction_Type) {
-      if (PyFunction_GetCode(of == &_Py_NoneStruct ? user : of) != was) return 0;
-    } else if (PyDict_GetItem(PyFunction_GetGlobals(user), of) != was) return 0;
-  }
-  return !traced;
+  const int found = untraced(ITEM(state, TRACE));
+  if (found < 0) PyErr_Clear();
+  return found > 0 && same_reads(ITEM(state, READER), ITEM(state, READS), 0);
 }
 
 RG_SHARED PyObject *bound_to(Method *binding, PyObject *state, int64_t arrays) {
