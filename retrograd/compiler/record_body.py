@@ -226,6 +226,8 @@ def returning_zeros(graph: Graph, avals: Sequence[Aval]) -> Graph:
 def operand(trace: Trace, x: Any) -> tuple[Symbol, Any]:
     """A capture, or a value from the user, as a symbol of the trace, with its example value."""
     if isinstance(x, Capture):
+        if x.made:
+            return trace.capture(x.payload, made=True), x.shadow
         return (x.payload if isinstance(x.payload, Symbol) else symbol_in(trace, x.payload)), x.shadow
     return symbol_in(trace, x), shadow_of(x)
 

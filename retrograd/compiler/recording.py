@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from ..ir.primitive import TRANSFORMS
+from ..tracer.around import kept
 from ..tracer.record import Recorded, record
 from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
@@ -14,11 +15,15 @@ from .garbage import unhurried
 from .settings import config
 from .signature import Call, name_of
 
+FOR_C: ContextVar[bool] = ContextVar("retrograd_for_c", default=False)  # whether C will run what it can
+kept(FOR_C)
+
 
 def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any], native: bool) -> Recorded:
-    """Run a function on traced values that stand for the arguments of a call."""
+    """Run a function on traced values that stand for the arguments of a call; ``native`` says whether C will run it."""
+    FOR_C.set(native)
     with unhurried:
-        recorded = record(
+        return record(
             partial(call.applied, function),
             name_of(function),
             examples,
@@ -26,8 +31,6 @@ def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any
             max_nodes=config.max_nodes,
             gathers=CURRENT.get() is not None,  # what happens in the function stays there
         )
-    found: Recorded = TRANSFORMS.rolled(recorded, native)
-    return found
 
 
 def form_of(recorded: Recorded) -> Any:

@@ -13,6 +13,7 @@ from ..tracer.around import kept
 from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from .garbage import paused
+from .recording import FOR_C
 
 UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
 UNROLLED_IN_C = 150  # ... in C, whose compiler takes a second for so many
@@ -22,9 +23,10 @@ kept(_FROM)
 
 
 @TRANSFORMS.register("rolled")
-def rolled(recorded: Recorded, native: bool) -> Recorded:
-    """The recording with its loops folded, if it is long; ``native`` says whether C will run what it can."""
-    if len(recorded.graph.nodes) < max(LONG, _FROM.get()):
+def rolled(recorded: Recorded, concrete: bool) -> Recorded:
+    """The recording with its loops folded, if it is long; ``concrete`` says whether it is that of one path."""
+    native, fewest = FOR_C.get(), max(LONG, _FROM.get()) if concrete else LONG
+    if len(recorded.graph.nodes) < fewest:
         return recorded
     with paused:
         formulas = len(recorded.graph.nodes) > (UNROLLED_IN_C if native else UNROLLED)
@@ -36,7 +38,7 @@ def rolled(recorded: Recorded, native: bool) -> Recorded:
 
 @contextmanager
 def rolled_from(nodes: int) -> Iterator[None]:
-    """A context in which only recordings of so many operations are searched for loops."""
+    """A context in which only paths of so many operations are searched for loops, besides bodies of loops."""
     token = _FROM.set(nodes)
     try:
         yield

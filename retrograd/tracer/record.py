@@ -65,14 +65,16 @@ def record(
 ) -> Recorded:
     """Run ``function`` on one tracer per example; examples are copied first, and never changed.
 
-    With ``gathers``, an operation whose operands all belong to enclosing traces is recorded here too. Inside an
-    enclosing trace, generators are set back at the end: that trace runs the graph on the examples and must draw the
-    same numbers.
+    Long loops of Python's are folded. With ``gathers``, an operation whose operands all belong to enclosing traces is
+    recorded here too. Inside an enclosing trace, generators are set back at the end: that trace runs the graph on the
+    examples and must draw the same numbers.
     """
     run: Callable[..., Recorded] = _recorded
     for wrap_recording in RECORDERS:
         run = wrap_recording(run)
-    return run(function, name, examples, hints, concrete, max_nodes, gathers)
+    recorded = run(function, name, examples, hints, concrete, max_nodes, gathers)
+    found: Recorded = TRANSFORMS.rolled(recorded, concrete)
+    return found
 
 
 def _recorded(

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 REROLL = "retrograd.passes.reroll"
-LIMITS = [f"{REROLL}.find_repeats.FEW", f"{REROLL}.reroll.FEW", f"{REROLL}.reroll.NODES", f"{REROLL}.prove_loops.NODES"]
+LIMITS = [f"{REROLL}.{file}.{limit}" for file in ("reroll", "prove_loops") for limit in ("FEW", "NODES")]
+LIMITS.append(f"{REROLL}.find_repeats.FEW")
 
 
 @contextmanager

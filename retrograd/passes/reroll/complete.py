@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...ir.graph import Graph, Node, Value
 from ...ir.rewrite import with_nodes
 from ...ops.index import getitem
-from .prove_loops import counted, kinds, repeating
+from .nodes_of_copies import counted, kinds, repeating
 
 
 def complete(graph: Graph) -> Graph:

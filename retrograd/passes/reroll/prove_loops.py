@@ -21,9 +21,10 @@ from ...ops.formulas import operations, value_within, write_within
 from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
 from .contiguous import contiguous
-from .find_repeats import COPIES, FEW, NODES, kinds_of, masked, stretches, width
+from .find_repeats import COPIES, FEW, NODES, masked, width
 from .longest_chain import longest_chain
 from .multiples import multiples
+from .nodes_of_copies import counted, is_number, repeating
 
 REACH = 4  # copies back that a carry may come from
 GATHERED = 1 << 20  # bytes that may be gathered from an array, or if that is more,
@@ -36,39 +37,6 @@ WIDE = 8  # steps that run together on average are faster without a loop, by lev
 SHIFTS = 4  # how many starts are tried
 LAST = 16  # copies that must be steps of a loop by themselves before all are looked at
 ON_SLICES = frozenset({add_within, dot_within, value_within, write_within})
-
-
-def is_number(node: Node | None) -> bool:
-    """Whether a node is a number filled into an aval: such nodes belong to no copy."""
-    return node is not None and node.prim.name == "const"
-
-
-def is_read(graph: Graph, node: Node) -> bool:
-    """Whether a node reads an input at known positions: one node stands for all such reads, and belongs to no copy."""
-    if node.prim is not getitem or len(node.inputs) != 1 or node.inputs[0] in graph.producer:
-        return False
-    return any(type(item) is int or width(item) for item in node.attrs["index"])
-
-
-def counted(graph: Graph) -> tuple[list[Node], list[int]]:
-    """The nodes that belong to copies, and their positions among all nodes but numbers."""
-    return graph.once("counted", lambda: _counted(graph))
-
-
-def _counted(graph: Graph) -> tuple[list[Node], list[int]]:
-    nodes = [node for node in graph.nodes if not is_number(node)]
-    at = [i for i, node in enumerate(nodes) if not is_read(graph, node)]
-    return [nodes[i] for i in at], at
-
-
-def kinds(graph: Graph) -> np.ndarray[Any, Any]:
-    """The kinds of the nodes that belong to copies."""
-    return graph.once("kinds", lambda: kinds_of(counted(graph)[0]))
-
-
-def repeating(graph: Graph) -> list[tuple[int, int, int]]:
-    """The stretches of these nodes that repeat."""
-    return graph.once("repeating", lambda: list(stretches(kinds(graph), counted(graph)[1])))
 
 
 class Refused(Exception):  # noqa: N818 - a signal, not an error
@@ -190,17 +158,15 @@ class Finder:
         return None
 
     def _pays(self, start: int, period: int, copies: int) -> bool:
-        """Whether a short stretch is as fast as a loop: it computes small arrays, and few numbers.
+        """Whether a stretch is as fast as a loop: in C a short one is, in NumPy one of small arrays and few numbers.
 
-        A loop may compute again in its derivative what the stretch would keep, which counts for more than the calls if
-        arrays are large; and a call on numbers is so fast that what a loop does beside it counts.
+        A loop may compute again in its derivative what the stretch would keep, which counts for more than NumPy's calls
+        if arrays are large; and a call on numbers is so fast that what a loop does beside it counts.
         """
         step = self.nodes[start : start + period]
         on_slices = copies * sum(operations(node) - 1 for node in step if node.prim in ON_SLICES)
         nodes = self.at[start + copies * period - 1] + 1 - self.at[start] + on_slices
-        if nodes >= NODES or (on_slices and len(self.graph.nodes) >= MANY):
-            return True
-        if self.elements and nodes >= FEW and any(node.prim in ON_SLICES for node in step):
+        if nodes >= (FEW if self.elements else NODES) or (on_slices and len(self.graph.nodes) >= MANY):
             return True
         avals = [v.aval for node in step for v in node.outputs]
         arrays = sum(bool(aval.shape) for aval in avals)
