@@ -65,6 +65,20 @@ def test_cheap_values_have_no_storage_for_rows() -> None:
     assert re.search(r"\bs\d+\[50\]", source) is None
 
 
+def test_parts_of_short_axes_are_different_elements() -> None:
+    """A sum of three costly products reads each of them once."""
+
+    def pull(x: Any, y: Any) -> Any:
+        root = np.sqrt(x + y[:, None])
+        for _ in range(4):
+            root = np.sqrt(root + x)
+        return (np.sum(root * root, axis=-1) * y,)
+
+    source = in_c(pull, RNG.random((50, 3)), RNG.random(50))
+    assert "w1" not in source
+    assert re.search(r"\bs\d+\[", source) is None
+
+
 @pytest.mark.parametrize("rows", [9, 300])
 def test_copies_along_another_axis_are_made_once(rows: int) -> None:
     """Columns would be read element by element in each of 25 planes."""

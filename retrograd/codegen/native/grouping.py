@@ -192,7 +192,7 @@ class RootGroups(PricedWriter):
                 if any(OUTERMOST not in k for k in again):
                     beyond.add(v)
                 if inner:
-                    loops.setdefault(v, {}).setdefault(loop, set()).update(inner)
+                    loops.setdefault(v, {}).setdefault(loop, set()).update(map(_without_numbers, inner))
         for v in graph.outputs:  # small ones are pulled at the end
             for below in self._pending_below(v) if v not in self.pending else ():
                 self.readers.setdefault(below, []).append((len(groups), False))
@@ -359,6 +359,11 @@ def row_at_a_time(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> CA
 
 def _inner(i: AxisIndex) -> bool:
     return i.var is not None and i.var != OUTERMOST.var and i.var[0] == "q"
+
+
+def _without_numbers(index: Indices) -> Any:
+    """An index without positions that are numbers: others there are other elements, none of which is computed twice."""
+    return tuple([None if i.var is None else i for i in index])
 
 
 def _again(index: Indices, space: tuple[int, ...]) -> bool:
