@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from ..ir.builder import Builder, Symbol
 from ..ir.primitive import TRANSFORMS
@@ -18,6 +22,8 @@ from .recording import FOR_C
 UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
 UNROLLED_IN_C = 150  # ... in C, whose compiler takes a second for so many
 LONG = 100  # nodes from which a recording is searched for loops
+Array = np.ndarray[Any, Any]
+_known: WeakValueDictionary[Any, Array] = WeakValueDictionary()  # the numbers of steps, by their contents
 _FROM: ContextVar[int] = ContextVar("retrograd_rolled_from", default=0)  # nodes from which it is, here
 kept(_FROM)
 
@@ -31,9 +37,15 @@ def rolled(recorded: Recorded, concrete: bool) -> Recorded:
     with paused:
         formulas = len(recorded.graph.nodes) > (UNROLLED_IN_C if native else UNROLLED)
         graph, arrays = TRANSFORMS.reroll(recorded.graph, formulas, native)
-    inputs = graph.inputs[len(graph.inputs) - len(arrays) :]
+    captured, inputs = {id(c.payload) for c in recorded.captures}, graph.inputs[len(graph.inputs) - len(arrays) :]
+    arrays = [x if id(one := _one_of(x)) in captured else one for x in arrays]
     more = [Capture(x, Symbol(Builder(), v), x, made=True) for x, v in zip(arrays, inputs, strict=True)]
     return replace(recorded, graph=graph, captures=(*recorded.captures, *more))
+
+
+def _one_of(array: Array) -> Array:
+    """The first array with these contents: a body that is recorded in each step of a loop captures the same ones."""
+    return _known.setdefault((array.shape, array.dtype, array.tobytes()), array)
 
 
 @contextmanager

@@ -146,3 +146,41 @@ def test_functions_with_their_own_derivative_have_loops():
     g = rg.grad(lambda x: np.sum(swept(x) ** 2))
     np.testing.assert_allclose(g(X), steps(2.0 * steps(X, Y)[0], X)[1], rtol=1e-12)
     assert longest(g.graph(X)) < STEPS
+
+
+def numbered(_: Any, s: Pair) -> Pair:
+    x, y = s
+    for k in range(60):
+        x = 0.5 * np.sin(x) * y + 0.01 * k
+        y = y * 0.99 + 0.01 * x
+    return x, y
+
+
+def in_turn(steps: int, body: Any, s: Pair) -> Pair:
+    """``rg.fori_loop`` in plain Python."""
+    for k in range(steps):
+        s = body(k, s)
+    return s
+
+
+def loops_in_loops(x: Any, y: Any, fori_loop: Any = rg.fori_loop) -> Any:
+    for _ in range(90):
+        x, y = fori_loop(3, numbered, (x, y))
+        x = x * 0.5
+    return np.sum(x * y)
+
+
+def same_numbers(x: Any, y: Any, fori_loop: Any = rg.fori_loop) -> Any:
+    """The numbers of the outer loop are those of the inner one."""
+    x, y = fori_loop(3, numbered, (x, y))
+    x, y = numbered(0, (x, y))
+    return np.sum(x * y)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", [loops_in_loops, same_numbers])
+def test_bodies_that_are_recorded_again_are_equal(program, backend):
+    f = rg.jit(program, backend=backend)
+    assert longest(f.graph(X, Y, stage="traced")) < 30
+    for x, y in ((X, Y), (Y, X), (X, Y)):
+        assert f(x, y) == pytest.approx(program(x, y, in_turn), rel=1e-12)
