@@ -132,6 +132,7 @@ def test_views_of_inputs_that_all_steps_read_are_no_part_of_the_first():
     (loop,) = [node for node in f.graph(*args, stage="traced").nodes if node.prim.name == "scan"]
     assert loop.attrs["length"] == 60
     assert sum(v.aval.nbytes for v in loop.outputs) == args[0].nbytes + args[1].nbytes  # what differs between steps
+    assert max(v.aval.size for v in loop.inputs) == args[0].size  # masses are stretched in each step
     with rg.config(exact=True):
         for found, wanted in zip(f(*args), bodies(*args), strict=True):
             np.testing.assert_array_equal(found, wanted)

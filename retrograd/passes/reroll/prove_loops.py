@@ -20,6 +20,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ops.formulas import operations, value_within, write_within
 from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
+from ...ops.shape import broadcast
 from .contiguous import contiguous
 from .find_repeats import COPIES, FEW, NODES, masked, width
 from .longest_chain import longest_chain
@@ -269,8 +270,7 @@ class Finder:
         if all(v is first for v in values):
             if not self._is_before(loop, first):
                 raise Refused
-            if not is_number(self.producer(first)):
-                loop.constants[first] = None
+            self._hold(loop, first)
             return first
         if all(is_number(self.producer(v)) for v in values):
             return self._column(loop, tuple(values))
@@ -278,6 +278,14 @@ class Finder:
         if found is None:
             raise Refused
         return found
+
+    def _hold(self, loop: Loop, value: Value) -> None:
+        """Make a value a constant of the loop; what is only stretched is stretched in each step."""
+        node = self.producer(value)
+        if node is not None and node.prim is broadcast:
+            self._hold(loop, node.inputs[0])
+        elif not is_number(node):
+            loop.constants[value] = None
 
     def _computed(self, loop: Loop, slot: int, values: Sequence[Value]) -> tuple[int, int] | Register | None:
         """The result of a slot that each copy, or a copy at a fixed distance before, computed."""

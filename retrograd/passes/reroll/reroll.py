@@ -196,15 +196,20 @@ class _LoopBody:
         if isinstance(source, Register):
             return self.rows[source][-1]
         if isinstance(source, Value):
-            if source in self.constants:
-                return self.constants[source]
-            return self.b.copy_node(self.target.graph.producer[source], ())[0]
+            return self._held(source)
         if source in self.read:
             return self.read[source]
         if source in self.columns:
             x = self.columns[source]
             return x if aval.kind == "scalar" else broadcast_to(x, aval.shape)
         return self.values[source]
+
+    def _held(self, value: Value) -> Symbol:
+        """A constant of the loop, a number, or one of these stretched."""
+        if value in self.constants:
+            return self.constants[value]
+        node = self.target.graph.producer[value]
+        return self.b.copy_node(node, [self._held(v).value for v in node.inputs])[0]
 
     def carry(self) -> list[Symbol]:
         """The values of the registers after the step."""
