@@ -18,9 +18,9 @@ from ..ir.types import Aval, aval_of
 from ..ops.elementwise import BOOL, ne
 from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
-from ..tracer.array import Tracer, shadow_of, symbol_in, wrap_all
+from ..tracer.array import Tracer, shadow_of, wrap_all
 from ..tracer.generators import HOISTED
-from ..tracer.record import Recorded, enclosing, record
+from ..tracer.record import Recorded, enclosing, placed, record
 from ..tracer.trace import Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
 from ..where import user_site
@@ -225,11 +225,7 @@ def returning_zeros(graph: Graph, avals: Sequence[Aval]) -> Graph:
 
 def operand(trace: Trace, x: Any) -> tuple[Symbol, Any]:
     """A capture, or a value from the user, as a symbol of the trace, with its example value."""
-    if isinstance(x, Capture):
-        if x.made:
-            return trace.capture(x.payload, made=True), x.shadow
-        return (x.payload if isinstance(x.payload, Symbol) else symbol_in(trace, x.payload)), x.shadow
-    return symbol_in(trace, x), shadow_of(x)
+    return placed(trace, x), x.shadow if isinstance(x, Capture) else shadow_of(x)
 
 
 def put(trace: Trace, prim: Primitive, attrs: dict[str, Any], operands: Sequence[tuple[Symbol, Any]]) -> list[Any]:

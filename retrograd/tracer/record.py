@@ -186,7 +186,7 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     trace.count(max(len(graph.nodes), 1))
     if all(_settled(x) for x in operands) and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
-    symbols = [_placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
+    symbols = [placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
     return wrap_all(trace, outs, shadows, where)
 
@@ -196,7 +196,8 @@ def _marked(graph: Graph) -> bool:
     return graph.once("marked", lambda: any(node.prim.mark for node in walk(graph)))
 
 
-def _placed(trace: Trace, x: Any, aval: Aval) -> Symbol:
+def placed(trace: Trace, x: Any, aval: Aval | None = None) -> Symbol:
+    """A capture, or a value from the user, as a symbol of the trace; a list of steps needs its aval."""
     if isinstance(x, Capture):
         if x.made:
             return trace.capture(x.payload, aval, made=True)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from bench.workloads.kernels import n_body
 from retrograd.compiler.rolled import rolled_from
+from tests.support.blocks import loops
 from tests.support.growing import again
 from tests.support.native import needs_compiler
 
@@ -38,29 +40,14 @@ def of_plates(u: Any, v: Any) -> Any:
     return np.sum(u**2)
 
 
-def of_pairs(place: Any, mass: Any) -> Any:
-    speed = np.zeros_like(place)
-    for _ in range(10):
-        apart = place[None, :, :] - place[:, None, :]
-        pull = mass[None, :, None] * apart / (np.sum(apart**2, axis=-1) + 0.1)[:, :, None] ** 1.5
-        speed = speed + 0.01 * np.sum(pull, axis=1)
-        place = place + 0.01 * speed
-    return np.sum(mass * np.sum(speed**2, axis=1))
-
-
 DRAW = np.random.default_rng(0).random
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (of_numbers, (0.3, 0.7)),
     (of_vectors, (DRAW(3), DRAW(3))),
     (of_vectors, (DRAW(1000), DRAW(1000))),
     (of_plates, (DRAW((20, 30)), 0.1)),
-    (of_pairs, (DRAW((11, 3)), DRAW(11))),
+    (n_body, (DRAW((11, 3)), DRAW((11, 3)), DRAW(11))),
 ]
-
-
-def loops(function: Any, args: tuple[Any, ...]) -> int:
-    """How many loops a gradient consists of."""
-    return sum(node.prim.name == "scan" for node in function.graph(*args).nodes)
 
 
 @pytest.mark.parametrize(("function", "args"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -71,7 +58,7 @@ def test_a_short_loop_has_the_values_of_its_steps(function, args):
         unrolled = rg.value_and_grad(again(function), argnums=(0, 1), backend="native")
         same, others = unrolled(*args)
     plain = rg.value_and_grad(function, argnums=(0, 1))
-    assert (loops(folded, args), loops(unrolled, args)) == (2, 0)
+    assert (loops(folded, *args), loops(unrolled, *args)) == (2, 0)
     assert value == same  # bit by bit
     for found, other, expected in zip(slopes, others, plain(*args)[1], strict=True):
         np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-14)
@@ -88,4 +75,4 @@ def test_seven_steps_stay_apart():
 
     f = rg.value_and_grad(seven, argnums=(0, 1), backend="native")
     f(DRAW(5), DRAW(5))
-    assert loops(f, (DRAW(5), DRAW(5))) == 0
+    assert loops(f, DRAW(5), DRAW(5)) == 0

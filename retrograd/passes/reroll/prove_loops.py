@@ -105,7 +105,10 @@ class Loop:
 
 
 class Finder:
-    """Finds the loops of a graph; ``elements`` says whether their steps may write any elements of large matrices."""
+    """Finds the loops of a graph.
+
+    ``elements``, as for C: their steps may write any elements of large matrices, and short loops pay.
+    """
 
     def __init__(self, graph: Graph, elements: bool) -> None:
         self.graph, self.elements = graph, elements

@@ -50,7 +50,7 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
 
     The arrays hold numbers that differ from step to step. Values keep their bits. ``formulas`` says whether loops over
     formulas on growing slices fold, too. With ``elements``, as for C, loops that write elements of large matrices do,
-    and short ones with products of slices; products of rows may become sums of elements.
+    and short ones; products of rows may become sums of elements.
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
@@ -161,7 +161,8 @@ class _LoopBody:
     def __init__(self, target: FoldedGraph, loop: Loop, nodes: Sequence[Node], held: Sequence[tuple[int, int]]) -> None:
         self.target, self.loop = target, loop
         self.b = Builder()
-        self.constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
+        constants = {v: self.b.input(v.aval, v.hint) for v in loop.constants}
+        self.before = FoldedGraph(self.b, target.graph, constants, [])
         self.rows = {r: [self._like(nodes, r.slot, r.out) for _ in range(r.back)] for r in loop.registers}
         for slot, out in held:
             self._like(nodes, slot, out)
@@ -196,20 +197,13 @@ class _LoopBody:
         if isinstance(source, Register):
             return self.rows[source][-1]
         if isinstance(source, Value):
-            return self._held(source)
+            return self.before.at(source)
         if source in self.read:
             return self.read[source]
         if source in self.columns:
             x = self.columns[source]
             return x if aval.kind == "scalar" else broadcast_to(x, aval.shape)
         return self.values[source]
-
-    def _held(self, value: Value) -> Symbol:
-        """A constant of the loop, a number, or one of these stretched."""
-        if value in self.constants:
-            return self.constants[value]
-        node = self.target.graph.producer[value]
-        return self.b.copy_node(node, [self._held(v).value for v in node.inputs])[0]
 
     def carry(self) -> list[Symbol]:
         """The values of the registers after the step."""
