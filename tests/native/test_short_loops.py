@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from bench.workloads.kernels import n_body
+from bench.workloads.kernels import cholesky_by_rows, n_body
 from retrograd.compiler.rolled import rolled_from
 from tests.support.blocks import loops
 from tests.support.growing import again
@@ -76,3 +76,30 @@ def test_seven_steps_stay_apart():
     f = rg.value_and_grad(seven, argnums=(0, 1), backend="native")
     f(DRAW(5), DRAW(5))
     assert loops(f, DRAW(5), DRAW(5)) == 0
+
+
+def test_loops_of_64_operations_fold_in_longer_programs():
+    """... where nothing longer does: on slices of growing lengths, the short ones would be in the way."""
+
+    def stepped(x: Any, y: Any) -> Any:
+        for _ in range(9):
+            x = np.tanh(x) * y + np.exp(-x) * 0.1 + np.sin(x * y)
+        a, b, c, d, e = np.cos(x), np.exp(y), np.tanh(x - y), np.sin(x) * y, x / (1.0 + y * y)
+        more = (a + b) * (c - d) + np.sqrt(1.0 + e * e) * (a - c) + (b * d - a * e) / (2.0 + c * c) + d * np.exp(-e)
+        return np.sum(more * a + np.cos(more) * b + np.tanh(more) * (c + d) - more * more * np.sin(e))
+
+    x, y = DRAW(300), DRAW(300)
+    native, numpy = (rg.value_and_grad(again(stepped), argnums=(0, 1), backend=b) for b in ("native", "numpy"))
+    for found, expected in zip(native(x, y), numpy(x, y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert loops(native, x, y) == 2
+    assert loops(numpy, x, y) == 0
+
+
+def test_long_loops_fold_first():
+    """The rows of a factorisation have loops of 64 operations; folded first, they would hide longer ones."""
+    a = 32.0 * np.eye(32) + DRAW((32, 32))
+    f = rg.value_and_grad(again(cholesky_by_rows), backend="native")
+    for found, expected in zip(f(a), rg.value_and_grad(cholesky_by_rows)(a), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert f.source(a, language="c").count("\n") < 3000

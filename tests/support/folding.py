@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 REROLL = "retrograd.passes.reroll"
-LIMITS = [f"{REROLL}.{file}.{limit}" for file in ("reroll", "prove_loops") for limit in ("FEW", "NODES")]
-LIMITS.append(f"{REROLL}.find_repeats.FEW")
+LIMITS = [f"{REROLL}.reroll.{limit}" for limit in ("FEW", "FEWEST", "NODES")]
+LIMITS += [f"{REROLL}.find_repeats.FEWEST", f"{REROLL}.prove_loops.NODES"]
 
 
 @contextmanager

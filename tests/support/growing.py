@@ -16,11 +16,11 @@ from .limits import other_limits
 
 LIMITS = {
     "compiler.rolled": {"LONG": 8, "UNROLLED": 0, "UNROLLED_IN_C": 0},
-    "passes.reroll.find_repeats": {"FEW": 8},
+    "passes.reroll.find_repeats": {"FEWEST": 8},
     "passes.reroll.growing_slices": {"PRODUCTS": 8},
-    "passes.reroll.prove_loops": {"FEW": 0, "NODES": 0},
+    "passes.reroll.prove_loops": {"NODES": 0},
     "passes.reroll.moving_parts": {"PRODUCTS": 8},
-    "passes.reroll.reroll": {"FEW": 8, "NODES": 0},
+    "passes.reroll.reroll": {"FEW": 8, "FEWEST": 8, "NODES": 0},
 }
 
 

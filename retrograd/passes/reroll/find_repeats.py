@@ -20,6 +20,7 @@ from ...ir.printer import to_text
 COPIES = 8  # fewer copies are left as they are
 NODES = 512  # stretches with fewer nodes in all are left, too, but for those that compute small arrays:
 FEW = 100  # these fold from here
+FEWEST = 64  # ... and in C from here, where nothing longer folds
 PERIODS = 3  # how many of the commonest distances are tried, for windows of each width
 LONGEST = 1024  # the widest windows
 
@@ -45,7 +46,7 @@ def kinds_of(nodes: Sequence[Node], exact: bool = False) -> np.ndarray[Any, Any]
 def may_repeat(nodes: Sequence[Node]) -> bool:
     """Whether as many nodes as a short loop has apply operations of one line, each of them several times."""
     counts = Counter([(node.prim, node.where) for node in nodes])
-    return sum(n for n in counts.values() if n >= COPIES) >= FEW
+    return sum(n for n in counts.values() if n >= COPIES) >= FEWEST
 
 
 def _masked(name: str, value: Any, texts: dict[Graph, str], exact: bool) -> Hashable:
@@ -81,7 +82,7 @@ def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             copies = (end - start) // period + 1
-            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= FEW:
+            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= FEWEST:
                 yield start, period, copies
 
 

@@ -22,7 +22,7 @@ from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
 from ...ops.shape import broadcast
 from .contiguous import contiguous
-from .find_repeats import COPIES, FEW, NODES, masked, width
+from .find_repeats import COPIES, NODES, masked, width
 from .longest_chain import longest_chain
 from .multiples import multiples
 from .nodes_of_copies import counted, is_number, repeating
@@ -107,11 +107,12 @@ class Loop:
 class Finder:
     """Finds the loops of a graph.
 
-    ``elements``, as for C: their steps may write any elements of large matrices, and short loops pay.
+    ``elements``, as for C: their steps may write any elements of large matrices, and short loops pay, of as many nodes
+    as ``least``.
     """
 
-    def __init__(self, graph: Graph, elements: bool) -> None:
-        self.graph, self.elements = graph, elements
+    def __init__(self, graph: Graph, elements: bool, least: int) -> None:
+        self.graph, self.elements, self.least = graph, elements, least
         self.nodes, self.at = counted(graph)
         self.place = {v: (i, k) for i, node in enumerate(self.nodes) for k, v in enumerate(node.outputs)}
         self.number = {node: i for i, node in enumerate(self.nodes)}
@@ -123,7 +124,7 @@ class Finder:
         taken = np.zeros(len(self.nodes), bool)
         like = repeating(self.graph)
         for several, anywhere, (start, period, copies) in product((False, True), (False, True), like):
-            if taken[start : start + period * copies].any():
+            if self._length(start, period, copies) < self.least or taken[start : start + period * copies].any():
                 continue
             for m in self._multiples(start, period, copies) if several else (1,):
                 loop = self._loop(start, m * period, copies // m, anywhere)
@@ -161,6 +162,10 @@ class Finder:
             return loop
         return None
 
+    def _length(self, start: int, period: int, copies: int) -> int:
+        """The nodes of a stretch, with those that are not compared."""
+        return self.at[start + copies * period - 1] + 1 - self.at[start]
+
     def _pays(self, start: int, period: int, copies: int) -> bool:
         """Whether a stretch is as fast as a loop: in C a short one is, in NumPy one of small arrays and few numbers.
 
@@ -169,8 +174,8 @@ class Finder:
         """
         step = self.nodes[start : start + period]
         on_slices = copies * sum(operations(node) - 1 for node in step if node.prim in ON_SLICES)
-        nodes = self.at[start + copies * period - 1] + 1 - self.at[start] + on_slices
-        if nodes >= (FEW if self.elements else NODES) or (on_slices and len(self.graph.nodes) >= MANY):
+        nodes = self._length(start, period, copies) + on_slices
+        if nodes >= (self.least if self.elements else NODES) or (on_slices and len(self.graph.nodes) >= MANY):
             return True
         avals = [v.aval for node in step for v in node.outputs]
         arrays = sum(bool(aval.shape) for aval in avals)

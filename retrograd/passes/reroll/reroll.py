@@ -27,7 +27,7 @@ from ..prune import prune
 from ..simplify import simplify
 from .complete import complete
 from .element_steps import element_steps
-from .find_repeats import COPIES, FEW, NODES, may_repeat, width
+from .find_repeats import COPIES, FEW, FEWEST, NODES, may_repeat, width
 from .folded_graph import FoldedGraph
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
@@ -54,6 +54,12 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
+    folded, columns = _long_ones(graph, formulas, elements)
+    return _folded(folded, True, columns, FEWEST) if elements else (folded, columns)
+
+
+def _long_ones(graph: Graph, formulas: bool, elements: bool) -> tuple[Graph, Columns]:
+    """The graph without its long loops, and its columns of numbers."""
     graph, columns = _with_tables(graph, STEPS if elements else MANY_STEPS)
     if columns and len(graph.nodes) < NODES:
         return graph, columns
@@ -72,7 +78,7 @@ def _loops(graph: Graph, formulas: bool, elements: bool, columns: Columns) -> tu
     with_products = widened(simple, few=elements)
     with_all = with_formulas(with_products, few=elements) if formulas else with_products
     for wide in {id(g): g for g in (with_all, with_products) if g is not simple}.values():
-        folded, more = _folded(wide, elements, columns)
+        folded, more = _folded(wide, elements, columns, FEW)
         if 2 * _on_slices(folded) < _on_slices(wide):
             return without_formulas(narrowed(folded)), more
     folded, more = _shorter(graph, simple, elements, columns)
@@ -108,9 +114,9 @@ def _shorter(graph: Graph, simple: Graph, elements: bool, columns: Columns) -> t
 
     Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
     """
-    folded, more = _folded(simple, elements, columns)
+    folded, more = _folded(simple, elements, columns, FEW)
     if 2 * len(folded.nodes) > len(simple.nodes) and graph.prims[setitem] >= COPIES:
-        plain, others = _folded(quotients(graph), elements, columns)
+        plain, others = _folded(quotients(graph), elements, columns, FEW)
         if 2 * len(plain.nodes) <= len(simple.nodes):
             return plain, others
     return folded, more
@@ -121,10 +127,10 @@ def _on_slices(graph: Graph) -> int:
     return sum(node.prim in ON_SLICES for node in graph.nodes)
 
 
-def _folded(graph: Graph, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
-    """The graph with its loops folded, while it becomes smaller."""
-    while len(graph.nodes) >= FEW:
-        rolled, more = _rolled(graph, columns, elements)
+def _folded(graph: Graph, elements: bool, columns: Columns, least: int) -> tuple[Graph, Columns]:
+    """The graph with its loops of at least so many nodes folded, while it becomes smaller."""
+    while len(graph.nodes) >= least:
+        rolled, more = _rolled(graph, columns, elements, least)
         smaller = prune(join_rows(rolled))
         if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
             break
@@ -132,9 +138,9 @@ def _folded(graph: Graph, elements: bool, columns: Columns) -> tuple[Graph, Colu
     return graph, columns
 
 
-def _rolled(graph: Graph, columns: Columns, elements: bool) -> tuple[Graph, Columns]:
+def _rolled(graph: Graph, columns: Columns, elements: bool, least: int) -> tuple[Graph, Columns]:
     """Fold the loops of a graph whose last inputs are columns of numbers; the new graph and its columns."""
-    finder = Finder(complete(graph), elements)
+    finder = Finder(complete(graph), elements, least)
     loops = {loop.start: loop for loop in finder.loops()}
     if not loops:
         return graph, [*columns]
