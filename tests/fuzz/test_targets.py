@@ -219,7 +219,7 @@ def test_slopes_of_calls() -> None:
 @pytest.mark.parametrize("start", range(200_000, 202_000, 200))
 def test_many_slopes_of_calls(start: int) -> None:
     test_calls.check(draw_call, moved(range(start, start + 200)), smooth=True)
-    test_calls.check(draw_scipy_call, moved(range(start, start + 100)), smooth=True)
+    test_calls.check(draw_scipy_call, moved(range(start, start + 200)), smooth=True)
 
 
 def test_state_that_changes_between_calls() -> None:
