@@ -11,6 +11,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.codegen.native.kernel_function import kernel_function
+from retrograd.compiler.rolled import rolled_from
 from tests.support.native import as_kernels, needs_compiler, results
 
 pytestmark = needs_compiler
@@ -77,6 +78,21 @@ def test_parts_of_short_axes_are_different_elements() -> None:
     source = in_c(pull, RNG.random((50, 3)), RNG.random(50))
     assert "w1" not in source
     assert re.search(r"\bs\d+\[", source) is None
+
+
+def test_what_rows_of_a_written_part_read_is_computed_once() -> None:
+    """Long chains of writes have loops of their own, each of which reads a small matrix again in each row."""
+
+    def placed(x: Any, w: Any) -> Any:
+        y = np.zeros((40, 8))
+        for k in range(9):
+            p = (w[k] * w[k] + 0.5) * w[k] + 0.25
+            y[4 * k : 4 * k + 4, 3:6] += np.sum(x[k][:, None, :] * p.T, axis=2)
+        return (y,)
+
+    with rolled_from(10**9):
+        source = in_c(placed, RNG.random((9, 4, 3)), RNG.random((9, 3, 3)))
+    assert source.count(" + 0.25;") <= 9  # not three in each nest
 
 
 @pytest.mark.parametrize("rows", [9, 300])

@@ -65,7 +65,7 @@ def slice_product(to: ElementWriter, node: Node) -> str:
     """Write ``x[i : i + n] @ y[j : j + n]``; the variable that it is."""
     pair, dtype = slices_of(node), c_type(node.out.aval.dtype)
     count, starts = _numbers(to, pair)
-    lanes, found, first, z, k = (to.fresh(stem) for stem in ("lanes", "dot", "z", "z", "z"))
+    lanes, found, first, z, k = to.fresh("lanes", f"{dtype} *restrict"), to.fresh("dot", dtype), *map(to.fresh, "zzz")
     to.line(f"{dtype} {lanes}[{LANES}] = {{0}};")
 
     def products(z: str, lane: str) -> list[str]:

@@ -178,7 +178,7 @@ class ElementWriter:
     def enclose(self, header: str, lines: list[str], pragma: str = "") -> None:
         """Add lines below a header, with a pragma above it."""
         if pragma:
-            self.line(pragma + f" reduction(|:{BEYOND})" * (BEYOND not in pragma and BEYOND in "".join(lines)))
+            self.line(pragma + f" reduction(|:{BEYOND})" * (BEYOND in "".join(lines)))
         self.line(header)
         self.blocks[-1].lines += [f"  {line}" for line in lines]
         self.line("}")

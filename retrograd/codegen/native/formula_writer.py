@@ -270,7 +270,11 @@ class FormulaWriter:
         to, dtype = self.to, c_type(node.out.aval.dtype)
 
         def result(index: Indices) -> str:
-            lanes, rest, found = (to.fresh(stem, dtype) for stem in ("lanes", "total", "dot"))
+            lanes, rest, found = (
+                to.fresh("lanes", f"{dtype} *restrict"),
+                to.fresh("total", dtype),
+                to.fresh("dot", dtype),
+            )
             to.line(f"{dtype} {lanes}[{EACH}] = {{0}}, {rest} = 0;")
             *outer, last = terms.summed
 

@@ -30,6 +30,7 @@ OUTERMOST = AxisIndex("q0")  # where reads are found out
 
 Place = tuple[CArray, Indices]
 Stages = list[list[Value]]
+PulledBy = dict[Value, dict[tuple[int, int], set[Indices]]]  # by the group and the stage
 
 
 class RootGroups(PricedWriter):
@@ -162,7 +163,8 @@ class RootGroups(PricedWriter):
         self.prices = {}
         groups: list[Any] = []  # loops, and stages of roots
         where: dict[Value, int] = {}
-        loops: dict[Value, dict[Any, set[Indices]]] = {}
+        loops: PulledBy = {}
+        known: dict[Any, str] = {}  # what chained writes compute outside of their loops, as one after the other does
         beyond: set[Value] = set()  # values of which a loop reads the same elements in each row
         for root in roots:
             if isinstance(root, Node):
@@ -170,6 +172,9 @@ class RootGroups(PricedWriter):
                     for below in self._pending_below(x):
                         self.readers.setdefault(below, []).append((len(groups), False))
                 where.update(dict.fromkeys(root.outputs, len(groups)))
+                if root in self.chained and root.inputs[1] not in self.pending:
+                    self._reads(root.inputs[1], known)
+                    self._note_reads(root.inputs[1], (len(groups), 0), loops, beyond)
                 groups.append(root)
                 continue
             if root in self.foreign:
@@ -182,17 +187,7 @@ class RootGroups(PricedWriter):
             own = where[root] = self._join(groups, where, root, reads)
             for v, index in reads:
                 self.readers.setdefault(v, []).append((own, self._in_row(v, index)))
-            space = self.space(root)
-            loop = (own, len(groups[own]) if len(space) > 1 else 0)
-            for v, indices in self.pulled.items():
-                inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
-                again = [k for k in inner if _again(k, space)]
-                if again:
-                    inner.add(())  # one more use
-                if any(OUTERMOST not in k for k in again):
-                    beyond.add(v)
-                if inner:
-                    loops.setdefault(v, {}).setdefault(loop, set()).update(map(_without_numbers, inner))
+            self._note_reads(root, (own, len(groups[own]) if len(self.space(root)) > 1 else 0), loops, beyond)
         for v in graph.outputs:  # small ones are pulled at the end
             for below in self._pending_below(v) if v not in self.pending else ():
                 self.readers.setdefault(below, []).append((len(groups), False))
@@ -207,6 +202,19 @@ class RootGroups(PricedWriter):
             raise NeedsStorage(*costly)
         self.groups[graph] = groups
         return groups
+
+    def _note_reads(self, root: Value, own: tuple[int, int], loops: PulledBy, beyond: set[Value]) -> None:
+        """Note what the ``own`` loop of a root computes inside of it."""
+        space = self.space(root)
+        for v, indices in self.pulled.items():
+            inner = {k for k in indices if len(space) == 1 or any(_inner(i) for i in k)}
+            again = [k for k in inner if _again(k, space)]
+            if again:
+                inner.add(())  # one more use
+            if any(OUTERMOST not in k for k in again):
+                beyond.add(v)
+            if inner:
+                loops.setdefault(v, {}).setdefault(own, set()).update(map(_without_numbers, inner))
 
     def _join(self, groups: list[Any], where: dict[Value, int], root: Value, reads: list[Any]) -> int:
         """Put a root into the last group, or into that of what it reads if it reads that row by row; else into its own.
@@ -235,11 +243,15 @@ class RootGroups(PricedWriter):
         alike = bool(first) and first[0] == space[0] > 1 and (len(space) == 1) == (len(first) == 1)
         return alike and all(self._in_row(v, index) for v, index in reads)
 
-    def _reads(self, root: Value) -> list[tuple[Value, Indices]]:
-        """The values with storage that a root reads, and where; its indices are q0, q1, ..."""
+    def _reads(self, root: Value, known: dict[Any, str] | None = None) -> list[tuple[Value, Indices]]:
+        """The values with storage that a root reads, and where; its indices are q0, q1, ...
+
+        What is ``known`` outside of its loops is not pulled again.
+        """
         space = self.space(root)
         names = [f"q{k}" for k in range(len(space))]
         blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
+        self.blocks[-1].memo = {} if known is None else known
         self.reads, self.pulled = [], {}
 
         def nest(k: int) -> None:

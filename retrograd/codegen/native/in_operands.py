@@ -64,8 +64,8 @@ def _pairs(body: Graph, to: SumWriter) -> Pairs:
 
 def with_one_storage(source: str, pairs: Pairs) -> str:
     """The source where results lie in operands: pointers to them no longer promise to be the only ones."""
-    names = "|".join(f"out{k}|in{i}" for k, i in pairs)
-    return re.sub(rf"\*restrict (?=(?:{names})\b)", "*", source)
+    names = "|".join([*(f"out{k}|in{i}" for k, i in pairs), r"a\d+"])  # the last are those of functions of nests
+    return source if not pairs else re.sub(rf"\*restrict (?=(?:{names})\b)", "*", source)
 
 
 def _spots(groups: Sequence[Node | Stages]) -> dict[Value, Spot]:

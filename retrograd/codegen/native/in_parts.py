@@ -8,11 +8,11 @@ same bits on any number of threads.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Node, Value
+from .c_names import COMMENT, names_from_outside
 from .elements import BEYOND
 from .grouping import Stages, row_at_a_time
 from .indices import CArray, CNumber, at, c_type, count, extents
@@ -26,11 +26,6 @@ ALIGNED = 64  # elements: parts of flat loops begin at the start of a line of th
 ROWS = 8  # rows of a part that adds them up
 SUMS = 2**17  # elements of what all parts add up
 PRIVATE = 2**15
-
-DECLARED = re.compile(
-    r"\b(?:double|float|int64_t|int|_Bool|struct rg_sum\w*)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = "
-)
-COMMENT = re.compile(r"/\*.*?\*/")
 
 
 @dataclass(frozen=True)
@@ -153,8 +148,7 @@ class PartWriter(NestWriter):
     def call_of_parts(self, lines: list[str], start: str, parts: int, in_turn: bool = False) -> None:
         """Make a function of the lines of a part, and call it for all parts; ``start`` is where the part {0} does."""
         plain = COMMENT.sub("", "\n".join(lines))
-        own = {name for names in DECLARED.findall(plain) for name in names}
-        names = [x for x in dict.fromkeys(re.findall(r"\w+", plain)) if x in self.types and x not in own]
+        names = names_from_outside(plain, self.types)
         types = [self.types[x] if "*" in self.types[x] else f"const {self.types[x]}" for x in names]
         beyond = BEYOND in plain
         k = len(self.parts) + 1

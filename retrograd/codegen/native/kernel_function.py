@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
@@ -12,6 +10,8 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.loop_node import loop_of
 from . import views  # noqa: F401 - it fills the table of views
+from .alike_nests import with_functions
+from .c_names import renumbered
 from .c_texts import text_of
 from .decided_formulas import FORMULAS, work_of_formula
 from .element_form import element_form
@@ -20,37 +20,6 @@ from .in_operands import Pairs, may_lie_in, with_one_storage
 from .indices import TYPES, CArray, c_type, count, extents
 from .step_loops import StepLoopWriter
 
-STEMS = [
-    "block",
-    "c",
-    "capacity",
-    "dot",
-    "end",
-    "grown",
-    "i",
-    "j",
-    "k",
-    "lanes",
-    "mine",
-    "n",
-    "nan",
-    "new",
-    "next",
-    "now",
-    "old",
-    "part",
-    "row",
-    "s",
-    "t",
-    "table",
-    "terms",
-    "then",
-    "total",
-    "v",
-    "w",
-    "z",
-]
-NAMES = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
 SIZES = {name: np.dtype(code).itemsize for code, name in TYPES.items()}  # in bytes
 RESTARTS = 200  # values that may turn out to need storage
 MANY = 1000  # steps of a loop whose number is not known
@@ -129,31 +98,15 @@ def _written(body: Graph, name: str, stored: set[Value]) -> KernelFunction:
         head.append(f"int {BEYOND} = 0;")
     tables = [text for _, text in to.tables.values()]
     tail = [f"free({text.split()[1][1:]});" for text in to.growing if "*" in text]
-    lines = [f"  {line}" for line in [*head, *tables, *to.blocks[0].lines, *tail]]
+    nests, calls = with_functions(to.blocks[0].lines, to.types, name)
+    lines = [f"  {line}" for line in [*head, *tables, *calls, *tail]]
     threads = ", int64_t threads" if to.parts else ""
     end = [f"  return {BEYOND if to.gives_up else 0};", "}"]
-    source = "\n".join([*to.parts, f"static int {name}(void **p{threads}) {{", *lines, *end])
+    source = "\n".join([*to.parts, *nests, f"static int {name}(void **p{threads}) {{", *lines, *end])
     if source.count("\n") > LONGEST:
         raise NoC(f"{source.count(chr(10)):,} lines of C")
     parts, grows = bool(to.parts), bool(to.growing)
     return KernelFunction(renumbered(source), tuple(sizes), _work(body), parts, grows, may_lie_in(body, to))
-
-
-def renumbered(source: str) -> str:
-    """The source with the numbers of its names in their order: many were tried and not written."""
-    found: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-
-    def new(match: re.Match[str]) -> str:
-        name, stem = match[0], match[1]
-        if stem is None:
-            return name
-        if name not in found:
-            counts[stem] += 1
-            found[name] = f"{stem}{counts[stem]}"
-        return found[name]
-
-    return NAMES.sub(new, source)
 
 
 def _length(body: Graph) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...ir.graph import Graph, Node, Value
 from .c_texts import SIMD, fold_of, suffix, text_of, total_type
-from .elements import BEYOND, SHORT, StandsFor
+from .elements import SHORT, StandsFor
 from .grouping import Place, Stages
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
 from .sum_order import added, has_order, zero
@@ -197,18 +197,17 @@ class NestWriter(SumWriter):
 
     def _simd(self, totals: Totals) -> str:
         clauses = []
-        for v, name in totals.values():
-            if self.in_turn(v):
-                continue
+        for v, name in ((v, name) for v, name in totals.values() if not self.in_turn(v)):
             fold, nan = fold_of(self.made[v]), self.unordered.get(name)
             clause = EXTREMA[fold.order] if nan else fold.clause.format(s=suffix(self.made[v]))
             clauses += [f" reduction({clause}:{name})"] + [f" reduction(|:{nan})"] * bool(nan)
-        return "".join([SIMD, *clauses, f" reduction(|:{BEYOND})" * self.gives_up])
+        return "".join([SIMD, *clauses])
 
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
         """One loop over all elements."""
         runs = [r for r in roots if self.run_of(r) is not None]
-        totals = {r: (r, self.fresh("total")) for r in roots if self.reduces(r) and r not in runs}
+        folded = [r for r in roots if self.reduces(r) and r not in runs]
+        totals = {r: (r, self.fresh("total", total_type(self.made[r]))) for r in folded}
         turns = [r for r in totals if self.in_turn(r)]
         for r in runs:
             self.begin_run(r)
@@ -319,7 +318,8 @@ class NestWriter(SumWriter):
             elif 0 in self.kept(r):
                 self._start(r, indices[0][0])
             if last > 0 and last not in self.kept(r) and r not in begins and not self.in_lanes(r):
-                totals.update({(r, self.place(r, index)): (r, self.fresh("total")) for index in indices})
+                kind = total_type(self.made[r])
+                totals.update({(r, self.place(r, index)): (r, self.fresh("total", kind)) for index in indices})
         return once
 
     def _point(
@@ -378,10 +378,10 @@ class NestWriter(SumWriter):
 def innermost_axis(space: Sequence[int]) -> tuple[int, list[Indices]]:
     """The axis of the innermost loop, and the indices along those behind it: short ones are written out.
 
-    Axes in front do not change it, so that a batch adds up as single calls do.
+    A last axis as long as a vector is a loop. Axes in front change nothing, so that a batch adds up as single calls do.
     """
     last = len(space) - 1
-    while last > 0 and math.prod(space[last:]) <= SHORT:
+    while last > 0 and math.prod(space[last:]) <= SHORT and space[-1] < SHORT:
         last -= 1
     return last, everywhere(space[last + 1 :])
 

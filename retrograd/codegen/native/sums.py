@@ -72,7 +72,7 @@ class SumWriter(RootGroups):
         elif piece is None:
             self.runs[root] = self._taking(dtype, space, first, each, most)
         else:
-            self.runs[root] = run = TermRun(self.fresh("total"), dtype, math.prod(space), first, each)
+            self.runs[root] = run = TermRun(self.fresh("total", _struct(dtype)), dtype, math.prod(space), first, each)
             self.line(f"struct rg_sum{run.suffix} {run.name};")
             self.line(f"rg_begin_part{run.suffix}(&{run.name}, {run.n}, {piece[2]}, {piece[1]}, {piece[0]});")
 
@@ -99,7 +99,7 @@ class SumWriter(RootGroups):
             name = self.fresh("terms", f"{c_type(dtype)} *restrict")
             self.line(f"{c_type(dtype)} {name}[{n}];")
             return TermRun(name, dtype, n, first, each, CArray(name, shape, dtype))
-        run = TermRun(self.fresh("total"), dtype, n, first, each)
+        run = TermRun(self.fresh("total", _struct(dtype)), dtype, n, first, each)
         self.line(f"struct rg_sum{run.suffix} {run.name};")
         self.line(f"rg_begin{run.suffix}(&{run.name}, {n}, {most or BLOCK * unit(dtype)});")
         return run
@@ -210,3 +210,8 @@ def _times(each: int, text: str) -> str:
     if each == 1:
         return text
     return f"{each} * ({text})" if " " in text else f"{each} * {text}"
+
+
+def _struct(dtype: np.dtype[Any]) -> str:
+    """What adds terms up."""
+    return f"struct rg_sum{SUFFIXES[dtype.str[1:]]}"

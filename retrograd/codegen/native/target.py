@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REMEMBERED = 64  # refusals
 REFUSALS: deque[str] = deque(maxlen=REMEMBERED)
 FAILED = "the C compiler failed: NumPy runs the kernels. rg.native_info() says why, and CC names another compiler"
-OWN_NAME = re.compile(r"\bkernel(?=\(|_part\d+\b)")
+OWN_NAME = re.compile(r"\bkernel(?=\(|_(?:part|nest)\d+\b)")
 Pass = Callable[[Graph], Graph]
 
 
