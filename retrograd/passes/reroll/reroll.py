@@ -54,12 +54,13 @@ def reroll(graph: Graph, formulas: bool = True, elements: bool = False) -> tuple
     """
     if len(graph.nodes) < NODES and not may_repeat(graph.nodes):
         return graph, []
-    folded, columns = _long_ones(graph, formulas, elements)
-    return _folded(folded, True, columns, FEWEST) if elements else (folded, columns)
+    folded, columns = _with_long_loops(graph, formulas, elements)
+    short = elements and len(folded.nodes) <= KERNEL
+    return _folded(folded, elements, columns, FEWEST) if short else (folded, columns)
 
 
-def _long_ones(graph: Graph, formulas: bool, elements: bool) -> tuple[Graph, Columns]:
-    """The graph without its long loops, and its columns of numbers."""
+def _with_long_loops(graph: Graph, formulas: bool, elements: bool) -> tuple[Graph, Columns]:
+    """The graph with all but short loops folded, and its columns of numbers."""
     graph, columns = _with_tables(graph, STEPS if elements else MANY_STEPS)
     if columns and len(graph.nodes) < NODES:
         return graph, columns
