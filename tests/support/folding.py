@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest import mock
+from contextlib import AbstractContextManager
 
-REROLL = "retrograd.passes.reroll"
-LIMITS = [f"{REROLL}.reroll.{limit}" for limit in ("FEW", "FEWEST", "NODES")]
-LIMITS += [f"{REROLL}.find_repeats.FEWEST", f"{REROLL}.prove_loops.NODES"]
+from .limits import other_limits
+
+LIMITS = {
+    "compiler.rolled": ["LONG"],
+    "passes.reroll.find_repeats": ["FEWEST"],
+    "passes.reroll.prove_loops": ["NODES"],
+    "passes.reroll.reroll": ["FEW", "FEWEST", "NODES"],
+}
 
 
-@contextmanager
-def loops_from(nodes: int) -> Iterator[None]:
+def loops_from(nodes: int) -> AbstractContextManager[None]:
     """A context in which loops of so many operations in all fold."""
-    with ExitStack() as stack:
-        for limit in (*LIMITS, "retrograd.compiler.rolled.LONG"):
-            stack.enter_context(mock.patch(limit, nodes))
-        yield
+    return other_limits({module: dict.fromkeys(names, nodes) for module, names in LIMITS.items()})

@@ -42,7 +42,7 @@ def with_functions(lines: Sequence[str], types: Mapping[str, str], name: str) ->
     known = Counter(outline for _, outline in outlines.values())
     kinds = {name: kind if "*" in kind else "" for name, kind in types.items()}
     for line in lines:
-        kinds |= {} if line.startswith(" ") else declared(line)
+        kinds |= {} if line.startswith((" ", "struct")) else declared(line)
     found: dict[tuple[str, tuple[str, ...]], list[CalledNest]] = {}
     for place, outline in outlines.values():
         nest = _as_function(lines[place], place, kinds) if _saves(known[outline], outline) else None

@@ -37,11 +37,9 @@ STEMS = [
     "z",
 ]
 NUMBERED = re.compile(rf"/\*.*?\*/|\b({'|'.join(STEMS)})\d+\b")
-DECLARED = re.compile(
-    r"\b(?:double|float|int64_t|int|_Bool|struct rg_sum\w*)(?: _Complex)? \*?(?:restrict )?(\w+)|, (\w+) = "
-)
 DECLARATION = re.compile(
-    r"(const )?((?:double|float|int64_t|int|_Bool)(?: _Complex)?) (\*(?:restrict )?)?(\w+)(\[)?|, (\w+) = "
+    r"(const )?\b((?:double|float|int64_t|int|_Bool|struct rg_sum\w*)(?: _Complex)?) (\*(?:restrict )?)?(\w+)(\[)?"
+    r"|, (\w+) = "
 )
 COMMENT = re.compile(r"/\*.*?\*/")
 
@@ -64,7 +62,7 @@ def renumbered(source: str) -> str:
 
 
 def declared(line: str) -> dict[str, str]:
-    """The types of the variables that a line declares; an array is a pointer that points to it alone."""
+    """The types of the variables that a line begins with; an array is a pointer that points to it alone."""
     first = DECLARATION.match(line)
     if first is None:
         return {}
@@ -76,5 +74,5 @@ def declared(line: str) -> dict[str, str]:
 
 def names_from_outside(text: str, types: Mapping[str, str]) -> list[str]:
     """The names with a type that a text without comments has and does not declare, in their order."""
-    own = {name for names in DECLARED.findall(text) for name in names}
+    own = {m[4] or m[6] for m in DECLARATION.finditer(text)}
     return [x for x in dict.fromkeys(re.findall(r"\w+", text)) if x in types and x not in own]

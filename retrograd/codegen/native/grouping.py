@@ -251,7 +251,8 @@ class RootGroups(PricedWriter):
         space = self.space(root)
         names = [f"q{k}" for k in range(len(space))]
         blocks, self.blocks = self.blocks, [type(b)() for b in self.blocks]
-        self.blocks[-1].memo = {} if known is None else known
+        if known is not None:
+            self.blocks[-1].memo = known
         self.reads, self.pulled = [], {}
 
         def nest(k: int) -> None:

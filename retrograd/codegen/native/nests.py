@@ -197,7 +197,9 @@ class NestWriter(SumWriter):
 
     def _simd(self, totals: Totals) -> str:
         clauses = []
-        for v, name in ((v, name) for v, name in totals.values() if not self.in_turn(v)):
+        for v, name in totals.values():
+            if self.in_turn(v):
+                continue
             fold, nan = fold_of(self.made[v]), self.unordered.get(name)
             clause = EXTREMA[fold.order] if nan else fold.clause.format(s=suffix(self.made[v]))
             clauses += [f" reduction({clause}:{name})"] + [f" reduction(|:{nan})"] * bool(nan)
@@ -206,8 +208,7 @@ class NestWriter(SumWriter):
     def _flat_loop(self, roots: list[Value], var: str, n: int) -> None:
         """One loop over all elements."""
         runs = [r for r in roots if self.run_of(r) is not None]
-        folded = [r for r in roots if self.reduces(r) and r not in runs]
-        totals = {r: (r, self.fresh("total", total_type(self.made[r]))) for r in folded}
+        totals = {r: (r, self.fresh_total(r)) for r in roots if self.reduces(r) and r not in runs}
         turns = [r for r in totals if self.in_turn(r)]
         for r in runs:
             self.begin_run(r)
@@ -318,8 +319,7 @@ class NestWriter(SumWriter):
             elif 0 in self.kept(r):
                 self._start(r, indices[0][0])
             if last > 0 and last not in self.kept(r) and r not in begins and not self.in_lanes(r):
-                kind = total_type(self.made[r])
-                totals.update({(r, self.place(r, index)): (r, self.fresh("total", kind)) for index in indices})
+                totals.update({(r, self.place(r, index)): (r, self.fresh_total(r)) for index in indices})
         return once
 
     def _point(

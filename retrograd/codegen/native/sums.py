@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
-from .c_texts import fold_of, suffix
+from .c_texts import fold_of, suffix, total_type
 from .elements import StandsFor
 from .grouping import RootGroups
 from .indices import CArray, Indices, at, c_type, packed
@@ -72,9 +72,19 @@ class SumWriter(RootGroups):
         elif piece is None:
             self.runs[root] = self._taking(dtype, space, first, each, most)
         else:
-            self.runs[root] = run = TermRun(self.fresh("total", _struct(dtype)), dtype, math.prod(space), first, each)
-            self.line(f"struct rg_sum{run.suffix} {run.name};")
+            self.runs[root] = run = TermRun(self._struct(dtype), dtype, math.prod(space), first, each)
             self.line(f"rg_begin_part{run.suffix}(&{run.name}, {run.n}, {piece[2]}, {piece[1]}, {piece[0]});")
+
+    def _struct(self, dtype: np.dtype[Any]) -> str:
+        """A variable that adds terms up."""
+        kind = f"struct rg_sum{SUFFIXES[dtype.str[1:]]}"
+        name = self.fresh("total", kind)
+        self.line(f"{kind} {name};")
+        return name
+
+    def fresh_total(self, root: Value) -> str:
+        """The name of a variable in which a reduction adds up."""
+        return self.fresh("total", total_type(self.made[root]))
 
     def _stored_terms(self, root: Value, first: int, lead: Indices) -> str | None:
         """Where the terms are, if they are not many, and lie beside each other in storage that they have anyway."""
@@ -99,8 +109,7 @@ class SumWriter(RootGroups):
             name = self.fresh("terms", f"{c_type(dtype)} *restrict")
             self.line(f"{c_type(dtype)} {name}[{n}];")
             return TermRun(name, dtype, n, first, each, CArray(name, shape, dtype))
-        run = TermRun(self.fresh("total", _struct(dtype)), dtype, n, first, each)
-        self.line(f"struct rg_sum{run.suffix} {run.name};")
+        run = TermRun(self._struct(dtype), dtype, n, first, each)
         self.line(f"rg_begin{run.suffix}(&{run.name}, {n}, {most or BLOCK * unit(dtype)});")
         return run
 
@@ -210,8 +219,3 @@ def _times(each: int, text: str) -> str:
     if each == 1:
         return text
     return f"{each} * ({text})" if " " in text else f"{each} * {text}"
-
-
-def _struct(dtype: np.dtype[Any]) -> str:
-    """What adds terms up."""
-    return f"struct rg_sum{SUFFIXES[dtype.str[1:]]}"

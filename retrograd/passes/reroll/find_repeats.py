@@ -82,8 +82,13 @@ def stretches(kinds: np.ndarray[Any, Any], at: Sequence[int]) -> Iterator[tuple[
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             copies = (end - start) // period + 1
-            if copies >= COPIES and at[start + copies * period - 1] + 1 - at[start] >= FEWEST:
+            if copies >= COPIES and length(at, start, period, copies) >= FEWEST:
                 yield start, period, copies
+
+
+def length(at: Sequence[int], start: int, period: int, copies: int) -> int:
+    """The nodes of a stretch, with those between that are not compared."""
+    return at[start + copies * period - 1] + 1 - at[start]
 
 
 def _periods(kinds: np.ndarray[Any, Any]) -> list[int]:

@@ -22,7 +22,7 @@ from ...ops.index import additem, getitem, setitem
 from ...ops.ragged import add_within, dot_within
 from ...ops.shape import broadcast
 from .contiguous import contiguous
-from .find_repeats import COPIES, NODES, masked, width
+from .find_repeats import COPIES, NODES, length, masked, width
 from .longest_chain import longest_chain
 from .multiples import multiples
 from .nodes_of_copies import counted, is_number, repeating
@@ -124,7 +124,7 @@ class Finder:
         taken = np.zeros(len(self.nodes), bool)
         like = repeating(self.graph)
         for several, anywhere, (start, period, copies) in product((False, True), (False, True), like):
-            if self._length(start, period, copies) < self.least or taken[start : start + period * copies].any():
+            if length(self.at, start, period, copies) < self.least or taken[start : start + period * copies].any():
                 continue
             for m in self._multiples(start, period, copies) if several else (1,):
                 loop = self._loop(start, m * period, copies // m, anywhere)
@@ -162,10 +162,6 @@ class Finder:
             return loop
         return None
 
-    def _length(self, start: int, period: int, copies: int) -> int:
-        """The nodes of a stretch, with those that are not compared."""
-        return self.at[start + copies * period - 1] + 1 - self.at[start]
-
     def _pays(self, start: int, period: int, copies: int) -> bool:
         """Whether a stretch is as fast as a loop: in C a short one is, in NumPy one of small arrays and few numbers.
 
@@ -174,7 +170,7 @@ class Finder:
         """
         step = self.nodes[start : start + period]
         on_slices = copies * sum(operations(node) - 1 for node in step if node.prim in ON_SLICES)
-        nodes = self._length(start, period, copies) + on_slices
+        nodes = length(self.at, start, period, copies) + on_slices
         if nodes >= (self.least if self.elements else NODES) or (on_slices and len(self.graph.nodes) >= MANY):
             return True
         avals = [v.aval for node in step for v in node.outputs]
