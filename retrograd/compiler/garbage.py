@@ -16,7 +16,7 @@ class Pause(Around):
 
     The passes make many objects that live on, and no cycles: to walk them in vain takes a third of the time to compile
     10,000 operations. At the end all objects count as old: otherwise the first new one would set off a collection that
-    walks them. Python then no longer finds old garbage, so after many new objects the end is a full collection.
+    walks them. Python then no longer finds old garbage, so the end is a full collection if many new ones have stayed.
     """
 
     _collects = False
@@ -31,13 +31,18 @@ class Pause(Around):
         if self._collects:
             (new, some, more), (often, seldom, _) = gc.get_count(), gc.get_threshold()
             self._made += new + often * (some + seldom * more)
-            if often and self._made > max(MANY, self._alive // 4):
+            if often and self._made > max(MANY, self._alive // 4) and self._grown():
                 gc.collect()
                 self._made, self._alive = 0, len(gc.get_objects())
             elif not gc.get_freeze_count():  # freezing again what others have frozen would thaw it
                 list(map(operator.call, (gc.freeze, gc.unfreeze)))  # no signal comes between: else all stays frozen
             gc.enable()
             self._collects = False
+
+    def _grown(self) -> bool:
+        """Whether half of what was made is there still; to count takes a twentieth of the time of a collection."""
+        made, self._made = self._made, len(gc.get_objects()) - self._alive
+        return self._made > made // 2
 
 
 class Unhurried(Around):

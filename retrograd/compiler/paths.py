@@ -99,13 +99,13 @@ class Paths:
                 result = run(*leaves, *captures)
             except Exception as raised:  # noqa: BLE001 - whatever it is: the function is recorded for it, or it is raised
                 executable.annotate(raised)
-                fault = raised
+                faults = [raised]
             else:
                 if several:
                     form, *results = result if type(result) is tuple else (result,)
                     return assemblers[form](results)
                 return assemble((result,) if single else result)
-            return self.elsewhere(compiled, leaves, statics, fault)
+            return self.elsewhere(compiled, leaves, statics, faults.pop())  # its traceback holds this frame: a cycle
 
         return follow
 

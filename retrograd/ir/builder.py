@@ -79,7 +79,7 @@ class Builder:
         self.where: Where | None = None
         self.replica = 0
         self._known: dict[Any, Node] = {}
-        self._numbers: dict[tuple[float, Aval, int], Symbol] = {}
+        self._numbers: dict[tuple[float, Aval, int], Value] = {}  # not symbols, which would be a cycle with this
 
     def input(self, aval: Aval, hint: str | None = None) -> Symbol:
         """A new input of the graph."""
@@ -184,15 +184,15 @@ class Builder:
             return self.emit(REGISTRY["const"], (), {"aval": aval, "value": _nested(value.tolist())})[0]
         if like is None:
             raise InternalError("a constant number needs an aval to be filled into")
-        key = (value, like, self.replica) if type(value) in (float, int) and value else None  # zeros have a sign
-        known = self._numbers.get(key) if key is not None else None
-        if known is None:
-            exact = like.dtype.type(value).item()
-            attrs = {"aval": like, "value": exact}
-            known = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like)
-            if key is not None:
-                self._numbers[key] = known
-        return known
+        key = (value, like, self.replica) if type(value) is int or (type(value) is float and value) else None
+        known = self._numbers.get(key) if key is not None else None  # zeros of floats have a sign
+        if known is not None:
+            return Symbol(self, known)
+        attrs = {"aval": like, "value": like.dtype.type(value).item()}
+        made = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like)
+        if key is not None:
+            self._numbers[key] = made.value
+        return made
 
     def zeros(self, aval: Aval) -> Symbol:
         """The zero of an aval, which may be a list of steps."""

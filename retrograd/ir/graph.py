@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..where import Where
 from .types import Aval
@@ -120,9 +120,10 @@ class Graph:
         So the calls of one body share its derivatives, which are emitted once.
         """
         if key not in self._derived:
-            self._derived[key] = make()
-        found: T = self._derived[key]
-        return found
+            made = make()
+            self._derived[key] = ... if made is self else made  # a graph that held itself would be a cycle
+        found: Any = self._derived[key]
+        return cast("T", self) if found is ... else found
 
     def knows(self, key: Hashable) -> bool:
         """Whether a result is known for ``key``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 
 from .builder import Builder, Symbol
@@ -47,20 +48,17 @@ def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # a node equals only itself
 
 
-def mapped(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+def mapped(graph: Graph, change: Callable[[Graph], Graph], done: dict[Graph, Graph] | None = None) -> Graph:
     """Apply ``change`` to the bodies, then to the graph; it sees bodies that are changed already.
 
-    A body that several nodes hold is changed once and stays one.
+    A body that several nodes hold is changed once and stays one: ``done`` holds what is changed.
     """
-    done: dict[Graph, Graph] = {}
-
-    def made(graph: Graph) -> Graph:
-        if graph not in done:
-            nodes = map(with_bodies, graph.nodes, repeat(made)) if graph.nested else graph.nodes
-            done[graph] = change(with_nodes(graph, nodes))
-        return done[graph]
-
-    return made(graph)
+    done = {} if done is None else done
+    if graph not in done:
+        inner = partial(mapped, change=change, done=done)
+        nodes = map(with_bodies, graph.nodes, repeat(inner)) if graph.nested else graph.nodes
+        done[graph] = change(with_nodes(graph, nodes))
+    return done[graph]
 
 
 def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = None) -> None:

@@ -6,6 +6,7 @@ import heapq
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, pairwise
 
 from ..ir.graph import Graph, Node, Value
@@ -54,15 +55,14 @@ def fuse(graph: Graph, policy: Policy) -> Graph:
     Other nodes keep their order, but for those that wait for a kernel. No kernel reaches across an effect, so what ends
     a graph early stays in front of the same operations; a mark without operands and results does not count.
     """
-    done: dict[Graph, Graph] = {}
-    names = (f"{graph.name}_{k}" for k in count(1))
+    return _fused(graph, policy, (f"{graph.name}_{k}" for k in count(1)), {})
 
-    def fused(graph: Graph) -> Graph:
-        if graph not in done:
-            done[graph] = _Fusion(graph, policy, fused, names).graph()
-        return done[graph]
 
-    return fused(graph)
+def _fused(graph: Graph, policy: Policy, names: Iterator[str], done: dict[Graph, Graph]) -> Graph:
+    if graph not in done:
+        inner = partial(_fused, policy=policy, names=names, done=done)
+        done[graph] = _Fusion(graph, policy, inner, names).graph()
+    return done[graph]
 
 
 class _Fusion:

@@ -64,27 +64,25 @@ def pairs_of(plan: Plan, node: Node) -> Pairs:
 
 def apart_by_storage(plan: Plan) -> Plan:
     """The plan with one body for those kernels whose results lie in the same operands."""
-    first: dict[Graph, Pairs] = {}
-    others: dict[tuple[Graph, Pairs], Graph] = {}
+    return _apart(plan, {}, {})
 
-    def apart(plan: Plan) -> Plan:
-        bodies = {body: apart(inner) for body, inner in plan.bodies.items()}
 
-        def own(node: Node) -> Node:
-            if not is_kernel(node):
-                return node
-            (_, body), pairs = node.graphs[0], pairs_of(plan, node)
-            if first.setdefault(body, pairs) == pairs:
-                return node
-            other = others[body, pairs] = others.get((body, pairs)) or _copied(body)
-            bodies[other] = bodies[body]
-            return with_bodies(node, {body: other}.__getitem__)
+def _apart(plan: Plan, first: dict[Graph, Pairs], others: dict[tuple[Graph, Pairs], Graph]) -> Plan:
+    bodies = {body: _apart(inner, first, others) for body, inner in plan.bodies.items()}
 
-        order = with_nodes(plan.order, map(own, plan.order.nodes))
-        same = order is plan.order and all(bodies[body] is inner for body, inner in plan.bodies.items())
-        return plan if same else replace(plan, order=order, bodies=bodies)
+    def own(node: Node) -> Node:
+        if not is_kernel(node):
+            return node
+        (_, body), pairs = node.graphs[0], pairs_of(plan, node)
+        if first.setdefault(body, pairs) == pairs:
+            return node
+        other = others[body, pairs] = others.get((body, pairs)) or _copied(body)
+        bodies[other] = bodies[body]
+        return with_bodies(node, {body: other}.__getitem__)
 
-    return apart(plan)
+    order = with_nodes(plan.order, map(own, plan.order.nodes))
+    same = order is plan.order and all(bodies[body] is inner for body, inner in plan.bodies.items())
+    return plan if same else replace(plan, order=order, bodies=bodies)
 
 
 def _copied(body: Graph) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import partial
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
@@ -68,28 +68,27 @@ def element_form(graph: Graph) -> Graph:
 
     The sum of an array and one of zeros with a write is a write into the array.
     """
+    return _changed(graph, {})
 
-    @cache
-    def changed(graph: Graph) -> Graph:
-        if not _has_others(graph):
-            return graph
 
-        def rule(b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
-            operands = [env[v] for v in node.inputs]
-            if node.prim.name in PRODUCTS:
-                return [b.coerce(_written_out(node, *operands), node.out.aval)]
-            form = other_form(node)
-            if form is not None:
-                return [form(node, operands)]
-            write = _added(graph, node)
-            if write is not None:
-                other = node.inputs[node.inputs[0] is write.out]
-                return b.emit(write.prim, [env[v].value for v in (other, *write.inputs[1:])], write.attrs)
-            return b.copy_node(with_bodies(node, changed), [x.value for x in operands])
+def _changed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+    if graph not in done:
+        done[graph] = rebuild(graph, partial(_rule, graph, done)) if _has_others(graph) else graph
+    return done[graph]
 
-        return rebuild(graph, rule)
 
-    return changed(graph)
+def _rule(graph: Graph, done: dict[Graph, Graph], b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
+    operands = [env[v] for v in node.inputs]
+    if node.prim.name in PRODUCTS:
+        return [b.coerce(_written_out(node, *operands), node.out.aval)]
+    form = other_form(node)
+    if form is not None:
+        return [form(node, operands)]
+    write = _added(graph, node)
+    if write is not None:
+        other = node.inputs[node.inputs[0] is write.out]
+        return b.emit(write.prim, [env[v].value for v in (other, *write.inputs[1:])], write.attrs)
+    return b.copy_node(with_bodies(node, partial(_changed, done=done)), [x.value for x in operands])
 
 
 def _has_others(graph: Graph) -> bool:

@@ -20,7 +20,6 @@ class Apart(Builder):
 
     def __init__(self) -> None:
         super().__init__()
-        self._plain: dict[Any, Symbol] = {}  # numbers of Python
         self._avals: dict[Any, tuple[Sequence[Aval], Sequence[Aval]]] = {}
 
     def emit(
@@ -65,16 +64,6 @@ class Apart(Builder):
             found = self._avals[key] = taken, prim.avals(taken, {})  # the entry keeps what has these identities
         return found[1]
 
-    def constant(self, value: Any, like: Aval | None = None) -> Symbol:
-        kind = type(value)
-        if not (kind is int or (kind is float and value)):  # zeros have a sign
-            return super().constant(value, like)
-        key = kind, value, like, self.replica
-        known = self._plain.get(key)
-        if known is None:
-            known = self._plain[key] = super().constant(value, like)
-        return known
-
     def keep(self, node: Node) -> tuple[Value, ...]:
         if not node.inputs:
             return super().keep(node)
@@ -86,7 +75,7 @@ class Apart(Builder):
 def keep_apart(builder: Builder) -> None:
     """Let a builder make a node for each operation from now on."""
     builder.__class__ = Apart
-    vars(builder).update(_plain={}, _avals={})
+    vars(builder).update(_avals={})
 
 
 def merged(graph: Graph) -> Graph:

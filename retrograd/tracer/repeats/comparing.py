@@ -102,7 +102,7 @@ class Comparing:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.step = self._begun
+        self.step: Callable[..., Any] = Comparing._begun  # no bound method, which would be a cycle
         self.used = False
         self._busy = False  # within a step, which may be made of others
         self._rest(UNWATCHED)
@@ -139,7 +139,7 @@ class Comparing:
             return run(*args, **kwargs)
         self._rest(-1)
         self._forget()
-        self.step = self._noted
+        self.step = Comparing._noted
         return self._noted(run, what, args, kwargs)
 
     # Steps are noted ------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Comparing:
             self._begin(body)
         elif None in self.steps[len(self.steps) // 2 :] or self._is_hopeless():
             self._rest(REST * self.trace.asked)
-            self.step = self._begun
+            self.step = Comparing._begun
             self._forget()
         else:
             self.next = 2 * len(self.steps)
@@ -190,7 +190,7 @@ class Comparing:
         self.tidied = len(self.trace.made)
         self.shared: dict[int, Value] = {}
         self._forget()
-        self.step = self._same
+        self.step = Comparing._same
         builder: Any = self.trace.builder
         builder.watch = self
         builder.__class__ = HeldBuilder
@@ -218,7 +218,7 @@ class Comparing:
         if failed is None and not depends(args, kwargs):
             return self._whole(run, args, kwargs)
         self.end()
-        again = self.step(run, what, args, kwargs)
+        again = self.step(self, run, what, args, kwargs)
         if failed is not None and _is_the_users(failed):
             raise failed
         return again
@@ -329,7 +329,7 @@ class Comparing:
             return
         del builder.watch
         builder.__class__ = Builder
-        self.step = self._noted
+        self.step = Comparing._noted
         body, alive, recorded, examples = self.body, dict[int, Compared](), dict[int, Value](), dict[int, Any]()
         tracers = [t for r in self.trace.made if (t := r()) is not None and t.home is self.trace]
         for t in tracers:

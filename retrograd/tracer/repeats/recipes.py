@@ -103,7 +103,7 @@ def by_recipe(
             watch = None if what is None else COMPARING.get()
             if watch is None or what is None or not watch.watches:
                 return run(*operands)
-            return watch.step(call, what, operands, {})
+            return watch.step(watch, call, what, operands, {})
         kinds: list[Any] = []
         examples = []
         for x in operands:

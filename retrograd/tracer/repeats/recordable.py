@@ -88,7 +88,7 @@ def _compared(run: Run, plain: Run) -> Run:
         watch = COMPARING.get()
         if watch is None or not watch.watches:
             return run(*args, **kwargs)
-        return watch.step(run, what, args, kwargs)
+        return watch.step(watch, run, what, args, kwargs)
 
     return call
 
@@ -145,7 +145,7 @@ def install_repeats() -> None:
         watch = COMPARING.get()
         if watch is None or not watch.watches:
             return ufunc(self, of, method, *inputs, **options)
-        return watch.step(partial(ufunc, self, of, method), what, inputs, options)
+        return watch.step(watch, partial(ufunc, self, of, method), what, inputs, options)
 
     def applying(of: Any, what: Recordable) -> Run:
         """The call of a function on operands, by recipes."""
@@ -161,7 +161,7 @@ def install_repeats() -> None:
         watch = COMPARING.get()
         if watch is None or what is None or not watch.watches:
             return function(self, of, types, args, kwargs)
-        return watch.step(lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
+        return watch.step(watch, lambda *args, **kwargs: function(self, of, types, args, kwargs), what, args, kwargs)
 
     reading, writing = getting(_compared(Tracer.__getitem__, operator.getitem)), putting(Tracer.__setitem__)
     methods = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
